@@ -1,0 +1,151 @@
+"""What a callable captures, kept as it was when the relation was made.
+
+    limit = 30
+    view = people.where(lambda p: p.age > limit).materialize()
+    limit = 40                  # the view still means 30; the next commit says so
+
+A lambda reads its closure cells and globals when it is called. A maintained result would then
+mix rows judged by the old value with rows judged by the new one. So the relation holds a copy
+of the function with its variables frozen, and remembers the originals to notice a change.
+
+Small built-in containers (at most 100 elements) are copied too, so that changing them in place
+is noticed. Variables of the functions that a callable calls are not followed.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+SMALL = 100
+CONTAINERS = (list, dict, set, bytearray)
+PLAIN = (int, str, bytes, bool, type(None))
+_UNSET = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One variable of a callable, with the value that it had when the relation was made.
+
+    `source` is the closure cell, or the dictionary of globals, that the variable lives in.
+    """
+
+    name: str
+    source: CellType | dict[str, Any]
+    original: Any
+    frozen: Any
+
+    def changed(self) -> bool:
+        """Whether the variable now means something else than when the relation was made."""
+        now = self.now()
+        if now is self.original:
+            return self.frozen is not self.original and bool(now != self.frozen)
+        return bool(meaning(now) != meaning(self.original))
+
+    def now(self) -> Any:
+        """The value that the variable has today; an unset one has a value of its own."""
+        if isinstance(self.source, CellType):
+            try:
+                return self.source.cell_contents
+            except ValueError:
+                return _UNSET
+        return self.source.get(self.name, _UNSET)
+
+
+def freeze(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Capture, ...]]:
+    """The callable with its variables fixed to their values of now, and what it captures.
+
+    A callable without Python code of its own, or without variables, is returned itself.
+    """
+    if isinstance(function, MethodType):
+        inner, captures = freeze(function.__func__)
+        return (MethodType(inner, function.__self__) if captures else function), captures
+    if not isinstance(function, FunctionType):
+        return function, ()
+    captures = tuple(_captures(function))
+    return (_rebuilt(function, captures) if captures else function), captures
+
+
+def meaning(value: Any) -> Any:
+    """A hashable stand-in, equal for values that no callable could tell apart.
+
+    >>> meaning(1) == meaning(1), meaning(1) == meaning(True), meaning(0.0) == meaning(-0.0)
+    (True, False, False)
+    """
+    kind = type(value)
+    if kind in PLAIN:
+        return (kind, value)
+    if kind is float or kind is complex:
+        return (kind, repr(value))
+    if kind is tuple or kind is frozenset:
+        return (kind, tuple(map(meaning, value)) if kind is tuple else id(value))
+    return id(value)
+
+
+@lru_cache(maxsize=1024)
+def global_names(code: CodeType) -> tuple[str, ...]:
+    """The global names that the code, or a function nested in it, reads."""
+    found = dict.fromkeys(
+        str(i.argval)
+        for i in dis.get_instructions(code)
+        if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    )
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found.update(dict.fromkeys(global_names(constant)))
+    return tuple(found)
+
+
+def _captures(function: FunctionType) -> Iterator[Capture]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            continue  # not assigned yet (a function that names itself): stays live
+        yield Capture(name, cell, value, _copied(value))
+    for name in global_names(function.__code__):
+        value = function.__globals__.get(name, _UNSET)
+        if value is not _UNSET and not isinstance(value, ModuleType):
+            yield Capture(name, function.__globals__, value, _copied(value))
+
+
+def _copied(value: Any) -> Any:
+    if type(value) in CONTAINERS and len(value) <= SMALL:
+        return value.copy()
+    return value
+
+
+def _rebuilt(function: FunctionType, captures: tuple[Capture, ...]) -> FunctionType:
+    by_cell = {id(c.source): c.frozen for c in captures if isinstance(c.source, CellType)}
+    cells = tuple(
+        CellType(by_cell[id(cell)]) if id(cell) in by_cell else cell
+        for cell in function.__closure__ or ()
+    )
+    names = {c.name: c.frozen for c in captures if not isinstance(c.source, CellType)}
+    rebuilt = FunctionType(
+        function.__code__,
+        _globals(function, names),
+        function.__name__,
+        function.__defaults__,
+        cells or None,
+    )
+    rebuilt.__kwdefaults__ = function.__kwdefaults__
+    rebuilt.__qualname__ = function.__qualname__
+    rebuilt.__module__ = function.__module__
+    return rebuilt
+
+
+def _globals(function: FunctionType, frozen: dict[str, Any]) -> dict[str, Any]:
+    """Globals with the frozen values; the live ones where a name is yet to be defined."""
+    live = function.__globals__
+    for name in global_names(function.__code__):
+        if name not in live and not hasattr(builtins, name):
+            return live
+    modules = {n: live[n] for n in global_names(function.__code__) if n in live}
+    base = {"__builtins__": live.get("__builtins__", builtins), "__name__": live.get("__name__")}
+    return {**base, **modules, **frozen}

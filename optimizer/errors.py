@@ -1,0 +1,17 @@
+"""What can be wrong with a query, said when the relation is made."""
+
+
+class ReactiveError(Exception):
+    """Root of all errors that this library raises of its own."""
+
+
+class PlanError(ReactiveError, ValueError):
+    """The query cannot mean anything: a wrong callable, relation or aggregate in it."""
+
+
+class StaleCaptureWarning(UserWarning):
+    """A variable that a query captured has changed since: the view keeps the old meaning."""
+
+
+class StaleCaptureError(ReactiveError, RuntimeError):
+    """The same as `StaleCaptureWarning`, of a `Database(strict=True)`: the commit is refused."""

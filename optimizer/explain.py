@@ -1,0 +1,79 @@
+"""Print a plan as a tree, one node a line, inputs indented below it.
+
+>>> from optimizer.plan import Distinct, Table
+>>> print(explain(Distinct(Table(1, "orders", None, True))))
+distinct
+  table orders
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from optimizer import plan
+
+
+def explain(node: plan.Node, remark: Callable[[plan.Node], str] = lambda node: "") -> str:
+    """The plan as text; `remark` may add something at the end of a node's line."""
+    return "\n".join(_lines(node, remark, 0))
+
+
+def headline(node: plan.Node) -> str:
+    """One node in words, without its inputs."""
+    match node:
+        case plan.Table(name=name, key=key, stored=stored):
+            notes = [f"key {key}"] * (key is not None) + ["not stored"] * (not stored)
+            return f"table {name}" + (f" ({', '.join(notes)})" if notes else "")
+        case plan.Where(_, function):
+            return f"where {function}"
+        case plan.Select(_, function):
+            return f"select {function}"
+        case plan.Unnest(_, function):
+            return f"unnest {function}"
+        case plan.SelectMany(_, function):
+            return f"select_many {function}"
+        case plan.Join(_, _, match):
+            return f"join {_match(match)}"
+        case plan.OuterJoin(_, _, match, kind):
+            return f"{kind}_join {_match(match)}"
+        case plan.SemiJoin(_, _, match):
+            return f"semi_join {_match(match)}"
+        case plan.AntiJoin(_, _, match):
+            return f"anti_join {_match(match)}"
+        case plan.Aggregate(_, key, aggregates):
+            by = "" if key is None else f" by {key}"
+            return f"aggregate {', '.join(map(_folded, aggregates))}{by}"
+        case plan.OrderBy(_, key, descending, limit, offset):
+            return f"order_by {key}" + _window(descending, limit, offset)
+        case _:
+            return node_name(node)
+
+
+def node_name(node: plan.Node) -> str:
+    """The name of the method that makes such a node: `UnionAll` is `union_all`."""
+    if isinstance(node, plan.OuterJoin):
+        return f"{node.kind}_join"
+    name = type(node).__name__
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).removeprefix("_")
+
+
+def _lines(node: plan.Node, remark: Callable[[plan.Node], str], depth: int) -> list[str]:
+    line = "  " * depth + headline(node) + remark(node)
+    return [line, *(text for n in node.inputs() for text in _lines(n, remark, depth + 1))]
+
+
+def _match(match: plan.Match) -> str:
+    keys = [] if match.left_key is None else [f"{match.left_key} == {match.right_key}"]
+    on = [] if match.on is None else [f"on {match.on}"]
+    return " and ".join(keys + on)
+
+
+def _folded(folded: plan.Folded) -> str:
+    return f"{folded.name}({'' if folded.value is None else folded.value})"
+
+
+def _window(descending: bool, limit: int | None, offset: int) -> str:
+    parts = ["descending"] * descending
+    parts += [] if limit is None else [f"limit {limit}"]
+    parts += [f"offset {offset}"] if offset else []
+    return "".join(f", {part}" for part in parts)

@@ -1,0 +1,216 @@
+"""The logical plan: a query as a tree of immutable nodes, rows not included.
+
+    aggregate Avg(r[1]) by r[0]             Aggregate
+      select (m.role, s.age)                  Select
+        join s.last_name == m.last_name         Join
+          table students                          Table
+          table council                           Table
+
+Nodes compare by structure, so that equal queries are found and share their operators. Weights
+are those of bags (multisets) throughout; each node says what it does to them. With `L` and `R`
+for the weights of a row in the two inputs:
+
+    union  1 if L or R    difference  1 if L and not R    intersection  1 if L and R
+    union_all  L + R      difference_all  max(0, L - R)   intersection_all  min(L, R)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from optimizer.expr import Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Base of all plan nodes."""
+
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes whose rows this one reads, left to right."""
+        values = (getattr(self, f.name) for f in fields(self))
+        return tuple(v for v in values if isinstance(v, Node))
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Node):
+    """The rows of a base table. `key` is set for a keyed table: at most one row per key."""
+
+    number: int
+    name: str
+    key: Opaque | None
+    stored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Where(Node):
+    """Selection: the rows for which the predicate is true."""
+
+    input: Node
+    predicate: Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Node):
+    """Projection with bag semantics: one row out for each row in."""
+
+    input: Node
+    function: Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Unnest(Node):
+    """One binding more, for each element of a collection computed from the row."""
+
+    input: Node
+    function: Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class SelectMany(Node):
+    """As `Unnest`, keeping only the elements."""
+
+    input: Node
+    function: Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Product(Node):
+    """All pairs; weights multiply."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """When a row of the left fits one of the right: equal keys, and then the predicate.
+
+    Either may be absent: without keys all pairs are candidates, without a predicate all
+    candidates fit.
+    """
+
+    left_key: Opaque | None = None
+    right_key: Opaque | None = None
+    on: Opaque | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Node):
+    """Pairs of rows that match; weights multiply."""
+
+    left: Node
+    right: Node
+    match: Match
+
+
+@dataclass(frozen=True, slots=True)
+class OuterJoin(Node):
+    """A join that keeps the rows without a partner, of the left, the right or both sides."""
+
+    left: Node
+    right: Node
+    match: Match
+    kind: Literal["left", "right", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class SemiJoin(Node):
+    """The left rows that have a partner on the right (EXISTS), with their own weights."""
+
+    left: Node
+    right: Node
+    match: Match
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin(Node):
+    """The left rows that have no partner on the right (NOT EXISTS)."""
+
+    left: Node
+    right: Node
+    match: Match
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct(Node):
+    """Each row once."""
+
+    input: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Node):
+    """Rows of either side, each once."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll(Node):
+    """Rows of both sides, weights added."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(Node):
+    """Rows of the left that the right lacks, each once."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceAll(Node):
+    """Left weights less right weights, where that is positive."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Intersection(Node):
+    """Rows that both sides have, each once."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class IntersectionAll(Node):
+    """The smaller of the two weights."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """One aggregate of a group: how it folds (an engine's object), and the value it reads."""
+
+    name: str
+    fold: Any
+    value: Opaque | None
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Node):
+    """One row per group: its key, then each aggregate. Without a key, one row in all."""
+
+    input: Node
+    key: Opaque | None
+    aggregates: tuple[Folded, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBy(Node):
+    """Rows in order of a key: the `limit` rows (None: all) that follow the first `offset`."""
+
+    input: Node
+    key: Opaque
+    descending: bool
+    limit: int | None
+    offset: int

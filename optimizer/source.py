@@ -1,0 +1,53 @@
+"""Where things are written: the file and line of a callable, and of the call under way."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePath
+from types import CodeType
+from typing import Any
+
+OWN_PACKAGES = frozenset({"optimizer", "reactive", "spark_backend"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a file. Prints as `people.py:12`."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{PurePath(self.file).name}:{self.line}"
+
+
+def code_of(function: Callable[..., Any]) -> CodeType | None:
+    """The code object that runs when `function` is called; None for one without Python code."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    for candidate in (function, getattr(type(function), "__call__", None)):
+        code = getattr(candidate, "__code__", None)
+        if isinstance(code, CodeType):
+            return code
+    return None
+
+
+def place_of(function: Callable[..., Any]) -> Place | None:
+    """Where `function` is written, or None where Python does not know."""
+    code = code_of(function)
+    return None if code is None else Place(code.co_filename, code.co_firstlineno)
+
+
+def caller() -> Place:
+    """The line outside this library that is being executed, seen from inside it."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] in OWN_PACKAGES

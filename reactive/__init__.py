@@ -1,0 +1,79 @@
+"""Tables and views as Python objects: live queries, updated by work proportional to each change.
+
+db = Database()
+students = db.table(Student)
+sallies = students.where(lambda s: s.first_name == "Sally").materialize()
+students.add(Student("Sally", "Fields", 31))
+list(sallies)                                   # it is there
+"""
+
+from reactive.aggregates import (
+    Aggregate,
+    Aggregation,
+    Avg,
+    Collect,
+    Count,
+    CountDistinct,
+    Max,
+    Min,
+    Monoid,
+    Sum,
+)
+from reactive.database import Database
+from reactive.delta import Delta
+from reactive.errors import (
+    ClosedError,
+    PlanError,
+    ReactiveError,
+    StaleCaptureError,
+    StaleCaptureWarning,
+    TableError,
+    TransactionError,
+    VerificationError,
+)
+from reactive.multiset import Multiset
+from reactive.observe import Changes, Observer, Subscription
+from reactive.operators.order_by import Edit
+from reactive.relation import GroupedRelation, Groups, OrderedRelation, Relation
+from reactive.stats import Stats
+from reactive.table import Table
+from reactive.transaction import Transaction
+from reactive.view import GroupedView, OrderedView, View
+
+__all__ = [
+    "Aggregate",
+    "Aggregation",
+    "Avg",
+    "Changes",
+    "ClosedError",
+    "Collect",
+    "Count",
+    "CountDistinct",
+    "Database",
+    "Delta",
+    "Edit",
+    "GroupedRelation",
+    "GroupedView",
+    "Groups",
+    "Max",
+    "Min",
+    "Monoid",
+    "Multiset",
+    "Observer",
+    "OrderedRelation",
+    "OrderedView",
+    "PlanError",
+    "ReactiveError",
+    "Relation",
+    "StaleCaptureError",
+    "StaleCaptureWarning",
+    "Stats",
+    "Subscription",
+    "Sum",
+    "Table",
+    "TableError",
+    "Transaction",
+    "TransactionError",
+    "VerificationError",
+    "View",
+]

@@ -1,0 +1,265 @@
+"""The aggregates that a query can name: `group_by(k).aggregate(Count(), Sum(f), ...)`.
+
+These are descriptions; `folds.py` keeps them up to date. A callable gets one argument per binding
+of the relation, as everywhere. What each shows of no rows (only an ungrouped aggregate can have
+none): Count, Sum and CountDistinct 0, Collect an empty multiset, Avg, Min and Max None, the
+user's own the result of their zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from typing_extensions import TypeVarTuple, Unpack
+
+from optimizer.errors import PlanError
+from optimizer.expr import opaque
+from optimizer.plan import Folded
+from reactive.folds import (
+    AvgFold,
+    CollectFold,
+    CountDistinctFold,
+    CountFold,
+    Fold,
+    MaxFold,
+    MinFold,
+    MonoidFold,
+    SumFold,
+    UserFold,
+)
+from reactive.multiset import Multiset
+
+Ts = TypeVarTuple("Ts")
+R = TypeVar("R", covariant=True)
+V = TypeVar("V")
+S = TypeVar("S")
+Out = TypeVar("Out")
+
+
+class Aggregation(Generic[*Ts, R]):
+    """Base of all aggregates: a fold, and which value of a row it reads (None: the row)."""
+
+    def __init__(self, fold: Fold, of: Callable[[Unpack[Ts]], Any] | None) -> None:
+        self._fold = fold
+        self._of = of
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
+
+
+class Count(Aggregation[*Ts, int]):
+    """The number of rows, each as often as it occurs.
+
+    >>> from reactive import Count, Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> words.add_all(["a", "b", "b"])
+    >>> words.aggregate(Count()).materialize().value
+    3
+    """
+
+    def __init__(self) -> None:
+        super().__init__(CountFold(), None)
+
+
+class Sum(Aggregation[*Ts, Any]):
+    """The sum of a value over the rows, exact whatever the history.
+
+    Parameters
+    ----------
+    of: callable, row -> int, float, Fraction, Decimal, or a type with `+`, `-` and `* int`.
+
+    Over floats it equals `math.fsum` of the group: no drift. With a NaN or both infinities in
+    the group it shows NaN, with one infinity (or beyond the largest float) that infinity; when
+    such a row leaves, the sum of the others is back. A sum of no rows is 0.
+
+    Cost: O(1) per changed row. Source: [dbsp] linear aggregation.
+
+    >>> from reactive import Database, Sum
+    >>> db = Database()
+    >>> prices = db.table(float, name="prices")
+    >>> total = prices.aggregate(Sum(lambda p: p)).materialize()
+    >>> prices.add_all([1e100, 0.1])
+    >>> prices.remove(1e100)
+    >>> total.value
+    0.1
+    """
+
+    def __init__(self, of: Callable[[Unpack[Ts]], Any]) -> None:
+        super().__init__(SumFold(), of)
+
+
+class Avg(Aggregation[*Ts, Any]):
+    """The mean of a value: the exact sum, rounded once, over the number of rows. None of no rows.
+
+    Takes the same values as `Sum`. Cost: O(1) per changed row.
+
+    >>> from reactive import Avg, Database
+    >>> db = Database()
+    >>> ages = db.table(int, name="ages")
+    >>> ages.add_all([20, 25])
+    >>> ages.aggregate(Avg(lambda a: a)).materialize().value
+    22.5
+    """
+
+    def __init__(self, of: Callable[[Unpack[Ts]], Any]) -> None:
+        super().__init__(AvgFold(), of)
+
+
+class Min(Aggregation[*Ts, V]):
+    """The least value. NaN comes after everything; None of no rows.
+
+    Parameters
+    ----------
+    of: callable, row -> hashable, comparable with the others by `<`.
+
+    State: each distinct value of the group. Cost: O(log group) per changed row.
+
+    >>> from reactive import Database, Min
+    >>> db = Database()
+    >>> ages = db.table(int, name="ages")
+    >>> ages.add_all([20, 25])
+    >>> ages.aggregate(Min(lambda a: a)).materialize().value
+    20
+    """
+
+    def __init__(self, of: Callable[[Unpack[Ts]], V]) -> None:
+        super().__init__(MinFold(), of)
+
+
+class Max(Aggregation[*Ts, V]):
+    """The greatest value; see `Min`. A NaN in the group is the greatest.
+
+    >>> from reactive import Database, Max
+    >>> db = Database()
+    >>> ages = db.table(int, name="ages")
+    >>> ages.add_all([20, 25])
+    >>> ages.aggregate(Max(lambda a: a)).materialize().value
+    25
+    """
+
+    def __init__(self, of: Callable[[Unpack[Ts]], V]) -> None:
+        super().__init__(MaxFold(), of)
+
+
+class CountDistinct(Aggregation[*Ts, int]):
+    """The number of different values. Cost: O(1) per changed row.
+
+    >>> from reactive import CountDistinct, Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> words.add_all(["a", "b", "b"])
+    >>> words.aggregate(CountDistinct(lambda w: w)).materialize().value
+    2
+    """
+
+    def __init__(self, of: Callable[[Unpack[Ts]], Any]) -> None:
+        super().__init__(CountDistinctFold(), of)
+
+
+class Collect(Aggregation[*Ts, Multiset[V]]):
+    """All values of the group as a `Multiset`. Costs O(group) for each commit that changes it.
+
+    >>> from reactive import Collect, Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> words.add_all(["b", "a", "b"])
+    >>> sorted(words.aggregate(Collect(lambda w: w)).materialize().value)
+    ['a', 'b', 'b']
+    """
+
+    def __init__(self, of: Callable[[Unpack[Ts]], V]) -> None:
+        super().__init__(CollectFold(), of)
+
+
+class Aggregate(Aggregation[*Ts, Out]):
+    """Your own invertible aggregate: one that can take a value back.
+
+    Parameters
+    ----------
+    zero: the state of no rows. States are values: `add` and `remove` return a new one.
+    add: callable, (state, value) -> state.
+    remove: callable, (state, value) -> state; undoes `add`, in any order.
+    result: callable, state -> what the aggregate shows; by default the state itself.
+    of: callable, row -> value; by default the row (a tuple, if it has several bindings).
+
+    Cost: one call per changed row, and one more for each copy of it.
+
+    >>> from reactive import Aggregate, Database
+    >>> db = Database()
+    >>> bits = db.table(int, name="bits")
+    >>> parity = bits.aggregate(Aggregate(0, int.__xor__, int.__xor__)).materialize()
+    >>> bits.add_all([5, 3])
+    >>> parity.value
+    6
+    """
+
+    def __init__(
+        self,
+        zero: S,
+        add: Callable[[S, Any], S],
+        remove: Callable[[S, Any], S],
+        result: Callable[[S], Out] | None = None,
+        *,
+        of: Callable[[Unpack[Ts]], Any] | None = None,
+    ) -> None:
+        plus = opaque(add, 2, "the add of Aggregate").function
+        minus = opaque(remove, 2, "the remove of Aggregate").function
+        finish = result and opaque(result, 1, "the result of Aggregate").function
+        super().__init__(UserFold(zero, plus, minus, finish), of)
+
+
+class Monoid(Aggregation[*Ts, Out]):
+    """Your own aggregate that cannot take a value back: an associative, commutative combination.
+
+    Parameters
+    ----------
+    zero: what changes nothing: `combine(zero, x) == x`.
+    combine: callable, (value, value) -> value; order and grouping must not matter.
+    result: callable, value -> what the aggregate shows; by default the value itself.
+    of: callable, row -> hashable value; by default the row.
+
+    State: a balanced tree over the distinct values. Cost: O(log group) calls per changed row.
+
+    >>> import math
+    >>> from reactive import Database, Monoid
+    >>> db = Database()
+    >>> numbers = db.table(int, name="numbers")
+    >>> divisor = numbers.aggregate(Monoid(0, math.gcd)).materialize()
+    >>> numbers.add_all([12, 18, 7])
+    >>> numbers.remove(7)
+    >>> divisor.value
+    6
+    """
+
+    def __init__(
+        self,
+        zero: S,
+        combine: Callable[[S, S], S],
+        result: Callable[[S], Out] | None = None,
+        *,
+        of: Callable[[Unpack[Ts]], S] | None = None,
+    ) -> None:
+        combined = opaque(combine, 2, "the combine of Monoid").function
+        finish = result and opaque(result, 1, "the result of Monoid").function
+        super().__init__(MonoidFold(zero, combined, finish), of)
+
+
+def folded(aggregate: Aggregation[*Ts, Any], bindings: int) -> Folded:
+    """The aggregate as the plan holds it.
+
+    Raises
+    ------
+    PlanError: it is no aggregate, or its callable does not take `bindings` arguments.
+    """
+    if not isinstance(aggregate, Aggregation):
+        hint = f"write {aggregate.__name__}(...)" if isinstance(aggregate, type) else _HINT
+        raise PlanError(f"aggregate takes aggregates, not {aggregate!r}\n  {hint}")
+    name = type(aggregate).__name__
+    of = aggregate._of
+    value = None if of is None else opaque(of, bindings, name)
+    return Folded(name, aggregate._fold, value)
+
+
+_HINT = "such as Count(), Sum(lambda row: ...), or your own Aggregate or Monoid"

@@ -1,0 +1,177 @@
+"""The leaves of the graph: what a view holds, and what leaves towards subscribers.
+
+A leaf steps like every operator. After the commit its `changes` are the net delta of what it
+stands for, and its `feed` hands them to whoever subscribed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator
+from typing import Any
+
+from reactive.operators.order_by import Edit, OrderBy
+from reactive.zset import Pair, Pairs, Row, consolidate, integrate, negate
+
+Key = Callable[[Row], Any]
+
+
+class Bag:
+    """The rows of a view with their weights.
+
+    >>> bag = Bag()
+    >>> bag.step([("a", 2), ("b", 1), ("b", -1)])
+    >>> len(bag), list(bag.items())
+    (2, [('a', 2)])
+    """
+
+    __slots__ = ("_last", "_weights", "changes", "size", "touched")
+    edits: tuple[Edit, ...] = ()
+
+    def __init__(self) -> None:
+        self._weights: dict[Row, int] = {}
+        self._last: Pairs = ()
+        self.changes: Pairs = ()
+        self.size = 0
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> None:
+        self.touched += len(delta)
+        self.changes = changes = consolidate(delta)
+        integrate(self._weights, changes)
+        self._last = changes
+        self.size += sum(weight for _, weight in changes)
+
+    def undo(self) -> None:
+        integrate(self._weights, negate(self._last))
+        self.size -= sum(weight for _, weight in self._last)
+        self.changes = self._last = ()
+
+    def commit(self) -> None:
+        self._last = ()
+
+    def __len__(self) -> int:
+        return self.size
+
+    def count(self, row: Row) -> int:
+        return self._weights.get(row, 0)
+
+    def items(self) -> ItemsView[Row, int]:
+        return self._weights.items()
+
+    def footprint(self) -> tuple[int, int]:
+        return len(self._weights), sys.getsizeof(self._weights)
+
+
+class Groups:
+    """The rows of a grouped view by their group: one row of weight 1 each."""
+
+    __slots__ = ("_last", "changes", "rows", "touched")
+    edits: tuple[Edit, ...] = ()
+
+    def __init__(self) -> None:
+        self.rows: dict[Any, Row] = {}
+        self._last: Pairs = ()
+        self.changes: Pairs = ()
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> None:
+        self.touched += len(delta)
+        self.changes = self._last = consolidate(delta)
+        self._apply(self._last)
+
+    def undo(self) -> None:
+        self._apply(negate(self._last))
+        self.changes = self._last = ()
+
+    def commit(self) -> None:
+        self._last = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def count(self, row: Row) -> int:
+        return int(isinstance(row, tuple) and bool(row) and self.rows.get(row[0]) == row)
+
+    def items(self) -> Collection[Pair]:
+        return [(row, 1) for row in self.rows.values()]
+
+    def footprint(self) -> tuple[int, int]:
+        return len(self.rows), sys.getsizeof(self.rows)
+
+    def _apply(self, changes: Pairs) -> None:
+        for row, weight in changes:
+            if weight < 0:
+                del self.rows[row[0]]
+        for row, weight in changes:
+            if weight > 0:
+                self.rows[row[0]] = row
+
+
+class Sequence:
+    """The rows of an ordered view, in order. The operator below holds them."""
+
+    __slots__ = ("_order", "changes", "touched")
+
+    def __init__(self, order: OrderBy) -> None:
+        self._order = order
+        self.changes: Pairs = ()
+        self.touched = 0
+
+    @property
+    def edits(self) -> Iterable[Edit]:
+        return self._order.edits
+
+    def step(self, delta: Pairs) -> None:
+        self.touched += len(delta)
+        self.changes = delta
+
+    def undo(self) -> None:
+        self.changes = ()
+
+    def commit(self) -> None: ...
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def count(self, row: Row) -> int:
+        return sum(1 for other in self.rows() if other == row)
+
+    def items(self) -> list[Pair]:
+        return consolidate((row, 1) for row in self.rows())
+
+    def rows(self) -> Iterator[Row]:
+        return self._order.sequence()
+
+    def at(self, position: int) -> Row:
+        return self._order.at(position)
+
+    def footprint(self) -> tuple[int, int]:
+        return 0, 0
+
+
+class Tap:
+    """Changes only: the leaf of a subscription to a relation that nobody reads."""
+
+    __slots__ = ("_order", "changes", "touched")
+
+    def __init__(self, order: OrderBy | None = None) -> None:
+        self._order = order
+        self.changes: Pairs = ()
+        self.touched = 0
+
+    @property
+    def edits(self) -> Iterable[Edit]:
+        return () if self._order is None else self._order.edits
+
+    def step(self, delta: Pairs) -> None:
+        self.touched += len(delta)
+        self.changes = consolidate(delta)
+
+    def undo(self) -> None:
+        self.changes = ()
+
+    def commit(self) -> None: ...
+
+    def footprint(self) -> tuple[int, int]:
+        return 0, 0

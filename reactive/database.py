@@ -1,0 +1,287 @@
+"""A database: tables, the graph of operators over them, and the commits that move both.
+
+table.add(row) --> pending changes --> graph.commit --> feeds --> subscribers
+                                       (all or nothing)           (after, outside the lock)
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+from optimizer.captures import Capture
+from optimizer.errors import PlanError
+from optimizer.expr import Opaque
+from optimizer.plan import Node as PlanNode
+from reactive.compile import compile_plan
+from reactive.delta import Delta
+from reactive.errors import (
+    ClosedError,
+    StaleCaptureError,
+    StaleCaptureWarning,
+    TransactionError,
+)
+from reactive.feed import Feed
+from reactive.gate import Gate
+from reactive.graph import Graph, Node
+from reactive.table import Table
+from reactive.transaction import Pending, Transaction
+from reactive.view import View
+from reactive.zset import Pair
+
+T = TypeVar("T")
+Delivery = tuple[Sequence["weakref.ref[Any]"], Delta[Any]]
+
+
+class Database:
+    """Owns tables, views and transactions. Databases know nothing of each other.
+
+    Parameters
+    ----------
+    strict: refuse a commit, instead of warning, when a variable that a query captured has
+        changed since the query was made.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> long = words.where(lambda w: len(w) > 3).materialize()
+    >>> words.add_all(["to", "be", "that", "is"])
+    >>> list(long)
+    ['that']
+    """
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self._strict = strict
+        self._gate = Gate()
+        self._graph = Graph(self._on_stale)
+        self._tables: list[Table[Any]] = []
+        self._sources: dict[int, Node] = {}
+        self._views: weakref.WeakValueDictionary[int, View[Any]] = weakref.WeakValueDictionary()
+        self._version = 0
+        self._pending: Pending | None = None
+        self._outbox: deque[Delivery] = deque()
+        self._delivering = threading.Lock()
+        self._dropped: deque[Node] = deque()
+        self._stale: set[tuple[int, str]] = set()
+        self._closed = False
+
+    @property
+    def version(self) -> int:
+        """How many commits there were that changed something."""
+        return self._version
+
+    def table(
+        self,
+        row_type: type[T],
+        *,
+        name: str | None = None,
+        key: str | Callable[[T], Hashable] | None = None,
+        stored: bool = True,
+    ) -> Table[T]:
+        """Make a table.
+
+        Parameters
+        ----------
+        row_type: the class of its rows; `object` admits any. Rows must be hashable.
+        name: for messages; the class's name by default.
+        key: a field's name, or callable, row -> hashable. At most one row per key.
+        stored: False for rows that flow through and are not kept (i3QL's virtual table). Such a
+            table cannot be read, nor can it tell that a removed row was never there.
+
+        Raises
+        ------
+        PlanError: the name is taken, or a keyed table is not to be stored.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> db.table(str, name="words")
+        Table('words', 0 rows)
+        """
+        self._enter()
+        try:
+            table = Table(self, len(self._tables), row_type, name, key, stored)
+            self._tables.append(table)
+            self._sources[table.plan.number] = self._graph.source(table._contents, table.plan)
+            return table
+        finally:
+            self._leave()
+
+    def transaction(self) -> Transaction:
+        """Make several changes one commit: `with db.transaction(): ...`, also `async with`.
+
+        If the block raises, no table and no view has changed. A transaction inside another is
+        part of the outer one.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words = db.table(str, name="words")
+        >>> with db.transaction():
+        ...     words.add("to")
+        ...     words.add("be")
+        >>> db.version
+        1
+        """
+        return Transaction(self)
+
+    def tables(self) -> list[Table[Any]]:
+        """All tables, in the order they were made."""
+        return list(self._tables)
+
+    def views(self) -> list[View[Any]]:
+        """The views that somebody holds; each tells in its `place` where it was made.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> shout = db.table(str, name="words").select(str.upper).materialize("shout")
+        >>> [view.name for view in db.views()]
+        ['shout']
+        """
+        self._sweep()
+        return [view for _, view in sorted(self._views.items()) if not view.closed]
+
+    def close(self) -> None:
+        """End it: views and subscriptions with it. Using any of them afterwards is an error."""
+        self._gate.__enter__()
+        try:
+            if self._pending is not None:
+                raise TransactionError("a database cannot be closed inside a transaction")
+            for view in self.views():
+                view.close()
+            self._closed = True
+        finally:
+            self._leave()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"version {self._version}"
+        return f"Database({len(self._tables)} tables, {len(self.views())} views, {state})"
+
+    # What tables, views and transactions ask of their database.
+
+    def _enter(self) -> None:
+        """Begin something that changes tables, views or the graph."""
+        self._gate.__enter__()
+        self._check_entered()
+
+    def _check_entered(self) -> None:
+        if self._graph.stepping or self._closed:
+            self._gate.leave()
+            if self._closed:
+                raise ClosedError("the database is closed")
+            raise TransactionError(
+                "a callable of a query cannot change tables or make views\n"
+                "  subscribe to the view, and make the change in the subscriber"
+            )
+
+    def _leave(self) -> None:
+        """End it. The outermost time, tell subscribers what happened."""
+        if self._gate.leave() and (self._outbox or self._dropped):
+            self._sweep()
+            self._deliver()
+
+    def _change(self, table: Table[Any], changes: Sequence[Pair]) -> None:
+        """A statement's changes, already in the table: part of the transaction, or a commit."""
+        if not changes:
+            return
+        if self._pending is not None:
+            self._pending.record(table, changes)
+        else:
+            self._commit([(table, changes)])
+
+    def _commit(self, changes: Sequence[tuple[Table[Any], Sequence[Pair]]]) -> None:
+        """One step of the graph; on failure the tables are put back too."""
+        if not changes:
+            return
+        self._drain()
+        try:
+            stepped = self._graph.commit([(self._source(t.plan), pairs) for t, pairs in changes])
+        except BaseException:
+            for table, pairs in changes:
+                table._store.revert(pairs)
+            raise
+        self._version += 1
+        for node in stepped:
+            feed: Feed | None = node.leaf
+            if feed is not None and feed.subscribers:
+                changed = node.operator
+                if changed.changes:
+                    self._outbox.append((feed.subscribers, feed.delta(self._version, changed)))
+
+    def _source(self, plan: Any) -> Node:
+        return self._sources[plan.number]
+
+    def _compile(self, plan: PlanNode) -> Node:
+        """The node of the graph that computes a plan."""
+        try:
+            return compile_plan(plan, self._graph, self._source)
+        except BaseException:
+            self._graph.sweep()
+            raise
+
+    def _drop(self, node: Node) -> None:
+        """A leaf that nobody holds any more; called by the garbage collector, at any time."""
+        self._dropped.append(node)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Take dropped leaves out of the graph, unless somebody is at work in it."""
+        if self._dropped and self._gate.try_enter():
+            try:
+                self._drain()
+            finally:
+                self._gate.leave()
+
+    def _drain(self) -> None:
+        while self._dropped:
+            self._graph.detach(self._dropped.popleft())
+
+    def _deliver(self) -> None:
+        """Tell subscribers, in the order of the commits; one thread at a time does it for all."""
+        while self._outbox and self._delivering.acquire(False):
+            try:
+                while self._outbox:
+                    subscribers, delta = self._outbox.popleft()
+                    for reference in subscribers:
+                        subscription = reference()
+                        if subscription is not None:
+                            subscription._receive(delta)
+            finally:
+                self._delivering.release()
+
+    def _on_stale(self, function: Opaque, capture: Capture) -> None:
+        message = (
+            f"{capture.name!r}, captured by {function}, has changed since the relation was made; "
+            f"its views keep the value of then, {capture.frozen!r:.80}\n"
+            f"  make the relation again, or bind the value: `lambda row, "
+            f"{capture.name}={capture.name}: ...`"
+        )
+        if self._strict:
+            raise StaleCaptureError(message)
+        if (id(function), capture.name) not in self._stale:
+            self._stale.add((id(function), capture.name))
+            warnings.warn(message, StaleCaptureWarning, stacklevel=2)
+
+    def _name_of_table(self, row_type: Any, name: str | None) -> str:
+        taken = {table.name for table in self._tables}
+        if name is not None:
+            if name in taken:
+                raise PlanError(f"there is a table {name!r} already\n  give this one another name")
+            return name
+        base = getattr(row_type, "__name__", str(row_type))
+        numbered = (f"{base}_{n}" for n in range(2, len(taken) + 3))
+        return base if base not in taken else next(n for n in numbered if n not in taken)

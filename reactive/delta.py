@@ -1,0 +1,102 @@
+"""What a subscriber is told: the change of a relation from one commit to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+from reactive.operators.order_by import Edit
+from reactive.zset import Pair, Row, repeat
+
+T = TypeVar("T", default=Any)
+
+
+class Delta(Generic[T]):
+    """Rows that came and went, net, in one commit. Immutable.
+
+    `version` is the commit's number. `is_snapshot` marks the one that holds all rows of when
+    the subscription began. Where rows have a key (a keyed table, a group), a row that was
+    replaced is in `updated` and neither in `added` nor in `removed`.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> subscription = words.subscribe(print)
+    >>> words.add_all(["to", "be", "to"])
+    Delta(version=1, added=('to', 'to', 'be'))
+    """
+
+    def __init__(
+        self,
+        version: int,
+        pairs: Sequence[Pair],
+        *,
+        key: Callable[[Row], Any] | None = None,
+        edits: Sequence[Edit] = (),
+        is_snapshot: bool = False,
+    ) -> None:
+        self.version = version
+        self.is_snapshot = is_snapshot
+        self.edits = tuple(edits)
+        """For an ordered relation: the steps that turn the old sequence into the new one."""
+        self._pairs = tuple(pairs)
+        self._key = key
+
+    def items(self) -> tuple[tuple[T, int], ...]:
+        """Each row that changed with its signed weight, each row once."""
+        return self._pairs
+
+    @cached_property
+    def added(self) -> tuple[T, ...]:
+        """Rows that came, each as often as it did."""
+        return tuple(repeat(pair for pair in self._split[1] if pair[1] > 0))
+
+    @cached_property
+    def removed(self) -> tuple[T, ...]:
+        """Rows that went, each as often as it did."""
+        return tuple(repeat((row, -weight) for row, weight in self._split[1] if weight < 0))
+
+    @property
+    def updated(self) -> tuple[tuple[T, T], ...]:
+        """Pairs of the old and the new row of a key."""
+        return self._split[0]
+
+    @cached_property
+    def _split(self) -> tuple[tuple[tuple[T, T], ...], Sequence[Pair]]:
+        """The updated rows, and the pairs that are not part of an update."""
+        key = self._key
+        if key is None or len(self._pairs) < 2:
+            return (), self._pairs
+        old = {key(row): row for row, weight in self._pairs if weight == -1}
+        new = {key(row): row for row, weight in self._pairs if weight == 1}
+        both = old.keys() & new.keys()
+        if not both:
+            return (), self._pairs
+        updated = tuple((row, new[k]) for k, row in old.items() if k in both)
+        return updated, [pair for pair in self._pairs if key(pair[0]) not in both]
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __iter__(self) -> Iterator[tuple[T, int]]:
+        return iter(self._pairs)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Delta)
+            and (self.version, self.is_snapshot) == (other.version, other.is_snapshot)
+            and dict(self._pairs) == dict(other._pairs)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        parts = [f"version={self.version}"]
+        parts += ["is_snapshot=True"] * self.is_snapshot
+        for name in ("added", "removed", "updated"):
+            if rows := getattr(self, name):
+                parts.append(f"{name}={rows!r}")
+        return f"Delta({', '.join(parts)})"

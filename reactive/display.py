@@ -1,0 +1,80 @@
+"""Rows for people: a table in the terminal, HTML in notebooks."""
+
+from __future__ import annotations
+
+import dataclasses
+import html as escape
+from collections.abc import Collection, Iterable
+from itertools import islice
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from reactive.zset import Row
+
+LIMIT = 20
+Named = Any
+"""A view or table: a collection with a `name`, which may be None."""
+
+
+def show(rows: Named, limit: int) -> None:
+    """Print the first rows."""
+    Console().print(table(rows, limit))
+
+
+def table(rows: Named, limit: int = LIMIT) -> RichTable:
+    """The first rows as a `rich` table, one column per field or binding."""
+    header, lines, more = _cells(rows, limit)
+    result = RichTable(title=_title(rows), caption=f"{more} more rows" if more else None)
+    for name in header:
+        result.add_column(Text(name))
+    for line in lines:
+        result.add_row(*map(Text, line))
+    return result
+
+
+def html(rows: Named, limit: int = LIMIT) -> str:
+    """The same as an HTML table."""
+    header, lines, more = _cells(rows, limit)
+    parts = ["<table>", f"<caption>{escape.escape(_title(rows))}</caption>"]
+    parts += _html_row("th", header)
+    for line in lines:
+        parts += _html_row("td", line)
+    parts.append("</table>")
+    return "".join(parts) + (f"<p>{more} more rows</p>" if more else "")
+
+
+def _html_row(tag: str, cells: Iterable[str]) -> list[str]:
+    return ["<tr>", *(f"<{tag}>{escape.escape(cell)}</{tag}>" for cell in cells), "</tr>"]
+
+
+def _title(rows: Named) -> str:
+    return f"{rows.name or 'view'}: {len(rows)} rows"
+
+
+def _cells(rows: Collection[Row], limit: int) -> tuple[list[str], list[list[str]], int]:
+    """Column names, the first rows as text, and how many more rows there are."""
+    everything = list(rows)
+    first = list(islice(everything, limit))
+    columns = [_columns(row) for row in first]
+    header = list(columns[0]) if columns else ["row"]
+    if any(list(c) != header for c in columns):
+        header, columns = ["row"], [{"row": row} for row in first]
+    lines = [[_text(value) for value in c.values()] for c in columns]
+    return header, lines, len(everything) - len(first)
+
+
+def _columns(row: Row) -> dict[str, Any]:
+    """A row as named values: fields of a record, positions of a tuple."""
+    if dataclasses.is_dataclass(row):
+        return {f.name: getattr(row, f.name) for f in dataclasses.fields(row)}
+    if isinstance(row, tuple):
+        names = getattr(row, "_fields", None) or [str(n) for n in range(len(row))]
+        return dict(zip(names, row, strict=True))
+    return {"row": row}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)

@@ -1,0 +1,35 @@
+"""The errors of the engine; those of making a query are in `optimizer.errors`.
+
+A user's own exception stays itself. It gets a note that says where it was raised.
+"""
+
+from optimizer.errors import PlanError, ReactiveError, StaleCaptureError, StaleCaptureWarning
+
+
+class TableError(ReactiveError, LookupError):
+    """A change that the table refuses: an absent row, a duplicate key, a wrong or unhashable row;
+    or a reading of rows that the table does not store."""
+
+
+class TransactionError(ReactiveError, RuntimeError):
+    """A change at a time when none can be made."""
+
+
+class ClosedError(ReactiveError, RuntimeError):
+    """Use of a database, view or subscription after it was closed."""
+
+
+class VerificationError(ReactiveError, AssertionError):
+    """A view differs from its query evaluated from scratch."""
+
+
+__all__ = [
+    "ClosedError",
+    "PlanError",
+    "ReactiveError",
+    "StaleCaptureError",
+    "StaleCaptureWarning",
+    "TableError",
+    "TransactionError",
+    "VerificationError",
+]

@@ -1,0 +1,230 @@
+"""A query evaluated from scratch: one plain comprehension per plan node, and no operator.
+
+This is what a view must equal after every commit. `View.verify` compares the two, and so do the
+tests, over generated histories. It is written to be read, not to be fast.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Opaque
+from optimizer.properties import bindings
+from reactive import folds
+from reactive.index import NO_MATCH, match_key
+from reactive.multiset import Multiset
+from reactive.order import LAST, sort_key, tie_key
+from reactive.zset import NAN, Pair, Row, canonical, repeat
+
+Bag = Counter[Row]
+Tables = Callable[[plan.Table], Iterable[Pair]]
+
+
+def evaluate(node: plan.Node, tables: Tables) -> Bag:
+    """The rows of a query with their weights; `tables` gives the rows of a table."""
+
+    def of(source: plan.Node) -> Bag:
+        return evaluate(source, tables)
+
+    match node:
+        case plan.Table():
+            return Counter(dict(tables(node)))
+        case plan.Where(source, p):
+            return _sum((row, n) for row, n in of(source).items() if _call(p, source, row))
+        case plan.Select(source, f):
+            return _sum((_call(f, source, row), n) for row, n in of(source).items())
+        case plan.SelectMany(source, f):
+            return _sum((e, n) for row, n in of(source).items() for e in _call(f, source, row))
+        case plan.Unnest(source, f):
+            return _sum(
+                (_pair(source, row, e), n)
+                for row, n in of(source).items()
+                for e in _call(f, source, row)
+            )
+        case plan.Distinct(source):
+            return _sum((row, 1) for row in of(source))
+        case plan.Union(left, right):
+            return _sum((row, 1) for row in of(left) | of(right))
+        case plan.UnionAll(left, right):
+            return of(left) + of(right)
+        case plan.Difference(left, right):
+            hidden = of(right)
+            return _sum((row, 1) for row in of(left) if row not in hidden)
+        case plan.DifferenceAll(left, right):
+            return of(left) - of(right)
+        case plan.Intersection(left, right):
+            return _sum((row, 1) for row in of(left) & of(right))
+        case plan.IntersectionAll(left, right):
+            return of(left) & of(right)
+        case plan.Aggregate():
+            return _aggregate(node, of(node.input))
+        case plan.OrderBy():
+            return Counter(ordered(node, tables))
+        case _:
+            return _join(node, of)
+
+
+def ordered(node: plan.OrderBy, tables: Tables) -> list[Row]:
+    """The rows of an ordered relation, in order."""
+    rows = sorted(repeat(evaluate(node.input, tables).items()), key=tie_key)
+    keys = {id(row): sort_key(_call(node.key, node.input, row)) for row in rows}
+    rows.sort(key=lambda row: _Key(keys[id(row)]), reverse=node.descending)
+    last = len(rows) if node.limit is None else node.offset + node.limit
+    return rows[node.offset : last]
+
+
+class _Key:
+    """A sort key that may be, or contain, `LAST`."""
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __lt__(self, other: _Key) -> bool:
+        if other.key is LAST:
+            return self.key is not LAST
+        return self.key is not LAST and bool(self.key < other.key)
+
+
+def _call(function: Opaque, source: plan.Node, row: Row) -> Any:
+    call = function.function
+    return canonical(call(row) if bindings(source) == 1 else call(*row))
+
+
+def _sum(pairs: Iterable[Pair]) -> Bag:
+    bag: Bag = Counter()
+    for row, weight in pairs:
+        bag[canonical(row)] += weight
+    return bag
+
+
+def _pair(left: plan.Node, row: Row, other: Any) -> Row:
+    return (row, other) if bindings(left) == 1 else (*row, other)
+
+
+def _join(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
+    match node:
+        case plan.Product(left, right):
+            return _sum(
+                (_pair(left, l, r), n * m)
+                for l, n in of(left).items()
+                for r, m in of(right).items()
+            )
+        case plan.Join(left, right, match):
+            return _sum((_pair(left, l, r), n * m) for l, n, r, m in _matches(node, of, match))
+        case plan.SemiJoin(left, right, match):
+            return _sum({l: n for l, n, _, _ in _matches(node, of, match)}.items())
+        case plan.AntiJoin(left, right, match):
+            partnered = {l for l, _, _, _ in _matches(node, of, match)}
+            return _sum((l, n) for l, n in of(left).items() if l not in partnered)
+        case plan.OuterJoin(left, right, match, kind):
+            matches = list(_matches(node, of, match))
+            lefts = {l for l, _, _, _ in matches}
+            rights = {r for _, _, r, _ in matches}
+            nothing = None if bindings(left) == 1 else (None,) * bindings(left)
+            out = _sum((_pair(left, l, r), n * m) for l, n, r, m in matches)
+            if kind != "right":
+                alone = ((l, n) for l, n in of(left).items() if l not in lefts)
+                out += _sum((_pair(left, l, None), n) for l, n in alone)
+            if kind != "left":
+                alone = ((r, m) for r, m in of(right).items() if r not in rights)
+                out += _sum((_pair(left, nothing, r), m) for r, m in alone)
+            return out
+        case _:
+            raise TypeError(f"cannot evaluate plan node {type(node).__name__}")
+
+
+def _matches(
+    node: Any, of: Callable[[plan.Node], Bag], match: plan.Match
+) -> Iterator[tuple[Row, int, Row, int]]:
+    """Pairs of rows that match, with their weights."""
+    by_key: dict[Any, list[Pair]] = {}
+    for row, times in of(node.right).items():
+        by_key.setdefault(_key(match.right_key, None, row), []).append((row, times))
+    for row, weight in of(node.left).items():
+        key = _key(match.left_key, node.left, row)
+        for other, times in () if key is NO_MATCH else by_key.get(key, ()):
+            arguments = _pair(node.left, row, other)
+            if match.on is None or match.on.function(*arguments):
+                yield row, weight, other, times
+
+
+def _key(key: Opaque | None, source: plan.Node | None, row: Row) -> Any:
+    if key is None:
+        return ()
+    return match_key(key.function(row) if source is None else _call(key, source, row))
+
+
+def _aggregate(node: plan.Aggregate, rows: Bag) -> Bag:
+    groups: dict[Any, list[Row]] = {} if node.key is not None else {(): []}
+    for row in repeat(rows.items()):
+        key = () if node.key is None else _call(node.key, node.input, row)
+        groups.setdefault(key, []).append(row)
+    out: Bag = Counter()
+    for key, members in groups.items():
+        results = tuple(
+            _fold(
+                a.fold,
+                [row if a.value is None else _call(a.value, node.input, row) for row in members],
+            )
+            for a in node.aggregates
+        )
+        shown = (key, *results) if node.key is not None else results
+        out[shown if len(shown) > 1 else shown[0]] += 1
+    return out
+
+
+def _fold(fold: Any, values: list[Any]) -> Any:
+    """An aggregate of some values, as one would write it for a list."""
+    match fold:
+        case folds.CountFold():
+            return len(values)
+        case folds.SumFold():
+            return _total(values)
+        case folds.AvgFold():
+            return canonical(_total(values) / len(values)) if values else None
+        case folds.MinFold():
+            return min((v for v in values if v == v), default=NAN if values else None)
+        case folds.MaxFold():
+            return NAN if any(v != v for v in values) else max(values, default=None)
+        case folds.CountDistinctFold():
+            return len(set(values))
+        case folds.CollectFold():
+            return Multiset(Counter(values))
+        case folds.UserFold(zero, plus, _, finish):
+            for value in values:
+                zero = plus(zero, value)
+            return canonical(zero if finish is None else finish(zero))
+        case folds.MonoidFold(zero, combine, finish):
+            for value in values:
+                zero = combine(zero, value)
+            return canonical(zero if finish is None else finish(zero))
+        case _:
+            raise TypeError(f"cannot evaluate aggregate {fold!r}")
+
+
+def _total(values: list[Any]) -> Any:
+    """`sum`, but floats as `math.fsum` does it, and what it refuses as `ExactSum` shows it."""
+    if not any(isinstance(v, float) for v in values):
+        return sum(values) if all(isinstance(v, int) for v in values) else _plain_sum(values)
+    if all(isinstance(v, int | float) for v in values):
+        if not all(map(math.isfinite, values)):
+            odd = {repr(v) for v in values if not math.isfinite(v)}
+            return canonical(float(odd.pop())) if len(odd) == 1 else NAN
+        exact = sum(map(Fraction, values))
+        try:
+            return float(exact)
+        except OverflowError:
+            return math.copysign(math.inf, exact)
+    return _plain_sum(values)
+
+
+def _plain_sum(values: list[Any]) -> Any:
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total

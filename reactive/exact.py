@@ -1,0 +1,137 @@
+"""Exact sums: numbers added and taken away in any order, without drift.
+
+A float is an integer times a power of two. Keep the sum as one integer over a common power of
+two, and adding and subtracting are exact; round once, when the result is read. Over floats the
+result equals `math.fsum` of the values present, whatever was added and removed before.
+
+What a sum of floats shows that is no ordinary number, while such values are in the group:
+
+    any NaN, or both infinities    nan     (`math.fsum` raises for both infinities)
+    infinity                       inf or -inf
+    a sum beyond the largest float inf or -inf     (`math.fsum` raises)
+
+The same holds of `Decimal`, whose exact sum may take 10,000 digits (`decimal.Inexact` beyond).
+
+Integers, `Fraction` and `Decimal` are summed as what they are, without conversion; a sum of
+integers and floats is a float. Other types need `+`, `-` and `*` with an integer (`timedelta`).
+
+State:  an integer of some 60 to 120 bits for floats of similar size, at most about 2,100.
+Cost:   O(1) per value.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Context, Decimal, Inexact
+from fractions import Fraction
+from typing import Any
+
+_DECIMAL = Context(prec=10_000, traps=[Inexact])
+
+
+class ExactSum:
+    """A running sum that forgets nothing.
+
+    >>> total = ExactSum()
+    >>> for value, weight in [(1e100, 1), (0.1, 1), (1e100, -1)]:
+    ...     total.add(value, weight)
+    >>> total.value()
+    0.1
+    """
+
+    __slots__ = ("_floats", "_integers", "_numerator", "_others", "_shift", "_specials")
+
+    def __init__(self) -> None:
+        self._integers = 0
+        self._floats = 0  # how many floats are in the sum: they decide the result's type
+        self._numerator = 0  # the sum of finite floats is numerator / 2**shift
+        self._shift = 0
+        self._specials: dict[str, int] | None = None  # "inf", "-inf", "nan" -> count
+        self._others: dict[Any, tuple[int, Any]] | None = None  # type -> count, sum
+
+    def add(self, value: Any, weight: int) -> None:
+        """Add `value` as often as `weight` says; raises, changing nothing, for what has no sum."""
+        kind = type(value)
+        if kind is int or kind is bool:
+            self._integers += value * weight
+        elif kind is float:
+            self._add_float(value, weight)
+        else:
+            self._add_other(kind, value, weight)
+
+    def value(self) -> Any:
+        """The sum, in the type that Python's `sum` would give, rounded once."""
+        if self._others:
+            return self._mixed(self._others)
+        return self._float() if self._floats else self._integers
+
+    def _add_float(self, value: float, weight: int) -> None:
+        self._floats += weight
+        if not math.isfinite(value):
+            self._add_special(str(value), weight)
+            return
+        numerator, denominator = value.as_integer_ratio()
+        shift = denominator.bit_length() - 1
+        if shift > self._shift:
+            self._numerator <<= shift - self._shift
+            self._shift = shift
+        self._numerator += (numerator << (self._shift - shift)) * weight
+        if not self._floats and not self._numerator:
+            self._shift = 0
+
+    def _add_special(self, name: str, weight: int) -> None:
+        specials = self._specials = self._specials or {}
+        specials[name] = specials.get(name, 0) + weight
+        if not specials[name]:
+            del specials[name]
+            self._specials = specials or None
+
+    def _add_other(self, kind: type, value: Any, weight: int) -> None:
+        if isinstance(value, int | float):
+            self.add(float(value) if isinstance(value, float) else int(value), weight)
+            return
+        others = self._others or {}
+        name = str(value) if _is_special(value) else kind
+        count, total = others.get(name, (0, None))
+        total = value if name is not kind else _plus(total, value, weight)
+        self._others = others
+        others[name] = (count + weight, total)
+        if count + weight == 0:
+            del others[name]
+            self._others = others or None
+
+    def _float(self) -> float:
+        specials = self._specials
+        if specials is not None:
+            return float(next(iter(specials))) if len(specials) == 1 else math.nan
+        exact = self._numerator + (self._integers << self._shift)
+        try:
+            return exact / (1 << self._shift)
+        except OverflowError:
+            return math.copysign(math.inf, exact)
+
+    def _mixed(self, others: dict[Any, tuple[int, Any]]) -> Any:
+        specials = [value for name, (_, value) in others.items() if isinstance(name, str)]
+        if specials:
+            return specials[0] if len(specials) == 1 else Decimal("NaN")
+        if self._floats and others.keys() == {Fraction} and self._specials is None:
+            floats = Fraction(self._numerator, 1 << self._shift)
+            return float(floats + self._integers + others[Fraction][1])
+        parts = [total for _, total in others.values()]
+        parts += [self._float()] if self._floats else [self._integers] if self._integers else []
+        result = parts[0]
+        for part in parts[1:]:
+            result = result + part
+        return result
+
+
+def _is_special(value: Any) -> bool:
+    return isinstance(value, Decimal) and not value.is_finite()
+
+
+def _plus(total: Any, value: Any, weight: int) -> Any:
+    if isinstance(value, Decimal):
+        change = _DECIMAL.multiply(value, Decimal(weight))
+        return change if total is None else _DECIMAL.add(total, change)
+    change = value * weight
+    return change + (value - value) if total is None else total + change

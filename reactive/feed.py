@@ -1,0 +1,74 @@
+"""A feed: whoever wants to hear of a leaf's changes, and under what name it goes in messages."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from optimizer import plan
+from optimizer.properties import groups, table_key
+from optimizer.source import Place
+from reactive.delta import Delta
+from reactive.operators.order_by import Edit
+from reactive.zset import Pairs, Row
+
+if TYPE_CHECKING:
+    from reactive.observe import Subscription
+
+
+class Feed:
+    """Subscriptions are known weakly: one that nobody holds ends.
+
+    `subscribers` is replaced, never changed, so that a delta goes to those of its own commit.
+    """
+
+    __slots__ = ("key", "name", "place", "subscribers")
+
+    def __init__(self, node: plan.Node, name: str | None, place: Place) -> None:
+        self.name = name
+        self.place = place
+        self.key = _key_of_rows(node)
+        self.subscribers: tuple[weakref.ref[Subscription[Any]], ...] = ()
+
+    def __str__(self) -> str:
+        return f"the view made at {self.place}" if self.name is None else f"view {self.name!r}"
+
+    def add(self, subscription: Subscription[Any]) -> weakref.ref[Subscription[Any]]:
+        reference = weakref.ref(subscription, self._remove)
+        self.subscribers = (*self.subscribers, reference)
+        return reference
+
+    def discard(self, subscription: Subscription[Any]) -> None:
+        self.subscribers = tuple(r for r in self.subscribers if r() not in (None, subscription))
+
+    def delta(self, version: int, leaf: Any) -> Delta[Any]:
+        """What the leaf's last commit changed."""
+        return Delta(version, leaf.changes, key=self.key, edits=leaf.edits)
+
+    def snapshot(self, version: int, rows: Pairs, order: Iterable[Row] | None) -> Delta[Any]:
+        """All rows of now, as a delta; `order` gives them in order if they have one."""
+        edits = [Edit(position, row, 1) for position, row in enumerate(order or ())]
+        return Delta(version, rows, key=self.key, edits=edits, is_snapshot=True)
+
+    def _remove(self, reference: weakref.ref[Subscription[Any]]) -> None:
+        self.subscribers = tuple(r for r in self.subscribers if r is not reference)
+
+
+def _key_of_rows(node: plan.Node) -> Callable[[Row], Any] | None:
+    """What identifies a row, so that a changed one can be told as an update."""
+    table = table_key(node)
+    if table is not None and table.key is not None:
+        return table.key.function
+    aggregate = groups(node)
+    if aggregate is None:
+        return None
+    return _first if aggregate.key is not None else _only
+
+
+def _first(row: Row) -> Any:
+    return row[0]
+
+
+def _only(row: Row) -> Any:
+    return ()

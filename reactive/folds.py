@@ -1,0 +1,230 @@
+"""How each aggregate is kept up to date: what is held per group, and how a value changes it.
+
+A fold has a `zero()` state, `add(state, value, weight)` which gives the next state, and
+`result(state)`. An invertible fold forgets a value by adding it with a negative weight.
+
+A fold that works in place returns the same object from `add`; its `add` must be able to take
+back what it did without failing. The others return a new state and leave the old one alone.
+
+    Count, Sum, Avg                       O(1) per change        one number or `ExactSum`
+    Min, Max, CountDistinct, Collect      O(log group)           each distinct value
+    Aggregate (the user's)                one call               the user's state
+    Monoid (the user's)                   O(log group) calls     a tree over the values
+
+Source: [dbsp] section 4.2, aggregation; [i3ql] self-maintainable aggregates.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sortedcontainers import SortedList
+
+from reactive.exact import ExactSum
+from reactive.monoid_tree import MonoidTree
+from reactive.multiset import Multiset
+from reactive.zset import NAN, canonical
+
+
+class Fold(Protocol):
+    """What the aggregate operator needs of an aggregate."""
+
+    @property
+    def in_place(self) -> bool: ...
+    def zero(self) -> Any: ...
+    def add(self, state: Any, value: Any, weight: int) -> Any: ...
+    def result(self, state: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CountFold:
+    """The number of rows."""
+
+    in_place = False
+
+    def zero(self) -> int:
+        return 0
+
+    def add(self, state: int, value: Any, weight: int) -> int:
+        return state + weight
+
+    def result(self, state: int) -> int:
+        return state
+
+
+@dataclass(frozen=True, slots=True)
+class SumFold:
+    """A plain integer while all values are integers, an `ExactSum` from the first other one."""
+
+    in_place = True
+
+    def zero(self) -> Any:
+        return 0
+
+    def add(self, state: Any, value: Any, weight: int) -> Any:
+        if type(state) is int:
+            if type(value) is int:
+                return state + value * weight
+            state, integers = ExactSum(), state
+            state.add(value, weight)
+            state.add(integers, 1)
+            return state
+        state.add(value, weight)
+        return state
+
+    def result(self, state: Any) -> Any:
+        return state if type(state) is int else canonical(state.value())
+
+
+@dataclass(frozen=True, slots=True)
+class AvgFold:
+    """The exact sum, rounded once, over the number of rows."""
+
+    in_place = True
+
+    def zero(self) -> tuple[Any, int]:
+        return (0, 0)
+
+    def add(self, state: tuple[Any, int], value: Any, weight: int) -> tuple[Any, int]:
+        return (SumFold().add(state[0], value, weight), state[1] + weight)
+
+    def result(self, state: tuple[Any, int]) -> Any:
+        total, count = state
+        return canonical(SumFold().result(total) / count) if count else None
+
+
+class Values:
+    """The distinct values of a group with their weights, in order once the order was asked for.
+
+    NaN comes after everything, as in `order_by`: it is the least only if there is nothing else.
+    """
+
+    __slots__ = ("_order", "weights")
+
+    def __init__(self) -> None:
+        self.weights: dict[Any, int] = {}
+        self._order: SortedList | None = None
+
+    def add(self, value: Any, weight: int) -> None:
+        value = canonical(value)
+        old = self.weights.get(value, 0)
+        if old == 0 and self._order is not None and value is not NAN:
+            self._order.add(value)
+        if old + weight:
+            self.weights[value] = old + weight
+            return
+        self.weights.pop(value, None)
+        if self._order is not None and value is not NAN:
+            self._order.remove(value)
+
+    def least(self) -> Any:
+        order = self._sorted()
+        return order[0] if order else self._only_nan()
+
+    def greatest(self) -> Any:
+        order = self._sorted()
+        return NAN if NAN in self.weights else order[-1] if order else None
+
+    def _only_nan(self) -> Any:
+        return NAN if self.weights else None
+
+    def _sorted(self) -> SortedList:
+        if self._order is None:
+            self._order = SortedList(v for v in self.weights if v is not NAN)
+        return self._order
+
+    def __sizeof__(self) -> int:
+        order = 0 if self._order is None else 8 * len(self._order)
+        return object.__sizeof__(self) + sys.getsizeof(self.weights) + order
+
+
+class _ValuesFold:
+    """What the folds over distinct values share."""
+
+    in_place = True
+
+    def zero(self) -> Values:
+        return Values()
+
+    def add(self, state: Values, value: Any, weight: int) -> Values:
+        state.add(value, weight)
+        return state
+
+
+@dataclass(frozen=True, slots=True)
+class MinFold(_ValuesFold):
+    """The least value; None of no rows."""
+
+    def result(self, state: Values) -> Any:
+        return state.least()
+
+
+@dataclass(frozen=True, slots=True)
+class MaxFold(_ValuesFold):
+    """The greatest value; None of no rows."""
+
+    def result(self, state: Values) -> Any:
+        return state.greatest()
+
+
+@dataclass(frozen=True, slots=True)
+class CountDistinctFold(_ValuesFold):
+    """The number of different values."""
+
+    def result(self, state: Values) -> int:
+        return len(state.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectFold(_ValuesFold):
+    """All values, as a `Multiset`. Costs O(group) to read."""
+
+    def result(self, state: Values) -> Multiset[Any]:
+        return Multiset(state.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class UserFold:
+    """The user's own invertible aggregate; a state is a value and is never changed in place."""
+
+    initial: Any
+    plus: Callable[[Any, Any], Any]
+    minus: Callable[[Any, Any], Any]
+    finish: Callable[[Any], Any] | None
+    in_place = False
+
+    def zero(self) -> Any:
+        return self.initial
+
+    def add(self, state: Any, value: Any, weight: int) -> Any:
+        step = self.plus if weight > 0 else self.minus
+        for _ in range(abs(weight)):
+            state = step(state, value)
+        return state
+
+    def result(self, state: Any) -> Any:
+        return canonical(state if self.finish is None else self.finish(state))
+
+
+@dataclass(frozen=True, slots=True)
+class MonoidFold:
+    """The user's own combination of values."""
+
+    initial: Any
+    combine: Callable[[Any, Any], Any]
+    finish: Callable[[Any], Any] | None
+    in_place = True
+
+    def zero(self) -> MonoidTree:
+        return MonoidTree(self.initial, self.combine)
+
+    def add(self, state: MonoidTree, value: Any, weight: int) -> MonoidTree:
+        state.add(canonical(value), weight)
+        return state
+
+    def result(self, state: MonoidTree) -> Any:
+        total = state.total()
+        return canonical(total if self.finish is None else self.finish(total))

@@ -1,0 +1,255 @@
+"""The operator graph: one step per commit, in topological order, all or nothing.
+
+    table --> where --> index_by --+
+                                   join --> aggregate --> contents of a view
+    table ------------> index_by --+
+
+Nodes are found again by their signature (what they do, and to which nodes), so equal subplans of
+all views are one node. A node is made after its inputs, so the order of making is topological.
+
+Invariants
+----------
+1. Between commits every inbox is empty and no operator can be undone.
+2. Every node leads to a leaf that is attached; the others have been dropped with their state.
+3. After a commit that raised, every operator is as it was before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+from optimizer.captures import Capture
+from optimizer.expr import Opaque
+from optimizer.plan import Node as PlanNode
+from reactive.blame import annotate
+from reactive.operators.operator import Enumerable, Stateful
+from reactive.zset import Pair, Pairs
+
+Guard = tuple[Opaque, Capture]
+
+
+class Node:
+    """An operator with its place in the graph. A source has none: a table feeds it."""
+
+    __slots__ = (
+        *("blank", "consumers", "contents", "dirty", "functions", "guards", "inbox"),
+        *("inputs", "leaf", "operator", "plan", "rank", "signature", "stateful", "step"),
+    )
+
+    def __init__(
+        self,
+        operator: Any,
+        inputs: tuple[Node, ...],
+        *,
+        rank: int,
+        signature: Hashable = None,
+        plan: PlanNode | None = None,
+        functions: Iterable[Opaque | None] = (),
+    ) -> None:
+        self.operator = operator
+        self.inputs = inputs
+        self.rank = rank
+        self.signature = signature
+        self.plan = plan
+        self.functions = tuple(f for f in functions if f is not None)
+        self.guards: tuple[Guard, ...] = tuple((f, c) for f in self.functions for c in f.captures)
+        self.step = getattr(operator, "step", None)
+        self.stateful = isinstance(operator, Stateful)
+        self.contents: Callable[[], Iterable[Any]] | None = (
+            operator.contents if isinstance(operator, Enumerable) else None
+        )
+        self.leaf: Any = None
+        self.consumers: list[tuple[Node, int]] = []
+        self.blank = ((),) * len(inputs)
+        self.inbox: list[Sequence[Any]] = list(self.blank)
+        self.dirty = False
+
+    def send(self, delta: Sequence[Any]) -> None:
+        """Give a delta of this node's output to all that read it."""
+        for consumer, port in self.consumers:
+            consumer.inbox[port] = delta
+            consumer.dirty = True
+
+    def clear(self) -> None:
+        """Forget what has not been stepped."""
+        self.inbox[:] = self.blank
+        self.dirty = False
+
+    def upstream(self) -> list[Node]:
+        """This node and all that it depends on, each once."""
+        seen: dict[Node, None] = {self: None}
+        waiting = [self]
+        while waiting:
+            for source in waiting.pop().inputs:
+                if source not in seen:
+                    seen[source] = None
+                    waiting.append(source)
+        return list(seen)
+
+    def leaves(self) -> list[Any]:
+        """Whom the leaves belong to that depend on this node."""
+        seen: dict[Node, None] = {self: None}
+        waiting = [self]
+        while waiting:
+            for consumer, _ in waiting.pop().consumers:
+                if consumer not in seen:
+                    seen[consumer] = None
+                    waiting.append(consumer)
+        return [node.leaf for node in seen if node.leaf is not None]
+
+
+class Graph:
+    """All nodes of a database.
+
+    `on_stale` is called when a callable is about to run whose captured variable has changed.
+    """
+
+    def __init__(self, on_stale: Callable[[Opaque, Capture], None]) -> None:
+        self._on_stale = on_stale
+        self._nodes: dict[Hashable, Node] = {}
+        self._schedules: dict[tuple[Node, ...], tuple[Node, ...]] = {}
+        self._made = 0
+        self.stepping = False
+
+    def source(self, contents: Callable[[], Iterable[Pair]], plan: PlanNode) -> Node:
+        """A node without inputs, fed by a table."""
+        node = Node(None, (), rank=self._next_rank(), plan=plan)
+        node.contents = contents
+        return node
+
+    def node(
+        self,
+        signature: Hashable,
+        inputs: tuple[Node, ...],
+        make: Callable[[], Any],
+        *,
+        plan: PlanNode | None = None,
+        functions: Iterable[Opaque | None] = (),
+    ) -> Node:
+        """The node of this signature over these inputs; made, and brought up to date, if new."""
+        full = (signature, inputs)
+        found = self._nodes.get(full)
+        if found is not None:
+            return found
+        rank = self._next_rank()
+        node = Node(make(), inputs, rank=rank, signature=full, plan=plan, functions=functions)
+        self._connect(node)
+        self._nodes[full] = node
+        return node
+
+    def attach(self, operator: Any, source: Node, leaf: Any, *, fill: bool = True) -> Node:
+        """A leaf: an operator whose deltas leave the graph. `leaf` is whom it belongs to.
+
+        With `fill` it is given first what the source has given out so far.
+        """
+        node = Node(operator, (source,), rank=self._next_rank(), plan=source.plan)
+        node.leaf = leaf
+        self._connect(node, fill=fill)
+        return node
+
+    def detach(self, node: Node) -> None:
+        """Drop a node that nothing reads, and then its inputs that nothing else reads."""
+        if node.consumers or (node.leaf is None and not node.inputs):
+            return
+        self._nodes.pop(node.signature, None)
+        self._schedules.clear()
+        for source in dict.fromkeys(node.inputs):
+            source.consumers = [c for c in source.consumers if c[0] is not node]
+            self.detach(source)
+
+    def sweep(self) -> None:
+        """Drop nodes that lead to no leaf, such as those of a view that could not be made."""
+        for node in list(self._nodes.values()):
+            self.detach(node)
+
+    def contents(self, node: Node) -> Sequence[Any]:
+        """All that the node has given out so far, as one delta."""
+        if node.contents is not None:
+            return list(node.contents())
+        inputs = [self.contents(source) for source in node.inputs]
+        try:
+            return list(node.step(*inputs))
+        except Exception as error:
+            annotate(error, node, rolled_back=False)
+            raise
+
+    def commit(self, changes: Sequence[tuple[Node, Pairs]]) -> list[Node]:
+        """Step everything that the changes reach; the stateful nodes that were stepped.
+
+        If anything raises, all that was stepped is undone.
+        """
+        schedule = self._schedule(tuple(source for source, _ in changes))
+        stepped: list[Node] = []
+        self.stepping = True
+        node: Node | None = None
+        try:
+            for source, delta in changes:
+                source.send(delta)
+            for node in schedule:
+                if node.dirty:
+                    self._step(node, stepped)
+        except BaseException as error:
+            for done in reversed(stepped):
+                done.operator.undo()
+            for pending in schedule:
+                pending.clear()
+            if node is not None and isinstance(error, Exception):
+                annotate(error, node, rolled_back=True)
+            raise
+        finally:
+            self.stepping = False
+        for done in stepped:
+            done.operator.commit()
+        return stepped
+
+    def _step(self, node: Node, stepped: list[Node]) -> None:
+        if node.guards:
+            for function, capture in node.guards:
+                if capture.changed():
+                    self._on_stale(function, capture)
+        if node.stateful:
+            stepped.append(node)
+        out = node.step(*node.inbox)
+        node.inbox[:] = node.blank
+        node.dirty = False
+        if out:
+            for consumer, port in node.consumers:
+                consumer.inbox[port] = out
+                consumer.dirty = True
+
+    def _connect(self, node: Node, *, fill: bool = True) -> None:
+        """Bring the operator up to date with its inputs, and from then on feed it."""
+        if node.stateful and fill:
+            inputs = [self.contents(source) for source in node.inputs]
+            self.stepping = True
+            try:
+                node.step(*inputs)
+            except Exception as error:
+                annotate(error, node, rolled_back=False)
+                raise
+            finally:
+                self.stepping = False
+            node.operator.commit()
+        for port, source in enumerate(node.inputs):
+            source.consumers.append((node, port))
+        self._schedules.clear()
+
+    def _schedule(self, sources: tuple[Node, ...]) -> tuple[Node, ...]:
+        """All nodes that these sources reach, in topological order."""
+        schedule = self._schedules.get(sources)
+        if schedule is None:
+            reached: dict[Node, None] = {}
+            waiting = list(sources)
+            while waiting:
+                for consumer, _ in waiting.pop().consumers:
+                    if consumer not in reached:
+                        reached[consumer] = None
+                        waiting.append(consumer)
+            schedule = tuple(sorted(reached, key=lambda node: node.rank))
+            self._schedules[sources] = schedule
+        return schedule
+
+    def _next_rank(self) -> int:
+        self._made += 1
+        return self._made

@@ -1,0 +1,44 @@
+"""Make a view of a relation: its operators, the leaf that holds its rows, and its face."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from optimizer import plan
+from optimizer.properties import groups
+from optimizer.source import Place
+from reactive.contents import Bag, Groups, Sequence
+from reactive.feed import Feed
+from reactive.graph import Node
+from reactive.view import GroupedView, OrderedView, View
+
+if TYPE_CHECKING:
+    from reactive.relation import Relation
+
+
+def materialize(relation: Relation[Any], name: str | None, place: Place) -> View[Any]:
+    """Make a view of a relation."""
+    db = relation._db
+    db._enter()
+    try:
+        source = db._compile(relation.plan)
+        feed = Feed(relation.plan, name, place)
+        kind, contents = _contents(relation.plan, source)
+        try:
+            node = db._graph.attach(contents, source, feed)
+        except BaseException:
+            db._graph.sweep()
+            raise
+        return kind(db, relation, node, feed)
+    finally:
+        db._leave()
+
+
+def _contents(node: plan.Node, source: Node) -> tuple[type[View[Any]], Any]:
+    """What kind of view a plan has, and the leaf that holds its rows."""
+    if isinstance(node, plan.OrderBy):
+        return OrderedView, Sequence(source.operator)
+    aggregate = groups(node)
+    if aggregate is not None and aggregate.key is not None:
+        return GroupedView, Groups()
+    return View, Bag()

@@ -1,0 +1,199 @@
+"""Subscriptions: how changes reach the user's code, after the commit and outside the lock."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
+
+from typing_extensions import TypeVar
+
+from optimizer.errors import PlanError
+from reactive.delta import Delta
+
+if TYPE_CHECKING:
+    from reactive.database import Database
+    from reactive.feed import Feed
+    from reactive.graph import Node
+
+T = TypeVar("T", default=Any)
+T_contra = TypeVar("T_contra", contravariant=True, default=Any)
+log = logging.getLogger("reactive")
+
+
+class Observer(Protocol[T_contra]):
+    """What `observe` takes: an object with any of these methods.
+
+    Without `updated`, an update arrives as `removed` and `added`. Of one commit, removals come
+    first, then updates, then additions; a row of weight n comes n times.
+    """
+
+    def added(self, row: T_contra, /) -> object: ...
+    def removed(self, row: T_contra, /) -> object: ...
+    def updated(self, old: T_contra, new: T_contra, /) -> object: ...
+
+
+class Subscription(Generic[T]):
+    """Calls a function after each commit that changes a relation, while somebody holds it.
+
+    Keep it, or use it in a `with`: one that nobody holds ends. It holds the view it listens to.
+    An exception of the callback is logged and kept in `error`; the subscription goes on.
+    """
+
+    def __init__(
+        self, db: Database, feed: Feed, callback: Callable[[Delta[T]], object], held: object
+    ) -> None:
+        self.error: Exception | None = None
+        self.closed = False
+        self._db = db
+        self._feed = feed
+        self._callback = callback
+        self._held = held
+        self._called = False
+
+    def close(self) -> None:
+        """Hear no more, from now on. Closing twice is no error."""
+        self.closed = True
+        self._feed.discard(self)
+        self._held = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Subscription({self._feed}{', closed' if self.closed else ''})"
+
+    def __del__(self) -> None:
+        if not getattr(self, "_called", True) and not self.closed and not sys.is_finalizing():
+            warnings.warn(
+                f"a subscription to {self._feed} ended before it was ever called, since nobody "
+                "holds it\n  keep the Subscription that subscribe() and observe() return, or use "
+                "it in a `with`",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def _receive(self, delta: Delta[T]) -> None:
+        if self.closed:
+            return
+        self._called = True
+        try:
+            self._callback(delta)
+        except Exception as error:
+            self.error = error
+            log.exception("subscriber of %s raised; it stays subscribed", self._feed)
+
+
+class Leaf:
+    """Holds a leaf of the graph; when nobody holds this, the leaf is dropped."""
+
+    __slots__ = ("__weakref__", "node")
+
+    def __init__(self, db: Database, node: Node) -> None:
+        self.node = node
+        weakref.finalize(self, db._drop, node).atexit = False
+
+
+def notify(observer: Any) -> Callable[[Delta[Any]], None]:
+    """The callback that calls an observer's methods."""
+    methods = {name: getattr(observer, name, None) for name in ("added", "removed", "updated")}
+    if not any(map(callable, methods.values())):
+        raise PlanError(
+            f"observe takes an object with a method added, removed or updated, not {observer!r}\n"
+            "  for a function of one argument use subscribe()"
+        )
+    added = methods["added"] or _ignore
+    removed = methods["removed"] or _ignore
+    updated = methods["updated"]
+
+    def call(delta: Delta[Any]) -> None:
+        for row in delta.removed:
+            removed(row)
+        for old, new in delta.updated:
+            if updated is not None:
+                updated(old, new)
+            else:
+                removed(old)
+                added(new)
+        for row in delta.added:
+            added(row)
+
+    return call
+
+
+class Changes(Generic[T]):
+    """The deltas of a relation as an asynchronous iterator; none is missed, from its making on.
+
+    Deltas wait in a queue without bound while the loop's body runs. Leaving the loop early, call
+    `close()` or use it in a `with`.
+    """
+
+    def __init__(
+        self, subscribe: Callable[[Callable[[Delta[T]], object]], Subscription[T]]
+    ) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[Delta[T]] = deque()
+        self._wake: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+        self._subscription = subscribe(self._put)
+        self._subscription._called = True  # an iterator is not called, and may be dropped
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Delta[T]:
+        while True:
+            with self._lock:
+                if self._waiting:
+                    return self._waiting.popleft()
+                event = asyncio.Event()
+                self._wake = (asyncio.get_running_loop(), event)
+            if self._subscription.closed:
+                raise StopAsyncIteration
+            await event.wait()
+
+    def close(self) -> None:
+        """End the iteration, after what is waiting."""
+        self._subscription.close()
+        self._rouse()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _put(self, delta: Delta[T]) -> None:
+        with self._lock:
+            self._waiting.append(delta)
+        self._rouse()
+
+    def _rouse(self) -> None:
+        with self._lock:
+            wake, self._wake = self._wake, None
+        if wake is not None:
+            loop, event = wake
+            loop.call_soon_threadsafe(event.set)
+
+
+def _ignore(row: Any) -> None:
+    """What is done about an event that an observer has no method for."""

@@ -1,0 +1,200 @@
+"""Which rows of one input have a partner in the other: what semi, anti and outer joins share.
+
+    partnered(L, R)(row)  =  L(row)  if some row of R matches, else 0
+    alone(L, R)(row)      =  L(row)  -  partnered(L, R)(row)
+
+`KeyMatching` matches by key alone: a key either has rows in `R` or not, so the total weight per
+key tells all, and rows of `R` are not kept. With P for "R has the key":
+
+    d partnered  =  dL * P  +  (L + dL) * dP
+
+`PredicateMatching` has a predicate too, and counts the matches of each row of `L`.
+
+State:  the weight of R per key; or weight and matches of each row of L.
+Cost:   O(|dL| + |dR| + rows whose presence flips); with a predicate, plus the pairs it is asked.
+Source: [i3ql] exists and not exists; [dbsp] section 4, antijoin.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from reactive.index import NO_MATCH, Index, Key, KeyedPair
+from reactive.operators.index_by import Before
+from reactive.zset import Pair, Row, consolidate
+
+Change = tuple[Row, int, int]
+"""A row, the change of its weight among the partnered, and among those alone."""
+
+
+class KeyMatching:
+    """By key alone.
+
+    >>> from reactive.operators.index_by import IndexBy
+    >>> names = IndexBy(len)
+    >>> matching = KeyMatching(names.index)
+    >>> matching.step(names.step([("anna", 1)]), [])
+    [('anna', 0, 1)]
+    >>> matching.step([], [(4, ("otto", 1))])
+    [('anna', 1, -1)]
+    """
+
+    __slots__ = ("_last", "_left", "_weights", "touched")
+
+    def __init__(self, left: Index) -> None:
+        self._left = left
+        self._weights: dict[Key, int] = {}
+        self._last: dict[Key, int] = {}
+        self.touched = 0
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Change]:
+        weights = self._weights
+        out: list[Change] = []
+        for key, (row, weight) in left:
+            has_partner = weights.get(key, 0) > 0
+            out.append((row, weight, 0) if has_partner else (row, 0, weight))
+        before = self._last = {key: weights.get(key, 0) for key in _keys(right)}
+        for key, (_, weight) in right:
+            if key is not NO_MATCH:
+                self._set(key, weights.get(key, 0) + weight)
+        for key, old in before.items():
+            out.extend(self._flipped(key, old))
+        self.touched += len(out) + len(right)
+        return out
+
+    def undo(self) -> None:
+        for key, weight in self._last.items():
+            self._set(key, weight)
+        self._last = {}
+
+    def commit(self) -> None:
+        self._last = {}
+
+    def contents(self) -> Iterator[Change]:
+        for key, (row, weight) in self._left.items():
+            yield (row, weight, 0) if self._weights.get(key, 0) > 0 else (row, 0, weight)
+
+    def footprint(self) -> tuple[int, int]:
+        return len(self._weights), sys.getsizeof(self._weights)
+
+    def _flipped(self, key: Key, old: int) -> Iterator[Change]:
+        now = self._weights.get(key, 0) > 0
+        if now != (old > 0):
+            for row, weight in self._left.pairs(key):
+                yield (row, weight, -weight) if now else (row, -weight, weight)
+
+    def _set(self, key: Key, weight: int) -> None:
+        if weight:
+            self._weights[key] = weight
+        else:
+            self._weights.pop(key, None)
+
+
+class PredicateMatching:
+    """By key and predicate: `fits(row, other)`.
+
+    >>> from reactive.operators.index_by import IndexBy
+    >>> names, others = IndexBy(None), IndexBy(None)
+    >>> matching = PredicateMatching(names.index, others.index, str.startswith)
+    >>> matching.step(names.step([("anna", 1)]), others.step([("an", 1), ("ot", 1)]))
+    [('anna', 1, 0)]
+    """
+
+    __slots__ = ("_fits", "_held", "_last", "_left", "_right", "touched")
+
+    def __init__(self, left: Index, right: Index, fits: Callable[[Row, Row], object]) -> None:
+        self._left = left
+        self._right = right
+        self._fits = fits
+        self._held: dict[Row, tuple[int, int]] = {}  # row -> weight, matches
+        self._last: dict[Row, tuple[int, int]] = {}  # the same, of before
+        self.touched = 0
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Change]:
+        self._last = {}
+        try:
+            self._count_right(left, right)
+            self._count_left(left)
+        except BaseException:
+            self.undo()
+            raise
+        self.touched += len(left) + len(right)
+        return [change for row, old in self._last.items() for change in self._moved(row, old)]
+
+    def undo(self) -> None:
+        for row, held in self._last.items():
+            self._set(row, held)
+        self._last = {}
+
+    def commit(self) -> None:
+        self._last = {}
+
+    def contents(self) -> Iterator[Change]:
+        for row, (weight, matches) in self._held.items():
+            yield (row, weight, 0) if matches > 0 else (row, 0, weight)
+
+    def footprint(self) -> tuple[int, int]:
+        size = sys.getsizeof((0, 0))
+        return len(self._held), sys.getsizeof(self._held) + size * len(self._held)
+
+    def _count_right(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> None:
+        """Rows that were on the left before gain or lose matches."""
+        fits, before = self._fits, Before(self._left, left) if left else self._left
+        for key, (other, times) in right:
+            for row, _ in before.pairs(key):
+                self.touched += 1
+                if fits(row, other):
+                    weight, matches = self._touch(row)
+                    self._set(row, (weight, matches + times))
+
+    def _count_left(self, left: Sequence[KeyedPair]) -> None:
+        """Rows change their weight; one that is new counts its matches on the right of now."""
+        for key, (row, change) in left:
+            weight, matches = self._touch(row)
+            if not weight:
+                matches = self._matches(row, key)
+            self._set(row, (weight + change, matches))
+
+    def _matches(self, row: Row, key: Key) -> int:
+        candidates = self._right.pairs(key)
+        self.touched += len(candidates)
+        fits = self._fits
+        return sum(times for other, times in candidates if fits(row, other))
+
+    def _touch(self, row: Row) -> tuple[int, int]:
+        held = self._held.get(row, (0, 0))
+        self._last.setdefault(row, held)
+        return held
+
+    def _set(self, row: Row, held: tuple[int, int]) -> None:
+        if held[0]:
+            self._held[row] = held
+        else:
+            self._held.pop(row, None)
+
+    def _moved(self, row: Row, old: tuple[int, int]) -> Iterator[Change]:
+        now = self._held.get(row, (0, 0))
+        partnered = (now[0] if now[1] > 0 else 0) - (old[0] if old[1] > 0 else 0)
+        alone = now[0] - old[0] - partnered
+        if partnered or alone:
+            yield row, partnered, alone
+
+
+Matching = KeyMatching | PredicateMatching
+
+
+def partnered(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
+    """The delta of the rows that have a partner."""
+    pairs = [(row, weight) for row, weight, _ in changes if weight]
+    return consolidate(pairs) if both_changed else pairs
+
+
+def alone(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
+    """The delta of the rows that have none."""
+    pairs = [(row, weight) for row, _, weight in changes if weight]
+    return consolidate(pairs) if both_changed else pairs
+
+
+def _keys(delta: Iterable[KeyedPair]) -> Iterator[Key]:
+    return (key for key, _ in delta if key is not NO_MATCH)

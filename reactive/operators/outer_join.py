@@ -1,0 +1,87 @@
+"""Outer joins: a join that keeps the rows without a partner, with None for what is missing.
+
+    L left_join R   =  L join R  +  alone(L, R) x {None}
+    L right_join R  =  L join R  +  {None} x alone(R, L)
+    L full_join R   =  L join R  +  alone(L, R) x {None}  +  {None} x alone(R, L)
+
+State:  one index per input, and what `matching.py` counts for each side that is kept whole.
+Cost:   as join, plus rows whose presence flips.
+Source: [i3ql] has none; the law is SQL's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from reactive.index import KeyedPair
+from reactive.operators.join import Join
+from reactive.operators.matching import Matching, alone
+from reactive.zset import Pair, Row
+
+Kept = tuple[Matching, Callable[[Row], Row]]
+"""How a side that is kept whole is matched, and what a row of it without a partner becomes."""
+
+
+class OuterJoin:
+    """A join, and the rows alone of the sides that are kept.
+
+    >>> from reactive.operators.index_by import IndexBy
+    >>> from reactive.operators.matching import KeyMatching
+    >>> left, right = IndexBy(len), IndexBy(len)
+    >>> join = Join(left.index, right.index, lambda a, b: (a, b))
+    >>> kept = (KeyMatching(left.index), lambda row: (row, None))
+    >>> OuterJoin(join, left=kept).step(left.step([("anna", 1)]), [])
+    [(('anna', None), 1)]
+    """
+
+    __slots__ = ("_join", "_left", "_right")
+
+    def __init__(self, join: Join, *, left: Kept | None = None, right: Kept | None = None) -> None:
+        self._join = join
+        self._left = left
+        self._right = right
+
+    @property
+    def touched(self) -> int:
+        return self._join.touched + sum(m.touched for m in self._matchings())
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
+        out = self._join.step(left, right)
+        both_changed = bool(left and right)
+        done: list[Matching] = []
+        try:
+            for kept, deltas in ((self._left, (left, right)), (self._right, (right, left))):
+                if kept is not None:
+                    matching, pad = kept
+                    changes = matching.step(*deltas)
+                    done.append(matching)
+                    missing = alone(changes, both_changed=both_changed)
+                    out += [(pad(row), weight) for row, weight in missing]
+        except BaseException:
+            for matching in done:
+                matching.undo()
+            raise
+        return out
+
+    def undo(self) -> None:
+        for matching in self._matchings():
+            matching.undo()
+
+    def commit(self) -> None:
+        for matching in self._matchings():
+            matching.commit()
+
+    def contents(self) -> Iterable[Pair]:
+        yield from self._join.contents()
+        for kept in (self._left, self._right):
+            if kept is not None:
+                matching, pad = kept
+                for row, weight in alone(matching.contents(), both_changed=False):
+                    yield pad(row), weight
+
+    def footprint(self) -> tuple[int, int]:
+        sizes = [m.footprint() for m in self._matchings()]
+        return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
+
+    def _matchings(self) -> list[Matching]:
+        return [kept[0] for kept in (self._left, self._right) if kept is not None]

@@ -1,0 +1,48 @@
+"""Set union: the rows of either side, each once.
+
+    union(L, R)  =  distinct(L + R)
+
+State:  the weight of every distinct row of the two sides together.
+Cost:   O(|dL| + |dR|).
+Source: [dbsp] section 3, relational operators on Z-sets; [i3ql] union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reactive.operators.distinct import Distinct
+from reactive.zset import Pair, Pairs
+
+
+class Union:
+    """A distinct that is fed from two sides.
+
+    >>> union = Union()
+    >>> union.step([("a", 1)], [("a", 1), ("b", 1)]), union.step([("a", -1)], [])
+    ([('a', 1), ('b', 1)], [])
+    """
+
+    __slots__ = ("_distinct",)
+
+    def __init__(self) -> None:
+        self._distinct = Distinct()
+
+    @property
+    def touched(self) -> int:
+        return self._distinct.touched
+
+    def step(self, left: Pairs, right: Pairs) -> list[Pair]:
+        return self._distinct.step([*left, *right])
+
+    def undo(self) -> None:
+        self._distinct.undo()
+
+    def commit(self) -> None:
+        self._distinct.commit()
+
+    def contents(self) -> Iterable[Pair]:
+        return self._distinct.contents()
+
+    def footprint(self) -> tuple[int, int]:
+        return self._distinct.footprint()

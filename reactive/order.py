@@ -1,0 +1,88 @@
+"""The order of an ordered relation: total, and the same whatever the history.
+
+Rows stand by their key. Rows with equal keys stand by themselves where they can be compared (None
+before numbers before strings before tuples, element by element; a dataclass only if it was made
+with `order=True`), else in order of arrival. A NaN in a key comes after everything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Set
+from typing import Any
+
+from reactive.zset import NAN, Row, canonical
+
+
+class _Last:
+    """Greater than everything but itself."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return other is not self
+
+
+LAST = _Last()
+
+
+class Tie:
+    """Decides between rows with equal keys. Nothing is compared until there are such rows."""
+
+    __slots__ = ("arrival", "descending", "row")
+
+    def __init__(self, row: Row, arrival: int, descending: bool) -> None:
+        self.row = row
+        self.arrival = arrival
+        self.descending = descending
+
+    def __lt__(self, other: Tie) -> bool:
+        if self.descending:  # the list is read backwards, and ties are to read forwards
+            self, other = other, self
+        return _before(self.row, self.arrival, other.row, other.arrival)
+
+
+Entry = tuple[Any, Tie]
+
+
+def sort_key(key: Any) -> Any:
+    """The key with every NaN in it, or in a tuple of it, replaced by what comes last."""
+    key = canonical(key)
+    if type(key) is tuple:
+        return tuple(map(sort_key, key))
+    return LAST if key is NAN else key
+
+
+def tie_key(value: Any) -> tuple[Any, ...]:
+    """A tuple that compares with that of any other value; equal where no order is known."""
+    kind = type(value)
+    if value is None:
+        return (0,)
+    if isinstance(value, int | float):
+        return (1, value) if value == value else (2,)
+    if isinstance(value, str):
+        return (3, value)
+    if isinstance(value, bytes):
+        return (4, value)
+    if isinstance(value, tuple):
+        return (5, tuple(map(tie_key, value)))
+    if dataclasses.is_dataclass(kind) and kind.__lt__ is not object.__lt__:
+        fields = (getattr(value, f.name) for f in dataclasses.fields(kind) if f.compare)
+        return (6, kind.__qualname__, tuple(map(tie_key, fields)))
+    if kind.__lt__ is object.__lt__ or isinstance(value, Set | complex):
+        return (9,)
+    return (7, kind.__qualname__, value)
+
+
+def _before(row: Row, arrival: int, other: Row, other_arrival: int) -> bool:
+    if row is not other:
+        try:
+            left, right = tie_key(row), tie_key(other)
+            if left != right:
+                return bool(left < right)
+        except TypeError:
+            pass  # comparable by their classes, not by their values
+    return arrival < other_arrival

@@ -1,0 +1,599 @@
+"""Queries as data: immutable, composable, typed. Nothing is computed until somebody consumes it.
+
+Each method takes the user's callables into the plan and wraps one node around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
+
+from typing_extensions import TypeVarTuple, Unpack
+
+from optimizer import plan
+from optimizer.errors import PlanError
+from optimizer.explain import explain
+from optimizer.expr import Opaque, opaque
+from optimizer.properties import bindings
+from optimizer.source import caller
+from reactive import subscribe
+from reactive.aggregates import Aggregation, folded
+from reactive.delta import Delta
+from reactive.materialize import materialize
+from reactive.observe import Changes, Observer, Subscription
+from reactive.view import GroupedView, OrderedView, View
+
+if TYPE_CHECKING:
+    from reactive.database import Database
+
+Ts = TypeVarTuple("Ts")
+T = TypeVar("T")
+U = TypeVar("U")
+K = TypeVar("K")
+A1 = TypeVar("A1")
+A2 = TypeVar("A2")
+A3 = TypeVar("A3")
+A4 = TypeVar("A4")
+
+
+class Relation(Generic[*Ts]):
+    """A query. It carries one or more bindings side by side; `join` appends one.
+
+    Callables get one argument per binding. Rows of a relation with one binding are the values
+    themselves, with several they are tuples of them. Weights count copies, as in a bag.
+    """
+
+    def __init__(self, db: Database, node: plan.Node) -> None:
+        self._db = db
+        self.plan = node
+        """The query as data (`optimizer.plan`)."""
+
+    # One relation in, one out.
+
+    def where(self, predicate: Callable[[Unpack[Ts]], object]) -> Self:
+        """Selection: the rows for which the predicate is true.
+
+        Parameters
+        ----------
+        predicate: callable, bindings -> anything, read as true or false.
+
+        State: none. Cost: O(changed rows). Source: [dbsp] linear operators.
+
+        >>> from reactive import Database
+        >>> numbers = Database().table(int)
+        >>> even = numbers.where(lambda n: n % 2 == 0).materialize()
+        >>> numbers.add_all([1, 2, 4])
+        >>> sorted(even)
+        [2, 4]
+        """
+        return self._same(plan.Where(self.plan, self._take(predicate, "where")))
+
+    def select(self, function: Callable[[Unpack[Ts]], U]) -> Relation[U]:
+        """Projection: a function of each row. Equal results add up, as in a bag.
+
+        Parameters
+        ----------
+        function: callable, bindings -> hashable.
+
+        State: none. Cost: O(changed rows). Source: [dbsp] linear operators.
+
+        >>> from reactive import Database
+        >>> numbers = Database().table(int)
+        >>> parity = numbers.select(lambda n: n % 2).materialize()
+        >>> numbers.add_all([1, 2, 4])
+        >>> sorted(parity)
+        [0, 0, 1]
+        """
+        return self._new(plan.Select(self.plan, self._take(function, "select")))
+
+    def select_many(self, function: Callable[[Unpack[Ts]], Iterable[U]]) -> Relation[U]:
+        """Every element of a collection computed from each row.
+
+        Parameters
+        ----------
+        function: callable, bindings -> iterable of hashables.
+
+        State: none. Cost: O(changed rows and their elements). Source: [mrql] cmap.
+
+        >>> from reactive import Database
+        >>> lines = Database().table(str)
+        >>> words = lines.select_many(str.split).materialize()
+        >>> lines.add("to be or not to be")
+        >>> words.count("be")
+        2
+        """
+        return self._new(plan.SelectMany(self.plan, self._take(function, "select_many")))
+
+    def unnest(self, function: Callable[[Unpack[Ts]], Iterable[U]]) -> Relation[*Ts, U]:
+        """As `select_many`, with the row kept: one binding more, an element of `function(...)`.
+
+        State: none. Cost: O(changed rows and their elements). Source: [i3ql] unnest.
+
+        >>> from reactive import Database
+        >>> lines = Database().table(str)
+        >>> pairs = lines.unnest(str.split).materialize()
+        >>> lines.add("to be")
+        >>> sorted(pairs)
+        [('to be', 'be'), ('to be', 'to')]
+        """
+        return self._new(plan.Unnest(self.plan, self._take(function, "unnest")))
+
+    def distinct(self) -> Self:
+        """Each row once. State: the rows. Cost: O(changed rows). Source: [dbsp] proposition 4.7.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> once = words.distinct().materialize()
+        >>> words.add_all(["be", "be"])
+        >>> list(once)
+        ['be']
+        """
+        return self._same(plan.Distinct(self.plan))
+
+    def order_by(
+        self, key: Callable[[Unpack[Ts]], Any], *, descending: bool = False
+    ) -> OrderedRelation[*Ts]:
+        """The rows in order of a key; see `OrderedRelation.limit` for the first few of them.
+
+        Parameters
+        ----------
+        key: callable, bindings -> values that `<` compares; NaN comes after everything.
+        descending: greatest first.
+
+        Rows with equal keys stand by themselves if they can be compared, else in order of arrival.
+
+        State: all rows, sorted. Cost: O(changed rows x log rows).
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> by_length = words.order_by(len).materialize()
+        >>> words.add_all(["three", "a", "to"])
+        >>> list(by_length), by_length[0]
+        (['a', 'to', 'three'], 'a')
+        """
+        taken = self._take(key, "order_by")
+        return OrderedRelation(self._db, plan.OrderBy(self.plan, taken, descending, None, 0))
+
+    # Two relations.
+
+    def join(
+        self,
+        other: Relation[U],
+        on: Callable[[Unpack[Ts], U], object] | None = None,
+        *,
+        left_key: Callable[[Unpack[Ts]], Hashable] | None = None,
+        right_key: Callable[[U], Hashable] | None = None,
+    ) -> Relation[*Ts, U]:
+        """Pairs of rows that match; weights multiply. Without any condition: the product.
+
+        Parameters
+        ----------
+        other: the binding to append. With several bindings itself, its rows are tuples.
+        on: callable, bindings and the new one -> true or false.
+        left_key, right_key: callables, bindings -> hashable, and the new one -> hashable. Rows
+            match if these are equal, and `on`, if given, is true. A NaN matches nothing.
+
+        With keys, an index per side. Cost: O(changed rows + matches). With `on` alone every pair
+        is asked: O(changed rows x rows of the other side). Source: [dbsp] bilinear operators.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> people, pets = db.table(tuple, name="people"), db.table(tuple, name="pets")
+        >>> owners = people.join(pets, left_key=lambda p: p[0], right_key=lambda pet: pet[1])
+        >>> names = owners.select(lambda p, pet: (p[1], pet[0])).materialize()
+        >>> people.add((1, "Ann"))
+        >>> pets.add(("Rex", 1))
+        >>> list(names)
+        [('Ann', 'Rex')]
+        """
+        match = self._match("join", other, on, left_key, right_key)
+        if match == plan.Match():
+            return self._new(plan.Product(self.plan, other.plan))
+        return self._new(plan.Join(self.plan, other.plan, match))
+
+    def left_join(
+        self,
+        other: Relation[U],
+        on: Callable[[Unpack[Ts], U], object] | None = None,
+        *,
+        left_key: Callable[[Unpack[Ts]], Hashable] | None = None,
+        right_key: Callable[[U], Hashable] | None = None,
+    ) -> Relation[*Ts, U | None]:
+        """As `join`, keeping left rows without a match, with None beside them.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> left, right = db.table(int, name="left"), db.table(int, name="right")
+        >>> pairs = left.left_join(right, on=lambda a, b: a == b).materialize()
+        >>> left.add_all([1, 2])
+        >>> right.add(2)
+        >>> sorted(pairs, key=str)
+        [(1, None), (2, 2)]
+        """
+        return self._outer("left", other, on, left_key, right_key)
+
+    def right_join(
+        self,
+        other: Relation[U],
+        on: Callable[[Unpack[Ts], U], object] | None = None,
+        *,
+        left_key: Callable[[Unpack[Ts]], Hashable] | None = None,
+        right_key: Callable[[U], Hashable] | None = None,
+    ) -> Relation[*tuple[Any, ...]]:
+        """As `join`, keeping right rows without a match; all bindings of the left are then None."""
+        return self._outer("right", other, on, left_key, right_key)
+
+    def full_join(
+        self,
+        other: Relation[U],
+        on: Callable[[Unpack[Ts], U], object] | None = None,
+        *,
+        left_key: Callable[[Unpack[Ts]], Hashable] | None = None,
+        right_key: Callable[[U], Hashable] | None = None,
+    ) -> Relation[*tuple[Any, ...]]:
+        """As `join`, keeping the rows of both sides that have no match."""
+        return self._outer("full", other, on, left_key, right_key)
+
+    def semi_join(
+        self,
+        other: Relation[U],
+        on: Callable[[Unpack[Ts], U], object] | None = None,
+        *,
+        left_key: Callable[[Unpack[Ts]], Hashable] | None = None,
+        right_key: Callable[[U], Hashable] | None = None,
+    ) -> Self:
+        """The rows that have a match in `other` (EXISTS), with their own weights.
+
+        State: the left by key, and a count per key. Cost: O(changed rows + rows that flip).
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words, stop = db.table(str, name="words"), db.table(str, name="stop")
+        >>> known = words.semi_join(stop, on=lambda w, s: w == s).materialize()
+        >>> words.add_all(["to", "be"])
+        >>> stop.add("to")
+        >>> list(known)
+        ['to']
+        """
+        match = self._match("semi_join", other, on, left_key, right_key)
+        return self._same(plan.SemiJoin(self.plan, other.plan, match))
+
+    def anti_join(
+        self,
+        other: Relation[U],
+        on: Callable[[Unpack[Ts], U], object] | None = None,
+        *,
+        left_key: Callable[[Unpack[Ts]], Hashable] | None = None,
+        right_key: Callable[[U], Hashable] | None = None,
+    ) -> Self:
+        """The rows that have no match in `other` (NOT EXISTS), with their own weights.
+
+        State and cost as `semi_join`.
+        """
+        match = self._match("anti_join", other, on, left_key, right_key)
+        return self._same(plan.AntiJoin(self.plan, other.plan, match))
+
+    def union(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        """Rows of either side, each once; also `left | right`.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> a, b = db.table(int, name="a"), db.table(int, name="b")
+        >>> both = (a | b).materialize()
+        >>> a.add_all([1, 2])
+        >>> b.add_all([2, 3])
+        >>> sorted(both)
+        [1, 2, 3]
+        """
+        return self._new(plan.Union(self.plan, self._side("union", other)))
+
+    def union_all(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        """Rows of both sides, weights added; also `left + right`. State: none."""
+        return self._new(plan.UnionAll(self.plan, self._side("union_all", other)))
+
+    def difference(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        """Rows that the other side lacks, each once; also `left - right`."""
+        return self._new(plan.Difference(self.plan, self._side("difference", other)))
+
+    def difference_all(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        """Weights less those of the other side, where that is positive (SQL's EXCEPT ALL)."""
+        return self._new(plan.DifferenceAll(self.plan, self._side("difference_all", other)))
+
+    def intersection(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        """Rows that both sides have, each once; also `left & right`."""
+        return self._new(plan.Intersection(self.plan, self._side("intersection", other)))
+
+    def intersection_all(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        """The smaller of the two weights (SQL's INTERSECT ALL)."""
+        return self._new(plan.IntersectionAll(self.plan, self._side("intersection_all", other)))
+
+    def __or__(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        return self.union(other)
+
+    def __and__(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        return self.intersection(other)
+
+    def __sub__(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        return self.difference(other)
+
+    def __add__(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        return self.union_all(other)
+
+    # Groups.
+
+    def group_by(self, key: Callable[[Unpack[Ts]], K]) -> Groups[K, *Ts]:
+        """Groups of rows with equal keys, for `aggregate`. NaN keys form one group.
+
+        Parameters
+        ----------
+        key: callable, bindings -> hashable.
+
+        >>> from reactive import Count, Database
+        >>> words = Database().table(str)
+        >>> lengths = words.group_by(len).aggregate(Count()).materialize()
+        >>> words.add_all(["to", "be", "not"])
+        >>> lengths[2], dict(lengths)
+        (2, {2: 2, 3: 1})
+        """
+        return Groups(self, self._take(key, "group_by"))
+
+    @overload
+    def aggregate(self, a1: Aggregation[*Ts, A1], /) -> Relation[A1]: ...
+    @overload
+    def aggregate(
+        self, a1: Aggregation[*Ts, A1], a2: Aggregation[*Ts, A2], /
+    ) -> Relation[A1, A2]: ...
+    @overload
+    def aggregate(
+        self,
+        a1: Aggregation[*Ts, A1],
+        a2: Aggregation[*Ts, A2],
+        a3: Aggregation[*Ts, A3],
+        /,
+    ) -> Relation[A1, A2, A3]: ...
+    @overload
+    def aggregate(self, *aggregates: Aggregation[*Ts, Any]) -> Relation[*tuple[Any, ...]]: ...
+    def aggregate(self, *aggregates: Aggregation[*Ts, Any]) -> Any:
+        """Aggregate all rows: always exactly one row; read it with `view.value`.
+
+        Parameters
+        ----------
+        aggregates: one or more of `Count()`, `Sum(f)`, `Avg(f)`, `Min(f)`, `Max(f)`,
+            `CountDistinct(f)`, `Collect(f)`, `Aggregate(...)`, `Monoid(...)`.
+
+        >>> from reactive import Count, Database, Max
+        >>> numbers = Database().table(int)
+        >>> numbers.aggregate(Count(), Max(lambda n: n)).materialize().value
+        (0, None)
+        """
+        return self._new(_aggregate(self, None, aggregates))
+
+    # Consuming.
+
+    def materialize(self, name: str | None = None) -> View[*Ts]:
+        """A view: the result, maintained from now on and complete from the start.
+
+        Parameters
+        ----------
+        name: for messages and `db.views()`.
+
+        The view lives as long as somebody holds it. A callable that raises on a row that is
+        already there raises here.
+        """
+        return materialize(self, name, caller())
+
+    def subscribe(
+        self, callback: Callable[[Delta[Any]], object], *, snapshot: bool = False
+    ) -> Subscription[Any]:
+        """Call a function with the `Delta` of every commit that changes this relation.
+
+        Parameters
+        ----------
+        callback: callable, `Delta` -> ignored. Runs after the commit, outside the lock, in the
+            order of the commits. What it writes is the next transaction. If it raises, that is
+            logged and kept in `Subscription.error`.
+        snapshot: first call it with all rows of now, without gap or overlap to what follows.
+
+        Nothing is kept of the relation for this. Hold what is returned: it ends otherwise.
+        """
+        return subscribe.subscribe(self, callback, caller(), snapshot=snapshot)
+
+    def observe(self, observer: Observer[Any] | object) -> Subscription[Any]:
+        """Call an object's `added(row)`, `removed(row)`, `updated(old, new)`; see `Observer`.
+
+        >>> from reactive import Database
+        >>> class Log:
+        ...     def added(self, row): print("+", row)
+        ...     def removed(self, row): print("-", row)
+        >>> words = Database().table(str)
+        >>> watching = words.observe(Log())
+        >>> words.add("be")
+        + be
+        """
+        return subscribe.observe(self, observer, caller())
+
+    def changes(self, *, snapshot: bool = False) -> Changes[Any]:
+        """The deltas to come as an asynchronous iterator: `async for delta in r.changes(): ...`."""
+        return subscribe.changes(self, caller(), snapshot=snapshot)
+
+    def explain(self) -> str:
+        """The plan as a tree of text."""
+        return explain(self.plan)
+
+    def __repr__(self) -> str:
+        return f"Relation:\n{self.explain()}"
+
+    def __iter__(self) -> Any:
+        raise PlanError(
+            "a relation is a query and has no rows to iterate over\n"
+            "  materialize() it first; the view has them"
+        )
+
+    # Construction.
+
+    def _new(self, node: plan.Node) -> Relation[Any]:
+        return Relation(self._db, node)
+
+    def _same(self, node: plan.Node) -> Self:
+        """A relation of the same rows; a table's or an ordered one's is a plain one."""
+        return self._new(node)  # type: ignore[return-value]
+
+    def _take(self, function: Callable[..., Any], role: str, more: int = 0) -> Opaque:
+        return _taken(function, bindings(self.plan) + more, role)
+
+    def _side(self, role: str, other: Relation[Any]) -> plan.Node:
+        self._check_other(role, other)
+        mine, theirs = bindings(self.plan), bindings(other.plan)
+        if mine != theirs:
+            raise PlanError(
+                f"{role} of relations with {mine} and {theirs} bindings\n"
+                "  select() what both have in common first"
+            )
+        return other.plan
+
+    def _check_other(self, role: str, other: Relation[Any]) -> None:
+        if not isinstance(other, Relation):
+            hint = "use its .relation" if isinstance(other, View) else "put the rows in a table"
+            raise PlanError(f"{role} takes a relation, not {type(other).__name__}\n  {hint}")
+        if other._db is not self._db:
+            raise PlanError(
+                f"{role} of relations of two databases\n"
+                "  a query reads the tables of one; subscribe to the other and copy what it needs"
+            )
+
+    def _match(
+        self,
+        role: str,
+        other: Relation[Any],
+        on: Callable[..., Any] | None,
+        left_key: Callable[..., Any] | None,
+        right_key: Callable[..., Any] | None,
+    ) -> plan.Match:
+        self._check_other(role, other)
+        if (left_key is None) != (right_key is None):
+            raise PlanError(f"{role} takes left_key and right_key together, or neither")
+        return plan.Match(
+            left_key and self._take(left_key, f"the left key of {role}"),
+            right_key and _taken(right_key, 1, f"the right key of {role}"),
+            on and self._take(on, role, more=1),
+        )
+
+    def _outer(
+        self,
+        kind: Literal["left", "right", "full"],
+        other: Relation[Any],
+        on: Callable[..., Any] | None,
+        left_key: Callable[..., Any] | None,
+        right_key: Callable[..., Any] | None,
+    ) -> Relation[Any]:
+        match = self._match(f"{kind}_join", other, on, left_key, right_key)
+        return self._new(plan.OuterJoin(self.plan, other.plan, match, kind))
+
+
+class Groups(Generic[K, *Ts]):
+    """Rows grouped by a key; say with `aggregate` what to keep of each group."""
+
+    def __init__(self, relation: Relation[*Ts], key: Opaque) -> None:
+        self._relation = relation
+        self._key = key
+
+    @overload
+    def aggregate(self, a1: Aggregation[*Ts, A1], /) -> GroupedRelation[K, A1]: ...
+    @overload
+    def aggregate(
+        self, a1: Aggregation[*Ts, A1], a2: Aggregation[*Ts, A2], /
+    ) -> GroupedRelation[K, A1, A2]: ...
+    @overload
+    def aggregate(
+        self,
+        a1: Aggregation[*Ts, A1],
+        a2: Aggregation[*Ts, A2],
+        a3: Aggregation[*Ts, A3],
+        /,
+    ) -> GroupedRelation[K, A1, A2, A3]: ...
+    @overload
+    def aggregate(
+        self, *aggregates: Aggregation[*Ts, Any]
+    ) -> GroupedRelation[K, *tuple[Any, ...]]: ...
+    def aggregate(self, *aggregates: Aggregation[*Ts, Any]) -> Any:
+        """One row per group: its key, then each aggregate. A group exists while it has a row.
+
+        >>> from reactive import Count, Database, Sum
+        >>> words = Database().table(str)
+        >>> stats = words.group_by(lambda w: w[0]).aggregate(Count(), Sum(len)).materialize()
+        >>> words.add_all(["to", "that", "be"])
+        >>> sorted(stats), stats["t"]
+        ([('b', 1, 2), ('t', 2, 6)], (2, 6))
+        """
+        node = _aggregate(self._relation, self._key, aggregates)
+        return GroupedRelation(self._relation._db, node)
+
+    def __repr__(self) -> str:
+        return f"Groups by {self._key} of\n{self._relation.explain()}"
+
+
+class GroupedRelation(Relation[K, *Ts]):
+    """A relation with one row per group; its view reads as a mapping too."""
+
+    def materialize(self, name: str | None = None) -> GroupedView[K, *Ts]:
+        """A view that is also a mapping from a group's key to its aggregates."""
+        view: Any = materialize(self, name, caller())
+        return view  # type: ignore[no-any-return]
+
+    def where(self, predicate: Callable[[K, Unpack[Ts]], object]) -> Self:
+        """The groups for which the predicate is true (SQL's HAVING)."""
+        return type(self)(self._db, plan.Where(self.plan, self._take(predicate, "where")))
+
+
+class OrderedRelation(Relation[*Ts]):
+    """A relation whose view is a sequence. What is made of it further has no order."""
+
+    def limit(self, n: int, offset: int = 0) -> OrderedRelation[*Ts]:
+        """The `n` rows that follow the first `offset`, or as many of them as there are.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> longest = words.order_by(len, descending=True).limit(1).materialize()
+        >>> words.add_all(["three", "a", "to"])
+        >>> longest[0]
+        'three'
+        """
+        if n < 0 or offset < 0:
+            raise PlanError(f"limit takes counts of rows, not n={n}, offset={offset}")
+        node = self.plan
+        assert isinstance(node, plan.OrderBy)
+        if node.limit is not None or node.offset:
+            raise PlanError("limit of a relation that is limited already\n  order_by() it again")
+        ordered = plan.OrderBy(node.input, node.key, node.descending, n, offset)
+        return OrderedRelation(self._db, ordered)
+
+    def materialize(self, name: str | None = None) -> OrderedView[*Ts]:
+        """A view that is also a sequence."""
+        view: Any = materialize(self, name, caller())
+        return view  # type: ignore[no-any-return]
+
+
+def _taken(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
+    """A callable of the user, refused if it reads tables or views on the side."""
+    taken = opaque(function, parameters, role)
+    for capture in taken.captures:
+        if isinstance(capture.original, Relation | View):
+            raise PlanError(
+                f"{role}: {taken} reads {capture.name!r}, which is a "
+                f"{type(capture.original).__name__}\n"
+                "  a query would not notice its changes; join it instead"
+            )
+    return taken
+
+
+def _aggregate(
+    relation: Relation[Any],
+    key: Opaque | None,
+    aggregates: tuple[Aggregation[*tuple[Any, ...], Any], ...],
+) -> plan.Aggregate:
+    if not aggregates:
+        raise PlanError(
+            "aggregate takes at least one aggregate\n  for the keys alone: select(key).distinct()"
+        )
+    count = bindings(relation.plan)
+    return plan.Aggregate(relation.plan, key, tuple(folded(a, count) for a in aggregates))

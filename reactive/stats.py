@@ -1,0 +1,61 @@
+"""What views and operators hold, and how much they had to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from optimizer import plan
+from optimizer.explain import explain
+from reactive.graph import Node
+
+if TYPE_CHECKING:
+    from reactive.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """State and work of a view together with all operators below it, shared ones included.
+
+    `rows` are rows and groups held, `bytes` the size of the containers that hold them, without
+    the rows themselves; `touched` counts the rows that operators have looked at since they were
+    made, and is the measure of work.
+    """
+
+    rows: int
+    bytes: int
+    commits: int
+    touched: int
+
+
+def stats_of(node: Node, commits: int) -> Stats:
+    """Of a leaf of the graph."""
+    return _sum(node.upstream(), commits)
+
+
+def analyzed(root: plan.Node, db: Database) -> str:
+    """The plan as a tree, each line with the state and work of its operator."""
+
+    def remark(node: plan.Node) -> str:
+        if isinstance(node, plan.Table):
+            return f"  [{db._tables[node.number]._held()} rows]"
+        compiled = db._compile(node)
+        own = [compiled, *(n for n in compiled.inputs if _is_part(n))]
+        total = _sum(own, 0)
+        return f"  [{total.rows} rows, {total.bytes} bytes, {total.touched} touched]"
+
+    return explain(root, remark)
+
+
+def _is_part(node: Node) -> bool:
+    """Whether a node serves the operator above it, having no plan node of its own."""
+    signature = node.signature
+    kind = signature[0][0] if isinstance(signature, tuple) else None
+    return kind in ("index", "key")
+
+
+def _sum(nodes: list[Node], commits: int) -> Stats:
+    operators = [node.operator for node in nodes if node.operator is not None]
+    sizes = [op.footprint() for op in operators if hasattr(op, "footprint")]
+    rows, size = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
+    return Stats(rows, size, commits, sum(op.touched for op in operators))

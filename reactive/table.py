@@ -1,0 +1,384 @@
+"""Tables: base collections of rows, and where all changes begin.
+
+Each method outside a transaction is a commit of its own, and each is all or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_origin
+
+from optimizer import plan
+from optimizer.errors import PlanError
+from optimizer.expr import opaque
+from reactive import display, unhashable
+from reactive.errors import TableError
+from reactive.relation import Relation
+from reactive.store import Absent, BagStore, Duplicate, KeyedStore, NoStore, Store
+from reactive.zset import Pair, Row, canonical, consolidate, may_hold_nan, negate, repeat
+
+if TYPE_CHECKING:
+    from reactive.database import Database
+
+T = TypeVar("T")
+
+
+class Table(Relation[T], Collection[T]):
+    """A base collection: a multiset of rows, or with a key at most one row per key.
+
+    Made by `Database.table`. It is a `Relation`, so queries start from it, and a collection, so
+    it can be read. Rows must be hashable, are compared by `==` and must not change; equal rows
+    are kept once, as one object. A frozen, slotted dataclass is a good row.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str, name="words")
+    >>> words.add("to")
+    >>> words.add("be", 2)
+    >>> len(words), words.count("be"), "not" in words
+    (3, 2, False)
+    """
+
+    plan: plan.Table
+
+    def __init__(
+        self,
+        db: Database,
+        number: int,
+        row_type: Any,
+        name: str | None,
+        key: str | Callable[[T], Hashable] | None,
+        stored: bool,
+    ) -> None:
+        if key is not None and not stored:
+            raise PlanError("a keyed table must be stored: its keys are what it is asked for")
+        self.name = db._name_of_table(row_type, name)
+        self.row_type = row_type
+        taken = None if key is None else opaque(_key_function(row_type, key), 1, "the key of table")
+        super().__init__(db, plan.Table(number, self.name, taken, stored))
+        self._class = _class_of(row_type)
+        self._may_hold_nan = may_hold_nan(self._class or object)
+        self._flowed = False
+        self._keyed = KeyedStore(_checked_key(taken.function)) if taken is not None else None
+        self._store: Store = self._keyed or (BagStore() if stored else NoStore())
+
+    # Changes.
+
+    def add(self, row: T, count: int = 1) -> None:
+        """Add a row, `count` times.
+
+        Raises
+        ------
+        TableError: not of the table's row type, not hashable, its key is taken, or `count` is
+            less than 1.
+
+        Cost: O(1), and what the views that depend on it do.
+        """
+        self._write(self._adding, row, count)
+
+    def add_all(self, rows: Iterable[T]) -> None:
+        """Add rows, in one commit; all of them or, if one is refused, none."""
+        self._write(self._each, self._adding, rows)
+
+    def remove(self, row: T, count: int = 1) -> None:
+        """Remove `count` copies of a row.
+
+        Raises
+        ------
+        TableError: there are not so many. A table that is not stored cannot know.
+        """
+        self._write(self._removing, row, count)
+
+    def remove_all(self, rows: Iterable[T]) -> None:
+        """Remove rows, in one commit; all of them or, if one is absent, none."""
+        self._write(self._each, self._removing, rows)
+
+    def discard(self, row: T) -> None:
+        """Remove one copy of a row if there is one."""
+        self._check_stored("discard")
+        self._write(lambda: self._removing(row) if self._store.count(self._checked(row)) else [])
+
+    def update(self, old: T, new: T) -> None:
+        """Replace one copy of a row by another row, in one commit.
+
+        Raises
+        ------
+        TableError: `old` is not there, or `new` is refused.
+        """
+        self._write(self._updating, old, new)
+
+    def replace_all(self, rows: Iterable[T]) -> None:
+        """Make these the rows of the table; only the difference is a change."""
+        self._check_stored("replace_all")
+        self._write(self._replacing, rows)
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        self.replace_all(())
+
+    def upsert(self, row: T) -> None:
+        """Put a row in the place of the one with its key, or add it. Only for keyed tables."""
+        self._need_key("upsert")
+        self._write(self._upserting, row)
+
+    def upsert_all(self, rows: Iterable[T]) -> None:
+        """`upsert` each row, in one commit."""
+        self._need_key("upsert_all")
+        self._write(self._each, self._upserting, rows)
+
+    def delete(self, key: Hashable) -> None:
+        """Remove the row of a key. Only for keyed tables.
+
+        Raises
+        ------
+        TableError: there is none.
+        """
+        self._need_key("delete")
+        self._write(lambda: self._removing(self[key]))
+
+    def __iadd__(self, row: T) -> Self:
+        """`table += row` is `table.add(row)`."""
+        if isinstance(row, Relation):
+            raise TableError(f"+= adds one row, not a relation\n  {_COPY}")
+        self.add(row)
+        return self
+
+    def __isub__(self, row: T) -> Self:
+        """`table -= row` is `table.remove(row)`."""
+        if isinstance(row, Relation):
+            raise TableError(f"-= removes one row, not a relation\n  {_COPY}")
+        self.remove(row)
+        return self
+
+    # Reading.
+
+    def __len__(self) -> int:
+        self._check_stored("len")
+        with self._db._gate:
+            return len(self._store)
+
+    def __iter__(self) -> Iterator[T]:
+        """The rows of now; of the transaction so far, inside one."""
+        self._check_stored("iteration")
+        with self._db._gate:
+            return iter(list(repeat(self._store.pairs())))
+
+    def __contains__(self, item: object) -> bool:
+        """Whether a row is there; of a keyed table, whether a key is."""
+        if self._keyed is not None:
+            with self._db._gate:
+                return self._keyed.has(item)
+        return self.count(item) > 0
+
+    def count(self, row: object) -> int:
+        """How often a row is there."""
+        self._check_stored("count")
+        with self._db._gate:
+            return self._store.count(canonical(row))
+
+    def items(self) -> list[tuple[T, int]]:
+        """Each different row with how often it is there."""
+        self._check_stored("items")
+        with self._db._gate:
+            return list(self._store.pairs())
+
+    def __getitem__(self, key: Hashable) -> T:
+        """The row of a key. Only for keyed tables."""
+        row = self.get(key)
+        if row is None:
+            raise TableError(f"table {self.name!r} has no row with key {key!r}\n  {self._holds()}")
+        return row
+
+    def get(self, key: Hashable) -> T | None:
+        """The row of a key, or None. Only for keyed tables."""
+        keyed = self._need_key("get")
+        with self._db._gate:
+            return keyed.get(key)
+
+    def show(self, limit: int = 20) -> None:
+        """Print the first rows as a table."""
+        display.show(self, limit)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return f"Table({self.name!r}, {self._held()} rows)"
+
+    def __rich__(self) -> Any:
+        return display.table(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
+
+    # Statements: what each changes in the store, as the delta that it was.
+
+    def _write(self, statement: Callable[..., list[Pair]], *arguments: Any) -> None:
+        db = self._db
+        db._enter()
+        try:
+            changes = statement(*arguments)
+            self._flowed = self._flowed or bool(changes)
+            db._change(self, changes)
+        finally:
+            db._leave()
+
+    def _adding(self, row: Row, count: int = 1) -> list[Pair]:
+        row = self._checked(row)
+        _check_count(count)
+        pending = self._db._pending
+        if pending is not None:
+            row = pending.interned(self, row)
+        try:
+            return [self._store.add(row, count)]
+        except Duplicate as taken:
+            raise TableError(
+                f"cannot add {row!r} to table {self.name!r}: its key is taken by "
+                f"{taken.args[0]!r}\n  upsert() puts a row in the place of the one with its key"
+            ) from None
+
+    def _removing(self, row: Row, count: int = 1) -> list[Pair]:
+        row = self._checked(row)
+        _check_count(count)
+        try:
+            return [self._store.remove(row, count)]
+        except Absent:
+            held = self._store.count(row)
+            there = f"it is there {held} times, not {count}" if held else "it is not there"
+            raise TableError(
+                f"cannot remove {row!r} from table {self.name!r}: {there}\n"
+                f"  {self._holds()}; discard() removes only what is present"
+            ) from None
+
+    def _updating(self, old: Row, new: Row) -> list[Pair]:
+        new = self._checked(new)
+        return self._together(lambda: self._removing(old), lambda: self._adding(new))
+
+    def _upserting(self, row: Row) -> list[Pair]:
+        row = self._checked(row)
+        keyed = self._need_key("upsert")
+        old = keyed.get(keyed.key(row))
+        if old is None:
+            return self._adding(row)
+        return [] if old == row else self._updating(old, row)
+
+    def _replacing(self, rows: Iterable[Row]) -> list[Pair]:
+        wanted = [(self._checked(row), 1) for row in rows]
+        difference = consolidate([*wanted, *negate(list(self._store.pairs()))])
+        difference.sort(key=_weight)  # removals first, which may free a key
+        return self._together(
+            *(
+                (lambda r=row, w=weight: self._adding(r, w))
+                if weight > 0
+                else (lambda r=row, w=weight: self._removing(r, -w))
+                for row, weight in difference
+            )
+        )
+
+    def _each(self, statement: Callable[[Row], list[Pair]], rows: Iterable[Row]) -> list[Pair]:
+        return self._together(*((lambda r=row: statement(r)) for row in rows))
+
+    def _together(self, *statements: Callable[[], list[Pair]]) -> list[Pair]:
+        """Several statements as one: if one is refused, those before it are taken back."""
+        changes: list[Pair] = []
+        try:
+            for statement in statements:
+                changes += statement()
+        except BaseException:
+            self._store.revert(changes)
+            raise
+        return changes
+
+    # Checks and messages.
+
+    def _checked(self, row: Row) -> Row:
+        """The row as the table takes it, or an error that says what is wrong with it."""
+        expected = self._class
+        if expected is not None and type(row) is not expected and not isinstance(row, expected):
+            raise TableError(
+                f"table {self.name!r} takes rows of {expected.__name__}, "
+                f"not the {type(row).__name__} {row!r:.100}"
+            )
+        try:
+            hash(row)
+        except TypeError as error:
+            raise TableError(
+                f"table {self.name!r} cannot take {row!r:.100}: {unhashable.reason(row)}\n"
+                "  rows are found by hash; use a frozen dataclass, tuples and frozensets"
+            ) from error
+        return canonical(row) if self._may_hold_nan else row
+
+    def _check_stored(self, what: str) -> None:
+        if not self.plan.stored:
+            raise TableError(
+                f"{what} of table {self.name!r}: its rows are not stored\n"
+                "  make the table with stored=True, or materialize a view before rows flow"
+            )
+
+    def _need_key(self, what: str) -> KeyedStore:
+        if self._keyed is None:
+            raise TableError(
+                f"{what} of table {self.name!r}, which has no key\n"
+                "  make it with db.table(..., key=...)"
+            )
+        return self._keyed
+
+    def _held(self) -> int:
+        return len(self._store)
+
+    def _holds(self) -> str:
+        return f"the table holds {self._held()} rows"
+
+    def _contents(self) -> list[Pair]:
+        """The rows as of the last commit, for views that are made now."""
+        if self._flowed and not self.plan.stored:
+            raise TableError(
+                f"table {self.name!r} is not stored, and rows have flowed already\n"
+                "  make its views before the first row, or the table with stored=True"
+            )
+        pairs = list(self._store.pairs())
+        pending = self._db._pending
+        return consolidate([*pairs, *negate(pending.of(self))]) if pending else pairs
+
+
+_COPY = "add_all(view) copies the rows of a view"
+
+
+def _key_function(row_type: Any, key: str | Callable[[Any], Hashable]) -> Callable[[Any], Any]:
+    if not isinstance(key, str):
+        return key
+    fields = getattr(row_type, "__annotations__", None)
+    if fields is not None and key not in fields and not hasattr(row_type, key):
+        raise PlanError(
+            f"key {key!r} of table: {row_type.__name__} has no such field\n"
+            f"  it has {', '.join(fields) or 'none'}"
+        )
+    return attrgetter(key)
+
+
+def _checked_key(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def checked(row: Any) -> Any:
+        value = key(row)
+        if value != value:
+            raise TableError(f"{row!r} has the key NaN, which equals no key, not even itself")
+        return value
+
+    return checked
+
+
+def _class_of(row_type: Any) -> type[Any] | None:
+    """The class that rows are checked against; None for any."""
+    kind = get_origin(row_type) or row_type
+    return kind if isinstance(kind, type) and kind is not object else None
+
+
+def _check_count(count: int) -> None:
+    if type(count) is not int or count < 1:
+        raise TableError(f"a count of copies is an integer from 1 on, not {count!r}")
+
+
+def _weight(pair: Pair) -> int:
+    return pair[1]

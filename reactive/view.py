@@ -1,0 +1,275 @@
+"""Views: maintained results, read like the built-in collections.
+
+Reading is safe from any thread and sees one commit: a reader waits while one is being made.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+
+from typing_extensions import TypeVarTuple
+
+from reactive import display
+from reactive.delta import Delta
+from reactive.errors import ClosedError
+from reactive.observe import Changes, Observer, Subscription, notify
+from reactive.stats import Stats, analyzed, stats_of
+from reactive.subscribe import join
+from reactive.verify import verify
+from reactive.zset import Pair, Row, canonical, repeat
+
+if TYPE_CHECKING:
+    from optimizer.source import Place
+    from reactive.database import Database
+    from reactive.feed import Feed
+    from reactive.graph import Node
+    from reactive.relation import Relation
+
+Ts = TypeVarTuple("Ts")
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+K = TypeVar("K")
+D = TypeVar("D")
+
+
+class View(Collection[Any], Generic[*Ts]):
+    """The rows of a relation, up to date after every commit. Made by `Relation.materialize`.
+
+    Length, iteration and `items` count copies, as in a bag.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> short = words.where(lambda w: len(w) < 3).materialize("short")
+    >>> words.add_all(["to", "be", "to", "that"])
+    >>> len(short), "to" in short, short.count("to"), sorted(short)
+    (3, True, 2, ['be', 'to', 'to'])
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        relation: Relation[*Ts],
+        node: Node,
+        feed: Feed,
+    ) -> None:
+        self.relation = relation
+        """The query; what further queries are made of."""
+        self._db = db
+        self._node = node
+        self._feed = feed
+        self._contents: Any = node.operator
+        self._drop = weakref.finalize(self, db._drop, node)
+        self._drop.atexit = False
+        db._views[node.rank] = self
+
+    @property
+    def name(self) -> str | None:
+        """What `materialize` was told to call it."""
+        return self._feed.name
+
+    @property
+    def place(self) -> Place:
+        """The line of code that made it."""
+        return self._feed.place
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return not self._drop.alive
+
+    @property
+    def value(self) -> Any:
+        """The only row; of an ungrouped aggregate there is always exactly one.
+
+        Raises
+        ------
+        LookupError: there is none, or more than one.
+        """
+        rows = self.snapshot()
+        if len(rows) != 1:
+            raise LookupError(f"{self._feed} has {len(rows)} rows, not one value")
+        return rows[0]
+
+    def __len__(self) -> int:
+        with self._reading():
+            return len(self._contents)
+
+    def __contains__(self, row: object) -> bool:
+        return self.count(row) > 0
+
+    @overload
+    def __iter__(self: View[T]) -> Iterator[T]: ...
+    @overload
+    def __iter__(self) -> Iterator[tuple[*Ts]]: ...
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.snapshot())
+
+    def count(self, row: object) -> int:
+        """How often the row is there; 0 if it is not."""
+        with self._reading():
+            return int(self._contents.count(canonical(row)))
+
+    @overload
+    def items(self: View[T]) -> list[tuple[T, int]]: ...
+    @overload
+    def items(self) -> list[tuple[tuple[*Ts], int]]: ...
+    def items(self) -> list[Any]:
+        """Each different row with how often it is there."""
+        with self._reading():
+            return list(self._contents.items())
+
+    @overload
+    def snapshot(self: View[T]) -> list[T]: ...
+    @overload
+    def snapshot(self) -> list[tuple[*Ts]]: ...
+    def snapshot(self) -> list[Any]:
+        """The rows of now, in a list of your own."""
+        with self._reading():
+            return list(self._rows())
+
+    def subscribe(
+        self, callback: Callable[[Delta[Any]], object], *, snapshot: bool = False
+    ) -> Subscription[Any]:
+        """As `Relation.subscribe`; the subscription holds the view."""
+        self._check_open()
+        return join(self._db, self._feed, callback, self, self._snapshot if snapshot else None)
+
+    def observe(self, observer: Observer[Any] | object) -> Subscription[Any]:
+        """As `Relation.observe`; the subscription holds the view."""
+        return self.subscribe(notify(observer))
+
+    def changes(self, *, snapshot: bool = False) -> Changes[Any]:
+        """As `Relation.changes`."""
+        return Changes(lambda callback: self.subscribe(callback, snapshot=snapshot))
+
+    def verify(self) -> None:
+        """Evaluate the query from scratch, and compare.
+
+        Raises
+        ------
+        VerificationError: the view differs; the message says in which rows. That is a bug of
+            this library, or a callable that is not deterministic.
+        TableError: the query reads a table that is not stored.
+        """
+        with self._db._gate:
+            self._check_open()
+            verify(self.relation.plan, self._contents, str(self._feed), self._db)
+
+    def stats(self) -> Stats:
+        """Rows and bytes that the view and what it depends on hold, and how much was touched."""
+        with self._reading():
+            return stats_of(self._node, self._db.version)
+
+    def explain(self, *, analyze: bool = False) -> str:
+        """The plan as a tree; with `analyze`, what each operator holds and has touched."""
+        with self._reading():
+            if not analyze:
+                return self.relation.explain()
+            return analyzed(self.relation.plan, self._db)
+
+    def show(self, limit: int = 20) -> None:
+        """Print the first rows as a table."""
+        display.show(self, limit)
+
+    def close(self) -> None:
+        """Give up the rows and what was computed for them alone. Closing twice is no error."""
+        self._drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f"{self.name!r}, "
+        state = "closed" if self.closed else f"{len(self)} rows"
+        return f"{type(self).__name__}({name}{state}, made at {self.place})"
+
+    def __rich__(self) -> Any:
+        return display.table(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
+
+    def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
+        return list(self._contents.items()), None
+
+    def _rows(self) -> Iterator[Row]:
+        return repeat(self._contents.items())
+
+    def _reading(self) -> Any:
+        self._check_open()
+        return self._db._gate.reading()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClosedError(f"{self._feed} is closed\n  materialize its .relation again")
+
+
+class GroupedView(View[K, *Ts]):
+    """One row per group; reads as a mapping from the key to the aggregates as well.
+
+    `view[key]` is the aggregate, or the tuple of them if there are several. `in`, `len` and
+    iteration are those of the rows; `dict(view)` makes a dictionary.
+    """
+
+    @overload
+    def __getitem__(self: GroupedView[K, A], key: K) -> A: ...
+    @overload
+    def __getitem__(self, key: K) -> tuple[*Ts]: ...
+    def __getitem__(self, key: Any) -> Any:
+        with self._reading():
+            row = self._contents.rows[canonical(key)]
+            return row[1] if len(row) == 2 else row[1:]
+
+    @overload
+    def get(self: GroupedView[K, A], key: K, default: D) -> A | D: ...
+    @overload
+    def get(self: GroupedView[K, A], key: K) -> A | None: ...
+    @overload
+    def get(self, key: K, default: Any = None) -> Any: ...
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The aggregates of a group, or the default if there is no such group."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def keys(self) -> list[K]:
+        """The keys of the groups."""
+        with self._reading():
+            return list(self._contents.rows)
+
+
+class OrderedView(View[*Ts], Sequence[Any]):
+    """The rows in order; a sequence. Positions cost O(log rows)."""
+
+    @overload
+    def __getitem__(self: OrderedView[T], position: int) -> T: ...
+    @overload
+    def __getitem__(self: OrderedView[T], position: slice) -> list[T]: ...
+    @overload
+    def __getitem__(self, position: int | slice) -> Any: ...
+    def __getitem__(self, position: Any) -> Any:
+        with self._reading():
+            if isinstance(position, slice):
+                places = range(*position.indices(len(self._contents)))
+                return [self._contents.at(place) for place in places]
+            return self._contents.at(position)
+
+    def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
+        return list(self._contents.items()), self._rows()
+
+    def _rows(self) -> Iterator[Row]:
+        rows: Iterator[Row] = self._contents.rows()
+        return rows

@@ -1,0 +1,144 @@
+"""Z-sets: rows with signed weights, as lists of pairs in motion and as dictionaries at rest.
+
+A delta is a list of `(row, weight)` pairs; a row may occur in it several times, and what counts
+is the sum. Linear operators hand such lists on as they are. `consolidate` adds up and drops what
+cancels; only state and subscribers need that, since it hashes every row.
+
+Equality is Python's, with one addition: a NaN computed anew is the same NaN. Python compares
+containers by the identity of their elements first, so `(nan,)` equals `(nan,)` only if it is the
+same NaN object; a row that is computed twice, once to add it and once to remove it, would not
+be found again. `canonical` replaces every NaN in a row by one object.
+
+Source: [dbsp] section 2, Z-sets.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+Row = Any
+Pair = tuple[Row, int]
+Pairs = Sequence[Pair]
+
+NAN = math.nan
+_EXACT = frozenset({int, str, bytes, bool, type(None)})
+_EXACT_NAMES = frozenset({"int", "str", "bytes", "bool", "None", "NoneType"})
+
+
+def consolidate(pairs: Iterable[Pair]) -> list[Pair]:
+    """The same delta with each row once and no weight of zero.
+
+    >>> consolidate([("a", 1), ("b", 1), ("a", 1), ("b", -1)])
+    [('a', 2)]
+    """
+    weights: dict[Row, int] = {}
+    for row, weight in pairs:
+        weights[row] = weights.get(row, 0) + weight
+    return [pair for pair in weights.items() if pair[1]]
+
+
+def negate(pairs: Iterable[Pair]) -> list[Pair]:
+    """The delta that takes this one back."""
+    return [(row, -weight) for row, weight in pairs]
+
+
+def repeat(pairs: Iterable[Pair]) -> Iterator[Row]:
+    """Each row as often as its weight says."""
+    for row, weight in pairs:
+        for _ in range(weight):
+            yield row
+
+
+def integrate(weights: dict[Row, int], pairs: Pairs) -> None:
+    """Add a delta to a Z-set at rest; all of it, or none where a row cannot be compared."""
+    done = 0
+    try:
+        for row, weight in pairs:
+            _add(weights, row, weight)
+            done += 1
+    except BaseException:
+        for row, weight in pairs[:done]:
+            _add(weights, row, -weight)
+        raise
+
+
+def _add(weights: dict[Row, int], row: Row, weight: int) -> None:
+    total = weights.get(row, 0) + weight
+    if total:
+        weights[row] = total
+    else:
+        del weights[row]
+
+
+def canonical(value: Any) -> Any:
+    """The value itself, or a copy of it in which every NaN is the same object.
+
+    Looks into tuples, named tuples and dataclasses, which is what rows and keys are made of.
+
+    >>> canonical((1, float("nan"))) == canonical((1, float("nan")))
+    True
+    """
+    kind = type(value)
+    if kind in _EXACT:
+        return value
+    if kind is float:
+        return value if value == value else NAN
+    if kind is tuple:
+        return _canonical_tuple(value)
+    names = nan_fields(kind)
+    return _canonical_record(value, names) if names else value
+
+
+def may_hold_nan(kind: Any) -> bool:
+    """Whether a row of this type can have a NaN where `canonical` would find it."""
+    return kind not in _EXACT and (kind in (float, tuple, object, Any) or bool(nan_fields(kind)))
+
+
+@lru_cache(maxsize=512)
+def nan_fields(kind: Any) -> tuple[str, ...]:
+    """The fields of a dataclass or named tuple that may hold a NaN, by their annotations."""
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return tuple(
+            f.name for f in dataclasses.fields(kind) if f.compare and not _is_exact(f.type)
+        )
+    if isinstance(kind, type) and issubclass(kind, tuple):
+        annotations = getattr(kind, "__annotations__", {})
+        names = getattr(kind, "_fields", ())
+        return tuple(name for name in names if not _is_exact(annotations.get(name, Any)))
+    return ()
+
+
+def _is_exact(annotation: Any) -> bool:
+    return annotation in _EXACT or (
+        isinstance(annotation, str)
+        and all(part.strip() in _EXACT_NAMES for part in annotation.split("|"))
+    )
+
+
+def _canonical_tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    for item in value:
+        if type(item) not in _EXACT and canonical(item) is not item:
+            return tuple(map(canonical, value))
+    return value
+
+
+def _canonical_record(value: Any, names: tuple[str, ...]) -> Any:
+    changed = {}
+    for name in names:
+        old = getattr(value, name)
+        new = canonical(old)
+        if new is not old:
+            changed[name] = new
+    if not changed:
+        return value
+    if isinstance(value, tuple):
+        return value._replace(**changed)  # type: ignore[attr-defined]
+    result = copy.copy(value)
+    for name, new in changed.items():
+        object.__setattr__(result, name, new)
+    return result
