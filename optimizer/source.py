@@ -28,7 +28,7 @@ def code_of(function: Callable[..., Any]) -> CodeType | None:
     """The code object that runs when `function` is called; None for one without Python code."""
     while isinstance(function, functools.partial):
         function = function.func
-    for candidate in (function, getattr(type(function), "__call__", None)):
+    for candidate in (function, getattr(type(function), "__call__", None)):  # noqa: B004
         code = getattr(candidate, "__code__", None)
         if isinstance(code, CodeType):
             return code

@@ -52,6 +52,10 @@ def spread(function: Opaque, count: int) -> Callable[[Row], Any]:
     return call if count == 1 else lambda row: call(*row)
 
 
+def _maybe(function: Opaque | None, count: int) -> Callable[[Row], Any] | None:
+    return None if function is None else spread(function, count)
+
+
 class _Compiler:
     def __init__(self, graph: Graph, source: Callable[[plan.Table], Node]) -> None:
         self._graph = graph
@@ -91,7 +95,7 @@ class _Compiler:
     def _index(
         self, owner: plan.Node, source: plan.Node, key: Opaque | None, arguments: int
     ) -> Node:
-        function = key and spread(key, arguments)
+        function = _maybe(key, arguments)
         handle = id if keeps_identity(source) else itself
         return self._graph.node(
             ("index", key, arguments),
@@ -102,7 +106,7 @@ class _Compiler:
         )
 
     def _keyed(self, owner: plan.Node, source: plan.Node, key: Opaque | None) -> Node:
-        function = key and spread(key, 1)
+        function = _maybe(key, 1)
         return self._graph.node(
             ("key", key),
             (self.node(source),),
@@ -156,15 +160,15 @@ def _made(node: plan.Node) -> tuple[Make, tuple[Opaque | None, ...]]:
 
 def _aggregate(node: plan.Aggregate) -> Aggregate:
     count = bindings(node.input)
-    folds = [(a.fold, a.value and spread(a.value, count)) for a in node.aggregates]
-    return Aggregate(node.key and spread(node.key, count), folds)
+    folds = [(a.fold, _maybe(a.value, count)) for a in node.aggregates]
+    return Aggregate(_maybe(node.key, count), folds)
 
 
 def _joined(node: plan.Node, match: plan.Match, left: Any, right: Any) -> Any:
     """The operator of a join; `left` and `right` are the operators of its inputs."""
     count = bindings(node.inputs()[0])
     pair = _pair(count)
-    on = None if match.on is None else spread(match.on, count + 1)
+    on = _maybe(match.on, count + 1)
     match node:
         case plan.Product():
             return product(left.index, right.index, pair)

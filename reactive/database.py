@@ -31,7 +31,7 @@ from reactive.gate import Gate
 from reactive.graph import Graph, Node
 from reactive.table import Table
 from reactive.transaction import Pending, Transaction
-from reactive.view import View
+from reactive.view import AnyView
 from reactive.zset import Pair
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Database:
         self._graph = Graph(self._on_stale)
         self._tables: list[Table[Any]] = []
         self._sources: dict[int, Node] = {}
-        self._views: weakref.WeakValueDictionary[int, View[Any]] = weakref.WeakValueDictionary()
+        self._views: weakref.WeakValueDictionary[int, AnyView] = weakref.WeakValueDictionary()
         self._version = 0
         self._pending: Pending | None = None
         self._outbox: deque[Delivery] = deque()
@@ -132,7 +132,7 @@ class Database:
         """All tables, in the order they were made."""
         return list(self._tables)
 
-    def views(self) -> list[View[Any]]:
+    def views(self) -> list[AnyView]:
         """The views that somebody holds; each tells in its `place` where it was made.
 
         >>> from reactive import Database

@@ -110,29 +110,29 @@ def _join(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
     match node:
         case plan.Product(left, right):
             return _sum(
-                (_pair(left, l, r), n * m)
-                for l, n in of(left).items()
-                for r, m in of(right).items()
+                (_pair(left, a, b), n * m)
+                for a, n in of(left).items()
+                for b, m in of(right).items()
             )
         case plan.Join(left, right, match):
-            return _sum((_pair(left, l, r), n * m) for l, n, r, m in _matches(node, of, match))
+            return _sum((_pair(left, a, b), n * m) for a, n, b, m in _matches(node, of, match))
         case plan.SemiJoin(left, right, match):
-            return _sum({l: n for l, n, _, _ in _matches(node, of, match)}.items())
+            return _sum({a: n for a, n, _, _ in _matches(node, of, match)}.items())
         case plan.AntiJoin(left, right, match):
-            partnered = {l for l, _, _, _ in _matches(node, of, match)}
-            return _sum((l, n) for l, n in of(left).items() if l not in partnered)
+            partnered = {a for a, _, _, _ in _matches(node, of, match)}
+            return _sum((a, n) for a, n in of(left).items() if a not in partnered)
         case plan.OuterJoin(left, right, match, kind):
             matches = list(_matches(node, of, match))
-            lefts = {l for l, _, _, _ in matches}
-            rights = {r for _, _, r, _ in matches}
+            lefts = {a for a, _, _, _ in matches}
+            rights = {b for _, _, b, _ in matches}
             nothing = None if bindings(left) == 1 else (None,) * bindings(left)
-            out = _sum((_pair(left, l, r), n * m) for l, n, r, m in matches)
+            out = _sum((_pair(left, a, b), n * m) for a, n, b, m in matches)
             if kind != "right":
-                alone = ((l, n) for l, n in of(left).items() if l not in lefts)
-                out += _sum((_pair(left, l, None), n) for l, n in alone)
+                alone = ((a, n) for a, n in of(left).items() if a not in lefts)
+                out += _sum((_pair(left, a, None), n) for a, n in alone)
             if kind != "left":
-                alone = ((r, m) for r, m in of(right).items() if r not in rights)
-                out += _sum((_pair(left, nothing, r), m) for r, m in alone)
+                alone = ((b, m) for b, m in of(right).items() if b not in rights)
+                out += _sum((_pair(left, nothing, b), m) for b, m in alone)
             return out
         case _:
             raise TypeError(f"cannot evaluate plan node {type(node).__name__}")

@@ -54,7 +54,7 @@ class Node:
         self.plan = plan
         self.functions = tuple(f for f in functions if f is not None)
         self.guards: tuple[Guard, ...] = tuple((f, c) for f in self.functions for c in f.captures)
-        self.step = getattr(operator, "step", None)
+        self.step: Callable[..., Any] = getattr(operator, "step", _no_step)
         self.stateful = isinstance(operator, Stateful)
         self.contents: Callable[[], Iterable[Any]] | None = (
             operator.contents if isinstance(operator, Enumerable) else None
@@ -253,3 +253,7 @@ class Graph:
     def _next_rank(self) -> int:
         self._made += 1
         return self._made
+
+
+def _no_step(*deltas: object) -> None:
+    raise AssertionError("a source has no inputs and is never stepped")

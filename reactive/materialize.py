@@ -10,13 +10,13 @@ from optimizer.source import Place
 from reactive.contents import Bag, Groups, Sequence
 from reactive.feed import Feed
 from reactive.graph import Node
-from reactive.view import GroupedView, OrderedView, View
+from reactive.view import AnyView, GroupedView, OrderedView, View
 
 if TYPE_CHECKING:
-    from reactive.relation import Relation
+    from reactive.relation import AnyRelation
 
 
-def materialize(relation: Relation[Any], name: str | None, place: Place) -> View[Any]:
+def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyView:
     """Make a view of a relation."""
     db = relation._db
     db._enter()
@@ -34,7 +34,7 @@ def materialize(relation: Relation[Any], name: str | None, place: Place) -> View
         db._leave()
 
 
-def _contents(node: plan.Node, source: Node) -> tuple[type[View[Any]], Any]:
+def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
     """What kind of view a plan has, and the leaf that holds its rows."""
     if isinstance(node, plan.OrderBy):
         return OrderedView, Sequence(source.operator)

@@ -28,7 +28,8 @@ class Multiset(Collection[T], Generic[T]):
 
     def count(self, value: object) -> int:
         """How often the value occurs; 0 if it does not."""
-        return self._weights.get(value, 0)  # type: ignore[call-overload, no-any-return]
+        weights: dict[object, int] = self._weights  # type: ignore[assignment]
+        return weights.get(value, 0)
 
     def items(self) -> ItemsView[T, int]:
         """Each different value with how often it occurs."""

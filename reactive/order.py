@@ -27,6 +27,7 @@ class _Last:
 
 
 LAST = _Last()
+_NO_ORDER = getattr(object, "__lt__")  # noqa: B009
 
 
 class Tie:
@@ -58,7 +59,7 @@ def sort_key(key: Any) -> Any:
 
 def tie_key(value: Any) -> tuple[Any, ...]:
     """A tuple that compares with that of any other value; equal where no order is known."""
-    kind = type(value)
+    kind: Any = type(value)
     if value is None:
         return (0,)
     if isinstance(value, int | float):
@@ -69,10 +70,10 @@ def tie_key(value: Any) -> tuple[Any, ...]:
         return (4, value)
     if isinstance(value, tuple):
         return (5, tuple(map(tie_key, value)))
-    if dataclasses.is_dataclass(kind) and kind.__lt__ is not object.__lt__:
+    if hasattr(kind, "__dataclass_fields__") and kind.__lt__ is not _NO_ORDER:
         fields = (getattr(value, f.name) for f in dataclasses.fields(kind) if f.compare)
         return (6, kind.__qualname__, tuple(map(tie_key, fields)))
-    if kind.__lt__ is object.__lt__ or isinstance(value, Set | complex):
+    if kind.__lt__ is _NO_ORDER or isinstance(value, Set | complex):
         return (9,)
     return (7, kind.__qualname__, value)
 

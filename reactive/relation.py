@@ -6,9 +6,17 @@ Each method takes the user's callables into the plan and wraps one node around i
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
-
-from typing_extensions import TypeVarTuple, Unpack
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    TypeVarTuple,
+    overload,
+)
 
 from optimizer import plan
 from optimizer.errors import PlanError
@@ -50,7 +58,7 @@ class Relation(Generic[*Ts]):
 
     # One relation in, one out.
 
-    def where(self, predicate: Callable[[Unpack[Ts]], object]) -> Self:
+    def where(self, predicate: Callable[[*Ts], object]) -> Self:
         """Selection: the rows for which the predicate is true.
 
         Parameters
@@ -68,7 +76,7 @@ class Relation(Generic[*Ts]):
         """
         return self._same(plan.Where(self.plan, self._take(predicate, "where")))
 
-    def select(self, function: Callable[[Unpack[Ts]], U]) -> Relation[U]:
+    def select(self, function: Callable[[*Ts], U]) -> Relation[U]:
         """Projection: a function of each row. Equal results add up, as in a bag.
 
         Parameters
@@ -86,7 +94,7 @@ class Relation(Generic[*Ts]):
         """
         return self._new(plan.Select(self.plan, self._take(function, "select")))
 
-    def select_many(self, function: Callable[[Unpack[Ts]], Iterable[U]]) -> Relation[U]:
+    def select_many(self, function: Callable[[*Ts], Iterable[U]]) -> Relation[U]:
         """Every element of a collection computed from each row.
 
         Parameters
@@ -104,7 +112,7 @@ class Relation(Generic[*Ts]):
         """
         return self._new(plan.SelectMany(self.plan, self._take(function, "select_many")))
 
-    def unnest(self, function: Callable[[Unpack[Ts]], Iterable[U]]) -> Relation[*Ts, U]:
+    def unnest(self, function: Callable[[*Ts], Iterable[U]]) -> Relation[*Ts, U]:
         """As `select_many`, with the row kept: one binding more, an element of `function(...)`.
 
         State: none. Cost: O(changed rows and their elements). Source: [i3ql] unnest.
@@ -131,7 +139,7 @@ class Relation(Generic[*Ts]):
         return self._same(plan.Distinct(self.plan))
 
     def order_by(
-        self, key: Callable[[Unpack[Ts]], Any], *, descending: bool = False
+        self, key: Callable[[*Ts], Any], *, descending: bool = False
     ) -> OrderedRelation[*Ts]:
         """The rows in order of a key; see `OrderedRelation.limit` for the first few of them.
 
@@ -159,9 +167,9 @@ class Relation(Generic[*Ts]):
     def join(
         self,
         other: Relation[U],
-        on: Callable[[Unpack[Ts], U], object] | None = None,
+        on: Callable[[*Ts, U], object] | None = None,
         *,
-        left_key: Callable[[Unpack[Ts]], Hashable] | None = None,
+        left_key: Callable[[*Ts], Hashable] | None = None,
         right_key: Callable[[U], Hashable] | None = None,
     ) -> Relation[*Ts, U]:
         """Pairs of rows that match; weights multiply. Without any condition: the product.
@@ -194,9 +202,9 @@ class Relation(Generic[*Ts]):
     def left_join(
         self,
         other: Relation[U],
-        on: Callable[[Unpack[Ts], U], object] | None = None,
+        on: Callable[[*Ts, U], object] | None = None,
         *,
-        left_key: Callable[[Unpack[Ts]], Hashable] | None = None,
+        left_key: Callable[[*Ts], Hashable] | None = None,
         right_key: Callable[[U], Hashable] | None = None,
     ) -> Relation[*Ts, U | None]:
         """As `join`, keeping left rows without a match, with None beside them.
@@ -215,9 +223,9 @@ class Relation(Generic[*Ts]):
     def right_join(
         self,
         other: Relation[U],
-        on: Callable[[Unpack[Ts], U], object] | None = None,
+        on: Callable[[*Ts, U], object] | None = None,
         *,
-        left_key: Callable[[Unpack[Ts]], Hashable] | None = None,
+        left_key: Callable[[*Ts], Hashable] | None = None,
         right_key: Callable[[U], Hashable] | None = None,
     ) -> Relation[*tuple[Any, ...]]:
         """As `join`, keeping right rows without a match; all bindings of the left are then None."""
@@ -226,9 +234,9 @@ class Relation(Generic[*Ts]):
     def full_join(
         self,
         other: Relation[U],
-        on: Callable[[Unpack[Ts], U], object] | None = None,
+        on: Callable[[*Ts, U], object] | None = None,
         *,
-        left_key: Callable[[Unpack[Ts]], Hashable] | None = None,
+        left_key: Callable[[*Ts], Hashable] | None = None,
         right_key: Callable[[U], Hashable] | None = None,
     ) -> Relation[*tuple[Any, ...]]:
         """As `join`, keeping the rows of both sides that have no match."""
@@ -237,9 +245,9 @@ class Relation(Generic[*Ts]):
     def semi_join(
         self,
         other: Relation[U],
-        on: Callable[[Unpack[Ts], U], object] | None = None,
+        on: Callable[[*Ts, U], object] | None = None,
         *,
-        left_key: Callable[[Unpack[Ts]], Hashable] | None = None,
+        left_key: Callable[[*Ts], Hashable] | None = None,
         right_key: Callable[[U], Hashable] | None = None,
     ) -> Self:
         """The rows that have a match in `other` (EXISTS), with their own weights.
@@ -261,9 +269,9 @@ class Relation(Generic[*Ts]):
     def anti_join(
         self,
         other: Relation[U],
-        on: Callable[[Unpack[Ts], U], object] | None = None,
+        on: Callable[[*Ts, U], object] | None = None,
         *,
-        left_key: Callable[[Unpack[Ts]], Hashable] | None = None,
+        left_key: Callable[[*Ts], Hashable] | None = None,
         right_key: Callable[[U], Hashable] | None = None,
     ) -> Self:
         """The rows that have no match in `other` (NOT EXISTS), with their own weights.
@@ -321,7 +329,7 @@ class Relation(Generic[*Ts]):
 
     # Groups.
 
-    def group_by(self, key: Callable[[Unpack[Ts]], K]) -> Groups[K, *Ts]:
+    def group_by(self, key: Callable[[*Ts], K]) -> Groups[K, *Ts]:
         """Groups of rows with equal keys, for `aggregate`. NaN keys form one group.
 
         Parameters
@@ -436,12 +444,13 @@ class Relation(Generic[*Ts]):
 
     def _same(self, node: plan.Node) -> Self:
         """A relation of the same rows; a table's or an ordered one's is a plain one."""
-        return self._new(node)  # type: ignore[return-value]
+        result: Any = self._new(node)
+        return result  # type: ignore[no-any-return]
 
     def _take(self, function: Callable[..., Any], role: str, more: int = 0) -> Opaque:
         return _taken(function, bindings(self.plan) + more, role)
 
-    def _side(self, role: str, other: Relation[Any]) -> plan.Node:
+    def _side(self, role: str, other: AnyRelation) -> plan.Node:
         self._check_other(role, other)
         mine, theirs = bindings(self.plan), bindings(other.plan)
         if mine != theirs:
@@ -451,7 +460,7 @@ class Relation(Generic[*Ts]):
             )
         return other.plan
 
-    def _check_other(self, role: str, other: Relation[Any]) -> None:
+    def _check_other(self, role: str, other: AnyRelation) -> None:
         if not isinstance(other, Relation):
             hint = "use its .relation" if isinstance(other, View) else "put the rows in a table"
             raise PlanError(f"{role} takes a relation, not {type(other).__name__}\n  {hint}")
@@ -464,7 +473,7 @@ class Relation(Generic[*Ts]):
     def _match(
         self,
         role: str,
-        other: Relation[Any],
+        other: AnyRelation,
         on: Callable[..., Any] | None,
         left_key: Callable[..., Any] | None,
         right_key: Callable[..., Any] | None,
@@ -481,11 +490,11 @@ class Relation(Generic[*Ts]):
     def _outer(
         self,
         kind: Literal["left", "right", "full"],
-        other: Relation[Any],
+        other: AnyRelation,
         on: Callable[..., Any] | None,
         left_key: Callable[..., Any] | None,
         right_key: Callable[..., Any] | None,
-    ) -> Relation[Any]:
+    ) -> AnyRelation:
         match = self._match(f"{kind}_join", other, on, left_key, right_key)
         return self._new(plan.OuterJoin(self.plan, other.plan, match, kind))
 
@@ -540,7 +549,7 @@ class GroupedRelation(Relation[K, *Ts]):
         view: Any = materialize(self, name, caller())
         return view  # type: ignore[no-any-return]
 
-    def where(self, predicate: Callable[[K, Unpack[Ts]], object]) -> Self:
+    def where(self, predicate: Callable[[K, *Ts], object]) -> Self:
         """The groups for which the predicate is true (SQL's HAVING)."""
         return type(self)(self._db, plan.Where(self.plan, self._take(predicate, "where")))
 
@@ -587,7 +596,7 @@ def _taken(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
 
 
 def _aggregate(
-    relation: Relation[Any],
+    relation: Any,
     key: Opaque | None,
     aggregates: tuple[Aggregation[*tuple[Any, ...], Any], ...],
 ) -> plan.Aggregate:
@@ -597,3 +606,7 @@ def _aggregate(
         )
     count = bindings(relation.plan)
     return plan.Aggregate(relation.plan, key, tuple(folded(a, count) for a in aggregates))
+
+
+AnyRelation: TypeAlias = Relation[*tuple[Any, ...]]
+"""A relation of any bindings."""

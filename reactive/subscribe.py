@@ -15,7 +15,7 @@ from reactive.zset import Pair, Row, consolidate
 
 if TYPE_CHECKING:
     from reactive.database import Database
-    from reactive.relation import Relation
+    from reactive.relation import AnyRelation
 
 Callback = Callable[[Delta[Any]], object]
 Snapshot = Callable[[], tuple[Sequence[Pair], Iterable[Row] | None]]
@@ -23,7 +23,7 @@ Snapshot = Callable[[], tuple[Sequence[Pair], Iterable[Row] | None]]
 
 
 def subscribe(
-    relation: Relation[Any], callback: Callback, place: Place, *, snapshot: bool
+    relation: AnyRelation, callback: Callback, place: Place, *, snapshot: bool
 ) -> Subscription[Any]:
     """Subscribe to a relation that nobody needs to read: only its changes pass, nothing is kept."""
     db = relation._db
@@ -63,11 +63,11 @@ def join(
         db._leave()
 
 
-def observe(relation: Relation[Any], observer: object, place: Place) -> Subscription[Any]:
+def observe(relation: AnyRelation, observer: object, place: Place) -> Subscription[Any]:
     """Subscribe an object with methods."""
     return subscribe(relation, notify(observer), place, snapshot=False)
 
 
-def changes(relation: Relation[Any], place: Place, *, snapshot: bool) -> Changes[Any]:
+def changes(relation: AnyRelation, place: Place, *, snapshot: bool) -> Changes[Any]:
     """Subscribe an asynchronous iterator."""
     return Changes(lambda callback: subscribe(relation, callback, place, snapshot=snapshot))

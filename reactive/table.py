@@ -136,14 +136,14 @@ class Table(Relation[T], Collection[T]):
         self._need_key("delete")
         self._write(lambda: self._removing(self[key]))
 
-    def __iadd__(self, row: T) -> Self:
+    def __iadd__(self, row: T) -> Self:  # type: ignore[override, misc]
         """`table += row` is `table.add(row)`."""
         if isinstance(row, Relation):
             raise TableError(f"+= adds one row, not a relation\n  {_COPY}")
         self.add(row)
         return self
 
-    def __isub__(self, row: T) -> Self:
+    def __isub__(self, row: T) -> Self:  # type: ignore[override, misc]
         """`table -= row` is `table.remove(row)`."""
         if isinstance(row, Relation):
             raise TableError(f"-= removes one row, not a relation\n  {_COPY}")

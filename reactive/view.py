@@ -8,9 +8,17 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
-
-from typing_extensions import TypeVarTuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Self,
+    TypeAlias,
+    TypeVar,
+    TypeVarTuple,
+    cast,
+    overload,
+)
 
 from reactive import display
 from reactive.delta import Delta
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
     from reactive.relation import Relation
 
 Ts = TypeVarTuple("Ts")
+Cs = TypeVarTuple("Cs")
 T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")
@@ -64,7 +73,7 @@ class View(Collection[Any], Generic[*Ts]):
         self._contents: Any = node.operator
         self._drop = weakref.finalize(self, db._drop, node)
         self._drop.atexit = False
-        db._views[node.rank] = self
+        db._views[node.rank] = cast(AnyView, self)
 
     @property
     def name(self) -> str | None:
@@ -89,7 +98,7 @@ class View(Collection[Any], Generic[*Ts]):
         ------
         LookupError: there is none, or more than one.
         """
-        rows = self.snapshot()
+        rows = self._all_rows()
         if len(rows) != 1:
             raise LookupError(f"{self._feed} has {len(rows)} rows, not one value")
         return rows[0]
@@ -104,9 +113,9 @@ class View(Collection[Any], Generic[*Ts]):
     @overload
     def __iter__(self: View[T]) -> Iterator[T]: ...
     @overload
-    def __iter__(self) -> Iterator[tuple[*Ts]]: ...
+    def __iter__(self: View[A, B, *Cs]) -> Iterator[tuple[A, B, *Cs]]: ...
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.snapshot())
+        return iter(self._all_rows())
 
     def count(self, row: object) -> int:
         """How often the row is there; 0 if it is not."""
@@ -116,7 +125,7 @@ class View(Collection[Any], Generic[*Ts]):
     @overload
     def items(self: View[T]) -> list[tuple[T, int]]: ...
     @overload
-    def items(self) -> list[tuple[tuple[*Ts], int]]: ...
+    def items(self: View[A, B, *Cs]) -> list[tuple[tuple[A, B, *Cs], int]]: ...
     def items(self) -> list[Any]:
         """Each different row with how often it is there."""
         with self._reading():
@@ -125,11 +134,10 @@ class View(Collection[Any], Generic[*Ts]):
     @overload
     def snapshot(self: View[T]) -> list[T]: ...
     @overload
-    def snapshot(self) -> list[tuple[*Ts]]: ...
+    def snapshot(self: View[A, B, *Cs]) -> list[tuple[A, B, *Cs]]: ...
     def snapshot(self) -> list[Any]:
         """The rows of now, in a list of your own."""
-        with self._reading():
-            return list(self._rows())
+        return self._all_rows()
 
     def subscribe(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool = False
@@ -201,6 +209,10 @@ class View(Collection[Any], Generic[*Ts]):
     def _repr_html_(self) -> str:
         return display.html(self)
 
+    def _all_rows(self) -> list[Any]:
+        with self._reading():
+            return list(self._rows())
+
     def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
         return list(self._contents.items()), None
 
@@ -226,11 +238,10 @@ class GroupedView(View[K, *Ts]):
     @overload
     def __getitem__(self: GroupedView[K, A], key: K) -> A: ...
     @overload
-    def __getitem__(self, key: K) -> tuple[*Ts]: ...
+    def __getitem__(self: GroupedView[K, A, B, *Cs], key: K) -> tuple[A, B, *Cs]: ...
     def __getitem__(self, key: Any) -> Any:
         with self._reading():
-            row = self._contents.rows[canonical(key)]
-            return row[1] if len(row) == 2 else row[1:]
+            return self._aggregates(key)
 
     @overload
     def get(self: GroupedView[K, A], key: K, default: D) -> A | D: ...
@@ -240,15 +251,20 @@ class GroupedView(View[K, *Ts]):
     def get(self, key: K, default: Any = None) -> Any: ...
     def get(self, key: Any, default: Any = None) -> Any:
         """The aggregates of a group, or the default if there is no such group."""
-        try:
-            return self[key]
-        except KeyError:
-            return default
+        with self._reading():
+            try:
+                return self._aggregates(key)
+            except KeyError:
+                return default
 
     def keys(self) -> list[K]:
         """The keys of the groups."""
         with self._reading():
             return list(self._contents.rows)
+
+    def _aggregates(self, key: Any) -> Any:
+        row = self._contents.rows[canonical(key)]
+        return row[1] if len(row) == 2 else row[1:]
 
 
 class OrderedView(View[*Ts], Sequence[Any]):
@@ -273,3 +289,7 @@ class OrderedView(View[*Ts], Sequence[Any]):
     def _rows(self) -> Iterator[Row]:
         rows: Iterator[Row] = self._contents.rows()
         return rows
+
+
+AnyView: TypeAlias = View[*tuple[Any, ...]]
+"""A view of any bindings."""

@@ -83,14 +83,14 @@ def canonical(value: Any) -> Any:
     >>> canonical((1, float("nan"))) == canonical((1, float("nan")))
     True
     """
-    kind = type(value)
+    kind: Any = type(value)
     if kind in _EXACT:
         return value
     if kind is float:
         return value if value == value else NAN
     if kind is tuple:
         return _canonical_tuple(value)
-    names = nan_fields(kind)
+    names: tuple[str, ...] = nan_fields(kind)
     return _canonical_record(value, names) if names else value
 
 

@@ -48,7 +48,6 @@ class IndexBy:
         add, done = self.index.add, 0
         try:
             for key, pair in keyed:
-                row = pair[0]  # named, so that an error of its hash or equality can show it
                 add(key, pair)
                 done += 1
         except BaseException:

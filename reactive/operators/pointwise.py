@@ -44,14 +44,14 @@ class Pointwise:
         before = {row: get(row, (0, 0)) for row in changed}
         out = []
         for row, (dl, dr) in changed.items():
-            l, r = before[row]
-            weight = law(l + dl, r + dr) - law(l, r)
+            a, b = before[row]
+            weight = law(a + dl, b + dr) - law(a, b)
             if weight:
                 out.append((row, weight))
         self._last = before
         for row, (dl, dr) in changed.items():
-            l, r = before[row]
-            self._set(row, (l + dl, r + dr))
+            a, b = before[row]
+            self._set(row, (a + dl, b + dr))
         return out
 
     def undo(self) -> None:
@@ -63,7 +63,7 @@ class Pointwise:
         self._last = {}
 
     def contents(self) -> Iterable[Pair]:
-        pairs = ((row, self._law(l, r)) for row, (l, r) in self._weights.items())
+        pairs = ((row, self._law(a, b)) for row, (a, b) in self._weights.items())
         return [pair for pair in pairs if pair[1]]
 
     def footprint(self) -> tuple[int, int]:
@@ -81,9 +81,9 @@ def _both(left: Pairs, right: Pairs) -> Weights:
     """The changes of the left and of the right weight, per row."""
     changed: Weights = {}
     for row, weight in left:
-        l, r = changed.get(row, (0, 0))
-        changed[row] = (l + weight, r)
+        a, b = changed.get(row, (0, 0))
+        changed[row] = (a + weight, b)
     for row, weight in right:
-        l, r = changed.get(row, (0, 0))
-        changed[row] = (l, r + weight)
+        a, b = changed.get(row, (0, 0))
+        changed[row] = (a, b + weight)
     return changed

@@ -1,0 +1,36 @@
+# Every target sets up what it needs, once: a virtual environment in .venv with the package in it.
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+BIN := .venv/bin
+READY := .venv/.ready
+CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks
+
+.PHONY: demo test check bench report clean
+
+demo: $(READY)  ## lint the standard library live, and edit it 200 times
+	$(BIN)/python -m examples.live_lint
+
+test: check  ## all tests
+	$(BIN)/python -m pytest
+
+check: $(READY)  ## format, lint, types
+	$(BIN)/ruff format --check --quiet $(CHECKED)
+	$(BIN)/ruff check --quiet $(CHECKED)
+	$(BIN)/mypy
+
+bench: $(READY)  ## all benchmarks once, quickly
+	cd asv_benchmarks && ../$(BIN)/asv run --python=same --quick --show-stderr
+
+report: $(READY)  ## the benchmark tables of docs/benchmarks.md, several runs each
+	$(BIN)/python -m asv_benchmarks.report
+
+$(READY): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,demo]'
+	@touch $(READY)
+
+clean:
+	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv
