@@ -60,7 +60,8 @@ class Table(Relation[T], Collection[T]):
         self._may_hold_nan = may_hold_nan(self._class or object)
         self._flowed = False
         self._keyed = KeyedStore(_checked_key(taken.function)) if taken is not None else None
-        self._store: Store = self._keyed or (BagStore() if stored else NoStore())
+        bag: Store = BagStore() if stored else NoStore()
+        self._store = bag if self._keyed is None else self._keyed
 
     # Changes.
 

@@ -30,8 +30,7 @@ Pair = tuple[Any, Any]
 Rel = Any
 NAN = math.nan
 
-VALUES = st.sampled_from([0, 1, 2, 3])
-ROWS = st.tuples(VALUES, VALUES)
+ROWS = st.tuples(st.sampled_from([0, 1, 2, 3]), st.sampled_from([1, 2, 3]))
 
 
 
@@ -192,10 +191,10 @@ def finals(draw: Any, tables: Any) -> Rel:
 
 Change = tuple[str, str, Pair, int]
 CHANGES = st.one_of(
-    st.tuples(st.just("bag"), st.sampled_from(["add", "remove"]), ROWS, st.integers(1, 2)),
+    st.tuples(st.just("bag"), st.sampled_from(["add", "add", "remove"]), ROWS, st.integers(1, 2)),
     st.tuples(st.just("keyed"), st.sampled_from(["upsert", "delete"]), ROWS, st.just(1)),
 )
-HISTORIES = st.lists(st.lists(CHANGES, max_size=4), max_size=8)
+HISTORIES = st.lists(st.lists(CHANGES, max_size=5), min_size=3, max_size=10)
 
 
 def tables(db: Database) -> tuple[Table[Any], Table[Any]]:
@@ -204,16 +203,18 @@ def tables(db: Database) -> tuple[Table[Any], Table[Any]]:
 
 
 def apply(bag: Table[Any], keyed: Table[Any], change: Change) -> None:
-    """One change, if it is possible as the tables are."""
+    """One change; a removal takes some row that is there, if there is any."""
     table, what, row, count = change
     if what == "remove":
-        count = min(count, bag.count(row))
-        if count:
-            bag.remove(row, count)
+        held = sorted(bag.items())
+        if held:
+            old, times = held[hash(row) % len(held)]
+            bag.remove(tuple(list(old)), min(count, times))
     elif what == "delete":
-        if row[0] in keyed:
-            keyed.delete(row[0])
+        keys = sorted(r[0] for r in keyed)
+        if keys:
+            keyed.delete(keys[hash(row) % len(keys)])
     elif table == "keyed":
         keyed.upsert(row)
     else:
-        bag.add(row, count)
+        bag.add(tuple(list(row)), count)
