@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from optimizer.properties import bindings
 from reactive import Database, OrderedView
 from tests import generate
 from tests.replica import Replica
@@ -52,3 +53,34 @@ def test_deleting_all_rows_returns_all_state_to_zero(data: Any, history: Any) ->
         keyed.clear()
     assert view.stats().rows == empty
     view.verify()
+
+
+class Probe:
+    """A predicate that remembers the rows it was asked about."""
+
+    def __init__(self, bindings: int) -> None:
+        self.asked: list[Any] = []
+        self.bindings = bindings
+
+    def __call__(self, *row: Any) -> bool:
+        self.asked.append(row if self.bindings > 1 else row[0])
+        return True
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@given(data=st.data(), history=generate.HISTORIES)
+def test_no_callable_sees_a_row_that_its_input_does_not_have(data: Any, history: Any) -> None:
+    db = Database()
+    bag, keyed = generate.tables(db)
+    relation = data.draw(generate.finals([bag, keyed]))
+    probe = Probe(bindings(relation.plan))
+    whole, probed = relation.materialize(), relation.where(probe).materialize()
+    for commit in history:
+        before = Counter(dict(whole.items()))
+        probe.asked.clear()
+        with db.transaction():
+            for change in commit:
+                generate.apply(bag, keyed, change)
+        allowed = before.keys() | dict(whole.items()).keys()
+        assert set(probe.asked) <= allowed
+    probed.close()

@@ -1,0 +1,154 @@
+"""The twins are honest: they give what the engine gives, and tell of every change, as it does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from asv_benchmarks.engine import Engine
+from asv_benchmarks.measure import batch_times, latencies, script, sides
+from asv_benchmarks.workload import OldNew, Row, Side, TableDelta, Workload, load
+from asv_benchmarks.workloads import WORKLOADS
+from reactive import Delta, TableError
+
+each_workload = pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
+SIZE = 300
+STEPS = 400
+
+
+class Copy:
+    """A listener that keeps the result by what it is told."""
+
+    def __init__(self) -> None:
+        self.weights: Counter[Row] = Counter()
+        self.calls = 0
+
+    def delta(self, delta: Delta[Any]) -> None:
+        self._add(list(delta.items()))
+
+    def change(self, old: Row | None, new: Row | None) -> None:
+        self.changes([(old, new)])
+
+    def changes(self, changes: list[OldNew]) -> None:
+        pairs = [pair for old, new in changes for pair in ((old, -1), (new, 1))]
+        self._add([(row, weight) for row, weight in pairs if row is not None])
+
+    def rows(self) -> dict[Row, int]:
+        return {row: weight for row, weight in self.weights.items() if weight}
+
+    def _add(self, pairs: list[tuple[Row, int]]) -> None:
+        self.calls += 1
+        for row, weight in pairs:
+            self.weights[row] += weight
+
+
+class History:
+    """Random additions and removals of a few rows, so that rows repeat and groups end."""
+
+    def __init__(self, workload: Workload, seed: int) -> None:
+        self.random = Random(seed)
+        rows = workload.rows(SIZE, self.random)
+        self.pools = [self.random.sample(pool, min(len(pool), 40)) for pool in rows]
+        self.keyed = [table.key is not None for table in workload.tables]
+        self.held: list[Counter[Row]] = [Counter() for _ in rows]
+
+    def delta(self, table: int, count: int) -> TableDelta:
+        """A few rows that come, and a few of those that were there that go."""
+        held, pool = self.held[table], self.pools[table]
+        there = list(held.elements())
+        removed = self.random.sample(there, min(count, len(there)))
+        came = [self.random.choice(pool) for _ in range(count)]
+        gone = set(removed)
+        added = [row for row in dict.fromkeys(came) if row not in gone]
+        if self.keyed[table]:
+            added = [row for row in added if not held[row]]
+        held.update(added)
+        held.subtract(removed)
+        return TableDelta(added, removed)
+
+
+def both(workload: Workload) -> tuple[list[Side], list[Copy]]:
+    copies = [Copy(), Copy()]
+    return [Engine(workload, copies[0]), workload.twin(copies[1])], copies
+
+
+def assert_equal(pair: list[Side], copies: list[Copy]) -> None:
+    engine, twin = (side.result() for side in pair)
+    assert engine == twin
+    rows = Counter(twin) if isinstance(twin, list) else twin
+    for copy in copies:
+        assert copy.rows() == rows
+
+
+@each_workload
+@pytest.mark.parametrize("seed", range(3))
+def test_twin_equals_engine_after_every_change(workload: Workload, seed: int) -> None:
+    pair, copies = both(workload)
+    history = History(workload, seed)
+    for _ in range(STEPS):
+        table = history.random.randrange(len(workload.tables))
+        added, removed = history.delta(table, history.random.randrange(2))
+        for side in pair:
+            add, remove = side.verbs()[table]
+            for row in removed:
+                remove(row)
+            for row in added:
+                add(row)
+        assert_equal(pair, copies)
+
+
+@each_workload
+@pytest.mark.parametrize("seed", range(3))
+def test_twin_equals_engine_after_every_batch(workload: Workload, seed: int) -> None:
+    pair, copies = both(workload)
+    history = History(workload, seed)
+    for _ in range(STEPS // 10):
+        deltas = [
+            history.delta(table, history.random.randrange(20))
+            for table in range(len(workload.tables))
+        ]
+        for side in pair:
+            side.batch(*deltas)
+        assert_equal(pair, copies)
+
+
+@each_workload
+def test_both_refuse_the_removal_of_an_absent_row(workload: Workload) -> None:
+    pair, _ = both(workload)
+    rows = workload.rows(SIZE, Random(1))
+    for side in pair:
+        load(side, rows)
+        for (_, remove), (row, *_) in zip(side.verbs(), rows, strict=True):
+            remove(row)
+            with pytest.raises((TableError, KeyError, ValueError)):
+                remove(row)
+
+
+@each_workload
+def test_a_visible_change_is_heard_once_by_both(workload: Workload) -> None:
+    random = Random(2)
+    rows = workload.rows(SIZE, random)
+    stream = workload.stream(rows, random)
+    pair, copies = both(workload)
+    for side in pair:
+        load(side, rows)
+    for number in range(STEPS):
+        table, row, weight = stream.visible()
+        calls = [copy.calls for copy in copies]
+        for side in pair:
+            side.verbs()[table][weight < 0](row)
+        assert [copy.calls - before for copy, before in zip(copies, calls, strict=True)] == [1, 1]
+        if number % 10 == 0:
+            assert_equal(pair, copies)
+
+
+@each_workload
+def test_measuring_leaves_both_sides_equal(workload: Workload) -> None:
+    todo = script(workload, SIZE, changes=100, batches=1, delta=50)
+    timed = sides(workload, todo.rows)
+    assert all(latency.typical > 0 for latency in latencies(timed, todo.changes))
+    assert all(seconds > 0 for seconds in batch_times(timed, todo.batches))
+    assert timed[0][0].result() == timed[1][0].result()

@@ -1,0 +1,229 @@
+"""Tables: every method, in and out of transactions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from reactive import Count, Database, Sum, Table, TableError
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    id: int
+    customer: str
+    price: float = 1.0
+
+
+@pytest.fixture
+def orders() -> Table[Order]:
+    return Database().table(Order, name="orders", key="id")
+
+
+@pytest.fixture
+def words() -> Table[str]:
+    return Database().table(str, name="words")
+
+
+def test_a_multiset_counts_copies(words: Table[str]) -> None:
+    words.add("a", 2)
+    words.add("a")
+    assert (len(words), words.count("a"), list(words), words.items()) == (
+        3,
+        3,
+        ["a"] * 3,
+        [("a", 3)],
+    )
+    words.remove("a", 2)
+    assert list(words) == ["a"]
+
+
+def test_statements_of_many_rows_are_all_or_nothing(words: Table[str]) -> None:
+    words.add_all(["a", "b"])
+    with pytest.raises(TableError):
+        words.remove_all(["a", "absent"])
+    with pytest.raises(TableError):
+        words.add_all(["c", 1])  # type: ignore[list-item]
+    assert sorted(words) == ["a", "b"]
+    assert words._db.version == 1
+
+
+def test_an_iterable_that_raises_changes_nothing(words: Table[str]) -> None:
+    def rows() -> Any:
+        yield "a"
+        raise OSError("no more")
+
+    with pytest.raises(OSError, match="no more"):
+        words.add_all(rows())
+    assert len(words) == 0
+
+
+def test_discard_removes_only_what_is_there(words: Table[str]) -> None:
+    words.add("a")
+    words.discard("a")
+    words.discard("a")
+    assert len(words) == 0
+    assert words._db.version == 2
+
+
+def test_update_replaces_one_copy(words: Table[str]) -> None:
+    words.add("a", 2)
+    words.update("a", "b")
+    assert sorted(words) == ["a", "b"]
+
+
+def test_an_update_to_itself_is_no_commit(words: Table[str]) -> None:
+    words.add("a")
+    seen: list[Any] = []
+    with words.subscribe(seen.append):
+        words.update("a", "a")
+    assert seen == []
+
+
+def test_update_of_an_absent_row_changes_nothing(words: Table[str]) -> None:
+    with pytest.raises(TableError):
+        words.update("a", "b")
+    assert len(words) == 0
+
+
+def test_replace_all_applies_the_difference(words: Table[str]) -> None:
+    words.add_all(["a", "b", "b"])
+    seen: list[Any] = []
+    with words.subscribe(seen.append):
+        words.replace_all(["b", "c"])
+    assert sorted(words) == ["b", "c"]
+    assert dict(seen[0].items()) == {"a": -1, "b": -1, "c": 1}
+
+
+def test_clear_removes_all(words: Table[str]) -> None:
+    words.add_all(["a", "a"])
+    words.clear()
+    assert list(words) == []
+
+
+def test_plus_and_minus_assign_one_row(words: Table[str]) -> None:
+    words += "ab"
+    assert list(words) == ["ab"]
+    words -= "ab"
+    assert list(words) == []
+
+
+def test_a_keyed_table_reads_as_a_mapping(orders: Table[Order]) -> None:
+    orders.add(Order(7, "ann"))
+    assert orders[7].customer == "ann"
+    assert orders.get(8) is None
+    assert 7 in orders
+    assert 8 not in orders
+    assert orders.count(Order(7, "ann")) == 1
+    with pytest.raises(TableError):
+        orders[8]
+
+
+def test_upsert_replaces_the_row_of_its_key(orders: Table[Order]) -> None:
+    orders.upsert(Order(7, "ann"))
+    orders.upsert(Order(7, "bob"))
+    assert list(orders) == [Order(7, "bob")]
+    orders.delete(7)
+    assert len(orders) == 0
+
+
+def test_an_upsert_arrives_as_one_update(orders: Table[Order]) -> None:
+    orders.add(Order(7, "ann"))
+    seen: list[Any] = []
+    with orders.where(lambda o: o.id > 0).subscribe(seen.append):
+        orders.upsert(Order(7, "bob"))
+        orders.upsert(Order(7, "bob"))
+    assert [d.updated for d in seen] == [((Order(7, "ann"), Order(7, "bob")),)]
+    assert (seen[0].added, seen[0].removed) == ((), ())
+
+
+def test_replace_all_of_a_keyed_table_moves_keys(orders: Table[Order]) -> None:
+    orders.add_all([Order(1, "a"), Order(2, "b")])
+    orders.replace_all([Order(2, "a"), Order(1, "b")])
+    assert sorted(o.customer + str(o.id) for o in orders) == ["a2", "b1"]
+
+
+def test_removing_another_row_of_the_key_is_refused(orders: Table[Order]) -> None:
+    orders.add(Order(7, "ann"))
+    with pytest.raises(TableError):
+        orders.remove(Order(7, "bob"))
+
+
+def test_nan_rows_are_found_again() -> None:
+    prices = Database().table(Order, name="prices")
+    prices.add(Order(1, "a", float("nan")))
+    prices.remove(Order(1, "a", float("nan")))
+    assert len(prices) == 0
+
+
+def test_a_nan_is_no_key() -> None:
+    table = Database().table(float, name="t", key=lambda x: x)
+    with pytest.raises(TableError, match="NaN"):
+        table.add(math.nan)
+
+
+def test_an_equal_row_that_comes_back_in_a_transaction_is_the_same_row() -> None:
+    db = Database()
+    left, right = db.table(tuple, name="left"), db.table(tuple, name="right")
+    key = {"left_key": lambda r: r[0], "right_key": lambda r: r[0]}
+    pairs = left.join(right, **key).materialize()
+    right.add((1, "r"))
+    left.add((1, "l"))
+    with db.transaction():
+        left.remove((1, "l"))
+        left.add(tuple([1, "l"]))  # equal, but another object
+    assert len(pairs) == 1
+    left.remove((1, "l"))
+    assert len(pairs) == 0
+    assert pairs.stats().rows == 1
+
+
+def test_a_rolled_back_transaction_restores_the_very_rows() -> None:
+    db = Database()
+    left = db.table(tuple, name="left")
+    counts = left.group_by(lambda r: r[0]).aggregate(Count()).materialize()
+    first = (1, "l")
+    left.add(first)
+    with pytest.raises(ZeroDivisionError), db.transaction():
+        left.remove((1, "l"))
+        left.add(tuple([1, "l"]))
+        left.add((2, "m"))
+        raise ZeroDivisionError
+    assert next(iter(left)) is first
+    assert dict(counts) == {1: 1}
+
+
+def test_an_unstored_table_feeds_its_views() -> None:
+    db = Database()
+    clicks = db.table(int, name="clicks", stored=False)
+    total = clicks.aggregate(Sum(lambda c: c), Count()).materialize()
+    clicks.add_all([1, 2])
+    clicks.remove(2)
+    assert total.value == (1, 1)
+    assert clicks._held() == 0
+
+
+def test_an_unstored_table_can_still_be_subscribed_to_late() -> None:
+    clicks = Database().table(int, name="clicks", stored=False)
+    clicks.add(1)
+    seen: list[Any] = []
+    with clicks.where(lambda c: c > 1).subscribe(seen.append):
+        clicks.add(2)
+    assert [d.added for d in seen] == [(2,)]
+
+
+def test_default_names_do_not_collide() -> None:
+    db = Database()
+    assert [db.table(int).name for _ in range(3)] == ["int", "int_2", "int_3"]
+
+
+def test_rows_of_subclasses_and_generic_aliases_are_taken() -> None:
+    db = Database()
+    pairs = db.table(tuple[int, str], name="pairs")
+    pairs.add((1, "a"))
+    anything = db.table(object, name="anything")
+    anything.add_all([1, "a", None, (1,)])
+    assert len(anything) == 4

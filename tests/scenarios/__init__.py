@@ -1,0 +1,1 @@
+"""Every operator in the situations that such systems have been seen to get wrong."""

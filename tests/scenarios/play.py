@@ -1,0 +1,148 @@
+"""Play a history on the tables of a query, and hold view, deltas and oracle together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from reactive import Database, Delta, OrderedView, Table, View
+from tests.scenarios.histories import Event
+from tests.scenarios.queries import Items, Query
+from tests.scenarios.rows import FULL, SOME, Item
+
+
+@dataclass(frozen=True)
+class Side:
+    """Which of the two tables a history is played on, and what stands in the other."""
+
+    name: str
+    moves: tuple[bool, bool] = (True, False)
+    standing: Sequence[Item] = ()
+    same: bool = False
+
+
+ONE = Side("only")
+SIDES = (
+    Side("left_of_some", (True, False), SOME),
+    Side("left_of_full", (True, False), FULL),
+    Side("right_of_some", (False, True), SOME),
+    Side("right_of_full", (False, True), FULL),
+    Side("both", (True, True)),
+    Side("itself", same=True),
+)
+
+
+class Replica:
+    """What a follower has who knows the deltas only."""
+
+    def __init__(self, view: View[Any]) -> None:
+        self.view = view
+        self.rows: Counter[Any] = Counter(dict(view.items()))
+        self.order: list[Any] = list(view)
+        self.total: Counter[Any] = Counter()
+        self.deltas = 0
+        self.subscription = view.subscribe(self._follow)
+
+    def _follow(self, delta: Delta[Any]) -> None:
+        self.deltas += 1
+        assert delta.items(), "a delta without a change was sent"
+        assert all(weight for _, weight in delta.items()), "a weight of zero was sent"
+        for row, weight in delta.items():
+            self.rows[row] += weight
+            self.total[row] += weight
+        for position, row, weight in delta.edits:
+            if weight > 0:
+                self.order.insert(position, row)
+            else:
+                assert self.order.pop(position) == row
+
+    def check(self) -> None:
+        """The view is what its deltas add up to."""
+        assert +self.rows == Counter(dict(self.view.items()))
+        assert min(self.rows.values(), default=0) >= 0
+        if isinstance(self.view, OrderedView):
+            assert self.order == list(self.view)
+
+    def net(self) -> dict[Any, int]:
+        """The sum of all deltas."""
+        return {row: weight for row, weight in self.total.items() if weight}
+
+
+class Play:
+    """Two tables, a view of a query over them, and the same rows in plain lists."""
+
+    def __init__(self, query: Query, side: Side, start: Iterable[Item]) -> None:
+        self.query = query
+        self.db = Database()
+        self.left = self.db.table(Item, name="left")
+        self.right = self.left if side.same else self.db.table(Item, name="right")
+        self.model: tuple[Items, Items] = ([], [])
+        self.moving = [n for n in (0, 1) if side.moves[n]]
+        for n in self.moving:
+            self._fill(n, start)
+        if not side.same:
+            for n in {0, 1} - set(self.moving):
+                self._fill(n, side.standing)
+        self.same = side.same
+        self.view: View[Any] = query.build(self.left, self.right).materialize()
+        self.replica = Replica(self.view)
+        self.check()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.replica.subscription.close()
+        self.view.close()
+
+    def tables(self) -> tuple[Table[Item], Table[Item]]:
+        return self.left, self.right
+
+    def do(self, event: Event) -> None:
+        """One event, on the tables that move and on their models."""
+        for n in self.moving:
+            event.do(self.tables()[n])
+            event.model(self.model[n])
+
+    def singles(self, events: Iterable[Event]) -> None:
+        """Each event in commits of its own."""
+        for event in events:
+            self.do(event)
+            self.check()
+
+    def batch(self, events: Iterable[Event]) -> None:
+        """All events in one commit."""
+        with self.db.transaction():
+            for event in events:
+                self.do(event)
+        self.check()
+
+    def wanted(self) -> list[Any]:
+        """What the oracle says."""
+        left, right = self.model
+        return list(self.query.oracle(left, left if self.same else right))
+
+    def check(self) -> None:
+        """View, oracle, evaluation from scratch and replica agree."""
+        wanted = self.wanted()
+        assert Counter(dict(self.view.items())) == Counter(wanted)
+        assert len(self.view) == len(wanted)
+        if self.query.ordered:
+            assert list(self.view) == wanted
+        self.view.verify()
+        self.replica.check()
+
+    def _fill(self, n: int, rows: Iterable[Item]) -> None:
+        rows = list(rows)
+        with self.db.transaction() if rows else nullcontext():
+            self.tables()[n].add_all(rows)
+        self.model[n].extend(rows)
