@@ -60,7 +60,6 @@ class Database:
         self._gate = Gate()
         self._graph = Graph(self._on_stale)
         self._tables: list[Table[Any]] = []
-        self._sources: dict[int, Node] = {}
         self._views: weakref.WeakValueDictionary[int, AnyView] = weakref.WeakValueDictionary()
         self._version = 0
         self._pending: Pending | None = None
@@ -106,7 +105,6 @@ class Database:
         try:
             table = Table(self, len(self._tables), row_type, name, key, stored)
             self._tables.append(table)
-            self._sources[table.plan.number] = self._graph.source(table._contents, table.plan)
             return table
         finally:
             self._leave()
@@ -176,7 +174,8 @@ class Database:
     def _enter(self) -> None:
         """Begin something that changes tables, views or the graph."""
         self._gate.__enter__()
-        self._check_entered()
+        if self._graph.stepping or self._closed:
+            self._check_entered()
 
     def _check_entered(self) -> None:
         if self._graph.stepping or self._closed:
@@ -190,9 +189,11 @@ class Database:
 
     def _leave(self) -> None:
         """End it. The outermost time, tell subscribers what happened."""
-        if self._gate.leave() and (self._outbox or self._dropped):
-            self._sweep()
-            self._deliver()
+        if self._gate.leave():
+            if self._outbox:
+                self._deliver()
+            if self._dropped:
+                self._sweep()
 
     def _change(self, table: Table[Any], changes: Sequence[Pair]) -> None:
         """A statement's changes, already in the table: part of the transaction, or a commit."""
@@ -207,9 +208,10 @@ class Database:
         """One step of the graph; on failure the tables are put back too."""
         if not changes:
             return
-        self._drain()
+        if self._dropped:
+            self._drain()
         try:
-            stepped = self._graph.commit([(self._source(t.plan), pairs) for t, pairs in changes])
+            stepped = self._graph.commit([(table._node, pairs) for table, pairs in changes])
         except BaseException:
             for table, pairs in changes:
                 table._store.revert(pairs)
@@ -217,13 +219,13 @@ class Database:
         self._version += 1
         for node in stepped:
             feed: Feed | None = node.leaf
-            if feed is not None and feed.subscribers:
-                changed = node.operator
-                if changed.changes:
-                    self._outbox.append((feed.subscribers, feed.delta(self._version, changed)))
+            if feed is not None and feed.subscribers and node.operator.changes:
+                delta = feed.delta(self._version, node.operator)
+                self._outbox.append((feed.subscribers, delta))
 
     def _source(self, plan: Any) -> Node:
-        return self._sources[plan.number]
+        node: Node = self._tables[plan.number]._node
+        return node
 
     def _compile(self, plan: PlanNode) -> Node:
         """The node of the graph that computes a plan."""

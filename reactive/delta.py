@@ -40,14 +40,14 @@ class Delta(Generic[T]):
     ) -> None:
         self.version = version
         self.is_snapshot = is_snapshot
-        self.edits = tuple(edits)
+        self.edits = tuple(edits) if edits else ()
         """For an ordered relation: the steps that turn the old sequence into the new one."""
-        self._pairs = tuple(pairs)
+        self._pairs = pairs
         self._key = key
 
     def items(self) -> tuple[tuple[T, int], ...]:
         """Each row that changed with its signed weight, each row once."""
-        return self._pairs
+        return tuple(self._pairs)
 
     @cached_property
     def added(self) -> tuple[T, ...]:

@@ -11,7 +11,9 @@ import threading
 from asyncio.events import _get_running_loop
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from types import TracebackType
+from typing import Any
 
 from reactive.errors import TransactionError
 
@@ -25,26 +27,27 @@ class Gate:
     could never leave while we wait.
     """
 
-    __slots__ = ("_depth", "_lock", "_owner", "_thread")
+    __slots__ = ("_depth", "_lock", "_task", "_thread")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._owner: object = None
         self._thread = 0
+        self._task: asyncio.Task[Any] | None = None
         self._depth = 0
 
     def __enter__(self) -> None:
-        if not self._lock.acquire(False):
-            if self._owner == _me():
-                self._depth += 1
-                return
-            if self._thread == threading.get_ident():
-                raise TransactionError(
-                    "another task of this event loop has a transaction open\n"
-                    "  use `async with db.transaction()`, which waits for it to end"
-                )
+        if self._lock.acquire(False):
+            self._own()
+        elif self._is_mine():
+            self._depth += 1
+        elif self._thread == get_ident():
+            raise TransactionError(
+                "another task of this event loop has a transaction open\n"
+                "  use `async with db.transaction()`, which waits for it to end"
+            )
+        else:
             self._lock.acquire()
-        self._own()
+            self._own()
 
     def __exit__(
         self,
@@ -61,7 +64,7 @@ class Gate:
         Another task of this thread may have a transaction open: it is waiting, and does not
         change anything meanwhile.
         """
-        if self._thread == threading.get_ident():
+        if self._thread == get_ident():
             yield
             return
         with self:
@@ -79,8 +82,8 @@ class Gate:
         self._depth -= 1
         if self._depth:
             return False
-        self._owner = None
         self._thread = 0
+        self._task = None
         self._lock.release()
         return True
 
@@ -88,7 +91,7 @@ class Gate:
         """Enter as the running task; wait without stopping the event loop."""
         pause = 0.0
         while not self._lock.acquire(False):
-            if self._owner == _me():
+            if self._is_mine():
                 self._depth += 1
                 return
             await asyncio.sleep(pause)
@@ -96,15 +99,15 @@ class Gate:
         self._own()
 
     def _own(self) -> None:
-        self._owner = _me()
-        self._thread = threading.get_ident()
+        self._thread = get_ident()
         self._depth = 1
+        if _get_running_loop() is not None:
+            self._task = _running_task()
+
+    def _is_mine(self) -> bool:
+        return self._thread == get_ident() and self._task is _running_task()
 
 
-def _me() -> object:
+def _running_task() -> asyncio.Task[Any] | None:
     loop = _get_running_loop()
-    if loop is not None:
-        task = asyncio.current_task(loop)
-        if task is not None:
-            return task
-    return threading.get_ident()
+    return None if loop is None else asyncio.current_task(loop)

@@ -34,7 +34,8 @@ class Node:
 
     __slots__ = (
         *("blank", "consumers", "contents", "dirty", "functions", "guards", "inbox"),
-        *("inputs", "leaf", "operator", "plan", "rank", "signature", "stateful", "step"),
+        *("inputs", "leaf", "operator", "plan", "rank", "settle", "signature"),
+        *("stateful", "step"),
     )
 
     def __init__(
@@ -56,14 +57,16 @@ class Node:
         self.guards: tuple[Guard, ...] = tuple((f, c) for f in self.functions for c in f.captures)
         self.step: Callable[..., Any] = getattr(operator, "step", _no_step)
         self.stateful = isinstance(operator, Stateful)
+        self.settle: Callable[[], None] = getattr(operator, "commit", _no_step)
         self.contents: Callable[[], Iterable[Any]] | None = (
             operator.contents if isinstance(operator, Enumerable) else None
         )
         self.leaf: Any = None
         self.consumers: list[tuple[Node, int]] = []
-        self.blank = ((),) * len(inputs)
-        self.inbox: list[Sequence[Any]] = list(self.blank)
-        self.dirty = False
+        self.blank: tuple[Sequence[Any], ...] = ((),) * len(inputs)
+        self.inbox: list[Sequence[Any]]
+        self.dirty: bool
+        self.clear()
 
     def send(self, delta: Sequence[Any]) -> None:
         """Give a delta of this node's output to all that read it."""
@@ -72,8 +75,8 @@ class Node:
             consumer.dirty = True
 
     def clear(self) -> None:
-        """Forget what has not been stepped."""
-        self.inbox[:] = self.blank
+        """Empty the inbox."""
+        self.inbox = [*self.blank]
         self.dirty = False
 
     def upstream(self) -> list[Node]:
@@ -179,7 +182,7 @@ class Graph:
 
         If anything raises, all that was stepped is undone.
         """
-        schedule = self._schedule(tuple(source for source, _ in changes))
+        schedule = self._schedule(tuple([source for source, _ in changes]))
         stepped: list[Node] = []
         self.stepping = True
         node: Node | None = None
@@ -188,7 +191,17 @@ class Graph:
                 source.send(delta)
             for node in schedule:
                 if node.dirty:
-                    self._step(node, stepped)
+                    if node.guards:
+                        self._check(node)
+                    if node.stateful:
+                        stepped.append(node)
+                    out = node.step(*node.inbox)
+                    node.inbox = [*node.blank]
+                    node.dirty = False
+                    if out:
+                        for consumer, port in node.consumers:
+                            consumer.inbox[port] = out
+                            consumer.dirty = True
         except BaseException as error:
             for done in reversed(stepped):
                 done.operator.undo()
@@ -200,23 +213,14 @@ class Graph:
         finally:
             self.stepping = False
         for done in stepped:
-            done.operator.commit()
+            done.settle()
         return stepped
 
-    def _step(self, node: Node, stepped: list[Node]) -> None:
-        if node.guards:
-            for function, capture in node.guards:
-                if capture.changed():
-                    self._on_stale(function, capture)
-        if node.stateful:
-            stepped.append(node)
-        out = node.step(*node.inbox)
-        node.inbox[:] = node.blank
-        node.dirty = False
-        if out:
-            for consumer, port in node.consumers:
-                consumer.inbox[port] = out
-                consumer.dirty = True
+    def _check(self, node: Node) -> None:
+        """Report what the node's callables captured and has changed since."""
+        for function, capture in node.guards:
+            if capture.changed():
+                self._on_stale(function, capture)
 
     def _connect(self, node: Node, *, fill: bool = True) -> None:
         """Bring the operator up to date with its inputs, and from then on feed it."""
@@ -230,7 +234,7 @@ class Graph:
                 raise
             finally:
                 self.stepping = False
-            node.operator.commit()
+            node.settle()
         for port, source in enumerate(node.inputs):
             source.consumers.append((node, port))
         self._schedules.clear()

@@ -95,6 +95,7 @@ class KeyedStore:
         self._by_key: dict[Any, Pair] = {}
 
     def add(self, row: Row, count: int) -> Pair:
+        hash(row)  # a row must have one, though only its key is asked for here
         key = self.key(row)
         held = self._by_key.get(key)
         if held is not None or count != 1:
@@ -145,15 +146,20 @@ class KeyedStore:
 
 
 class NoStore:
-    """Rows that flow through and are not kept."""
+    """Rows that flow through and are not kept; `flowed` tells whether any did."""
 
-    __slots__ = ()
+    __slots__ = ("flowed",)
+
+    def __init__(self) -> None:
+        self.flowed = False
 
     def add(self, row: Row, count: int) -> Pair:
+        hash(row)
+        self.flowed = True
         return (row, count)
 
     def remove(self, row: Row, count: int) -> Pair:
-        return (row, -count)
+        return self.add(row, -count)
 
     def revert(self, changes: Iterable[Pair]) -> None: ...
 

@@ -58,10 +58,10 @@ class Table(Relation[T], Collection[T]):
         super().__init__(db, plan.Table(number, self.name, taken, stored))
         self._class = _class_of(row_type)
         self._may_hold_nan = may_hold_nan(self._class or object)
-        self._flowed = False
         self._keyed = KeyedStore(_checked_key(taken.function)) if taken is not None else None
         bag: Store = BagStore() if stored else NoStore()
         self._store = bag if self._keyed is None else self._keyed
+        self._node = db._graph.source(self._contents, self.plan)
 
     # Changes.
 
@@ -79,7 +79,7 @@ class Table(Relation[T], Collection[T]):
 
     def add_all(self, rows: Iterable[T]) -> None:
         """Add rows, in one commit; all of them or, if one is refused, none."""
-        self._write(self._each, self._adding, rows)
+        self._write(self._adding_all, rows)
 
     def remove(self, row: T, count: int = 1) -> None:
         """Remove `count` copies of a row.
@@ -221,38 +221,46 @@ class Table(Relation[T], Collection[T]):
         db = self._db
         db._enter()
         try:
-            changes = statement(*arguments)
-            self._flowed = self._flowed or bool(changes)
-            db._change(self, changes)
+            db._change(self, statement(*arguments))
         finally:
             db._leave()
 
     def _adding(self, row: Row, count: int = 1) -> list[Pair]:
         row = self._checked(row)
-        _check_count(count)
-        pending = self._db._pending
-        if pending is not None:
-            row = pending.interned(self, row)
+        if count != 1:
+            _check_count(count)
+        if self._db._pending is not None:
+            row = self._db._pending.interned(self, row)
         try:
             return [self._store.add(row, count)]
-        except Duplicate as taken:
-            raise TableError(
-                f"cannot add {row!r} to table {self.name!r}: its key is taken by "
-                f"{taken.args[0]!r}\n  upsert() puts a row in the place of the one with its key"
-            ) from None
+        except (Duplicate, TypeError) as error:
+            raise self._refusal(row, error) from None
+
+    def _adding_all(self, rows: Iterable[Row]) -> list[Pair]:
+        """As `_adding` each of them, in one loop."""
+        checked = [self._checked(row) for row in rows]
+        pending = self._db._pending
+        if pending is not None:
+            checked = [pending.interned(self, row) for row in checked]
+        add = self._store.add
+        changes: list[Pair] = []
+        row = None
+        try:
+            for row in checked:
+                changes.append(add(row, 1))
+        except BaseException as error:
+            self._store.revert(changes)
+            raise self._refusal(row, error) from None
+        return changes
 
     def _removing(self, row: Row, count: int = 1) -> list[Pair]:
         row = self._checked(row)
-        _check_count(count)
+        if count != 1:
+            _check_count(count)
         try:
             return [self._store.remove(row, count)]
-        except Absent:
-            held = self._store.count(row)
-            there = f"it is there {held} times, not {count}" if held else "it is not there"
-            raise TableError(
-                f"cannot remove {row!r} from table {self.name!r}: {there}\n"
-                f"  {self._holds()}; discard() removes only what is present"
-            ) from None
+        except (Absent, TypeError) as error:
+            raise self._refusal(row, error, count) from None
 
     def _updating(self, old: Row, new: Row) -> list[Pair]:
         new = self._checked(new)
@@ -303,14 +311,31 @@ class Table(Relation[T], Collection[T]):
                 f"table {self.name!r} takes rows of {expected.__name__}, "
                 f"not the {type(row).__name__} {row!r:.100}"
             )
-        try:
-            hash(row)
-        except TypeError as error:
-            raise TableError(
-                f"table {self.name!r} cannot take {row!r:.100}: {unhashable.reason(row)}\n"
-                "  rows are found by hash; use a frozen dataclass, tuples and frozensets"
-            ) from error
         return canonical(row) if self._may_hold_nan else row
+
+    def _refusal(self, row: Row, error: BaseException, count: int = 1) -> BaseException:
+        """What to raise for a row that the store would not take, or give."""
+        match error:
+            case Duplicate():
+                return TableError(
+                    f"cannot add {row!r} to table {self.name!r}: its key is taken by "
+                    f"{error.args[0]!r}\n"
+                    "  upsert() puts a row in the place of the one with its key"
+                )
+            case Absent():
+                held = self._store.count(row)
+                there = f"it is there {held} times, not {count}" if held else "it is not there"
+                return TableError(
+                    f"cannot remove {row!r} from table {self.name!r}: {there}\n"
+                    f"  {self._holds()}; discard() removes only what is present"
+                )
+        part = unhashable.reason(row)
+        if part is None:
+            return error
+        return TableError(
+            f"table {self.name!r} cannot take {row!r:.100}: {part}\n"
+            "  rows are found by hash; use a frozen dataclass, tuples and frozensets"
+        )
 
     def _check_stored(self, what: str) -> None:
         if not self.plan.stored:
@@ -335,7 +360,7 @@ class Table(Relation[T], Collection[T]):
 
     def _contents(self) -> list[Pair]:
         """The rows as of the last commit, for views that are made now."""
-        if self._flowed and not self.plan.stored:
+        if isinstance(self._store, NoStore) and self._store.flowed:
             raise TableError(
                 f"table {self.name!r} is not stored, and rows have flowed already\n"
                 "  make its views before the first row, or the table with stored=True"

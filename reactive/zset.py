@@ -36,10 +36,19 @@ def consolidate(pairs: Iterable[Pair]) -> list[Pair]:
     >>> consolidate([("a", 1), ("b", 1), ("a", 1), ("b", -1)])
     [('a', 2)]
     """
+    if type(pairs) is list and _is_consolidated(pairs):
+        return pairs
     weights: dict[Row, int] = {}
     for row, weight in pairs:
         weights[row] = weights.get(row, 0) + weight
     return [pair for pair in weights.items() if pair[1]]
+
+
+def _is_consolidated(pairs: list[Pair]) -> bool:
+    """Whether a short list is, as one sees without hashing; most commits change a row or two."""
+    if len(pairs) < 2:
+        return True
+    return len(pairs) == 2 and not (pairs[0][0] is pairs[1][0] or pairs[0][0] == pairs[1][0])
 
 
 def negate(pairs: Iterable[Pair]) -> list[Pair]:

@@ -43,7 +43,10 @@ class Aggregate:
     [((4, 2, 8), -1), ((4, 1, 4), 1), ((3, 1, 3), -1)]
     """
 
-    __slots__ = ("_bare", "_before", "_done", "_folds", "_groups", "_key", "_values", "touched")
+    __slots__ = (
+        *("_adders", "_applied", "_bare", "_before", "_folds", "_groups", "_key", "_results"),
+        *("_values", "touched"),
+    )
 
     def __init__(self, key: Value | None, folds: Sequence[tuple[Fold, Value | None]]) -> None:
         self._key = key
@@ -51,8 +54,10 @@ class Aggregate:
         self._folds = [fold for fold, _ in folds]
         self._values = [value for _, value in folds]
         self._groups: dict[Any, Group] = {}
-        self._before: dict[Any, Group | None] = {}
-        self._done: list[tuple[int, Any, Any, int]] = []  # fold, state, value, weight
+        self._before: dict[Any, Group | None] = {}  # touched groups, as they were
+        self._applied: Sequence[Evaluated] = ()
+        self._adders = list(enumerate((fold.add for fold in self._folds), 1))
+        self._results = list(enumerate((fold.result for fold in self._folds), 1))
         self.touched = 0
         if key is None:
             self._groups[()] = group = self._new()
@@ -61,18 +66,35 @@ class Aggregate:
     def step(self, delta: Pairs) -> list[Pair]:
         self.touched += len(delta)
         evaluated = self._evaluate(delta)
-        self._before, self._done = {}, []
+        groups, adders = self._groups, self._adders
+        before = self._before = {}
+        done = position = 0
         try:
             for key, weight, values in evaluated:
-                self._add(key, weight, values)
-            return self._out(self._differences())
+                position = 0
+                group = groups.get(key)
+                if group is None:
+                    group = groups[key] = self._new()
+                    before.setdefault(key, None)
+                elif key not in before:
+                    before[key] = group.copy()
+                group[WEIGHT] += weight
+                for position, add in adders:
+                    group[position] = add(group[position], values[position - 1], weight)
+                done += 1
+            self._applied = evaluated
+            return self._differences()
         except BaseException:
+            if self._applied is not evaluated:
+                self._applied = evaluated[:done]
+                if position:
+                    self._take_back(*evaluated[done], before=position)
             self.undo()
             raise
 
     def undo(self) -> None:
-        for position, state, value, weight in reversed(self._done):
-            self._folds[position].add(state, value, -weight)
+        for evaluated in reversed(self._applied):
+            self._take_back(*evaluated)
         for key, group in self._before.items():
             if group is None:
                 self._groups.pop(key, None)
@@ -81,7 +103,7 @@ class Aggregate:
         self.commit()
 
     def commit(self) -> None:
-        self._before, self._done = {}, []
+        self._before, self._applied = {}, ()
 
     def contents(self) -> Iterable[Pair]:
         shown = (group[SHOWN] for group in self._groups.values())
@@ -99,30 +121,28 @@ class Aggregate:
 
     def _evaluate(self, delta: Pairs) -> list[Evaluated]:
         key, values = self._key, self._values
+        if key is None:
+            return [
+                ((), weight, [row if f is None else f(row) for f in values])
+                for row, weight in delta
+            ]
         return [
-            (
-                () if key is None else canonical(key(row)),
-                weight,
-                [row if value is None else value(row) for value in values],
-            )
+            (canonical(key(row)), weight, [row if f is None else f(row) for f in values])
             for row, weight in delta
         ]
 
     def _new(self) -> Group:
         return [0, *(fold.zero() for fold in self._folds), None]
 
-    def _add(self, key: Any, weight: int, values: list[Any]) -> None:
-        group = self._groups.get(key)
-        if key not in self._before:
-            self._before[key] = None if group is None else group.copy()
-        if group is None:
-            group = self._groups[key] = self._new()
-        group[WEIGHT] += weight
-        for position, fold in enumerate(self._folds):
-            state = fold.add(group[position + 1], values[position], weight)
-            group[position + 1] = state
-            if fold.in_place:
-                self._done.append((position, state, values[position], weight))
+    def _take_back(
+        self, key: Any, weight: int, values: list[Any], *, before: int | None = None
+    ) -> None:
+        """Undo in place what a row did to states that are not values, before a position."""
+        group = self._before.get(key)
+        if group is not None:
+            for position, add in self._adders[: None if before is None else before - 1]:
+                if self._folds[position - 1].in_place:
+                    add(group[position], values[position - 1], -weight)
 
     def _differences(self) -> list[Pair]:
         """Say what the touched groups showed and now show; drop those without rows."""
@@ -131,17 +151,18 @@ class Aggregate:
             group = self._groups[key]
             old = None if before is None else before[SHOWN]
             new = group[SHOWN] = self._show(key, group)
-            if old is not None and old != new:
-                out.append((old, -1))
-            if new is not None and old != new:
-                out.append((new, 1))
+            if old != new:
+                if old is not None:
+                    out.append((old, -1))
+                if new is not None:
+                    out.append((new, 1))
             if not group[WEIGHT] and self._key is not None:
                 del self._groups[key]
-        return out
+        return self._out(out) if self._bare else out
 
     def _show(self, key: Any, group: Group) -> Row | None:
         """The row of a group as a tuple, or None while it has no rows."""
         if group[WEIGHT] <= 0 and self._key is not None:
             return None
-        results = [fold.result(s) for fold, s in zip(self._folds, group[STATES], strict=True)]
+        results = [result(group[position]) for position, result in self._results]
         return tuple(results) if self._key is None else (key, *results)
