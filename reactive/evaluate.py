@@ -219,7 +219,7 @@ def _total(values: list[Any]) -> Any:
         try:
             return float(exact)
         except OverflowError:
-            return math.copysign(math.inf, exact)
+            return math.inf if exact > 0 else -math.inf
     return _plain_sum(values)
 
 

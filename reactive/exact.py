@@ -108,7 +108,7 @@ class ExactSum:
         try:
             return exact / (1 << self._shift)
         except OverflowError:
-            return math.copysign(math.inf, exact)
+            return math.inf if exact > 0 else -math.inf
 
     def _mixed(self, others: dict[Any, tuple[int, Any]]) -> Any:
         specials = [value for name, (_, value) in others.items() if isinstance(name, str)]

@@ -56,7 +56,7 @@ class Subscription(Generic[T]):
         self._feed = feed
         self._callback = callback
         self._held = held
-        self._called = False
+        self._begun = db.version
 
     def close(self) -> None:
         """Hear no more, from now on. Closing twice is no error."""
@@ -79,9 +79,10 @@ class Subscription(Generic[T]):
         return f"Subscription({self._feed}{', closed' if self.closed else ''})"
 
     def __del__(self) -> None:
-        if not getattr(self, "_called", True) and not self.closed and not sys.is_finalizing():
+        unused = not self.closed and self._begun == self._db.version
+        if unused and not sys.is_finalizing():
             warnings.warn(
-                f"a subscription to {self._feed} ended before it was ever called, since nobody "
+                f"a subscription to {self._feed} ended before the next commit, since nobody "
                 "holds it\n  keep the Subscription that subscribe() and observe() return, or use "
                 "it in a `with`",
                 RuntimeWarning,
@@ -91,7 +92,6 @@ class Subscription(Generic[T]):
     def _receive(self, delta: Delta[T]) -> None:
         if self.closed:
             return
-        self._called = True
         try:
             self._callback(delta)
         except Exception as error:
@@ -150,7 +150,7 @@ class Changes(Generic[T]):
         self._waiting: deque[Delta[T]] = deque()
         self._wake: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._subscription = subscribe(self._put)
-        self._subscription._called = True  # an iterator is not called, and may be dropped
+        self._subscription._begun = -1  # an iterator may be dropped at any time
 
     def __aiter__(self) -> Self:
         return self
