@@ -55,13 +55,13 @@ def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
     place = place_of(function)
     name = getattr(function, "__qualname__", type(function).__name__).rpartition(".")[2]
     label = name if place is None else f"{name} ({place})"
-    _check_parameters(function, parameters, role, label)
     reason = impurity(function)
     if reason is not None:
         raise PlanError(
             f"{role}: {label} cannot be used in a query: {reason}\n"
             "  a callable must give the same answer each time; put such values into the rows"
         )
+    _check_parameters(function, parameters, role, label)
     frozen, captures = freeze(function)
     return Opaque(frozen, parameters, name, place, captures, _identity(function, captures))
 

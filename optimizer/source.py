@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 OWN_PACKAGES = frozenset({"optimizer", "reactive", "spark_backend"})
@@ -43,10 +44,23 @@ def place_of(function: Callable[..., Any]) -> Place | None:
 
 def caller() -> Place:
     """The line outside this library that is being executed, seen from inside it."""
-    frame = sys._getframe(1)
+    frame = _outside()
+    return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def result_is_discarded() -> bool:
+    """Whether the line outside this library that is being executed throws away what we return."""
+    frame = _outside()
+    rest = (i for i in dis.get_instructions(frame.f_code) if i.offset > frame.f_lasti)
+    following = next(rest, None)
+    return following is not None and following.opname == "POP_TOP"
+
+
+def _outside() -> FrameType:
+    frame = sys._getframe(2)
     while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
         frame = frame.f_back
-    return Place(frame.f_code.co_filename, frame.f_lineno)
+    return frame
 
 
 def _is_own(module: str) -> bool:

@@ -11,6 +11,7 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import astuple
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -276,7 +277,8 @@ class Database:
             raise StaleCaptureError(message)
         if (id(function), capture.name) not in self._stale:
             self._stale.add((id(function), capture.name))
-            warnings.warn(message, StaleCaptureWarning, stacklevel=2)
+            file, line = ("?", 0) if function.place is None else astuple(function.place)
+            warnings.warn_explicit(message, StaleCaptureWarning, file, line)
 
     def _name_of_table(self, row_type: Any, name: str | None) -> str:
         taken = {table.name for table in self._tables}

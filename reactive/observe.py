@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import threading
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -47,16 +45,12 @@ class Subscription(Generic[T]):
     An exception of the callback is logged and kept in `error`; the subscription goes on.
     """
 
-    def __init__(
-        self, db: Database, feed: Feed, callback: Callable[[Delta[T]], object], held: object
-    ) -> None:
+    def __init__(self, feed: Feed, callback: Callable[[Delta[T]], object], held: object) -> None:
         self.error: Exception | None = None
         self.closed = False
-        self._db = db
         self._feed = feed
         self._callback = callback
         self._held = held
-        self._begun = db.version
 
     def close(self) -> None:
         """Hear no more, from now on. Closing twice is no error."""
@@ -77,17 +71,6 @@ class Subscription(Generic[T]):
 
     def __repr__(self) -> str:
         return f"Subscription({self._feed}{', closed' if self.closed else ''})"
-
-    def __del__(self) -> None:
-        unused = not self.closed and self._begun == self._db.version
-        if unused and not sys.is_finalizing():
-            warnings.warn(
-                f"a subscription to {self._feed} ended before the next commit, since nobody "
-                "holds it\n  keep the Subscription that subscribe() and observe() return, or use "
-                "it in a `with`",
-                RuntimeWarning,
-                stacklevel=2,
-            )
 
     def _receive(self, delta: Delta[T]) -> None:
         if self.closed:
@@ -150,7 +133,6 @@ class Changes(Generic[T]):
         self._waiting: deque[Delta[T]] = deque()
         self._wake: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._subscription = subscribe(self._put)
-        self._subscription._begun = -1  # an iterator may be dropped at any time
 
     def __aiter__(self) -> Self:
         return self

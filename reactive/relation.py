@@ -11,7 +11,6 @@ from typing import (
     Any,
     Generic,
     Literal,
-    Self,
     TypeAlias,
     TypeVar,
     TypeVarTuple,
@@ -58,7 +57,7 @@ class Relation(Generic[*Ts]):
 
     # One relation in, one out.
 
-    def where(self, predicate: Callable[[*Ts], object]) -> Self:
+    def where(self, predicate: Callable[[*Ts], object]) -> Relation[*Ts]:
         """Selection: the rows for which the predicate is true.
 
         Parameters
@@ -74,7 +73,7 @@ class Relation(Generic[*Ts]):
         >>> sorted(even)
         [2, 4]
         """
-        return self._same(plan.Where(self.plan, self._take(predicate, "where")))
+        return self._new(plan.Where(self.plan, self._take(predicate, "where")))
 
     def select(self, function: Callable[[*Ts], U]) -> Relation[U]:
         """Projection: a function of each row. Equal results add up, as in a bag.
@@ -126,7 +125,7 @@ class Relation(Generic[*Ts]):
         """
         return self._new(plan.Unnest(self.plan, self._take(function, "unnest")))
 
-    def distinct(self) -> Self:
+    def distinct(self) -> Relation[*Ts]:
         """Each row once. State: the rows. Cost: O(changed rows). Source: [dbsp] proposition 4.7.
 
         >>> from reactive import Database
@@ -136,7 +135,7 @@ class Relation(Generic[*Ts]):
         >>> list(once)
         ['be']
         """
-        return self._same(plan.Distinct(self.plan))
+        return self._new(plan.Distinct(self.plan))
 
     def order_by(
         self, key: Callable[[*Ts], Any], *, descending: bool = False
@@ -249,7 +248,7 @@ class Relation(Generic[*Ts]):
         *,
         left_key: Callable[[*Ts], Hashable] | None = None,
         right_key: Callable[[U], Hashable] | None = None,
-    ) -> Self:
+    ) -> Relation[*Ts]:
         """The rows that have a match in `other` (EXISTS), with their own weights.
 
         State: the left by key, and a count per key. Cost: O(changed rows + rows that flip).
@@ -264,7 +263,7 @@ class Relation(Generic[*Ts]):
         ['to']
         """
         match = self._match("semi_join", other, on, left_key, right_key)
-        return self._same(plan.SemiJoin(self.plan, other.plan, match))
+        return self._new(plan.SemiJoin(self.plan, other.plan, match))
 
     def anti_join(
         self,
@@ -273,13 +272,13 @@ class Relation(Generic[*Ts]):
         *,
         left_key: Callable[[*Ts], Hashable] | None = None,
         right_key: Callable[[U], Hashable] | None = None,
-    ) -> Self:
+    ) -> Relation[*Ts]:
         """The rows that have no match in `other` (NOT EXISTS), with their own weights.
 
         State and cost as `semi_join`.
         """
         match = self._match("anti_join", other, on, left_key, right_key)
-        return self._same(plan.AntiJoin(self.plan, other.plan, match))
+        return self._new(plan.AntiJoin(self.plan, other.plan, match))
 
     def union(self, other: Relation[*Ts]) -> Relation[*Ts]:
         """Rows of either side, each once; also `left | right`.
@@ -442,11 +441,6 @@ class Relation(Generic[*Ts]):
     def _new(self, node: plan.Node) -> Relation[Any]:
         return Relation(self._db, node)
 
-    def _same(self, node: plan.Node) -> Self:
-        """A relation of the same rows; a table's or an ordered one's is a plain one."""
-        result: Any = self._new(node)
-        return result  # type: ignore[no-any-return]
-
     def _take(self, function: Callable[..., Any], role: str, more: int = 0) -> Opaque:
         return _taken(function, bindings(self.plan) + more, role)
 
@@ -549,9 +543,9 @@ class GroupedRelation(Relation[K, *Ts]):
         view: Any = materialize(self, name, caller())
         return view  # type: ignore[no-any-return]
 
-    def where(self, predicate: Callable[[K, *Ts], object]) -> Self:
+    def where(self, predicate: Callable[[K, *Ts], object]) -> GroupedRelation[K, *Ts]:
         """The groups for which the predicate is true (SQL's HAVING)."""
-        return type(self)(self._db, plan.Where(self.plan, self._take(predicate, "where")))
+        return GroupedRelation(self._db, plan.Where(self.plan, self._take(predicate, "where")))
 
 
 class OrderedRelation(Relation[*Ts]):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.source import Place
+from optimizer.source import Place, caller, result_is_discarded
 from reactive.contents import Tap
 from reactive.delta import Delta
 from reactive.feed import Feed
@@ -51,9 +52,12 @@ def join(
     The snapshot takes its place among the deltas that wait to be delivered: after those of the
     commits that it contains, which go to the subscribers of then, and before all later ones.
     """
+    if result_is_discarded():
+        place = caller()
+        warnings.warn_explicit(_UNHELD, RuntimeWarning, place.file, place.line)
     db._enter()
     try:
-        subscription = Subscription(db, feed, callback, held)
+        subscription = Subscription(feed, callback, held)
         reference = feed.add(subscription)
         if snapshot is not None:
             rows, order = snapshot()
@@ -61,6 +65,12 @@ def join(
         return subscription
     finally:
         db._leave()
+
+
+_UNHELD = (
+    "this subscription ends at once, since nobody holds it\n"
+    "  keep the Subscription that subscribe() and observe() return, or use it in a `with`"
+)
 
 
 def observe(relation: AnyRelation, observer: object, place: Place) -> Subscription[Any]:

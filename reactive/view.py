@@ -6,7 +6,7 @@ Reading is safe from any thread and sees one commit: a reader waits while one is
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
@@ -45,7 +45,7 @@ K = TypeVar("K")
 D = TypeVar("D")
 
 
-class View(Collection[Any], Generic[*Ts]):
+class View(Generic[*Ts]):
     """The rows of a relation, up to date after every commit. Made by `Relation.materialize`.
 
     Length, iteration and `items` count copies, as in a bag.
@@ -232,7 +232,8 @@ class GroupedView(View[K, *Ts]):
     """One row per group; reads as a mapping from the key to the aggregates as well.
 
     `view[key]` is the aggregate, or the tuple of them if there are several. `in`, `len` and
-    iteration are those of the rows; `dict(view)` makes a dictionary.
+    iteration are those of the rows; `dict(view)` makes a dictionary. That asks for one key after the
+    other: where other threads write, `view.snapshot()` has all groups as of one commit.
     """
 
     @overload
@@ -267,7 +268,7 @@ class GroupedView(View[K, *Ts]):
         return row[1] if len(row) == 2 else row[1:]
 
 
-class OrderedView(View[*Ts], Sequence[Any]):
+class OrderedView(View[*Ts]):
     """The rows in order; a sequence. Positions cost O(log rows)."""
 
     @overload
@@ -275,13 +276,27 @@ class OrderedView(View[*Ts], Sequence[Any]):
     @overload
     def __getitem__(self: OrderedView[T], position: slice) -> list[T]: ...
     @overload
-    def __getitem__(self, position: int | slice) -> Any: ...
+    def __getitem__(self: OrderedView[A, B, *Cs], position: int) -> tuple[A, B, *Cs]: ...
+    @overload
+    def __getitem__(self: OrderedView[A, B, *Cs], position: slice) -> list[tuple[A, B, *Cs]]: ...
     def __getitem__(self, position: Any) -> Any:
         with self._reading():
             if isinstance(position, slice):
                 places = range(*position.indices(len(self._contents)))
                 return [self._contents.at(place) for place in places]
             return self._contents.at(position)
+
+    @overload
+    def __reversed__(self: OrderedView[T]) -> Iterator[T]: ...
+    @overload
+    def __reversed__(self: OrderedView[A, B, *Cs]) -> Iterator[tuple[A, B, *Cs]]: ...
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(self._all_rows()[::-1])
+
+    def index(self, row: object, start: int = 0, stop: int | None = None) -> int:
+        """The first position of a row; `ValueError` if it is not there."""
+        rows = self._all_rows()
+        return rows.index(row, start, len(rows) if stop is None else stop)
 
     def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
         return list(self._contents.items()), self._rows()
@@ -290,6 +305,8 @@ class OrderedView(View[*Ts], Sequence[Any]):
         rows: Iterator[Row] = self._contents.rows()
         return rows
 
+
+Sequence.register(OrderedView)
 
 AnyView: TypeAlias = View[*tuple[Any, ...]]
 """A view of any bindings."""

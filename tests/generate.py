@@ -1,7 +1,7 @@
 """Random queries and random histories, over small values so that rows meet often.
 
-Every generated relation has one binding whose rows are pairs. Queries are built by the public API
-from two tables, one a multiset and one keyed, so that self joins and diamonds come up by themselves.
+Every generated relation has one binding whose rows are pairs. Queries are built by the public
+API from two tables, one a multiset and one keyed; self joins and diamonds come up by themselves.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ NAN = math.nan
 ROWS = st.tuples(st.sampled_from([0, 1, 2, 3]), st.sampled_from([1, 2, 3]))
 
 
-
 def small(value: Any) -> Any:
     """Any result made into a value that tables hold; equal values into equal ones."""
-    if value is None or isinstance(value, float) and not math.isfinite(value):
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return value if value is None or value != value else 3
     if isinstance(value, int | float):
         return int(value * 10) % 4
@@ -209,7 +208,7 @@ def apply(bag: Table[Any], keyed: Table[Any], change: Change) -> None:
         held = sorted(bag.items())
         if held:
             old, times = held[hash(row) % len(held)]
-            bag.remove(tuple(list(old)), min(count, times))
+            bag.remove((old[0], old[1]), min(count, times))
     elif what == "delete":
         keys = sorted(r[0] for r in keyed)
         if keys:
@@ -217,4 +216,4 @@ def apply(bag: Table[Any], keyed: Table[Any], change: Change) -> None:
     elif table == "keyed":
         keyed.upsert(row)
     else:
-        bag.add(tuple(list(row)), count)
+        bag.add((row[0], row[1]), count)

@@ -46,7 +46,7 @@ def build(db: Database, fuse: Fuse) -> list[Any]:
     key, other = fuse(lambda r: r[0]), fuse(lambda r: r[0])
     on = fuse(lambda x, y: x[1] <= y[1])
     keys: dict[str, Any] = {"left_key": key, "right_key": other}
-    total = Aggregate(0, fuse(plus), fuse(minus), fuse(lambda s: s))
+    total: Any = Aggregate(0, fuse(plus), fuse(minus), fuse(lambda s: s))
     joined = [
         getattr(a, name)(b, **condition)
         for name in ("join", "left_join", "right_join", "full_join", "semi_join", "anti_join")
@@ -206,15 +206,15 @@ def test_an_equality_that_raises_rolls_back(where: str) -> None:
     db = Database()
     table = db.table(int, name="t")
     grumpy = {1: Grumpy(), 2: Grumpy()}
-    made = table.select(lambda n: grumpy[n])
-    relation: Any = {
+    made: Any = table.select(lambda n: grumpy[n])
+    relations: dict[str, Callable[[], Any]] = {
         "distinct": lambda: made.distinct(),
         "union": lambda: made.union(made),
         "difference": lambda: made.difference(table.select(lambda n: n)),
         "join": lambda: made.join(made, left_key=lambda g: g, right_key=lambda g: g),
         "group": lambda: made.group_by(lambda g: g).aggregate(Count()),
-    }[where]()
-    view = relation.materialize()
+    }
+    view = relations[where]().materialize()
     table.add(1)
     size = len(view)
     with pytest.raises(ArithmeticError):

@@ -1,0 +1,136 @@
+"""What a callable captures keeps the meaning it had when the relation was made."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from optimizer.captures import freeze, meaning
+from reactive import Database, StaleCaptureError, StaleCaptureWarning, Table
+
+LIMIT = 2
+SETTINGS = {"limit": 2}
+
+
+def longer_than(limit: Any) -> tuple[Callable[[str], bool], Callable[[Any], None]]:
+    """A predicate that captures `limit`, and a way to change it."""
+
+    def change(value: Any) -> None:
+        nonlocal limit
+        limit = value
+
+    return lambda w: len(w) > limit, change
+
+
+@pytest.fixture
+def words() -> Table[str]:
+    return Database().table(str, name="words")
+
+
+def test_a_changed_closure_is_reported_once_and_keeps_its_meaning(words: Table[str]) -> None:
+    predicate, change = longer_than(2)
+    view = words.where(predicate).materialize()
+    words.add("four")
+    change(10)
+    with pytest.warns(StaleCaptureWarning, match="'limit', captured by <lambda>"):
+        words.add("five")
+    words.add("six")
+    assert sorted(view) == ["five", "four", "six"]
+    view.verify()
+
+
+def test_a_changed_global_is_reported(words: Table[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    view = words.where(lambda w: len(w) > LIMIT).materialize()
+    monkeypatch.setitem(globals(), "LIMIT", 10)
+    with pytest.warns(StaleCaptureWarning, match="'LIMIT'"):
+        words.add("four")
+    assert list(view) == ["four"]
+
+
+def test_a_container_changed_in_place_is_reported(
+    words: Table[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = words.where(lambda w: len(w) > SETTINGS["limit"]).materialize()
+    monkeypatch.setitem(SETTINGS, "limit", 10)
+    with pytest.warns(StaleCaptureWarning, match="'SETTINGS'"):
+        words.add("four")
+    assert list(view) == ["four"]
+
+
+def test_a_strict_database_refuses_the_commit() -> None:
+    words = Database(strict=True).table(str, name="words")
+    predicate, change = longer_than(2)
+    view = words.where(predicate).materialize()
+    change(3)
+    with pytest.raises(StaleCaptureError):
+        words.add("four")
+    assert (list(words), list(view)) == ([], [])
+
+
+def test_an_equal_value_is_no_change(words: Table[str]) -> None:
+    predicate, change = longer_than(1000)
+    view = words.where(predicate).materialize()
+    change(int("1000"))
+    words.add("a")
+    assert list(view) == []
+
+
+def test_another_type_of_an_equal_value_is_a_change(words: Table[str]) -> None:
+    predicate, change = longer_than(1)
+    view = words.where(predicate).materialize()
+    change(True)
+    with pytest.warns(StaleCaptureWarning):
+        words.add("ab")
+    assert list(view) == ["ab"]
+
+
+def test_a_default_argument_binds_the_value(words: Table[str]) -> None:
+    predicates: list[Any] = [lambda w, n=n: len(w) == n for n in (1, 2)]
+    views = [words.where(predicate).materialize() for predicate in predicates]
+    words.add_all(["a", "to"])
+    assert [list(view) for view in views] == [["a"], ["to"]]
+
+
+def test_only_operators_that_run_are_checked(words: Table[str]) -> None:
+    other = words._db.table(str, name="other")
+    predicate, change = longer_than(2)
+    view = words.where(predicate).materialize()
+    change(3)
+    other.add("unrelated")
+    assert list(view) == []
+
+
+def test_freezing_keeps_what_a_function_is() -> None:
+    def function(a: int, b: int = 2, *, c: int = 3) -> int:
+        """Doc."""
+        return a + b + c + LIMIT
+
+    frozen, captures = freeze(function)
+    assert [c.name for c in captures] == ["LIMIT"]
+    assert frozen(1) == 8
+    assert (frozen.__name__, frozen.__qualname__) == (function.__name__, function.__qualname__)
+
+
+def test_functions_without_variables_and_other_callables_are_left_alone() -> None:
+    plain = eval("lambda row: row.x + 1", {})
+    for function in (plain, len, str.upper, functools.partial(int, base=2), SimpleNamespace):
+        assert freeze(function) == (function, ())
+
+
+def test_a_function_that_names_itself_still_works(words: Table[str]) -> None:
+    def depth(word: str) -> int:
+        return 0 if not word else 1 + depth(word[1:])
+
+    view = words.select(depth).materialize()
+    words.add("four")
+    assert list(view) == [4]
+
+
+def test_meaning_tells_types_and_signs_apart() -> None:
+    values: list[Any] = [1, True, 1.0, 0.0, -0.0, "1", b"1", None, (1,), (True,)]
+    assert len({meaning(v) for v in values}) == len(values)
+    assert meaning((1, ("a",))) == meaning((1, ("a",)))

@@ -1,0 +1,146 @@
+"""The shape of the code: which way imports point, and that every public name is documented."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import reactive
+
+ROOT = Path(__file__).parent.parent
+BELOW = {"optimizer": [], "reactive": ["optimizer"], "spark_backend": ["reactive", "optimizer"]}
+LIBRARIES = {
+    "optimizer": set(),
+    "reactive": {"sortedcontainers", "typing_extensions", "rich"},
+    "spark_backend": {"pyspark", "pyarrow", "pandas"},
+}
+CONTENTS = {"README.md", "LICENSE", "Makefile", "CHANGELOG.md", "pyproject.toml"}
+
+
+def files(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def imports(path: Path, *, at_run_time: bool) -> Iterator[str]:
+    """The modules that a file imports; without those for type checkers only, if so asked."""
+    skipped: set[ast.AST] = set()
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if at_run_time and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            skipped.update(child for part in node.body for child in ast.walk(part))
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            submodules = [name for name in names if _is_module(name)]
+            yield from submodules or [node.module]
+
+
+def _is_module(name: str) -> bool:
+    return (ROOT / name.replace(".", "/")).with_suffix(".py").exists()
+
+
+@pytest.mark.parametrize("package", BELOW)
+def test_imports_point_down(package: str) -> None:
+    allowed = {package, *BELOW[package], *LIBRARIES[package]}
+    for path in files(package):
+        for name in imports(path, at_run_time=False):
+            top = name.partition(".")[0]
+            assert top in allowed or top in sys.stdlib_module_names, f"{path}: {name}"
+
+
+def test_modules_do_not_import_each_other_in_a_circle() -> None:
+    modules = {_module(path): path for package in BELOW for path in files(package)}
+    edges = {
+        name: {target for target in imports(path, at_run_time=True) if target in modules} - {name}
+        for name, path in modules.items()
+    }
+    while edges:
+        free = {name for name, targets in edges.items() if not targets & edges.keys()}
+        assert free, f"a circle among {sorted(edges)}"
+        edges = {name: targets for name, targets in edges.items() if name not in free}
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("package", BELOW)
+def test_files_are_short_and_say_what_they_are(package: str) -> None:
+    for path in files(package):
+        text = path.read_text()
+        assert ast.get_docstring(ast.parse(text)), f"{path} has no docstring"
+        code = ast.unparse(_without_docstrings(ast.parse(text)))
+        assert code.count("\n") <= 320, f"{path} has {code.count(chr(10))} lines of code"
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(
+            node
+        ):
+            node.body = node.body[1:] or [ast.Pass()]
+    return tree
+
+
+def test_public_names_are_sorted_and_documented() -> None:
+    assert reactive.__all__ == sorted(reactive.__all__)
+    for name in reactive.__all__:
+        thing = getattr(reactive, name)
+        assert thing.__doc__, name
+        for method, value in vars(thing).items():
+            if not method.startswith("_") and callable(value):
+                assert value.__doc__ or _inherits(thing, method), f"{name}.{method}"
+
+
+def _inherits(owner: type, method: str) -> bool:
+    return any(getattr(vars(base).get(method), "__doc__", None) for base in owner.__mro__[1:]) or (
+        owner is reactive.Observer
+    )
+
+
+EXAMPLES_ELSEWHERE = {
+    # bases, results and errors, which are shown where they come from
+    *("Aggregation", "Changes", "Edit", "GroupedRelation", "GroupedView", "Groups", "Observer"),
+    *("OrderedRelation", "OrderedView", "Relation", "Stats", "Subscription", "Transaction"),
+}
+
+
+@pytest.mark.parametrize("name", reactive.__all__)
+def test_public_names_have_a_runnable_example(name: str) -> None:
+    thing = getattr(reactive, name)
+    if issubclass(thing, BaseException) or issubclass(thing, Warning):
+        return
+    examples = [e for test in doctest.DocTestFinder().find(thing, name) for e in test.examples]
+    assert examples or name in EXAMPLES_ELSEWHERE
+
+
+def modules() -> list[ModuleType]:
+    names = [
+        name
+        for package in BELOW
+        for _, name, _ in pkgutil.walk_packages([str(ROOT / package)], f"{package}.")
+    ]
+    return [importlib.import_module(name) for name in [*BELOW, *names]]
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
+def test_examples_in_docstrings_run(module: ModuleType) -> None:
+    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+def test_the_top_level_has_what_belongs_there() -> None:
+    assert {path.name for path in ROOT.iterdir() if path.is_file()} >= CONTENTS
+    for package in BELOW:
+        assert (ROOT / package / "py.typed").exists()

@@ -1,0 +1,71 @@
+"""The types that a user's checker infers. Under mypy the assertions are checked, here they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, assert_type
+
+from reactive import (
+    Count,
+    Database,
+    GroupedRelation,
+    GroupedView,
+    OrderedView,
+    Relation,
+    Sum,
+    Table,
+    View,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Student:
+    name: str
+    age: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    name: str
+    role: str
+
+
+def test_types_follow_the_bindings() -> None:
+    db = Database()
+    students = db.table(Student)
+    members = db.table(Member)
+    assert_type(students, Table[Student])
+    assert_type(students.where(lambda s: s.age > 3).select(lambda s: s.name), Relation[str])
+    joined = students.join(
+        members, left_key=lambda s: s.name, right_key=lambda m: m.name, on=lambda s, m: s.age > 3
+    )
+    assert_type(joined, Relation[Student, Member])
+    assert_type(joined.where(lambda s, m: m.role == "x"), Relation[Student, Member])
+    assert_type(joined.unnest(lambda s, m: range(s.age)), Relation[Student, Member, int])
+    assert_type(joined.select(lambda s, m: (m.role, s.age)), Relation[tuple[str, int]])
+    assert_type(students.left_join(members), Relation[Student, Member | None])
+    assert_type(students.semi_join(members), Relation[Student])
+    assert_type(joined.union(joined), Relation[Student, Member])
+
+
+def test_types_of_views() -> None:
+    db = Database()
+    students = db.table(Student)
+    assert_type(students.select(lambda s: s.name).materialize(), View[str])
+    names = list(students.select(lambda s: s.name).materialize())
+    assert_type(names, list[str])
+    pairs = list(students.join(students).materialize())
+    assert_type(pairs, list[tuple[Student, Student]])
+    ordered = students.select(lambda s: s.age).order_by(lambda a: a).limit(3)
+    assert_type(ordered.materialize(), OrderedView[int])
+
+
+def test_types_of_aggregates() -> None:
+    students = Database().table(Student)
+    by_name = students.group_by(lambda s: s.name).aggregate(Count())
+    assert_type(by_name, GroupedRelation[str, int])
+    assert_type(by_name.materialize(), GroupedView[str, int])
+    assert_type(by_name.materialize().get("x"), int | None)
+    two = students.group_by(lambda s: s.name).aggregate(Count(), Sum(lambda s: s.age))
+    assert_type(two, GroupedRelation[str, int, Any])
+    assert_type(students.aggregate(Count()), Relation[int])
