@@ -13,9 +13,18 @@ from collections.abc import Callable
 from optimizer import plan
 
 
-def explain(node: plan.Node, remark: Callable[[plan.Node], str] = lambda node: "") -> str:
+class Explanation(str):
+    """A plan in words: a text that shows itself as it is, at a prompt too."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain(node: plan.Node, remark: Callable[[plan.Node], str] = lambda node: "") -> Explanation:
     """The plan as text; `remark` may add something at the end of a node's line."""
-    return "\n".join(_lines(node, remark, 0))
+    return Explanation("\n".join(_lines(node, remark, 0)))
 
 
 def headline(node: plan.Node) -> str:

@@ -19,7 +19,7 @@ from typing import (
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.explain import explain
+from optimizer.explain import Explanation, explain
 from optimizer.expr import Opaque, opaque
 from optimizer.properties import bindings
 from optimizer.source import caller
@@ -423,7 +423,7 @@ class Relation(Generic[*Ts]):
         """The deltas to come as an asynchronous iterator: `async for delta in r.changes(): ...`."""
         return subscribe.changes(self, caller(), snapshot=snapshot)
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """The plan as a tree of text."""
         return explain(self.plan)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from optimizer import plan
-from optimizer.explain import explain
+from optimizer.explain import Explanation, explain
 from reactive.graph import Node
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def stats_of(node: Node, commits: int) -> Stats:
     return _sum(node.upstream(), commits)
 
 
-def analyzed(root: plan.Node, db: Database) -> str:
+def analyzed(root: plan.Node, db: Database) -> Explanation:
     """The plan as a tree, each line with the state and work of its operator."""
 
     def remark(node: plan.Node) -> str:

@@ -20,6 +20,7 @@ from typing import (
     overload,
 )
 
+from optimizer.explain import Explanation
 from reactive import display
 from reactive.delta import Delta
 from reactive.errors import ClosedError
@@ -172,7 +173,7 @@ class View(Generic[*Ts]):
         with self._reading():
             return stats_of(self._node, self._db.version)
 
-    def explain(self, *, analyze: bool = False) -> str:
+    def explain(self, *, analyze: bool = False) -> Explanation:
         """The plan as a tree; with `analyze`, what each operator holds and has touched."""
         with self._reading():
             if not analyze:
@@ -232,7 +233,7 @@ class GroupedView(View[K, *Ts]):
     """One row per group; reads as a mapping from the key to the aggregates as well.
 
     `view[key]` is the aggregate, or the tuple of them if there are several. `in`, `len` and
-    iteration are those of the rows; `dict(view)` makes a dictionary. That asks for one key after the
+    iteration are those of the rows; `dict(view)` makes a dictionary, asking for one key after the
     other: where other threads write, `view.snapshot()` has all groups as of one commit.
     """
 

@@ -30,7 +30,7 @@ def test_sessions_show_what_they_say(page: Path) -> None:
     result = doctest.testfile(
         str(page),
         module_relative=False,
-        optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL,
+        optionflags=doctest.ELLIPSIS,
     )
     assert result.failed == 0
 

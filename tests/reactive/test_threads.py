@@ -33,7 +33,7 @@ def test_transfers_between_accounts_never_show_half_done() -> None:
     accounts = db.table(tuple, name="accounts", key=lambda a: a[0])
     accounts.add_all((name, 0) for name in range(10))
     total = accounts.aggregate(Sum(lambda a: a[1])).materialize()
-    parity = accounts.group_by(lambda a: a[0] % 2).aggregate(Sum(lambda a: a[1])).materialize()
+    parity: Any = accounts.group_by(lambda a: a[0] % 2).aggregate(Sum(lambda a: a[1])).materialize()
     done = threading.Event()
     seen: list[int] = []
 
