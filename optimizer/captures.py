@@ -32,11 +32,12 @@ _UNSET = object()
 class Capture:
     """One variable of a callable, with the value that it had when the relation was made.
 
-    `source` is the closure cell, or the dictionary of globals, that the variable lives in.
+    `source` is the closure cell, the dictionary of globals, or the function whose default it is,
+    that the variable lives in.
     """
 
     name: str
-    source: CellType | dict[str, Any]
+    source: CellType | dict[str, Any] | FunctionType
     original: Any
     frozen: Any
 
@@ -54,6 +55,8 @@ class Capture:
                 return self.source.cell_contents
             except ValueError:
                 return _UNSET
+        if isinstance(self.source, FunctionType):
+            return defaults(self.source).get(self.name, _UNSET)
         return self.source.get(self.name, _UNSET)
 
 
@@ -83,8 +86,15 @@ def meaning(value: Any) -> Any:
     if kind is float or kind is complex:
         return (kind, repr(value))
     if kind is tuple or kind is frozenset:
-        return (kind, tuple(map(meaning, value)) if kind is tuple else id(value))
+        return (kind, kind(map(meaning, value)))
     return id(value)
+
+
+def defaults(function: FunctionType) -> dict[str, Any]:
+    """The default values of a function's parameters, by name."""
+    code, values = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    return {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
 
 
 @lru_cache(maxsize=1024)
@@ -112,6 +122,9 @@ def _captures(function: FunctionType) -> Iterator[Capture]:
         value = function.__globals__.get(name, _UNSET)
         if value is not _UNSET and not isinstance(value, ModuleType):
             yield Capture(name, function.__globals__, value, _copied(value))
+    for name, value in defaults(function).items():
+        if _copied(value) is not value:  # nothing but its content can change
+            yield Capture(name, function, value, _copied(value))
 
 
 def _copied(value: Any) -> Any:
@@ -126,15 +139,19 @@ def _rebuilt(function: FunctionType, captures: tuple[Capture, ...]) -> FunctionT
         CellType(by_cell[id(cell)]) if id(cell) in by_cell else cell
         for cell in function.__closure__ or ()
     )
-    names = {c.name: c.frozen for c in captures if not isinstance(c.source, CellType)}
+    names = {c.name: c.frozen for c in captures if isinstance(c.source, dict)}
     rebuilt = FunctionType(
         function.__code__,
         _globals(function, names),
         function.__name__,
-        function.__defaults__,
+        None,
         cells or None,
     )
-    rebuilt.__kwdefaults__ = function.__kwdefaults__
+    held = {c.name: c.frozen for c in captures if isinstance(c.source, FunctionType)}
+    fixed = {name: held.get(name, value) for name, value in defaults(function).items()}
+    positional = len(function.__defaults__ or ())
+    rebuilt.__defaults__ = tuple(fixed.values())[:positional] or None
+    rebuilt.__kwdefaults__ = {name: fixed[name] for name in function.__kwdefaults__ or ()} or None
     rebuilt.__qualname__ = function.__qualname__
     rebuilt.__module__ = function.__module__
     return rebuilt

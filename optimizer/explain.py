@@ -24,7 +24,7 @@ class Explanation(str):
 
 def explain(node: plan.Node, remark: Callable[[plan.Node], str] = lambda node: "") -> Explanation:
     """The plan as text; `remark` may add something at the end of a node's line."""
-    return Explanation("\n".join(_lines(node, remark, 0)))
+    return Explanation("\n".join(_lines(node, remark, 0, set())))
 
 
 def headline(node: plan.Node) -> str:
@@ -66,9 +66,16 @@ def node_name(node: plan.Node) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).removeprefix("_")
 
 
-def _lines(node: plan.Node, remark: Callable[[plan.Node], str], depth: int) -> list[str]:
-    line = "  " * depth + headline(node) + remark(node)
-    return [line, *(text for n in node.inputs() for text in _lines(n, remark, depth + 1))]
+def _lines(
+    node: plan.Node, remark: Callable[[plan.Node], str], depth: int, shown: set[int]
+) -> list[str]:
+    """The lines of a plan; a part that several nodes read is shown in full once."""
+    line = "  " * depth + headline(node)
+    if id(node) in shown and node.inputs():
+        return [line + "  (as above)"]
+    shown.add(id(node))
+    below = (text for n in node.inputs() for text in _lines(n, remark, depth + 1, shown))
+    return [line + remark(node), *below]
 
 
 def _match(match: plan.Match) -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
-from optimizer.captures import Capture, freeze, meaning
+from optimizer.captures import Capture, defaults, freeze, meaning
 from optimizer.errors import PlanError
 from optimizer.purity import impurity
 from optimizer.source import Place, place_of
@@ -67,11 +67,16 @@ def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
 
 
 def _identity(function: Callable[..., Any], captures: tuple[Capture, ...]) -> object:
+    """Equal for callables that always agree. Every `id` in it is of what the callable holds."""
+    if isinstance(function, MethodType):
+        return (id(function.__self__), _identity(function.__func__, captures))
     if not isinstance(function, FunctionType):
         return id(function)
-    defaults = (function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))
+    captured = {id(c.source) for c in captures}
+    unset = tuple(id(cell) for cell in function.__closure__ or () if id(cell) not in captured)
     values = tuple((c.name, meaning(c.original)) for c in captures)
-    return (function.__code__, id(function.__globals__), meaning(defaults), values)
+    fixed = tuple((n, meaning(v)) for n, v in defaults(function).items())
+    return (function.__code__, id(function.__globals__), fixed, values, unset)
 
 
 def _check_parameters(function: Callable[..., Any], parameters: int, role: str, label: str) -> None:

@@ -189,11 +189,15 @@ class IntersectionAll(Node):
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """One aggregate of a group: how it folds (an engine's object), and the value it reads."""
+    """One aggregate of a group: how it folds (an engine's object), and the value it reads.
+
+    `functions` are the user's callables in the fold itself.
+    """
 
     name: str
     fold: Any
     value: Opaque | None
+    functions: tuple[Opaque, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

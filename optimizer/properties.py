@@ -7,17 +7,16 @@ from optimizer import plan
 
 def bindings(node: plan.Node) -> int:
     """How many values a row carries side by side; with more than one it is a tuple of them."""
-    match node:
-        case plan.Table() | plan.Select() | plan.SelectMany():
-            return 1
-        case plan.Unnest(source, _):
-            return bindings(source) + 1
-        case plan.Product(left, _) | plan.Join(left, _, _) | plan.OuterJoin(left, _, _, _):
-            return bindings(left) + 1
-        case plan.Aggregate(_, key, aggregates):
-            return len(aggregates) + (key is not None)
-        case _:
-            return bindings(node.inputs()[0])
+    appended = 0
+    while True:
+        match node:
+            case plan.Table() | plan.Select() | plan.SelectMany():
+                return appended + 1
+            case plan.Aggregate(_, key, aggregates):
+                return appended + len(aggregates) + (key is not None)
+            case plan.Unnest() | plan.Product() | plan.Join() | plan.OuterJoin():
+                appended += 1
+        node = node.inputs()[0]
 
 
 def table_key(node: plan.Node) -> plan.Table | None:
@@ -52,19 +51,28 @@ def keeps_identity(node: plan.Node) -> bool:
     Rows of a stored table are interned, and these nodes hand them on. State above them may be
     kept by `id(row)`, which costs a tenth of hashing a dataclass by value.
     """
-    match node:
-        case plan.Table(stored=stored):
-            return stored
-        case plan.Where(source, _):
-            return keeps_identity(source)
-        case plan.UnionAll(left, right):
-            return keeps_identity(left) and keeps_identity(right)
-        case _:
-            return False
+    passing = (plan.Where, plan.UnionAll)
+    return all(
+        isinstance(n, passing) or (isinstance(n, plan.Table) and n.stored)
+        for n in nodes(node, into=passing)
+    )
 
 
-def tables(node: plan.Node) -> frozenset[plan.Table]:
-    """All tables that the plan reads."""
-    if isinstance(node, plan.Table):
-        return frozenset({node})
-    return frozenset().union(*(tables(source) for source in node.inputs()))
+def tables(node: plan.Node) -> list[plan.Table]:
+    """All tables that the plan reads, each once."""
+    return [n for n in nodes(node) if isinstance(n, plan.Table)]
+
+
+def nodes(node: plan.Node, into: type | tuple[type, ...] = plan.Node) -> list[plan.Node]:
+    """A plan's nodes, each once, inputs first; only `into` nodes of these types is looked."""
+    found: dict[int, plan.Node] = {}
+    waiting: list[tuple[plan.Node, bool]] = [(node, False)]
+    while waiting:
+        current, complete = waiting.pop()
+        if complete:
+            found[id(current)] = current
+        elif id(current) not in found:
+            waiting.append((current, True))
+            if isinstance(current, into):
+                waiting.extend((source, False) for source in reversed(current.inputs()))
+    return list(found.values())

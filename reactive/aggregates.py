@@ -13,9 +13,11 @@ from typing import Any, Generic, TypeVar
 
 from typing_extensions import TypeVarTuple, Unpack
 
+from optimizer.captures import meaning
 from optimizer.errors import PlanError
-from optimizer.expr import opaque
+from optimizer.expr import Opaque
 from optimizer.plan import Folded
+from reactive.callables import taken
 from reactive.folds import (
     AvgFold,
     CollectFold,
@@ -43,6 +45,7 @@ class Aggregation(Generic[*Ts, R]):
     def __init__(self, fold: Fold, of: Callable[[Unpack[Ts]], Any] | None) -> None:
         self._fold = fold
         self._of = of
+        self._functions: tuple[Opaque, ...] = ()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"
@@ -204,10 +207,11 @@ class Aggregate(Aggregation[*Ts, Out]):
         *,
         of: Callable[[Unpack[Ts]], Any] | None = None,
     ) -> None:
-        plus = opaque(add, 2, "the add of Aggregate").function
-        minus = opaque(remove, 2, "the remove of Aggregate").function
-        finish = result and opaque(result, 1, "the result of Aggregate").function
-        super().__init__(UserFold(zero, plus, minus, finish), of)
+        plus = taken(add, 2, "the add of Aggregate")
+        minus = taken(remove, 2, "the remove of Aggregate")
+        finish = None if result is None else taken(result, 1, "the result of Aggregate")
+        super().__init__(UserFold(zero, meaning(zero), plus, minus, finish), of)
+        self._functions = tuple(f for f in (plus, minus, finish) if f is not None)
 
 
 class Monoid(Aggregation[*Ts, Out]):
@@ -241,9 +245,10 @@ class Monoid(Aggregation[*Ts, Out]):
         *,
         of: Callable[[Unpack[Ts]], S] | None = None,
     ) -> None:
-        combined = opaque(combine, 2, "the combine of Monoid").function
-        finish = result and opaque(result, 1, "the result of Monoid").function
-        super().__init__(MonoidFold(zero, combined, finish), of)
+        combined = taken(combine, 2, "the combine of Monoid")
+        finish = None if result is None else taken(result, 1, "the result of Monoid")
+        super().__init__(MonoidFold(zero, meaning(zero), combined, finish), of)
+        self._functions = tuple(f for f in (combined, finish) if f is not None)
 
 
 def folded(aggregate: Aggregation[*Ts, Any], bindings: int) -> Folded:
@@ -254,12 +259,13 @@ def folded(aggregate: Aggregation[*Ts, Any], bindings: int) -> Folded:
     PlanError: it is no aggregate, or its callable does not take `bindings` arguments.
     """
     if not isinstance(aggregate, Aggregation):
-        hint = f"write {aggregate.__name__}(...)" if isinstance(aggregate, type) else _HINT
+        known = isinstance(aggregate, type) and issubclass(aggregate, Aggregation)
+        hint = f"write {aggregate.__name__}(...)" if known else _HINT
         raise PlanError(f"aggregate takes aggregates, not {aggregate!r}\n  {hint}")
     name = type(aggregate).__name__
     of = aggregate._of
-    value = None if of is None else opaque(of, bindings, name)
-    return Folded(name, aggregate._fold, value)
+    value = None if of is None else taken(of, bindings, name)
+    return Folded(name, aggregate._fold, value, aggregate._functions)
 
 
 _HINT = "such as Count(), Sum(lambda row: ...), or your own Aggregate or Monoid"

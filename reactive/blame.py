@@ -5,7 +5,7 @@
       transaction rolled back: no table or view changed
 
 The operators do not keep track of this while they run. The row is found afterwards, in the local
-variables of the frame of the operator that was running.
+variables of the engine's frames in the traceback.
 """
 
 from __future__ import annotations
@@ -18,29 +18,32 @@ from optimizer.errors import ReactiveError
 from optimizer.explain import node_name
 from optimizer.expr import Opaque
 from optimizer.source import code_of
+from reactive import unhashable
 
 if TYPE_CHECKING:
     from reactive.graph import Node
 
 LONGEST_ROW = 200
-_NOTHING = object()
+WHERE, ROLLED_BACK = "  in ", "  transaction rolled back: no table or view changed"
 
 
 def annotate(error: Exception, node: Node, *, rolled_back: bool) -> None:
-    """Add the note, once, to an exception that came out of a node's step."""
-    notes = getattr(error, "__notes__", ())
-    if isinstance(error, ReactiveError) or any(note.startswith("  in ") for note in notes):
+    """Add the note to an exception that came out of a node's step."""
+    if isinstance(error, ReactiveError):
         return
-    place = _place(error, node)
-    row = _row(error)
-    shown = "" if row is _NOTHING else f", on row {_short(row)}"
-    error.add_note(f"  in {_name(node)} of {_owner(node)}{place}{shown}")
+    notes = getattr(error, "__notes__", [])
+    notes[:] = [n for n in notes if not n.startswith(WHERE) and n != ROLLED_BACK]  # of before
+    frames = list(_frames(error.__traceback__))
+    at = _maker(node)
+    name = "view" if at.plan is None else node_name(at.plan)
+    error.add_note(f"{WHERE}{name} of {_owner(node)}{_place(frames, at)}{_rows(error, frames)}")
     if rolled_back:
-        error.add_note("  transaction rolled back: no table or view changed")
+        error.add_note(ROLLED_BACK)
 
 
-def _name(node: Node) -> str:
-    return "contents" if node.plan is None or node.leaf is not None else node_name(node.plan)
+def _maker(node: Node) -> Node:
+    """The node to name: a view that cannot take a row did not make it."""
+    return node.inputs[0] if node.leaf is not None else node
 
 
 def _owner(node: Node) -> str:
@@ -49,25 +52,31 @@ def _owner(node: Node) -> str:
     return (names[0] if names else "a view being made") + more
 
 
-def _place(error: Exception, node: Node) -> str:
+def _place(frames: list[FrameType], node: Node) -> str:
     """The callable that was running: the one whose code is in the traceback, or the only one."""
-    codes = {frame.f_code for frame in _frames(error.__traceback__)}
+    codes = {frame.f_code for frame in frames}
     running = [f for f in node.functions if code_of(f.function) in codes]
-    functions: list[Opaque] = running or list(node.functions[:1])
+    functions: list[Opaque] = running or (list(node.functions) if len(node.functions) == 1 else [])
     return f" ({functions[0].place})" if functions and functions[0].place else ""
 
 
-def _row(error: Exception) -> Any:
-    """The row in the hands of the innermost operator frame."""
-    found = _NOTHING
-    for frame in _frames(error.__traceback__):
-        if frame.f_globals.get("__name__", "").startswith("reactive.operators."):
-            variables = frame.f_locals
-            if "row" in variables:
-                found = variables["row"]
-            elif "pair" in variables and type(variables["pair"]) is tuple:
-                found = variables["pair"][0]
-    return found
+def _rows(error: Exception, frames: list[FrameType]) -> str:
+    """The rows in the hands of the innermost frame of the engine that has some."""
+    for frame in reversed(frames):
+        if frame.f_globals.get("__name__", "").startswith("reactive."):
+            held = _held(frame.f_locals)
+            if held:
+                why = unhashable.reason(held[0]) if isinstance(error, TypeError) else None
+                shown = " and ".join(map(_short, held)) + (f": {why}" if why else "")
+                return f", on row{'s' * (len(held) > 1)} {shown}"
+    return ""
+
+
+def _held(variables: dict[str, Any]) -> list[Any]:
+    if "row" in variables:
+        return [variables[name] for name in ("row", "other") if name in variables]
+    pair = variables.get("pair")
+    return [pair[0]] if type(pair) is tuple else []
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:

@@ -12,7 +12,8 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Opaque
-from optimizer.properties import bindings, keeps_identity
+from optimizer.properties import bindings, keeps_identity, nodes
+from reactive.folds import CountFold
 from reactive.graph import Graph, Node
 from reactive.index import itself
 from reactive.operators.aggregate import Aggregate
@@ -43,7 +44,10 @@ Make = Callable[[], Any]
 
 def compile_plan(root: plan.Node, graph: Graph, source: Callable[[plan.Table], Node]) -> Node:
     """The node of the graph that gives the rows of `root`, made where there is none yet."""
-    return _Compiler(graph, source).node(root)
+    compiler = _Compiler(graph, source)
+    for node in nodes(root):  # inputs first
+        compiler.made[id(node)] = compiler.make(node)
+    return compiler.made[id(root)]
 
 
 def spread(function: Opaque, count: int) -> Callable[[Row], Any]:
@@ -60,8 +64,10 @@ class _Compiler:
     def __init__(self, graph: Graph, source: Callable[[plan.Table], Node]) -> None:
         self._graph = graph
         self._source = source
+        self.made: dict[int, Node] = {}
 
-    def node(self, node: plan.Node) -> Node:
+    def make(self, node: plan.Node) -> Node:
+        """The node of the graph for a plan node whose inputs are made."""
         match node:
             case plan.Table():
                 return self._source(node)
@@ -71,7 +77,7 @@ class _Compiler:
                 return self._join(node)
             case _:
                 make, functions = _made(node)
-                inputs = tuple(map(self.node, node.inputs()))
+                inputs = tuple(self.made[id(source)] for source in node.inputs())
                 signature = _signature(node)
                 return self._graph.node(signature, inputs, make, plan=node, functions=functions)
 
@@ -99,7 +105,7 @@ class _Compiler:
         handle = id if keeps_identity(source) else itself
         return self._graph.node(
             ("index", key, arguments),
-            (self.node(source),),
+            (self.made[id(source)],),
             lambda: IndexBy(function, handle),
             plan=owner,
             functions=(key,),
@@ -109,7 +115,7 @@ class _Compiler:
         function = _maybe(key, 1)
         return self._graph.node(
             ("key", key),
-            (self.node(source),),
+            (self.made[id(source)],),
             lambda: KeyBy(function),
             plan=owner,
             functions=(key,),
@@ -149,7 +155,8 @@ def _made(node: plan.Node) -> tuple[Make, tuple[Opaque | None, ...]]:
         case plan.IntersectionAll():
             return intersection_all, ()
         case plan.Aggregate(_, key, aggregates):
-            return lambda: _aggregate(node), (key, *(a.value for a in aggregates))
+            functions = (f for a in aggregates for f in (a.value, *a.functions))
+            return lambda: _aggregate(node), (key, *functions)
         case plan.OrderBy(source, key, descending, limit, offset):
             return lambda: OrderBy(
                 spread(key, bindings(source)), descending=descending, limit=limit, offset=offset
@@ -160,8 +167,15 @@ def _made(node: plan.Node) -> tuple[Make, tuple[Opaque | None, ...]]:
 
 def _aggregate(node: plan.Aggregate) -> Aggregate:
     count = bindings(node.input)
-    folds = [(a.fold, _maybe(a.value, count)) for a in node.aggregates]
+    folds = [(a.fold, _value(a, count)) for a in node.aggregates]
     return Aggregate(_maybe(node.key, count), folds)
+
+
+def _value(folded: plan.Folded, count: int) -> Callable[[Row], Any] | None:
+    """What a fold reads of a row: the user's callable, the row itself, or nothing."""
+    if isinstance(folded.fold, CountFold):
+        return None
+    return itself if folded.value is None else spread(folded.value, count)
 
 
 def _joined(node: plan.Node, match: plan.Match, left: Any, right: Any) -> Any:
@@ -175,16 +189,15 @@ def _joined(node: plan.Node, match: plan.Match, left: Any, right: Any) -> Any:
         case plan.Join():
             return Join(left.index, right.index, pair, on)
         case plan.SemiJoin():
-            return SemiJoin(_matching(left, right, on and _fits(on, pair)))
+            return SemiJoin(_matching(left, right, on, pair))
         case plan.AntiJoin():
-            return AntiJoin(_matching(left, right, on and _fits(on, pair)))
+            return AntiJoin(_matching(left, right, on, pair))
         case plan.OuterJoin(kind=kind):
             join = Join(left.index, right.index, pair, on)
-            fits = on and _fits(on, pair)
-            back = on and _fits(on, lambda row, other: pair(other, row))
-            keep_left: Kept = (_matching(left, right, fits), lambda row: pair(row, None))
+            back = _matching(right, left, on, lambda row, other: pair(other, row))
             nothing = None if count == 1 else (None,) * count
-            keep_right: Kept = (_matching(right, left, back), lambda row: pair(nothing, row))
+            keep_left: Kept = (_matching(left, right, on, pair), lambda row: pair(row, None))
+            keep_right: Kept = (back, lambda row: pair(nothing, row))
             return OuterJoin(
                 join,
                 left=keep_left if kind != "right" else None,
@@ -194,14 +207,15 @@ def _joined(node: plan.Node, match: plan.Match, left: Any, right: Any) -> Any:
             raise TypeError(f"{type(node).__name__} is no join")
 
 
-def _matching(left: Any, right: Any, fits: Callable[[Row, Row], object] | None) -> Matching:
-    if fits is None:
+def _matching(
+    left: Any,
+    right: Any,
+    on: Callable[[Row], object] | None,
+    pair: Callable[[Row, Row], Row],
+) -> Matching:
+    if on is None:
         return KeyMatching(left.index)
-    return PredicateMatching(left.index, right.index, fits)
-
-
-def _fits(on: Callable[[Row], object], pair: Callable[[Row, Row], Row]) -> Any:
-    return lambda row, other: on(pair(row, other))
+    return PredicateMatching(left.index, right.index, lambda row, other: on(pair(row, other)))
 
 
 def _pair(count: int) -> Callable[[Row, Any], Row]:

@@ -67,7 +67,7 @@ class Database:
         self._outbox: deque[Delivery] = deque()
         self._delivering = threading.Lock()
         self._dropped: deque[Node] = deque()
-        self._stale: set[tuple[int, str]] = set()
+        self._feeds: weakref.WeakSet[Feed] = weakref.WeakSet()
         self._closed = False
 
     @property
@@ -145,12 +145,19 @@ class Database:
 
     def close(self) -> None:
         """End it: views and subscriptions with it. Using any of them afterwards is an error."""
-        self._gate.__enter__()
+        if self._closed:
+            return
+        self._enter()
         try:
             if self._pending is not None:
-                raise TransactionError("a database cannot be closed inside a transaction")
+                raise TransactionError(
+                    "a database cannot be closed inside a transaction\n"
+                    "  close it after the `with` block"
+                )
             for view in self.views():
                 view.close()
+            for feed in list(self._feeds):
+                feed.close()
             self._closed = True
         finally:
             self._leave()
@@ -178,11 +185,15 @@ class Database:
         if self._graph.stepping or self._closed:
             self._check_entered()
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError(_CLOSED)
+
     def _check_entered(self) -> None:
         if self._graph.stepping or self._closed:
             self._gate.leave()
             if self._closed:
-                raise ClosedError("the database is closed")
+                raise ClosedError(_CLOSED)
             raise TransactionError(
                 "a callable of a query cannot change tables or make views\n"
                 "  subscribe to the view, and make the change in the subscriber"
@@ -218,6 +229,8 @@ class Database:
                 table._store.revert(pairs)
             raise
         self._version += 1
+        for table, _ in changes:
+            table._flowed = True
         for node in stepped:
             feed: Feed | None = node.leaf
             if feed is not None and feed.subscribers and node.operator.changes:
@@ -275,10 +288,8 @@ class Database:
         )
         if self._strict:
             raise StaleCaptureError(message)
-        if (id(function), capture.name) not in self._stale:
-            self._stale.add((id(function), capture.name))
-            file, line = ("?", 0) if function.place is None else astuple(function.place)
-            warnings.warn_explicit(message, StaleCaptureWarning, file, line)
+        file, line = ("?", 0) if function.place is None else astuple(function.place)
+        warnings.warn_explicit(message, StaleCaptureWarning, file, line)
 
     def _name_of_table(self, row_type: Any, name: str | None) -> str:
         taken = {table.name for table in self._tables}
@@ -289,3 +300,6 @@ class Database:
         base = getattr(row_type, "__name__", str(row_type))
         numbered = (f"{base}_{n}" for n in range(2, len(taken) + 3))
         return base if base not in taken else next(n for n in numbered if n not in taken)
+
+
+_CLOSED = "the database is closed\n  make another one"

@@ -14,12 +14,12 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Opaque
-from optimizer.properties import bindings
+from optimizer.properties import bindings, nodes
 from reactive import folds
 from reactive.index import NO_MATCH, match_key
 from reactive.multiset import Multiset
 from reactive.order import LAST, sort_key, tie_key
-from reactive.zset import NAN, Pair, Row, canonical, repeat
+from reactive.zset import NAN, Pair, Row, canonical, is_nan, repeat
 
 Bag = Counter[Row]
 Tables = Callable[[plan.Table], Iterable[Pair]]
@@ -27,10 +27,18 @@ Tables = Callable[[plan.Table], Iterable[Pair]]
 
 def evaluate(node: plan.Node, tables: Tables) -> Bag:
     """The rows of a query with their weights; `tables` gives the rows of a table."""
+    known: dict[int, Bag] = {}
 
     def of(source: plan.Node) -> Bag:
-        return evaluate(source, tables)
+        return known[id(source)]
 
+    for part in nodes(node):
+        known[id(part)] = _rows(part, of, tables)
+    return known[id(node)]
+
+
+def _rows(node: plan.Node, of: Callable[[plan.Node], Bag], tables: Tables) -> Bag:
+    """The rows of one node, with those of its inputs known."""
     match node:
         case plan.Table():
             return Counter(dict(tables(node)))
@@ -64,15 +72,24 @@ def evaluate(node: plan.Node, tables: Tables) -> Bag:
         case plan.Aggregate():
             return _aggregate(node, of(node.input))
         case plan.OrderBy():
-            return Counter(ordered(node, tables))
+            return Counter(_in_order(node, of(node.input)))
         case _:
             return _join(node, of)
 
 
 def ordered(node: plan.OrderBy, tables: Tables) -> list[Row]:
     """The rows of an ordered relation, in order."""
-    rows = sorted(repeat(evaluate(node.input, tables).items()), key=tie_key)
-    keys = {id(row): sort_key(_call(node.key, node.input, row)) for row in rows}
+    return _in_order(node, evaluate(node.input, tables))
+
+
+def order_key(node: plan.OrderBy, row: Row) -> Any:
+    """What a row of an ordered relation is sorted by."""
+    return sort_key(_call(node.key, node.input, row))
+
+
+def _in_order(node: plan.OrderBy, bag: Bag) -> list[Row]:
+    rows = sorted(repeat(bag.items()), key=tie_key)
+    keys = {id(row): order_key(node, row) for row in rows}
     rows.sort(key=lambda row: _Key(keys[id(row)]), reverse=node.descending)
     last = len(rows) if node.limit is None else node.offset + node.limit
     return rows[node.offset : last]
@@ -188,23 +205,27 @@ def _fold(fold: Any, values: list[Any]) -> Any:
         case folds.AvgFold():
             return canonical(_total(values) / len(values)) if values else None
         case folds.MinFold():
-            return min((v for v in values if v == v), default=NAN if values else None)
+            least = [v for v in values if not is_nan(v)]
+            return min(least) if least else values[0] if values else None
         case folds.MaxFold():
-            return NAN if any(v != v for v in values) else max(values, default=None)
+            odd = [v for v in values if is_nan(v)]
+            return odd[0] if odd else max(values, default=None)
         case folds.CountDistinctFold():
             return len(set(values))
         case folds.CollectFold():
             return Multiset(Counter(values))
-        case folds.UserFold(zero, plus, _, finish):
-            for value in values:
-                zero = plus(zero, value)
-            return canonical(zero if finish is None else finish(zero))
-        case folds.MonoidFold(zero, combine, finish):
-            for value in values:
-                zero = combine(zero, value)
-            return canonical(zero if finish is None else finish(zero))
+        case folds.UserFold():
+            return _finished(fold.plus, fold.initial, values, fold.finish)
+        case folds.MonoidFold():
+            return _finished(fold.combine, fold.initial, values, fold.finish)
         case _:
             raise TypeError(f"cannot evaluate aggregate {fold!r}")
+
+
+def _finished(step: Opaque, state: Any, values: list[Any], finish: Opaque | None) -> Any:
+    for value in values:
+        state = step.function(state, value)
+    return canonical(state if finish is None else finish.function(state))
 
 
 def _total(values: list[Any]) -> Any:

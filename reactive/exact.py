@@ -133,5 +133,10 @@ def _plus(total: Any, value: Any, weight: int) -> Any:
     if isinstance(value, Decimal):
         change = _DECIMAL.multiply(value, Decimal(weight))
         return change if total is None else _DECIMAL.add(total, change)
+    try:
+        nothing = value - value
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(f"cannot sum {value!r}: {kind} values have no difference") from None
     change = value * weight
-    return change + (value - value) if total is None else total + change
+    return change + nothing if total is None else total + change

@@ -23,7 +23,7 @@ class Feed:
     `subscribers` is replaced, never changed, so that a delta goes to those of its own commit.
     """
 
-    __slots__ = ("key", "name", "place", "subscribers")
+    __slots__ = ("__weakref__", "key", "name", "place", "subscribers")
 
     def __init__(self, node: plan.Node, name: str | None, place: Place) -> None:
         self.name = name
@@ -41,6 +41,13 @@ class Feed:
 
     def discard(self, subscription: Subscription[Any]) -> None:
         self.subscribers = tuple(r for r in self.subscribers if r() not in (None, subscription))
+
+    def close(self) -> None:
+        """End all subscriptions."""
+        for reference in self.subscribers:
+            subscription = reference()
+            if subscription is not None:
+                subscription.close()
 
     def delta(self, version: int, leaf: Any) -> Delta[Any]:
         """What the leaf's last commit changed."""

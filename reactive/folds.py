@@ -17,16 +17,16 @@ Source: [dbsp] section 4.2, aggregation; [i3ql] self-maintainable aggregates.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sortedcontainers import SortedList
 
+from optimizer.expr import Opaque
 from reactive.exact import ExactSum
 from reactive.monoid_tree import MonoidTree
 from reactive.multiset import Multiset
-from reactive.zset import NAN, canonical
+from reactive.zset import DECIMAL_NAN, NAN, canonical, is_nan
 
 
 class Fold(Protocol):
@@ -111,29 +111,31 @@ class Values:
     def add(self, value: Any, weight: int) -> None:
         value = canonical(value)
         old = self.weights.get(value, 0)
-        if old == 0 and self._order is not None and value is not NAN:
+        if old == 0 and self._order is not None and not is_nan(value):
             self._order.add(value)
         if old + weight:
             self.weights[value] = old + weight
             return
         self.weights.pop(value, None)
-        if self._order is not None and value is not NAN:
+        if self._order is not None and not is_nan(value):
             self._order.remove(value)
 
     def least(self) -> Any:
         order = self._sorted()
-        return order[0] if order else self._only_nan()
+        return order[0] if order else self._nan()
 
     def greatest(self) -> Any:
         order = self._sorted()
-        return NAN if NAN in self.weights else order[-1] if order else None
+        if len(order) < len(self.weights):
+            return self._nan()
+        return order[-1] if order else None
 
-    def _only_nan(self) -> Any:
-        return NAN if self.weights else None
+    def _nan(self) -> Any:
+        return next((value for value in (NAN, DECIMAL_NAN) if value in self.weights), None)
 
     def _sorted(self) -> SortedList:
         if self._order is None:
-            self._order = SortedList(v for v in self.weights if v is not NAN)
+            self._order = SortedList(v for v in self.weights if not is_nan(v))
         return self._order
 
     def __sizeof__(self) -> int:
@@ -188,38 +190,43 @@ class CollectFold(_ValuesFold):
 
 @dataclass(frozen=True, slots=True)
 class UserFold:
-    """The user's own invertible aggregate; a state is a value and is never changed in place."""
+    """The user's own invertible aggregate; a state is a value and is never changed in place.
 
-    initial: Any
-    plus: Callable[[Any, Any], Any]
-    minus: Callable[[Any, Any], Any]
-    finish: Callable[[Any], Any] | None
+    Folds are equal if their zeros mean the same (0 and 0.0 do not) and their callables do.
+    """
+
+    initial: Any = field(compare=False)
+    meaning: object
+    plus: Opaque
+    minus: Opaque
+    finish: Opaque | None
     in_place = False
 
     def zero(self) -> Any:
         return self.initial
 
     def add(self, state: Any, value: Any, weight: int) -> Any:
-        step = self.plus if weight > 0 else self.minus
+        step = self.plus.function if weight > 0 else self.minus.function
         for _ in range(abs(weight)):
             state = step(state, value)
         return state
 
     def result(self, state: Any) -> Any:
-        return canonical(state if self.finish is None else self.finish(state))
+        return canonical(state if self.finish is None else self.finish.function(state))
 
 
 @dataclass(frozen=True, slots=True)
 class MonoidFold:
     """The user's own combination of values."""
 
-    initial: Any
-    combine: Callable[[Any, Any], Any]
-    finish: Callable[[Any], Any] | None
+    initial: Any = field(compare=False)
+    meaning: object
+    combine: Opaque
+    finish: Opaque | None
     in_place = True
 
     def zero(self) -> MonoidTree:
-        return MonoidTree(self.initial, self.combine)
+        return MonoidTree(self.initial, self.combine.function)
 
     def add(self, state: MonoidTree, value: Any, weight: int) -> MonoidTree:
         state.add(canonical(value), weight)
@@ -227,4 +234,4 @@ class MonoidFold:
 
     def result(self, state: MonoidTree) -> Any:
         total = state.total()
-        return canonical(total if self.finish is None else self.finish(total))
+        return canonical(total if self.finish is None else self.finish.function(total))

@@ -16,14 +16,14 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from optimizer.captures import Capture
 from optimizer.expr import Opaque
 from optimizer.plan import Node as PlanNode
 from reactive.blame import annotate
-from reactive.operators.operator import Enumerable, Stateful
 from reactive.zset import Pair, Pairs
 
 Guard = tuple[Opaque, Capture]
@@ -56,11 +56,9 @@ class Node:
         self.functions = tuple(f for f in functions if f is not None)
         self.guards: tuple[Guard, ...] = tuple((f, c) for f in self.functions for c in f.captures)
         self.step: Callable[..., Any] = getattr(operator, "step", _no_step)
-        self.stateful = isinstance(operator, Stateful)
+        self.stateful = hasattr(operator, "undo")
         self.settle: Callable[[], None] = getattr(operator, "commit", _no_step)
-        self.contents: Callable[[], Iterable[Any]] | None = (
-            operator.contents if isinstance(operator, Enumerable) else None
-        )
+        self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
         self.leaf: Any = None
         self.consumers: list[tuple[Node, int]] = []
         self.blank: tuple[Sequence[Any], ...] = ((),) * len(inputs)
@@ -153,13 +151,16 @@ class Graph:
 
     def detach(self, node: Node) -> None:
         """Drop a node that nothing reads, and then its inputs that nothing else reads."""
-        if node.consumers or (node.leaf is None and not node.inputs):
-            return
-        self._nodes.pop(node.signature, None)
+        waiting = [node]
+        while waiting:
+            unread = waiting.pop()
+            if unread.consumers or not unread.inputs:
+                continue
+            self._nodes.pop(unread.signature, None)
+            for source in dict.fromkeys(unread.inputs):
+                source.consumers = [c for c in source.consumers if c[0] is not unread]
+                waiting.append(source)
         self._schedules.clear()
-        for source in dict.fromkeys(node.inputs):
-            source.consumers = [c for c in source.consumers if c[0] is not node]
-            self.detach(source)
 
     def sweep(self) -> None:
         """Drop nodes that lead to no leaf, such as those of a view that could not be made."""
@@ -167,15 +168,40 @@ class Graph:
             self.detach(node)
 
     def contents(self, node: Node) -> Sequence[Any]:
-        """All that the node has given out so far, as one delta."""
-        if node.contents is not None:
-            return list(node.contents())
-        inputs = [self.contents(source) for source in node.inputs]
+        """All that the node has given out so far, as one delta.
+
+        Nodes without state are stepped over the contents of their inputs, each once.
+        """
+        known: dict[Node, Sequence[Any]] = {}
+        waiting = [node]
+        while waiting:
+            current = waiting[-1]
+            sources = () if current.contents is not None else current.inputs
+            missing = [source for source in sources if source not in known]
+            if missing:
+                waiting.extend(missing)
+                continue
+            waiting.pop()
+            if current not in known:
+                known[current] = self._all_of(current, [known[source] for source in sources])
+        return known[node]
+
+    def _all_of(self, node: Node, inputs: list[Sequence[Any]]) -> Sequence[Any]:
+        with self.running(node):
+            return list(node.step(*inputs) if node.contents is None else node.contents())
+
+    @contextmanager
+    def running(self, node: Node | None = None) -> Iterator[None]:
+        """While callables run outside a commit: they may not change anything either."""
+        outer, self.stepping = self.stepping, True
         try:
-            return list(node.step(*inputs))
+            yield
         except Exception as error:
-            annotate(error, node, rolled_back=False)
+            if node is not None:
+                annotate(error, node, rolled_back=False)
             raise
+        finally:
+            self.stepping = outer
 
     def commit(self, changes: Sequence[tuple[Node, Pairs]]) -> list[Node]:
         """Step everything that the changes reach; the stateful nodes that were stepped.
@@ -218,22 +244,17 @@ class Graph:
 
     def _check(self, node: Node) -> None:
         """Report what the node's callables captured and has changed since."""
-        for function, capture in node.guards:
-            if capture.changed():
-                self._on_stale(function, capture)
+        changed = [guard for guard in node.guards if guard[1].changed()]
+        for function, capture in changed:
+            self._on_stale(function, capture)
+        node.guards = tuple(guard for guard in node.guards if guard not in changed)
 
     def _connect(self, node: Node, *, fill: bool = True) -> None:
         """Bring the operator up to date with its inputs, and from then on feed it."""
         if node.stateful and fill:
             inputs = [self.contents(source) for source in node.inputs]
-            self.stepping = True
-            try:
+            with self.running(node):
                 node.step(*inputs)
-            except Exception as error:
-                annotate(error, node, rolled_back=False)
-                raise
-            finally:
-                self.stepping = False
             node.settle()
         for port, source in enumerate(node.inputs):
             source.consumers.append((node, port))

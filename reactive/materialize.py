@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.properties import groups
 from optimizer.source import Place
+from reactive.collector import paused
 from reactive.contents import Bag, Groups, Sequence
 from reactive.feed import Feed
 from reactive.graph import Node
@@ -21,17 +22,22 @@ def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyVie
     db = relation._db
     db._enter()
     try:
-        source = db._compile(relation.plan)
-        feed = Feed(relation.plan, name, place)
-        kind, contents = _contents(relation.plan, source)
-        try:
-            node = db._graph.attach(contents, source, feed)
-        except BaseException:
-            db._graph.sweep()
-            raise
-        return kind(db, relation, node, feed)
+        with paused():
+            return _made(relation, Feed(relation.plan, name, place))
     finally:
         db._leave()
+
+
+def _made(relation: AnyRelation, feed: Feed) -> AnyView:
+    db = relation._db
+    source = db._compile(relation.plan)
+    kind, contents = _contents(relation.plan, source)
+    try:
+        node = db._graph.attach(contents, source, feed)
+    except BaseException:
+        db._graph.sweep()
+        raise
+    return kind(db, relation, node, feed)
 
 
 def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:

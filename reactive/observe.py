@@ -51,12 +51,15 @@ class Subscription(Generic[T]):
         self._feed = feed
         self._callback = callback
         self._held = held
+        self._on_close: Callable[[], None] | None = None
 
     def close(self) -> None:
         """Hear no more, from now on. Closing twice is no error."""
         self.closed = True
         self._feed.discard(self)
         self._held = None
+        if self._on_close is not None:
+            self._on_close()
 
     def __enter__(self) -> Self:
         return self
@@ -133,6 +136,7 @@ class Changes(Generic[T]):
         self._waiting: deque[Delta[T]] = deque()
         self._wake: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._subscription = subscribe(self._put)
+        self._subscription._on_close = self._rouse
 
     def __aiter__(self) -> Self:
         return self
@@ -151,7 +155,6 @@ class Changes(Generic[T]):
     def close(self) -> None:
         """End the iteration, after what is waiting."""
         self._subscription.close()
-        self._rouse()
 
     def __enter__(self) -> Self:
         return self

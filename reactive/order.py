@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Set
 from typing import Any
 
-from reactive.zset import NAN, Row, canonical
+from reactive.zset import DECIMAL_NAN, Row, canonical, is_nan
 
 
 class _Last:
@@ -54,7 +54,7 @@ def sort_key(key: Any) -> Any:
     key = canonical(key)
     if type(key) is tuple:
         return tuple(map(sort_key, key))
-    return LAST if key is NAN else key
+    return LAST if is_nan(key) else key
 
 
 def tie_key(value: Any) -> tuple[Any, ...]:
@@ -64,6 +64,8 @@ def tie_key(value: Any) -> tuple[Any, ...]:
         return (0,)
     if isinstance(value, int | float):
         return (1, value) if value == value else (2,)
+    if canonical(value) is DECIMAL_NAN:
+        return (2,)
     if isinstance(value, str):
         return (3, value)
     if isinstance(value, bytes):
@@ -75,15 +77,13 @@ def tie_key(value: Any) -> tuple[Any, ...]:
         return (6, kind.__qualname__, tuple(map(tie_key, fields)))
     if kind.__lt__ is _NO_ORDER or isinstance(value, Set | complex):
         return (9,)
-    return (7, kind.__qualname__, value)
+    aware = getattr(value, "tzinfo", None) is not None  # dates and times of two kinds
+    return (7, kind.__qualname__, aware, value)
 
 
 def _before(row: Row, arrival: int, other: Row, other_arrival: int) -> bool:
     if row is not other:
-        try:
-            left, right = tie_key(row), tie_key(other)
-            if left != right:
-                return bool(left < right)
-        except TypeError:
-            pass  # comparable by their classes, not by their values
+        left, right = tie_key(row), tie_key(other)
+        if left != right:
+            return bool(left < right)
     return arrival < other_arrival

@@ -20,11 +20,12 @@ from typing import (
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.explain import Explanation, explain
-from optimizer.expr import Opaque, opaque
+from optimizer.expr import Opaque
 from optimizer.properties import bindings
 from optimizer.source import caller
 from reactive import subscribe
 from reactive.aggregates import Aggregation, folded
+from reactive.callables import Live, taken
 from reactive.delta import Delta
 from reactive.materialize import materialize
 from reactive.observe import Changes, Observer, Subscription
@@ -43,7 +44,7 @@ A3 = TypeVar("A3")
 A4 = TypeVar("A4")
 
 
-class Relation(Generic[*Ts]):
+class Relation(Live, Generic[*Ts]):
     """A query. It carries one or more bindings side by side; `join` appends one.
 
     Callables get one argument per binding. Rows of a relation with one binding are the values
@@ -442,7 +443,7 @@ class Relation(Generic[*Ts]):
         return Relation(self._db, node)
 
     def _take(self, function: Callable[..., Any], role: str, more: int = 0) -> Opaque:
-        return _taken(function, bindings(self.plan) + more, role)
+        return taken(function, bindings(self.plan) + more, role)
 
     def _side(self, role: str, other: AnyRelation) -> plan.Node:
         self._check_other(role, other)
@@ -474,12 +475,17 @@ class Relation(Generic[*Ts]):
     ) -> plan.Match:
         self._check_other(role, other)
         if (left_key is None) != (right_key is None):
-            raise PlanError(f"{role} takes left_key and right_key together, or neither")
-        return plan.Match(
-            left_key and self._take(left_key, f"the left key of {role}"),
-            right_key and _taken(right_key, 1, f"the right key of {role}"),
-            on and self._take(on, role, more=1),
-        )
+            given, missing = ("left_key", "right_key")[:: 1 if right_key is None else -1]
+            raise PlanError(
+                f"{role} has a {given} but no {missing}\n  rows match if the two keys are equal"
+            )
+        left = right = predicate = None
+        if left_key is not None and right_key is not None:
+            left = self._take(left_key, f"the left key of {role}")
+            right = taken(right_key, 1, f"the right key of {role}")
+        if on is not None:
+            predicate = self._take(on, role, more=1)
+        return plan.Match(left, right, predicate)
 
     def _outer(
         self,
@@ -561,8 +567,9 @@ class OrderedRelation(Relation[*Ts]):
         >>> longest[0]
         'three'
         """
-        if n < 0 or offset < 0:
-            raise PlanError(f"limit takes counts of rows, not n={n}, offset={offset}")
+        for count in (n, offset):
+            if type(count) is not int or count < 0:
+                raise PlanError(f"limit takes counts of rows, from 0 on, not {count!r}")
         node = self.plan
         assert isinstance(node, plan.OrderBy)
         if node.limit is not None or node.offset:
@@ -574,19 +581,6 @@ class OrderedRelation(Relation[*Ts]):
         """A view that is also a sequence."""
         view: Any = materialize(self, name, caller())
         return view  # type: ignore[no-any-return]
-
-
-def _taken(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
-    """A callable of the user, refused if it reads tables or views on the side."""
-    taken = opaque(function, parameters, role)
-    for capture in taken.captures:
-        if isinstance(capture.original, Relation | View):
-            raise PlanError(
-                f"{role}: {taken} reads {capture.name!r}, which is a "
-                f"{type(capture.original).__name__}\n"
-                "  a query would not notice its changes; join it instead"
-            )
-    return taken
 
 
 def _aggregate(

@@ -146,16 +146,12 @@ class KeyedStore:
 
 
 class NoStore:
-    """Rows that flow through and are not kept; `flowed` tells whether any did."""
+    """Rows that flow through and are not kept."""
 
-    __slots__ = ("flowed",)
-
-    def __init__(self) -> None:
-        self.flowed = False
+    __slots__ = ()
 
     def add(self, row: Row, count: int) -> Pair:
         hash(row)
-        self.flowed = True
         return (row, count)
 
     def remove(self, row: Row, count: int) -> Pair:

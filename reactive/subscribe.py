@@ -52,16 +52,17 @@ def join(
     The snapshot takes its place among the deltas that wait to be delivered: after those of the
     commits that it contains, which go to the subscribers of then, and before all later ones.
     """
-    if result_is_discarded():
-        place = caller()
-        warnings.warn_explicit(_UNHELD, RuntimeWarning, place.file, place.line)
     db._enter()
     try:
         subscription = Subscription(feed, callback, held)
         reference = feed.add(subscription)
+        db._feeds.add(feed)
         if snapshot is not None:
             rows, order = snapshot()
             db._outbox.append(((reference,), feed.snapshot(db.version, rows, order)))
+        if result_is_discarded():
+            place = caller()
+            warnings.warn_explicit(_UNHELD, RuntimeWarning, place.file, place.line)
         return subscription
     finally:
         db._leave()

@@ -6,15 +6,17 @@ Each method outside a transaction is a commit of its own, and each is all or not
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Self, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.expr import opaque
 from reactive import display, unhashable
+from reactive.callables import taken
+from reactive.collector import paused
 from reactive.errors import TableError
+from reactive.gate import Gate
 from reactive.relation import Relation
+from reactive.rows import checked_key, class_name, class_of, key_function
 from reactive.store import Absent, BagStore, Duplicate, KeyedStore, NoStore, Store
 from reactive.zset import Pair, Row, canonical, consolidate, may_hold_nan, negate, repeat
 
@@ -54,11 +56,13 @@ class Table(Relation[T], Collection[T]):
             raise PlanError("a keyed table must be stored: its keys are what it is asked for")
         self.name = db._name_of_table(row_type, name)
         self.row_type = row_type
-        taken = None if key is None else opaque(_key_function(row_type, key), 1, "the key of table")
-        super().__init__(db, plan.Table(number, self.name, taken, stored))
-        self._class = _class_of(row_type)
+        chosen = None if key is None else taken(key_function(row_type, key), 1, "the key of table")
+        super().__init__(db, plan.Table(number, self.name, chosen, stored))
+        self._class = class_of(row_type)
         self._may_hold_nan = may_hold_nan(self._class or object)
-        self._keyed = KeyedStore(_checked_key(taken.function)) if taken is not None else None
+        self._flowed = False
+        self._known: dict[Row, Row] | None = None  # rows that a statement has removed so far
+        self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
         bag: Store = BagStore() if stored else NoStore()
         self._store = bag if self._keyed is None else self._keyed
         self._node = db._graph.source(self._contents, self.plan)
@@ -79,7 +83,7 @@ class Table(Relation[T], Collection[T]):
 
     def add_all(self, rows: Iterable[T]) -> None:
         """Add rows, in one commit; all of them or, if one is refused, none."""
-        self._write(self._adding_all, rows)
+        self._write_many(self._adding_all, rows)
 
     def remove(self, row: T, count: int = 1) -> None:
         """Remove `count` copies of a row.
@@ -92,7 +96,7 @@ class Table(Relation[T], Collection[T]):
 
     def remove_all(self, rows: Iterable[T]) -> None:
         """Remove rows, in one commit; all of them or, if one is absent, none."""
-        self._write(self._each, self._removing, rows)
+        self._write_many(self._each, self._removing, rows)
 
     def discard(self, row: T) -> None:
         """Remove one copy of a row if there is one."""
@@ -106,12 +110,12 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: `old` is not there, or `new` is refused.
         """
-        self._write(self._updating, old, new)
+        self._write(self._together, lambda: self._removing(old), lambda: self._adding(new))
 
     def replace_all(self, rows: Iterable[T]) -> None:
         """Make these the rows of the table; only the difference is a change."""
         self._check_stored("replace_all")
-        self._write(self._replacing, rows)
+        self._write_many(self._replacing, rows)
 
     def clear(self) -> None:
         """Remove all rows."""
@@ -125,7 +129,7 @@ class Table(Relation[T], Collection[T]):
     def upsert_all(self, rows: Iterable[T]) -> None:
         """`upsert` each row, in one commit."""
         self._need_key("upsert_all")
-        self._write(self._each, self._upserting, rows)
+        self._write_many(self._each, self._upserting, rows)
 
     def delete(self, key: Hashable) -> None:
         """Remove the row of a key. Only for keyed tables.
@@ -155,45 +159,51 @@ class Table(Relation[T], Collection[T]):
 
     def __len__(self) -> int:
         self._check_stored("len")
-        with self._db._gate:
+        with self._reading():
             return len(self._store)
 
     def __iter__(self) -> Iterator[T]:
         """The rows of now; of the transaction so far, inside one."""
         self._check_stored("iteration")
-        with self._db._gate:
+        with self._reading():
             return iter(list(repeat(self._store.pairs())))
 
     def __contains__(self, item: object) -> bool:
         """Whether a row is there; of a keyed table, whether a key is."""
         if self._keyed is not None:
-            with self._db._gate:
+            with self._reading():
                 return self._keyed.has(item)
         return self.count(item) > 0
 
     def count(self, row: object) -> int:
         """How often a row is there."""
         self._check_stored("count")
-        with self._db._gate:
+        expected = self._class
+        if expected is not None and not isinstance(row, expected):
+            return 0
+        with self._reading():
             return self._store.count(canonical(row))
 
     def items(self) -> list[tuple[T, int]]:
         """Each different row with how often it is there."""
         self._check_stored("items")
-        with self._db._gate:
+        with self._reading():
             return list(self._store.pairs())
 
     def __getitem__(self, key: Hashable) -> T:
         """The row of a key. Only for keyed tables."""
-        row = self.get(key)
+        keyed = self._need_key("table[key]")
+        with self._reading():
+            row = keyed.get(key)
         if row is None:
             raise TableError(f"table {self.name!r} has no row with key {key!r}\n  {self._holds()}")
-        return row
+        found: T = row
+        return found
 
     def get(self, key: Hashable) -> T | None:
         """The row of a key, or None. Only for keyed tables."""
         keyed = self._need_key("get")
-        with self._db._gate:
+        with self._reading():
             return keyed.get(key)
 
     def show(self, limit: int = 20) -> None:
@@ -225,23 +235,26 @@ class Table(Relation[T], Collection[T]):
         finally:
             db._leave()
 
+    def _write_many(self, statement: Callable[..., list[Pair]], *arguments: Any) -> None:
+        with paused():
+            self._write(statement, *arguments)
+
     def _adding(self, row: Row, count: int = 1) -> list[Pair]:
         row = self._checked(row)
         if count != 1:
             _check_count(count)
-        if self._db._pending is not None:
-            row = self._db._pending.interned(self, row)
+        if self._known is not None or self._db._pending is not None:
+            row = self._interned(row)
         try:
             return [self._store.add(row, count)]
         except (Duplicate, TypeError) as error:
-            raise self._refusal(row, error) from None
+            raise self._refusal(row, error, count) from None
 
     def _adding_all(self, rows: Iterable[Row]) -> list[Pair]:
         """As `_adding` each of them, in one loop."""
         checked = [self._checked(row) for row in rows]
-        pending = self._db._pending
-        if pending is not None:
-            checked = [pending.interned(self, row) for row in checked]
+        if self._db._pending is not None:
+            checked = [self._interned(row) for row in checked]
         add = self._store.add
         changes: list[Pair] = []
         row = None
@@ -258,13 +271,12 @@ class Table(Relation[T], Collection[T]):
         if count != 1:
             _check_count(count)
         try:
-            return [self._store.remove(row, count)]
+            change = self._store.remove(row, count)
         except (Absent, TypeError) as error:
             raise self._refusal(row, error, count) from None
-
-    def _updating(self, old: Row, new: Row) -> list[Pair]:
-        new = self._checked(new)
-        return self._together(lambda: self._removing(old), lambda: self._adding(new))
+        if self._known is not None:
+            self._known[row] = change[0]
+        return [change]
 
     def _upserting(self, row: Row) -> list[Pair]:
         row = self._checked(row)
@@ -272,7 +284,7 @@ class Table(Relation[T], Collection[T]):
         old = keyed.get(keyed.key(row))
         if old is None:
             return self._adding(row)
-        return [] if old == row else self._updating(old, row)
+        return [] if old == row else [*self._removing(old), *self._adding(row)]
 
     def _replacing(self, rows: Iterable[Row]) -> list[Pair]:
         wanted = [(self._checked(row), 1) for row in rows]
@@ -293,13 +305,23 @@ class Table(Relation[T], Collection[T]):
     def _together(self, *statements: Callable[[], list[Pair]]) -> list[Pair]:
         """Several statements as one: if one is refused, those before it are taken back."""
         changes: list[Pair] = []
+        self._known = {}
         try:
             for statement in statements:
                 changes += statement()
         except BaseException:
             self._store.revert(changes)
             raise
-        return changes
+        finally:
+            self._known = None
+        return consolidate(changes)
+
+    def _interned(self, row: Row) -> Row:
+        """The object that an equal row was which this statement or transaction has removed."""
+        if self._known is not None and row in self._known:
+            return self._known[row]
+        pending = self._db._pending
+        return row if pending is None else pending.interned(self, row)
 
     # Checks and messages.
 
@@ -308,7 +330,7 @@ class Table(Relation[T], Collection[T]):
         expected = self._class
         if expected is not None and type(row) is not expected and not isinstance(row, expected):
             raise TableError(
-                f"table {self.name!r} takes rows of {expected.__name__}, "
+                f"table {self.name!r} takes rows of {class_name(self.row_type)}, "
                 f"not the {type(row).__name__} {row!r:.100}"
             )
         return canonical(row) if self._may_hold_nan else row
@@ -316,6 +338,11 @@ class Table(Relation[T], Collection[T]):
     def _refusal(self, row: Row, error: BaseException, count: int = 1) -> BaseException:
         """What to raise for a row that the store would not take, or give."""
         match error:
+            case Duplicate() if error.args[0] is row:
+                return TableError(
+                    f"cannot add {row!r} to table {self.name!r} {count} times\n"
+                    "  a keyed table holds a row once"
+                )
             case Duplicate():
                 return TableError(
                     f"cannot add {row!r} to table {self.name!r}: its key is taken by "
@@ -324,7 +351,7 @@ class Table(Relation[T], Collection[T]):
                 )
             case Absent():
                 held = self._store.count(row)
-                there = f"it is there {held} times, not {count}" if held else "it is not there"
+                there = f"it is there {_times(held)}, not {count}" if held else "it is not there"
                 return TableError(
                     f"cannot remove {row!r} from table {self.name!r}: {there}\n"
                     f"  {self._holds()}; discard() removes only what is present"
@@ -336,6 +363,10 @@ class Table(Relation[T], Collection[T]):
             f"table {self.name!r} cannot take {row!r:.100}: {part}\n"
             "  rows are found by hash; use a frozen dataclass, tuples and frozensets"
         )
+
+    def _reading(self) -> Gate:
+        self._db._check_open()
+        return self._db._gate
 
     def _check_stored(self, what: str) -> None:
         if not self.plan.stored:
@@ -356,11 +387,12 @@ class Table(Relation[T], Collection[T]):
         return len(self._store)
 
     def _holds(self) -> str:
-        return f"the table holds {self._held()} rows"
+        held = self._held()
+        return f"the table holds {held} row" + "s" * (held != 1)
 
     def _contents(self) -> list[Pair]:
         """The rows as of the last commit, for views that are made now."""
-        if isinstance(self._store, NoStore) and self._store.flowed:
+        if self._flowed and not self.plan.stored:
             raise TableError(
                 f"table {self.name!r} is not stored, and rows have flowed already\n"
                 "  make its views before the first row, or the table with stored=True"
@@ -373,32 +405,8 @@ class Table(Relation[T], Collection[T]):
 _COPY = "add_all(view) copies the rows of a view"
 
 
-def _key_function(row_type: Any, key: str | Callable[[Any], Hashable]) -> Callable[[Any], Any]:
-    if not isinstance(key, str):
-        return key
-    fields = getattr(row_type, "__annotations__", None)
-    if fields is not None and key not in fields and not hasattr(row_type, key):
-        raise PlanError(
-            f"key {key!r} of table: {row_type.__name__} has no such field\n"
-            f"  it has {', '.join(fields) or 'none'}"
-        )
-    return attrgetter(key)
-
-
-def _checked_key(key: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def checked(row: Any) -> Any:
-        value = key(row)
-        if value != value:
-            raise TableError(f"{row!r} has the key NaN, which equals no key, not even itself")
-        return value
-
-    return checked
-
-
-def _class_of(row_type: Any) -> type[Any] | None:
-    """The class that rows are checked against; None for any."""
-    kind = get_origin(row_type) or row_type
-    return kind if isinstance(kind, type) and kind is not object else None
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 def _check_count(count: int) -> None:

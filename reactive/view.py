@@ -22,6 +22,7 @@ from typing import (
 
 from optimizer.explain import Explanation
 from reactive import display
+from reactive.callables import Live
 from reactive.delta import Delta
 from reactive.errors import ClosedError
 from reactive.observe import Changes, Observer, Subscription, notify
@@ -46,7 +47,7 @@ K = TypeVar("K")
 D = TypeVar("D")
 
 
-class View(Generic[*Ts]):
+class View(Live, Generic[*Ts]):
     """The rows of a relation, up to date after every commit. Made by `Relation.materialize`.
 
     Length, iteration and `items` count copies, as in a bag.
@@ -164,9 +165,12 @@ class View(Generic[*Ts]):
             this library, or a callable that is not deterministic.
         TableError: the query reads a table that is not stored.
         """
-        with self._db._gate:
-            self._check_open()
+        self._check_open()
+        self._db._enter()
+        try:
             verify(self.relation.plan, self._contents, str(self._feed), self._db)
+        finally:
+            self._db._leave()
 
     def stats(self) -> Stats:
         """Rows and bytes that the view and what it depends on hold, and how much was touched."""
@@ -187,6 +191,7 @@ class View(Generic[*Ts]):
     def close(self) -> None:
         """Give up the rows and what was computed for them alone. Closing twice is no error."""
         self._drop()
+        self._feed.close()
 
     def __enter__(self) -> Self:
         return self

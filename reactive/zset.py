@@ -18,6 +18,7 @@ import copy
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +27,7 @@ Pair = tuple[Row, int]
 Pairs = Sequence[Pair]
 
 NAN = math.nan
+DECIMAL_NAN = Decimal("NaN")
 _EXACT = frozenset({int, str, bytes, bool, type(None)})
 _EXACT_NAMES = frozenset({"int", "str", "bytes", "bool", "None", "NoneType"})
 
@@ -99,13 +101,27 @@ def canonical(value: Any) -> Any:
         return value if value == value else NAN
     if kind is tuple:
         return _canonical_tuple(value)
-    names: tuple[str, ...] = nan_fields(kind)
-    return _canonical_record(value, names) if names else value
+    names = nan_fields(kind)
+    if names:
+        return _canonical_record(value, names)
+    if isinstance(value, float):
+        return value if value == value else NAN
+    return DECIMAL_NAN if isinstance(value, Decimal) and value.is_nan() else value
+
+
+def is_nan(value: Any) -> bool:
+    """Whether a canonical value is NaN."""
+    return value is NAN or value is DECIMAL_NAN
 
 
 def may_hold_nan(kind: Any) -> bool:
     """Whether a row of this type can have a NaN where `canonical` would find it."""
-    return kind not in _EXACT and (kind in (float, tuple, object, Any) or bool(nan_fields(kind)))
+    if kind in _EXACT:
+        return False
+    numbers = isinstance(kind, type) and issubclass(kind, float | Decimal)
+    return (
+        numbers or not isinstance(kind, type) or kind in (tuple, object) or bool(nan_fields(kind))
+    )
 
 
 @lru_cache(maxsize=512)

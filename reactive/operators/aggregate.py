@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from reactive.folds import Fold
@@ -25,15 +26,16 @@ from reactive.zset import Pair, Pairs, Row, canonical
 
 Value = Callable[[Row], Any]
 Group = list[Any]
-Evaluated = tuple[Any, int, list[Any]]
+Evaluated = tuple[Sequence[Any], Sequence[Sequence[Any]], Pairs]
 
 WEIGHT = 0
 STATES = slice(1, -1)
 SHOWN = -1
+_NOTHING: Evaluated = ((), (), ())
 
 
 class Aggregate:
-    """Keeps groups; `folds` are pairs of a fold and the value that it reads (None: the row).
+    """Keeps groups; `folds` are pairs of a fold and the value that it reads (None: it reads none).
 
     >>> from reactive.folds import CountFold, SumFold
     >>> totals = Aggregate(len, [(CountFold(), None), (SumFold(), len)])
@@ -44,8 +46,8 @@ class Aggregate:
     """
 
     __slots__ = (
-        *("_adders", "_applied", "_bare", "_before", "_folds", "_groups", "_key", "_results"),
-        *("_values", "touched"),
+        *("_adders", "_bare", "_before", "_folds", "_groups", "_key", "_last"),
+        *("_progress", "_results", "_values", "touched"),
     )
 
     def __init__(self, key: Value | None, folds: Sequence[tuple[Fold, Value | None]]) -> None:
@@ -55,7 +57,8 @@ class Aggregate:
         self._values = [value for _, value in folds]
         self._groups: dict[Any, Group] = {}
         self._before: dict[Any, Group | None] = {}  # touched groups, as they were
-        self._applied: Sequence[Evaluated] = ()
+        self._last: Evaluated = _NOTHING
+        self._progress = (0, 0)  # the fold that is being fed, and how many rows it has
         self._adders = list(enumerate((fold.add for fold in self._folds), 1))
         self._results = list(enumerate((fold.result for fold in self._folds), 1))
         self.touched = 0
@@ -65,45 +68,47 @@ class Aggregate:
 
     def step(self, delta: Pairs) -> list[Pair]:
         self.touched += len(delta)
-        evaluated = self._evaluate(delta)
-        groups, adders = self._groups, self._adders
-        before = self._before = {}
-        done = position = 0
+        keys, columns = self._evaluate(delta)
+        self._before, self._last = {}, (keys, columns, delta)
+        position = done = 0
         try:
-            for key, weight, values in evaluated:
-                position = 0
-                group = groups.get(key)
-                if group is None:
-                    group = groups[key] = self._new()
-                    before.setdefault(key, None)
-                elif key not in before:
-                    before[key] = group.copy()
-                group[WEIGHT] += weight
-                for position, add in adders:
-                    group[position] = add(group[position], values[position - 1], weight)
-                done += 1
-            self._applied = evaluated
+            groups = self._touch(keys, delta)
+            for position, add in self._adders:
+                column = columns[position - 1]
+                done = 0
+                for row, weight in delta:  # noqa: B007
+                    group = groups[done]
+                    group[position] = add(group[position], column[done], weight)
+                    done += 1
+            self._progress = (len(self._folds) + 1, 0)
             return self._differences()
         except BaseException:
-            if self._applied is not evaluated:
-                self._applied = evaluated[:done]
-                if position:
-                    self._take_back(*evaluated[done], before=position)
+            if not self._progress[0]:
+                self._progress = (position, done)
             self.undo()
             raise
 
     def undo(self) -> None:
-        for evaluated in reversed(self._applied):
-            self._take_back(*evaluated)
-        for key, group in self._before.items():
-            if group is None:
+        keys, columns, delta = self._last
+        complete, done = self._progress
+        for position, add in self._adders[:complete]:
+            if self._folds[position - 1].in_place:
+                rows = len(delta) if position < complete else done
+                for key, value, (_, weight) in islice(
+                    zip(keys, columns[position - 1], delta, strict=True), rows
+                ):
+                    before = self._before[key]
+                    if before is not None:
+                        add(before[position], value, -weight)
+        for key, before in self._before.items():
+            if before is None:
                 self._groups.pop(key, None)
             else:
-                self._groups[key] = group
+                self._groups[key] = before
         self.commit()
 
     def commit(self) -> None:
-        self._before, self._applied = {}, ()
+        self._before, self._last, self._progress = {}, _NOTHING, (0, 0)
 
     def contents(self) -> Iterable[Pair]:
         shown = (group[SHOWN] for group in self._groups.values())
@@ -119,30 +124,34 @@ class Aggregate:
     def _out(self, pairs: list[Pair]) -> list[Pair]:
         return [(row[0], weight) for row, weight in pairs] if self._bare else pairs
 
-    def _evaluate(self, delta: Pairs) -> list[Evaluated]:
-        key, values = self._key, self._values
+    def _evaluate(self, delta: Pairs) -> tuple[list[Any], list[Sequence[Any]]]:
+        """The key of each row, and for each fold its value of each row."""
+        key = self._key
+        columns: list[Sequence[Any]] = []
+        for value in self._values:
+            columns.append(delta if value is None else [value(row) for row, _ in delta])  # noqa: PERF401
         if key is None:
-            return [
-                ((), weight, [row if f is None else f(row) for f in values])
-                for row, weight in delta
-            ]
-        return [
-            (canonical(key(row)), weight, [row if f is None else f(row) for f in values])
-            for row, weight in delta
-        ]
+            return [()] * len(delta), columns
+        return [canonical(key(row)) for row, _ in delta], columns
 
     def _new(self) -> Group:
         return [0, *(fold.zero() for fold in self._folds), None]
 
-    def _take_back(
-        self, key: Any, weight: int, values: list[Any], *, before: int | None = None
-    ) -> None:
-        """Undo in place what a row did to states that are not values, before a position."""
-        group = self._before.get(key)
-        if group is not None:
-            for position, add in self._adders[: None if before is None else before - 1]:
-                if self._folds[position - 1].in_place:
-                    add(group[position], values[position - 1], -weight)
+    def _touch(self, keys: list[Any], delta: Pairs) -> list[Group]:
+        """The group of each row, remembered as it was, with the row counted in."""
+        groups, before = self._groups, self._before
+        touched = []
+        for done, (row, weight) in enumerate(delta):  # noqa: B007
+            key = keys[done]
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = self._new()
+                before.setdefault(key, None)
+            elif key not in before:
+                before[key] = group.copy()
+            group[WEIGHT] += weight
+            touched.append(group)
+        return touched
 
     def _differences(self) -> list[Pair]:
         """Say what the touched groups showed and now show; drop those without rows."""

@@ -21,7 +21,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from reactive.index import NO_MATCH, Index, Key, KeyedPair
-from reactive.operators.index_by import Before
 from reactive.zset import Pair, Row, consolidate
 
 Change = tuple[Row, int, int]
@@ -114,7 +113,7 @@ class PredicateMatching:
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Change]:
         self._last = {}
         try:
-            self._count_right(left, right)
+            self._count_right(right)
             self._count_left(left)
         except BaseException:
             self.undo()
@@ -138,15 +137,16 @@ class PredicateMatching:
         size = sys.getsizeof((0, 0))
         return len(self._held), sys.getsizeof(self._held) + size * len(self._held)
 
-    def _count_right(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> None:
-        """Rows that were on the left before gain or lose matches."""
-        fits, before = self._fits, Before(self._left, left) if left else self._left
+    def _count_right(self, right: Sequence[KeyedPair]) -> None:
+        """Rows that stay on the left gain or lose matches."""
+        fits, held = self._fits, self._held
         for key, (other, times) in right:
-            for row, _ in before.pairs(key):
-                self.touched += 1
-                if fits(row, other):
-                    weight, matches = self._touch(row)
-                    self._set(row, (weight, matches + times))
+            for row, _ in self._left.pairs(key):
+                if row in held:  # one that comes now counts its matches below
+                    self.touched += 1
+                    if fits(row, other):
+                        weight, matches = self._touch(row)
+                        self._set(row, (weight, matches + times))
 
     def _count_left(self, left: Sequence[KeyedPair]) -> None:
         """Rows change their weight; one that is new counts its matches on the right of now."""
@@ -160,7 +160,7 @@ class PredicateMatching:
         candidates = self._right.pairs(key)
         self.touched += len(candidates)
         fits = self._fits
-        return sum(times for other, times in candidates if fits(row, other))
+        return sum([times for other, times in candidates if fits(row, other)])
 
     def _touch(self, row: Row) -> tuple[int, int]:
         held = self._held.get(row, (0, 0))

@@ -16,7 +16,7 @@ The laws that every operator keeps:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from reactive.zset import Pair
 
@@ -30,7 +30,6 @@ class Operator(Protocol):
     def step(self) -> Any: ...
 
 
-@runtime_checkable
 class Stateful(Protocol):
     """An operator with state has these too."""
 
@@ -41,7 +40,6 @@ class Stateful(Protocol):
         ...
 
 
-@runtime_checkable
 class Enumerable(Protocol):
     """An operator that can tell its whole output without being given its inputs again."""
 

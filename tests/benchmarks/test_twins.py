@@ -148,7 +148,7 @@ def test_a_visible_change_is_heard_once_by_both(workload: Workload) -> None:
 @each_workload
 def test_measuring_leaves_both_sides_equal(workload: Workload) -> None:
     todo = script(workload, SIZE, changes=100, batches=1, delta=50)
-    timed = sides(workload, todo.rows)
-    assert all(latency.typical > 0 for latency in latencies(timed, todo.changes))
+    timed = sides(workload, todo)
+    assert all(latency.typical > 0 for latency in latencies(timed))
     assert all(seconds > 0 for seconds in batch_times(timed, todo.batches))
-    assert timed[0][0].result() == timed[1][0].result()
+    assert timed[0].side.result() == timed[1].side.result()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from reactive import Database, Delta, OrderedView, Table, View
+from reactive import Database, Delta, OrderedView, Table
+from reactive.view import AnyView
 from tests.scenarios.histories import Event
 from tests.scenarios.queries import Items, Query
 from tests.scenarios.rows import FULL, SOME, Item
@@ -31,15 +31,15 @@ SIDES = (
     Side("left_of_full", (True, False), FULL),
     Side("right_of_some", (False, True), SOME),
     Side("right_of_full", (False, True), FULL),
-    Side("both", (True, True)),
     Side("itself", same=True),
+    Side("both", (True, True)),
 )
 
 
 class Replica:
     """What a follower has who knows the deltas only."""
 
-    def __init__(self, view: View[Any]) -> None:
+    def __init__(self, view: AnyView) -> None:
         self.view = view
         self.rows: Counter[Any] = Counter(dict(view.items()))
         self.order: list[Any] = list(view)
@@ -72,27 +72,35 @@ class Replica:
         return {row: weight for row, weight in self.total.items() if weight}
 
 
-class Play:
-    """Two tables, a view of a query over them, and the same rows in plain lists."""
+class Stage:
+    """Two tables, and a query over them."""
 
-    def __init__(self, query: Query, side: Side, start: Iterable[Item]) -> None:
+    def __init__(self, query: Query, side: Side) -> None:
         self.query = query
+        self.side = side
         self.db = Database()
         self.left = self.db.table(Item, name="left")
         self.right = self.left if side.same else self.db.table(Item, name="right")
+        self.relation = query.build(self.left, self.right)
+
+
+class Play:
+    """A view of a stage's query, and the same rows in plain lists. Enter it with `with`."""
+
+    def __init__(self, stage: Stage, start: Iterable[Item]) -> None:
+        self.stage = stage
+        self.query, self.side, self.db = stage.query, stage.side, stage.db
         self.model: tuple[Items, Items] = ([], [])
-        self.moving = [n for n in (0, 1) if side.moves[n]]
-        for n in self.moving:
-            self._fill(n, start)
-        if not side.same:
-            for n in {0, 1} - set(self.moving):
-                self._fill(n, side.standing)
-        self.same = side.same
-        self.view: View[Any] = query.build(self.left, self.right).materialize()
+        self.moving = [n for n in (0, 1) if self.side.moves[n]]
+        start = list(start)
+        for n, table in enumerate(self.tables()[: 1 if self.side.same else 2]):
+            self.model[n].extend(start if n in self.moving else self.side.standing)
+            table.replace_all(self.model[n])
+        self.view = stage.relation.materialize()
         self.replica = Replica(self.view)
-        self.check()
 
     def __enter__(self) -> Self:
+        self.check()
         return self
 
     def __exit__(
@@ -105,7 +113,7 @@ class Play:
         self.view.close()
 
     def tables(self) -> tuple[Table[Item], Table[Item]]:
-        return self.left, self.right
+        return self.stage.left, self.stage.right
 
     def do(self, event: Event) -> None:
         """One event, on the tables that move and on their models."""
@@ -129,7 +137,7 @@ class Play:
     def wanted(self) -> list[Any]:
         """What the oracle says."""
         left, right = self.model
-        return list(self.query.oracle(left, left if self.same else right))
+        return list(self.query.oracle(left, left if self.side.same else right))
 
     def check(self) -> None:
         """View, oracle, evaluation from scratch and replica agree."""
@@ -140,9 +148,3 @@ class Play:
             assert list(self.view) == wanted
         self.view.verify()
         self.replica.check()
-
-    def _fill(self, n: int, rows: Iterable[Item]) -> None:
-        rows = list(rows)
-        with self.db.transaction() if rows else nullcontext():
-            self.tables()[n].add_all(rows)
-        self.model[n].extend(rows)

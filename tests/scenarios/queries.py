@@ -46,7 +46,9 @@ class Query:
     ordered: bool = False
 
 
-def unary(name: str, build: Callable[[Any], Any], oracle: Callable[[Items], Iterable[Any]]) -> Query:
+def unary(
+    name: str, build: Callable[[Any], Any], oracle: Callable[[Items], Iterable[Any]]
+) -> Query:
     return Query(name, lambda left, _: build(left), lambda rows, _: oracle(rows))
 
 
@@ -82,7 +84,11 @@ LINEAR = (
         lambda t: t.where(is_high).select(value),
         lambda rows: [r.value for r in rows if r.value > 3],
     ),
-    unary("select_many", lambda t: t.select_many(digits), lambda rows: sum(map(digits, rows), [])),
+    unary(
+        "select_many",
+        lambda t: t.select_many(digits),
+        lambda rows: [d for r in rows for d in digits(r)],
+    ),
     unary(
         "unnest",
         lambda t: t.unnest(digits).where(lambda item, digit: digit > 0),
@@ -163,7 +169,8 @@ GROUPED = (
         "several_aggregates",
         lambda t: t.group_by(group).aggregate(Count(), Sum(value), Max(value)),
         lambda rows: [
-            (key, len(g), sum(map(value, g)), max(map(value, g))) for key, g in _groups(rows).items()
+            (key, len(g), sum(map(value, g)), max(map(value, g)))
+            for key, g in _groups(rows).items()
         ],
     ),
     unary(

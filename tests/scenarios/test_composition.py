@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from reactive import Count, Database, Table, View
+from reactive import Count, Database, Table
+from reactive.view import AnyView
 from tests.scenarios.play import Replica
 from tests.scenarios.queries import QUERIES, Query, group, value
 from tests.scenarios.rows import FULL, SOME, A, B, C, D, Item
@@ -20,7 +21,7 @@ def tables() -> tuple[Database, Table[Item], Table[Item]]:
     return db, db.table(Item, name="left"), db.table(Item, name="right")
 
 
-def agree(view: View[Any], wanted: Iterable[Any]) -> None:
+def agree(view: AnyView, wanted: Iterable[Any]) -> None:
     """The view has these rows, and is what its query evaluates to."""
     assert Counter(view) == Counter(wanted)
     view.verify()
@@ -162,7 +163,7 @@ def test_two_views_of_one_query_share_their_operators(query: Query) -> None:
 
 
 def test_of_two_views_that_share_a_part_one_may_go() -> None:
-    db, left, right = tables()
+    _, left, right = tables()
     shared = left.join(right, left_key=group, right_key=group)
     pairs = shared.materialize()
     counts = shared.group_by(lambda a, b: a.group).aggregate(Count()).materialize()
@@ -183,7 +184,7 @@ def test_of_two_views_that_share_a_part_one_may_go() -> None:
 def test_the_order_in_which_views_are_made_does_not_matter(order: tuple[int, ...]) -> None:
     _, left, right = tables()
     kept = left.where(lambda r: r.value > 0)
-    makers: list[Callable[[], View[Any]]] = [
+    makers: list[Callable[[], AnyView]] = [
         lambda: kept.join(right, left_key=group, right_key=group).materialize(),
         lambda: kept.anti_join(right, left_key=group, right_key=group).materialize(),
         lambda: kept.full_join(right, left_key=group, right_key=group).materialize(),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from reactive import Count, Database, Delta, Sum, Table, TableError, View
+from reactive import Count, Database, Delta, Relation, Sum, Table, TableError
+from reactive.view import AnyView
 from tests.scenarios.play import Replica
 from tests.scenarios.queries import group, value
 from tests.scenarios.rows import A, B, C, D, Item
@@ -18,7 +20,7 @@ def tables() -> tuple[Database, Table[Item], Table[Item]]:
     return db, db.table(Item, name="left"), db.table(Item, name="right")
 
 
-def net(view: View[Any], *changes: Any) -> dict[Any, int]:
+def net(view: AnyView, *changes: Any) -> dict[Any, int]:
     """The net delta that some changes cause; the replica checks itself on the way."""
     replica = Replica(view)
     with replica.subscription:
@@ -42,7 +44,7 @@ def test_d1_a_join_update_moves_as_many_copies_as_were_updated() -> None:
 def test_d2_an_update_is_of_one_occurrence_everywhere() -> None:
     """It is one removal and one addition in one commit: in tables, indexes and set operators."""
     _, left, right = tables()
-    views: list[View[Any]] = [
+    views: list[AnyView] = [
         left.materialize(),
         left.join(right, left_key=group, right_key=group).materialize(),
         left.difference_all(right).materialize(),
@@ -106,7 +108,7 @@ def test_d6_set_operators_lose_no_duplicates_in_a_batch(method: str) -> None:
     singles = getattr(left, method)(right).materialize()
     left.add_all([A, A, B])
     right.add_all([A, B, B])
-    changes = (
+    changes: tuple[Callable[[], object], ...] = (
         lambda: left.remove(A),
         lambda: right.add(A),
         lambda: left.add(B),
@@ -142,23 +144,22 @@ def test_d8_set_operators_give_sets_whatever_they_are_given() -> None:
     _, left, right = tables()
     bag, once = left.select(group), left.select(group).distinct()
     other = right.select(group)
-    views = [
-        (make(bag).materialize(), make(once).materialize())
-        for make in (
-            lambda r: r | other,
-            lambda r: r - other,
-            lambda r: r & other,
-            lambda r: r.distinct(),
-            lambda r: r.distinct().distinct(),
-        )
-    ]
-    for change in (
+    makers: tuple[Callable[[Relation[str]], Relation[str]], ...] = (
+        lambda r: r | other,
+        lambda r: r - other,
+        lambda r: r & other,
+        lambda r: r.distinct(),
+        lambda r: r.distinct().distinct(),
+    )
+    views = [(make(bag).materialize(), make(once).materialize()) for make in makers]
+    changes: tuple[Callable[[], object], ...] = (
         lambda: left.add_all([A, C, B]),
         lambda: right.add(A),
         lambda: left.remove(A),
         lambda: right.remove(A),
         lambda: left.remove(C),
-    ):
+    )
+    for change in changes:
         change()
         for of_bag, of_set in views:
             assert sorted(of_bag) == sorted(of_set)
@@ -198,7 +199,7 @@ def test_d10_an_aggregate_of_no_rows_is_one_row_and_a_group_of_no_rows_is_none()
 def test_d11_databases_share_nothing() -> None:
     """Same names, same lines of code, same callables: no process-wide cache connects them."""
 
-    def build() -> tuple[Table[Item], View[Any]]:
+    def build() -> tuple[Table[Item], AnyView]:
         db = Database()
         table = db.table(Item, name="rows")
         return table, table.where(lambda r: r.value > 0).distinct().materialize("positive")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,13 +21,16 @@ from reactive import (
     Database,
     Min,
     PlanError,
+    Relation,
     StaleCaptureWarning,
     Sum,
     Table,
     TableError,
     TransactionError,
     VerificationError,
+    View,
 )
+from reactive.aggregates import Aggregation
 from tests.scenarios.rows import A, Item
 
 
@@ -53,8 +57,8 @@ def orders() -> Table[Order]:
 def test_a_keyed_table_finds_rows_by_their_key() -> None:
     table = orders()
     table.add(Order(1, "new"))
-    assert 1 in table
-    assert 2 not in table
+    keys: list[Any] = [1, 2]
+    assert [key in table for key in keys] == [True, False]
     assert table[1] == table.get(1) == Order(1, "new")
     assert table.get(2) is None
     table.delete(1)
@@ -148,9 +152,7 @@ def equal_to(row: Item) -> Item:
 def test_an_update_to_an_equal_row_leaves_no_state_behind(in_transaction: bool) -> None:
     db = Database()
     left, right = db.table(Item, name="left"), db.table(Item, name="right")
-    view = left.join(
-        right, left_key=lambda r: r.group, right_key=lambda r: r.group
-    ).materialize()
+    view = left.join(right, left_key=lambda r: r.group, right_key=lambda r: r.group).materialize()
     empty = view.stats().rows
     left.add(A)
     if in_transaction:
@@ -329,7 +331,7 @@ def test_the_zero_of_an_aggregate_need_not_be_hashable() -> None:
     """States are values that are never changed in place; nothing says they are hashed."""
     table = Database().table(int)
     zero: list[int] = []
-    latest = Aggregate(
+    latest: Aggregation[int, tuple[int, ...]] = Aggregate(
         zero,
         lambda state, row: [*state, row],
         lambda state, row: [kept for kept in state if kept != row],
@@ -338,6 +340,21 @@ def test_the_zero_of_an_aggregate_need_not_be_hashable() -> None:
     view = table.aggregate(latest).materialize()
     table.add_all([1, 2])
     assert view.value == (1, 2)
+
+
+def test_a_variable_that_is_assigned_later_tells_callables_apart() -> None:
+    """Both lambdas have the same code; their closures come to hold different values."""
+    table = Database().table(int)
+    table.add_all(range(8))
+
+    def above(n: int) -> Relation[int]:
+        relation = table.where(lambda row: row > limit)
+        limit = n
+        return relation
+
+    relations = above(1), above(5)
+    views = [relation.materialize() for relation in relations]
+    assert [sorted(view) for view in views] == [[2, 3, 4, 5, 6, 7], [6, 7]]
 
 
 def test_callables_that_differ_in_a_constant_only_are_different() -> None:
@@ -354,7 +371,8 @@ def test_callables_that_differ_in_a_constant_only_are_different() -> None:
 def test_a_default_that_changes_is_noticed_as_a_capture_is() -> None:
     table = Database().table(int)
     allowed = {1}
-    view = table.where(lambda n, ok=allowed: n in ok).materialize()
+    bound: Any = lambda n, ok=allowed: n in ok  # noqa: E731
+    view = table.where(bound).materialize()
     allowed.add(2)
     with stale_warnings() as caught:
         table.add_all([1, 2])
@@ -365,14 +383,15 @@ def test_a_default_that_changes_is_noticed_as_a_capture_is() -> None:
 def test_a_default_cannot_be_a_table() -> None:
     db = Database()
     table, other = db.table(int, name="table"), db.table(int, name="other")
+    bound: Any = lambda n, other=other: n in other  # noqa: E731
     with pytest.raises(PlanError):
-        table.where(lambda n, other=other: n in other)
+        table.where(bound)
 
 
 def test_what_the_callables_of_an_aggregate_capture_is_watched_too() -> None:
     table = Database().table(int)
     factor = 2
-    view = table.aggregate(
+    view: View[int] = table.aggregate(
         Aggregate(0, lambda s, n: s + factor * n, lambda s, n: s - factor * n)
     ).materialize()
     factor = 3
@@ -474,6 +493,69 @@ def test_ties_of_rows_that_only_sometimes_compare_have_one_order() -> None:
         for row in going:
             table.remove(row)
         assert list(view) == []
+
+
+# The user's exceptions.
+
+
+class Stops:
+    """Raises what a generator would take for its end."""
+
+    def __call__(self, *rows: Any) -> Any:
+        raise StopIteration("mine")
+
+
+RAISING: dict[str, Callable[[Table[int]], Relation[*tuple[Any, ...]]]] = {
+    "where": lambda t: t.where(Stops()),
+    "select": lambda t: t.select(Stops()),
+    "select_many": lambda t: t.select_many(Stops()),
+    "unnest": lambda t: t.unnest(Stops()),
+    "order_by": lambda t: t.order_by(Stops()),
+    "group_by": lambda t: t.group_by(Stops()).aggregate(Count()),
+    "sum": lambda t: t.aggregate(Sum(Stops())),
+    "key": lambda t: t.join(t, left_key=Stops(), right_key=Stops()),
+    "join": lambda t: t.join(t, on=Stops()),
+    "full_join": lambda t: t.full_join(t, on=Stops()),
+    "semi_join": lambda t: t.semi_join(t, on=Stops()),
+    "anti_join": lambda t: t.anti_join(t, on=Stops()),
+}
+
+
+@pytest.mark.parametrize("kind", RAISING)
+def test_a_stop_iteration_of_the_user_stays_itself(kind: str) -> None:
+    table = Database().table(int)
+    view = RAISING[kind](table).materialize()
+    before = list(view)
+    with pytest.raises(StopIteration, match="mine"):
+        table.add(1)
+    assert (list(table), list(view)) == ([], before)
+
+
+# Work.
+
+
+def test_the_work_of_making_a_view_grows_with_its_operators_not_with_paths_to_them() -> None:
+    """A relation that is used twice at each of n levels has n operators, and 2**n paths."""
+
+    def calls(levels: int) -> int:
+        relation: Relation[int] = Database().table(int)
+        for _ in range(levels):
+            relation = relation | relation.select(lambda n: n + 1)
+        counted = 0
+
+        def count(frame: object, event: str, argument: object) -> None:
+            nonlocal counted
+            counted += event == "call"
+
+        sys.setprofile(count)
+        try:
+            view = relation.materialize()
+        finally:
+            sys.setprofile(None)
+        assert len(view) == 0
+        return counted
+
+    assert calls(12) < 4 * calls(6)
 
 
 # Verification must be able to fail.

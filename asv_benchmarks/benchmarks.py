@@ -1,0 +1,94 @@
+"""What asv runs: classes parameterised by workload, table size and delta size.
+
+Nothing here asserts seconds. `ASV_LARGE=1` adds tables of a million rows.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+from asv_benchmarks.measure import SEED, latencies, script, side_of, sides
+from asv_benchmarks.run import in_process
+from asv_benchmarks.workload import TableDelta, batch_of, load
+from asv_benchmarks.workloads import WORKLOADS, workload
+
+NAMES = [w.name for w in WORKLOADS]
+SIDES = ["engine", "twin"]
+SIZES = [10_000, 100_000] + [1_000_000] * (os.environ.get("ASV_LARGE") == "1")
+LARGEST = [SIZES[-1]]
+DELTAS = [1, 1_000]
+
+
+class Change:
+    """Nanoseconds of one change until a subscriber has it; the sides in turns."""
+
+    params = (NAMES, SIZES)
+    param_names = ("workload", "size")
+    timeout = 600
+
+    def setup(self, name: str, size: int) -> None:
+        chosen = workload(name)
+        todo = script(chosen, size, changes=1_000, batches=0, delta=1)
+        self._engine, self._twin = latencies(sides(chosen, todo))
+
+    def track_engine(self, name: str, size: int) -> float:
+        return self._engine.typical
+
+    def track_ratio(self, name: str, size: int) -> float:
+        return self._engine.typical / self._twin.typical
+
+
+class Batch:
+    """A batch of ordinary changes and then the one that takes it back, in one transaction each."""
+
+    params = (NAMES, SIZES, DELTAS, SIDES)
+    param_names = ("workload", "size", "delta", "side")
+    timeout = 600
+
+    def setup(self, name: str, size: int, delta: int, side: str) -> None:
+        chosen = workload(name)
+        random = Random(SEED)
+        rows = chosen.rows(size, random)
+        self._there = batch_of(chosen.stream(rows, random), delta, len(rows))
+        self._back = [TableDelta(there.removed, there.added) for there in self._there]
+        self._side = side_of(chosen, side)
+        load(self._side, rows)
+
+    def time_there_and_back(self, name: str, size: int, delta: int, side: str) -> None:
+        self._side.batch(*self._there)
+        self._side.batch(*self._back)
+
+
+class Load:
+    """Fill the tables, under a view that has a subscriber."""
+
+    params = (NAMES, SIZES, SIDES)
+    param_names = ("workload", "size", "side")
+    number = 1
+    warmup_time = 0.0
+    timeout = 600
+
+    def setup(self, name: str, size: int, side: str) -> None:
+        chosen = workload(name)
+        self._rows = chosen.rows(size, Random(SEED))
+        self._side = side_of(chosen, side)
+
+    def time_load(self, name: str, size: int, side: str) -> None:
+        load(self._side, self._rows)
+
+
+class Memory:
+    """Bytes per row, without the rows themselves; only of tables large enough to tell."""
+
+    params = (NAMES, LARGEST, SIDES)
+    param_names = ("workload", "size", "side")
+    timeout = 600
+
+    def track_held(self, name: str, size: int, side: str) -> float:
+        return float(in_process("load", name, size, side)["held"])
+
+
+Change.track_engine.unit = "ns"  # type: ignore[attr-defined]
+Change.track_ratio.unit = "times the twin"  # type: ignore[attr-defined]
+Memory.track_held.unit = "bytes per row"  # type: ignore[attr-defined]

@@ -1,0 +1,50 @@
+"""The engine's side of any workload: a database, its tables, a view and a subscription."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from asv_benchmarks.workload import Listener, Result, TableDelta, Verb, Workload
+from reactive import Database, OrderedView, Table
+
+
+class Engine:
+    """Runs the workload's query as a user would."""
+
+    def __init__(self, workload: Workload, listener: Listener) -> None:
+        self._db = Database()
+        self._tables: list[Table[Any]] = [
+            self._db.table(table.row_type, name=f"table_{number}", key=table.key)
+            for number, table in enumerate(workload.tables)
+        ]
+        self._view = workload.query(*self._tables).materialize(workload.name)
+        self._subscription = self._view.subscribe(listener.delta)
+
+    def verbs(self) -> Sequence[tuple[Verb, Verb]]:
+        return [(table.add, table.remove) for table in self._tables]
+
+    def batch(self, *deltas: TableDelta) -> None:
+        statements = self._statements(deltas)
+        if len(statements) == 1:
+            statement, rows = statements[0]
+            statement(rows)
+            return
+        with self._db.transaction():
+            for statement, rows in statements:
+                statement(rows)
+
+    def result(self) -> Result:
+        if isinstance(self._view, OrderedView):
+            return self._view.snapshot()
+        items: list[Any] = list(self._view.items())
+        return dict(items)
+
+    def _statements(
+        self, deltas: Sequence[TableDelta]
+    ) -> list[tuple[Callable[[Sequence[Any]], None], Sequence[Any]]]:
+        statements: list[tuple[Callable[[Sequence[Any]], None], Sequence[Any]]] = []
+        for table, delta in zip(self._tables, deltas, strict=True):
+            statements += [(table.remove_all, delta.removed)] if delta.removed else []
+            statements += [(table.add_all, delta.added)] if delta.added else []
+        return statements

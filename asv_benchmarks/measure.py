@@ -1,0 +1,147 @@
+"""Time the two sides of a workload: one change until a listener has it, and batches.
+
+Both sides get the same changes, in turn a chunk each, so that a noisy moment hits both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from statistics import median
+from time import perf_counter, perf_counter_ns
+from typing import Any
+
+from asv_benchmarks.engine import Engine
+from asv_benchmarks.workload import (
+    Change,
+    OldNew,
+    Row,
+    Rows,
+    Side,
+    TableDelta,
+    Workload,
+    batch_of,
+    load,
+)
+from reactive import Delta
+
+SEED = 20
+CHUNK = 100
+WARM_UP = 200
+
+
+class Ear:
+    """A listener that notes when it was called."""
+
+    __slots__ = ("heard_at",)
+
+    def __init__(self) -> None:
+        self.heard_at = 0
+
+    def delta(self, delta: Delta[Any]) -> None:
+        self.heard_at = perf_counter_ns()
+
+    def change(self, old: Row | None, new: Row | None) -> None:
+        self.heard_at = perf_counter_ns()
+
+    def changes(self, changes: list[OldNew]) -> None:
+        self.heard_at = perf_counter_ns()
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Nanoseconds of one change. `typical`: mean of the medians of inserts and of deletes.
+
+    Inserts and deletes differ; the median of both together would fall between the two.
+    """
+
+    typical: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a measurement does: rows to load, then changes, then batches."""
+
+    rows: Rows
+    changes: list[Change]
+    batches: list[tuple[TableDelta, ...]]
+
+
+def script(workload: Workload, size: int, *, changes: int, batches: int, delta: int) -> Script:
+    """Make everything beforehand. The first changes and the first batch are to warm up."""
+    random = Random(SEED)
+    rows = workload.rows(size, random)
+    stream = workload.stream(rows, random)
+    return Script(
+        rows,
+        [stream.visible() for _ in range(WARM_UP + changes)],
+        [batch_of(stream, delta, len(rows)) for _ in range(1 + batches)],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A loaded side, its listener, and the changes that it is to be timed with."""
+
+    side: Side
+    ear: Ear
+    changes: list[Change]
+
+
+def sides(workload: Workload, todo: Script) -> list[Timed]:
+    """The engine and the twin, loaded."""
+    ears = Ear(), Ear()
+    both: list[Side] = [Engine(workload, ears[0]), workload.twin(ears[1])]
+    for side in both:
+        load(side, todo.rows)
+    return [Timed(side, ear, todo.changes) for side, ear in zip(both, ears, strict=True)]
+
+
+def side_of(workload: Workload, name: str) -> Side:
+    """The empty engine, or the empty twin."""
+    return Engine(workload, Ear()) if name == "engine" else workload.twin(Ear())
+
+
+def latencies(timed: Sequence[Timed]) -> list[Latency]:
+    """The latency of each side. All have equally many changes."""
+    times: list[list[int]] = [[] for _ in timed]
+    for start in range(0, len(timed[0].changes), CHUNK):
+        for one, samples in zip(timed, times, strict=True):
+            samples += _times(one.side, one.ear, one.changes[start : start + CHUNK])
+    return [
+        _latency(t[WARM_UP:], one.changes[WARM_UP:]) for t, one in zip(times, timed, strict=True)
+    ]
+
+
+def batch_times(timed: Sequence[Timed], batches: Sequence[tuple[TableDelta, ...]]) -> list[float]:
+    """The median seconds of a batch, of each side, without the first one."""
+    times: list[list[float]] = [[] for _ in timed]
+    for batch in batches:
+        for one, seconds in zip(timed, times, strict=True):
+            start = perf_counter()
+            one.side.batch(*batch)
+            seconds.append(perf_counter() - start)
+    return [median(seconds[1:]) for seconds in times]
+
+
+def _times(side: Side, ear: Ear, changes: Sequence[Change]) -> list[int]:
+    verbs = side.verbs()
+    times: list[int] = []
+    for table, row, weight in changes:
+        verb = verbs[table][weight < 0]
+        start = perf_counter_ns()
+        verb(row)
+        times.append(ear.heard_at - start)
+    if min(times) < 0:
+        raise AssertionError(f"{type(side).__name__} did not tell its listener of every change")
+    return times
+
+
+def _latency(times: Sequence[int], changes: Sequence[Change]) -> Latency:
+    of_kind: dict[int, list[int]] = {1: [], -1: []}
+    for time, change in zip(times, changes, strict=True):
+        of_kind[change.weight].append(time)
+    typical = (median(of_kind[1]) + median(of_kind[-1])) / 2
+    return Latency(typical, sorted(times)[len(times) * 99 // 100])

@@ -1,0 +1,119 @@
+"""What a workload is: a query, a twin, rows to begin with and changes to go on with.
+
+The engine and the twin are the two sides of a workload. Both are given the same rows and changes,
+both keep a result that can be read at any time, and both tell a listener how it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from random import Random
+from typing import Any, NamedTuple, Protocol
+
+from reactive import Delta, Relation
+
+Row = Any
+OldNew = tuple[Row | None, Row | None]
+"""A row of the result and the one in its place; None where there is none."""
+Rows = tuple[list[Row], ...]
+"""The rows of each table."""
+Verb = Callable[[Row], object]
+Result = dict[Row, int] | list[Row]
+"""Rows with their weights; the rows in order, of an ordered query."""
+
+
+class Change(NamedTuple):
+    """One row that is added to a table (weight 1) or removed from it (-1)."""
+
+    table: int
+    row: Row
+    weight: int
+
+
+class TableDelta(NamedTuple):
+    """Rows that come and go in one batch; no row does both."""
+
+    added: Sequence[Row] = ()
+    removed: Sequence[Row] = ()
+
+    def pairs(self) -> Iterator[tuple[Row, int]]:
+        """Removed rows, then added ones, with their weights."""
+        return chain(zip(self.removed, repeat(-1)), zip(self.added, repeat(1)))
+
+
+class Listener(Protocol):
+    """Whom both sides tell: the engine a `Delta`, the twin old and new rows."""
+
+    def delta(self, delta: Delta[Any], /) -> object: ...
+    def change(self, old: Row | None, new: Row | None, /) -> object: ...
+    def changes(self, changes: list[OldNew], /) -> object: ...
+
+
+class Side(Protocol):
+    """The engine or a twin."""
+
+    def verbs(self) -> Sequence[tuple[Verb, Verb]]:
+        """Of each table, how to add and how to remove a row."""
+
+    def batch(self, *deltas: TableDelta) -> None:
+        """Change tables together: one delta per table, and the listener is called once."""
+
+    def result(self) -> Result: ...
+
+
+class Stream(Protocol):
+    """Changes that keep the tables at their size: in turn a row is added and one removed."""
+
+    def visible(self) -> Change:
+        """The next change, chosen so that the result changes."""
+
+    def ordinary(self) -> Change:
+        """The next change, of any row."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableOf:
+    """A table of a workload."""
+
+    row_type: type[Any]
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """`rows(size, random)` makes the tables; the first has `size` rows."""
+
+    name: str
+    title: str
+    tables: tuple[TableOf, ...]
+    query: Callable[..., Relation[*tuple[Any, ...]]]
+    twin: Callable[[Listener], Side]
+    rows: Callable[[int, Random], Rows]
+    stream: Callable[[Rows, Random], Stream]
+
+
+def load(side: Side, rows: Rows) -> None:
+    """Fill the tables, each in one batch, the largest last."""
+    for table in reversed(range(len(rows))):
+        none = [TableDelta()] * len(rows)
+        none[table] = TableDelta(added=rows[table])
+        side.batch(*none)
+
+
+def batch_of(stream: Stream, size: int, tables: int) -> tuple[TableDelta, ...]:
+    """The next `size` ordinary changes as a batch; what comes and goes at once is left out."""
+    net: dict[tuple[int, Row], int] = {}
+    for _ in range(size):
+        table, row, weight = stream.ordinary()
+        net[table, row] = net.get((table, row), 0) + weight
+    return tuple(
+        TableDelta(
+            added=[row for (table, row), weight in net.items() if (table, weight) == (wanted, 1)],
+            removed=[
+                row for (table, row), weight in net.items() if (table, weight) == (wanted, -1)
+            ],
+        )
+        for wanted in range(tables)
+    )

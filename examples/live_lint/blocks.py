@@ -1,0 +1,97 @@
+"""What the calls of a file state, and its blocks that are not always run."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from examples.live_lint import shapes
+from examples.live_lint.facts import Dynamic, Handler, InitCall, ParameterUse
+from examples.live_lint.names import export
+from examples.live_lint.walk import Handlers, Walker
+
+NAMESPACE_CALLS = frozenset({"globals", "exec", "eval"})
+FRAME_CALLS = frozenset({"locals", "vars", "dir", "exec", "eval"})
+
+
+def _call(walker: Walker, node: ast.Call) -> None:
+    chain = shapes.dotted(node.func)
+    if chain is not None:
+        head, rest = chain
+        _named_call(walker, node, head, rest)
+        if not rest:
+            _call_of_name(walker, head)
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "__init__":
+        owner_class = walker.scope.owner_class
+        walker.facts.update([InitCall(owner_class)] if owner_class is not None else ())
+    walker.below(node)
+
+
+def _named_call(walker: Walker, node: ast.Call, head: str, rest: str) -> None:
+    if head == "__all__" and walker.scope.kind == "module":
+        export(walker, ast.Tuple([*node.args, *shapes.elements(node.args)]))
+    if not shapes.has_stars(node):
+        counts = len(node.args), len(node.keywords)
+        walker.calls.append((node.lineno, head, rest, *counts))
+
+
+def _call_of_name(walker: Walker, name: str) -> None:
+    if name in NAMESPACE_CALLS:
+        walker.facts.add(Dynamic(walker.module))
+    if name in FRAME_CALLS:
+        visible = walker.scope.visible.items()
+        walker.facts.update(ParameterUse(function, parameter) for parameter, function in visible)
+
+
+def _block(walker: Walker, node: ast.AST) -> None:
+    walker.scope.conditions += 1
+    walker.below(node)
+    walker.scope.conditions -= 1
+
+
+def _if(walker: Walker, node: ast.If) -> None:
+    typing = int(shapes.is_type_checking(node.test))
+    walker.scope.conditions += 1
+    walker.walk(node.test)
+    walker.typing += typing
+    walker.walk_all(node.body)
+    walker.typing -= typing
+    walker.walk_all(node.orelse)
+    walker.scope.conditions -= 1
+
+
+def _try(walker: Walker, node: Any) -> None:
+    optional = int(shapes.expects_import_error(node.handlers))
+    walker.optional += optional
+    _block(walker, node)
+    walker.optional -= optional
+
+
+def _with(walker: Walker, node: ast.With | ast.AsyncWith) -> None:
+    optional = int(shapes.mentions_import_error(node.items))
+    walker.optional += optional
+    _block(walker, node)
+    walker.optional -= optional
+
+
+def _handler(walker: Walker, node: ast.ExceptHandler) -> None:
+    caught, hides = shapes.caught(node), shapes.hides(node.body)
+    walker.facts.add(Handler(walker.file, node.lineno, caught, hides))
+    if node.name is not None:
+        walker.bind(node.name)
+    walker.below(node)
+
+
+HANDLERS: Handlers = {
+    ast.Call: _call,
+    ast.If: _if,
+    ast.For: _block,
+    ast.AsyncFor: _block,
+    ast.While: _block,
+    ast.Match: _block,
+    ast.Try: _try,
+    getattr(ast, "TryStar", ast.Try): _try,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.ExceptHandler: _handler,
+}

@@ -1,0 +1,168 @@
+"""Small questions about syntax trees, each answered by a pure function."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TypeAlias
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+NEUTRAL = frozenset({"staticmethod", "classmethod", "abstractmethod"})
+MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "OrderedDict"})
+IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
+BROAD_ERRORS = frozenset({"Exception", "BaseException"})
+
+
+def is_private(name: str) -> bool:
+    """Whether a name is private by convention: `_name`, but neither `_` nor `__name__`."""
+    return name.startswith("_") and not name.endswith("_")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What calls of a function may look like."""
+
+    required: int
+    positional: int
+    open: bool
+
+
+def dotted(node: ast.expr) -> tuple[str, str] | None:
+    """The head and the rest of `a` or `a.b.c`; None for any other expression."""
+    parts: list[str] = []
+    while type(node) is ast.Attribute:
+        parts.append(node.attr)
+        node = node.value
+    if type(node) is not ast.Name:
+        return None
+    return node.id, ".".join(reversed(parts))
+
+
+def last_name(node: ast.expr) -> str:
+    """The last part of a dotted name or of what is called; "" for any other expression."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def is_static(node: FunctionNode) -> bool:
+    """Whether a method takes neither `self` nor `cls`."""
+    return any(last_name(d) == "staticmethod" for d in node.decorator_list)
+
+
+def is_plain(decorators: list[ast.expr]) -> bool:
+    """Whether decorators leave a signature alone."""
+    return all(last_name(d) in NEUTRAL for d in decorators)
+
+
+def signature(node: FunctionNode, *, skip_first: bool) -> Signature:
+    """The signature of a function, without its first parameter if that is `self` or `cls`."""
+    args = node.args
+    positional = len(args.posonlyargs) + len(args.args)
+    required = positional - len(args.defaults)
+    skipped = int(skip_first and positional > 0)
+    needed = sum(default is None for default in args.kw_defaults)
+    return Signature(
+        max(required - skipped, 0) + needed,
+        positional - skipped,
+        args.vararg is not None or args.kwarg is not None,
+    )
+
+
+def parameters(args: ast.arguments) -> list[ast.arg]:
+    """All parameters, those with stars too."""
+    stars = [a for a in (args.vararg, args.kwarg) if a is not None]
+    return [*named_parameters(args), *stars]
+
+
+def named_parameters(args: ast.arguments) -> list[ast.arg]:
+    """The parameters without those that have stars."""
+    return [*args.posonlyargs, *args.args, *args.kwonlyargs]
+
+
+def defaults(args: ast.arguments) -> list[tuple[str, ast.expr]]:
+    """Parameters that have a default, and the default."""
+    named = [*args.posonlyargs, *args.args]
+    by_position = zip(named[len(named) - len(args.defaults) :], args.defaults, strict=True)
+    by_keyword = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    pairs = [*by_position, *by_keyword]
+    return [(parameter.arg, value) for parameter, value in pairs if value is not None]
+
+
+def is_mutable(value: ast.expr) -> bool:
+    """Whether an expression makes an object that can be changed."""
+    if isinstance(value, ast.Call):
+        return last_name(value) in MUTABLE_CALLS
+    return isinstance(value, MUTABLE)
+
+
+def is_stub(body: list[ast.stmt]) -> bool:
+    """Whether a body does nothing: a docstring, `pass`, `...`, `raise`, a constant result."""
+    return all(map(_does_nothing, body))
+
+
+def hides(body: list[ast.stmt]) -> bool:
+    """Whether the body of an `except` drops the exception without a trace."""
+    return all(_does_nothing(s) and not isinstance(s, ast.Raise) for s in body)
+
+
+def caught(handler: ast.ExceptHandler) -> tuple[str, ...]:
+    """The names of the exceptions of an `except` clause; none if it is bare."""
+    kind = handler.type
+    if kind is None:
+        return ()
+    return tuple(map(last_name, kind.elts if isinstance(kind, ast.Tuple) else [kind]))
+
+
+def expects_import_error(handlers: list[ast.ExceptHandler]) -> bool:
+    """Whether some `except` clause catches a failing import."""
+    names = [caught(handler) for handler in handlers]
+    return any(not n or not (IMPORT_ERRORS | BROAD_ERRORS).isdisjoint(n) for n in names)
+
+
+def mentions_import_error(items: list[ast.withitem]) -> bool:
+    """Whether a `with` is about failing imports: `suppress(ImportError)`, `assertRaises(...)`."""
+    calls = [item.context_expr for item in items if isinstance(item.context_expr, ast.Call)]
+    return any(last_name(arg) in IMPORT_ERRORS for call in calls for arg in call.args)
+
+
+def is_type_checking(test: ast.expr) -> bool:
+    """Whether a condition is `TYPE_CHECKING`."""
+    return last_name(test) == "TYPE_CHECKING"
+
+
+def strings(value: ast.expr | None) -> list[tuple[int, str]]:
+    """The lines and strings of a list or tuple, as `__all__` has them."""
+    if isinstance(value, ast.BinOp):
+        return strings(value.left) + strings(value.right)
+    if not isinstance(value, ast.List | ast.Tuple | ast.Set):
+        return []
+    constants = [e for e in value.elts if isinstance(e, ast.Constant)]
+    return [(e.lineno, e.value) for e in constants if isinstance(e.value, str)]
+
+
+def elements(nodes: list[ast.expr]) -> list[ast.expr]:
+    """The elements of those that are lists or tuples."""
+    return [e for node in nodes if isinstance(node, ast.List | ast.Tuple) for e in node.elts]
+
+
+def has_stars(call: ast.Call) -> bool:
+    """Whether a call passes `*` or `**`, so that its arguments cannot be counted."""
+    starred = any(type(argument) is ast.Starred for argument in call.args)
+    return starred or any(keyword.arg is None for keyword in call.keywords)
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Pass() | ast.Raise() | ast.Continue() | ast.Break():
+            return True
+        case ast.Expr(ast.Constant()) | ast.Return(None | ast.Constant()):
+            return True
+        case ast.Return(ast.Name("NotImplemented")):
+            return True
+        case _:
+            return False

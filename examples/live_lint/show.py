@@ -1,0 +1,96 @@
+"""Findings, progress and figures on a terminal, or as plain lines where there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import islice
+
+from rich.console import Console, Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from examples.live_lint.analyse import Analysis, Tick
+from examples.live_lint.checks import CHECKS, description, name_of
+from examples.live_lint.finding import Finding
+from examples.live_lint.project import Project
+from examples.live_lint.replay import Step, summary
+
+
+def console(*, to_errors: bool = False) -> Console:
+    """A console; wide enough for a finding where the output is no terminal."""
+    found = Console(stderr=to_errors, highlight=False)
+    return found if found.is_terminal else Console(stderr=to_errors, highlight=False, width=140)
+
+
+@contextmanager
+def progress(on: Console, title: str, total: int) -> Iterator[Tick]:
+    """A progress bar; gives the function to call before each item, with what it is.
+
+    There is none where the output is no terminal.
+    """
+    columns = (TextColumn("{task.fields[title]}"), BarColumn(), MofNCompleteColumn())
+    rest = (TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, *rest, console=on, transient=True, disable=not on.is_terminal) as bar:
+        task = bar.add_task("", total=total, title=title)
+        yield lambda what: bar.update(task, advance=1, description=what[-40:])
+
+
+def as_json(findings: Iterable[Finding]) -> str:
+    """Findings as a JSON list of objects with `file`, `line`, `check` and `message`."""
+    return json.dumps([asdict(finding) for finding in findings], indent=2)
+
+
+def findings_by_check(project: Project, limit: int) -> Group:
+    """A table per check that has findings, with the first `limit` of them."""
+    parts: list[RenderableType] = []
+    for check in CHECKS:
+        found = sorted(project.views[name_of(check)])
+        if found:
+            title = Text(f"{name_of(check)}: {len(found):,}", style="bold")
+            parts += [title, Text(description(check)), _findings(found, limit)]
+    return Group(*parts)
+
+
+def overview(project: Project) -> Table:
+    """How many findings each check has."""
+    table = Table("check", "findings", "what it finds", title="Findings")
+    table.columns[1].justify = "right"
+    for check in CHECKS:
+        count = len(project.views[name_of(check)])
+        table.add_row(name_of(check), f"{count:,}", description(check))
+    return table
+
+
+def figures(steps: list[Step], fresh: Analysis) -> Table:
+    """The times of the updates beside the time from scratch."""
+    of = summary(steps)
+    title = f"{len(steps)} edits of single files, against an analysis from scratch"
+    table = Table(
+        "", "from scratch", "median", "times faster", "worst", "times faster", title=title
+    )
+    for column in table.columns[1:]:
+        column.justify = "right"
+    whole = (fresh.seconds, of.median, of.worst.seconds)
+    views = (fresh.filling, of.median_updating, of.worst_updating.updating)
+    table.add_row("all: parse, extract, update", *_compared(*whole))
+    table.add_row("tables and views only", *_compared(*views))
+    table.caption = f"worst: {of.worst.edit.what} in {of.worst.edit.file}"
+    return table
+
+
+def _compared(scratch: float, usual: float, worst: float) -> list[str]:
+    updates = [[f"{s * 1000:,.1f} ms", f"{scratch / s:,.0f} x"] for s in (usual, worst)]
+    return [f"{scratch:,.1f} s", *updates[0], *updates[1]]
+
+
+def _findings(found: list[Finding], limit: int) -> Table:
+    table = Table(show_header=False)
+    for finding in islice(found, limit or None):
+        table.add_row(Text(f"{finding.file}:{finding.line}"), Text(finding.message))
+    if limit and len(found) > limit:
+        table.add_row("...", f"{len(found) - limit:,} more")
+    return table

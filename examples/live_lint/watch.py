@@ -1,0 +1,118 @@
+"""Keep the findings of a folder up to date while its files change on disk."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from examples.live_lint.analyse import facts_of
+from examples.live_lint.finding import Finding
+from examples.live_lint.folder import Folder
+from examples.live_lint.project import Project
+from reactive import Delta
+
+
+class MissingExtra(Exception):
+    """A package that only this mode needs is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Some files changed: what it did to the findings, and the seconds that it took.
+
+    A finding that only moved to another line, with its code, has neither come nor gone.
+    """
+
+    files: tuple[str, ...]
+    added: tuple[Finding, ...]
+    removed: tuple[Finding, ...]
+    seconds: float
+
+
+def update(project: Project, folder: Folder, files: Iterable[str]) -> Change:
+    """Read some files again, and bring all findings up to date, in one transaction."""
+    added: list[Finding] = []
+    removed: list[Finding] = []
+
+    def note(delta: Delta[Finding]) -> None:
+        added.extend(delta.added)
+        removed.extend(delta.removed)
+
+    changed = tuple(sorted(files))
+    subscriptions = [view.subscribe(note) for view in project.views.values()]
+    start = perf_counter()
+    project.put({file: facts_of(folder, file, folder.read(file)) for file in changed})
+    seconds = perf_counter() - start
+    for subscription in subscriptions:
+        subscription.close()
+    return Change(changed, _unmatched(added, removed), _unmatched(removed, added), seconds)
+
+
+def watch(
+    project: Project,
+    folder: Folder,
+    show: Callable[[Change], object],
+    stop: threading.Event | None = None,
+) -> None:
+    """Show every change of the files in a folder, until `stop` is set or Ctrl-C.
+
+    Raises
+    ------
+    MissingExtra: the package `watchfiles` is not installed.
+    """
+    file_changes = file_watching()
+    settings: dict[str, Any] = {"debounce": 200, "step": 20, "stop_event": stop}
+    for batch in file_changes(folder.path, watch_filter=_may_matter, rust_timeout=500, **settings):
+        files = _files(project, folder, {Path(path) for _, path in batch})
+        if files:
+            show(update(project, folder, files))
+
+
+def file_watching() -> Any:
+    """The function that watches files, of the package `watchfiles`.
+
+    Raises
+    ------
+    MissingExtra: the package is not installed.
+    """
+    try:
+        from watchfiles import watch as file_changes
+    except ImportError as error:
+        raise MissingExtra(
+            "--watch needs the package watchfiles\n"
+            "  pip install 'reactive-collections[demo]', or pip install watchfiles"
+        ) from error
+    return file_changes
+
+
+def _may_matter(change: object, path: str) -> bool:
+    """Let Python files pass, and what may be a folder that was moved or deleted as a whole."""
+    return Path(path).suffix in ("", ".py")
+
+
+def _files(project: Project, folder: Folder, paths: set[Path]) -> set[str]:
+    """The files that paths stand for; for a folder, those that were or are in it."""
+    files = {folder.name(path) for path in paths if folder.has(path)}
+    folders = [path for path in paths if not path.suffix and folder.covers(path)]
+    inner = tuple(f"{folder.name(path)}/" for path in folders)
+    if inner:
+        present = [*project.files, *folder.files()]
+        files.update(file for file in present if file.startswith(inner))
+    return files
+
+
+def _unmatched(findings: Iterable[Finding], others: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Findings without those that have only moved to another line."""
+    moved = Counter(replace(other, line=0) for other in others)
+    left = []
+    for finding in sorted(findings):
+        key = replace(finding, line=0)
+        moved[key] -= 1
+        if moved[key] < 0:
+            left.append(finding)
+    return tuple(left)

@@ -1,0 +1,73 @@
+"""What a table's declaration says of its rows: their class, and their key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from operator import attrgetter
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+from optimizer.errors import PlanError
+from optimizer.expr import Opaque
+from reactive.errors import TableError
+
+Classes = type | tuple[type, ...]
+
+
+def class_of(row_type: Any) -> Classes | None:
+    """What rows are checked against by `isinstance`; None for any.
+
+    An integer is a good float, as it is for type checkers.
+    """
+    origin = get_origin(row_type)
+    if origin in (Union, UnionType):
+        parts = [class_of(part) for part in get_args(row_type)]
+        return tuple(c for part in parts for c in _each(part)) if all(parts) else None
+    kind = origin or row_type
+    if kind is float:
+        return (float, int)
+    return kind if isinstance(kind, type) and kind is not object else None
+
+
+def class_name(row_type: Any) -> str:
+    """The class as a reader would write it."""
+    return getattr(row_type, "__name__", str(row_type)) if not get_args(row_type) else str(row_type)
+
+
+def key_function(row_type: Any, key: str | Callable[[Any], Hashable]) -> Callable[[Any], Any]:
+    """The key as a callable; a name must be a field of the class."""
+    if not isinstance(key, str):
+        return key
+    bases = getattr(row_type, "__mro__", ())
+    fields = [name for base in reversed(bases) for name in vars(base).get("__annotations__", ())]
+    if fields and key not in fields and not hasattr(row_type, key):
+        raise PlanError(
+            f"key {key!r} of table: {class_name(row_type)} has no such field\n"
+            f"  it has {', '.join(fields)}"
+        )
+    return attrgetter(key)
+
+
+def checked_key(key: Opaque, table: str) -> Callable[[Any], Any]:
+    """The key of a row; refuses NaN, and tells a user's exception where it was raised."""
+    call = key.function
+
+    def checked(row: Any) -> Any:
+        try:
+            value = call(row)
+            hash(value)
+        except Exception as error:
+            error.add_note(f"  in the key of table {table!r} ({key}), on row {row!r:.100}")
+            raise
+        if value != value:
+            raise TableError(
+                f"the key of {row!r} is NaN\n"
+                f"  table {table!r} could never find it: NaN equals no key, not even itself"
+            )
+        return value
+
+    return checked
+
+
+def _each(classes: Any) -> tuple[type, ...]:
+    return classes if isinstance(classes, tuple) else (classes,)

@@ -1,0 +1,221 @@
+"""Each check finds what it is for, and lets pass what only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from examples.live_lint.checks import CHECKS, description, name_of
+
+from .linting import Sources, found, made
+
+Case = tuple[str, Sources, list[str]]
+
+BASE = """
+class Base:
+    def __init__(self, x):
+        self.x = x
+    def run(self, x, y=0):
+        return x + y
+"""
+
+FINDS: list[Case] = [
+    ("syntax-error", {"a.py": "x = 1\ndef f(:\n"}, ["a.py:2"]),
+    ("syntax-error", {"a.py": b"name = '\xff\xfe'\n"}, ["a.py:1"]),
+    ("syntax-error", {"a.py": b"x = 1\x00\n"}, ["a.py:1"]),
+    ("unused-import", {"a.py": "import os\n"}, ["a.py:1"]),
+    ("unused-import", {"a.py": "x = 1\nfrom os import (\n  path,\n)\n"}, ["a.py:3"]),
+    ("unused-import", {"a.py": "def f():\n    import os.path\n"}, ["a.py:2"]),
+    ("undefined-export", {"a.py": "__all__ = ['f']\n"}, ["a.py:1"]),
+    ("undefined-export", {"a.py": "__all__ = []\n__all__ += ['f']\n"}, ["a.py:2"]),
+    ("undefined-export", {"a.py": "def f(): g = 1\n__all__ = ['f', 'g']\n"}, ["a.py:2"]),
+    ("missing-module", {"a.py": "import nowhere\n"}, ["a.py:1"]),
+    ("missing-module", {"p/__init__.py": "", "p/a.py": "from .b import c\n"}, ["p/a.py:1"]),
+    ("missing-module", {"p/__init__.py": "", "a.py": "import p.b.c\n"}, ["a.py:1"]),
+    ("missing-module", {"os.py": "", "a.py": "import os.nothing\n"}, ["a.py:1"]),
+    ("missing-module", {"a.py": "from .. import b\n"}, ["a.py:1"]),
+    ("missing-name", {"a.py": "from b import f\n", "b.py": "g = 1\n"}, ["a.py:1"]),
+    ("missing-name", {"a.py": "from b import f\n", "b.py": "def g(f): return f\n"}, ["a.py:1"]),
+    ("missing-name", {"p/__init__.py": "", "a.py": "from p import b\n"}, ["a.py:1"]),
+    ("import-cycle", {"a.py": "import b\n", "b.py": "import a\n"}, ["a.py:1", "b.py:1"]),
+    (
+        "import-cycle",
+        {"p/__init__.py": "", "p/a.py": "from . import b\n", "p/b.py": "x = 1\nfrom .a import y\n"},
+        ["p/a.py:1", "p/b.py:2"],
+    ),
+    ("unused-private", {"a.py": "def _f(): pass\n"}, ["a.py:1"]),
+    ("unused-private", {"a.py": "class C:\n    def _f(self): pass\n"}, ["a.py:2"]),
+    ("unused-parameter", {"a.py": "def f(x, y):\n    return x\n"}, ["a.py:1"]),
+    ("unused-parameter", {"a.py": "class C:\n    def f(self, x):\n        g()\n"}, ["a.py:2"]),
+    ("unused-parameter", {"a.py": "def f(x):\n    return lambda x: x\n"}, ["a.py:1"]),
+    (
+        "override-parameters",
+        {"b.py": BASE, "a.py": "from b import Base\nclass C(Base):\n    def run(self): pass\n"},
+        ["a.py:3"],
+    ),
+    (
+        "override-parameters",
+        {"b.py": BASE, "a.py": "import b\nclass C(b.Base):\n    def run(self, x, y, z): pass\n"},
+        ["a.py:3"],
+    ),
+    (
+        "override-parameters",
+        {
+            "p/__init__.py": "from .b import Base\n",
+            "p/b.py": BASE,
+            "a.py": "from p import Base as B\nclass C(B):\n    def run(self, x): pass\n",
+        },
+        ["a.py:3"],
+    ),
+    (
+        "missing-super-init",
+        {"b.py": BASE, "a.py": "import b\nclass C(b.Base):\n    def __init__(self): self.y = 1\n"},
+        ["a.py:3"],
+    ),
+    (
+        "missing-super-init",
+        {"b.py": BASE + "class C(Base):\n    def __init__(self): self.y = 1\n"},
+        ["b.py:8"],
+    ),
+    ("wrong-arguments", {"b.py": "def f(x): g()\n", "a.py": "import b\nb.f()\n"}, ["a.py:2"]),
+    (
+        "wrong-arguments",
+        {"b.py": "def f(x, y=1): g()\n", "a.py": "from b import f\nf(1, 2, 3)\n"},
+        ["a.py:2"],
+    ),
+    ("duplicate-definition", {"a.py": "def f(): pass\ndef f(): pass\n"}, ["a.py:2"]),
+    (
+        "duplicate-definition",
+        {"a.py": "class C:\n    def f(self): pass\n    def f(self): pass\n"},
+        ["a.py:3"],
+    ),
+    ("duplicate-definition", {"a.py": "class C: pass\ndef C(): pass\n"}, ["a.py:2"]),
+    ("duplicate-test", {"a.py": "def test_a(): pass\ndef test_a(): pass\n"}, ["a.py:2"]),
+    (
+        "duplicate-test",
+        {"a.py": "class T:\n    @skip\n    def test_a(self): pass\n    def test_a(self): pass\n"},
+        ["a.py:4"],
+    ),
+    ("duplicate-test", {"a.py": "class TestA: pass\nclass TestA: pass\n"}, ["a.py:2"]),
+    ("mutable-default", {"a.py": "def f(x=[]): return x\n"}, ["a.py:1"]),
+    ("mutable-default", {"a.py": "f = lambda *, x=dict(): x\n"}, ["a.py:1"]),
+    ("hidden-exception", {"a.py": "try: f()\nexcept: pass\n"}, ["a.py:2"]),
+    (
+        "hidden-exception",
+        {"a.py": "for x in y:\n    try: f()\n    except (E, Exception): continue\n"},
+        ["a.py:3"],
+    ),
+]
+
+LETS_PASS: list[tuple[str, Sources]] = [
+    ("syntax-error", {"a.py": ""}),
+    ("syntax-error", {"a.py": "# coding: latin-1\nx = 'ä'\n".encode("latin-1")}),
+    ("unused-import", {"a.py": "import os.path\nprint(os.name)\n"}),
+    ("unused-import", {"a.py": "from __future__ import annotations\n"}),
+    ("unused-import", {"a.py": "import os\n__all__ = ['os']\n"}),
+    ("unused-import", {"a.py": "import os  # noqa\n"}),
+    ("unused-import", {"a.py": "import os as os\n"}),
+    ("unused-import", {"p/__init__.py": "from os import path\n"}),
+    ("unused-import", {"a.py": "try:\n    import os\nexcept ImportError:\n    os = None\n"}),
+    ("unused-import", {"a.py": "import os\ndef f(x: 'list[os.PathLike]'): return x\n"}),
+    ("unused-import", {"a.py": "import os\n", "b.py": "from a import os\nos\n"}),
+    ("unused-import", {"a.py": "import os\n", "b.py": "import a\na.os.getcwd()\n"}),
+    ("undefined-export", {"a.py": "__all__ = ['f', 'x', 'C']\ndef f(): g\nx = 1\nclass C: y\n"}),
+    ("undefined-export", {"a.py": "from os import *\n__all__ = ['getcwd']\n"}),
+    ("undefined-export", {"a.py": "__all__ = ['f']\ndef __getattr__(name): return name\n"}),
+    ("undefined-export", {"p/__init__.py": "__all__ = ['b']\n", "p/b.py": ""}),
+    ("undefined-export", {"a.py": "def f():\n    global x\n    x = 1\n__all__ = ['x']\n"}),
+    ("missing-module", {"a.py": "import os.path, sys, winreg\n"}),
+    ("missing-module", {"a.py": "try:\n    import nowhere\nexcept ImportError: pass\n"}),
+    ("missing-module", {"a.py": "with suppress(ImportError):\n    import nowhere\n"}),
+    ("missing-module", {"d/a.py": "import b\nimport d.b\nfrom d import b\n", "d/b.py": ""}),
+    ("missing-module", {"p/__init__.py": "", "p/a.py": "from . import b\n", "p/b.py": ""}),
+    ("missing-name", {"a.py": "from b import f, g\n", "b.py": "def f(): g\nfrom c import g\n"}),
+    ("missing-name", {"a.py": "from b import f\n", "b.py": "from os import *\n"}),
+    ("missing-name", {"a.py": "from b import __doc__\n", "b.py": ""}),
+    ("missing-name", {"a.py": "from b import f\n", "b.py": "def f(:\n"}),
+    ("missing-name", {"p/__init__.py": "", "p/b.py": "", "a.py": "from p import b\n"}),
+    ("import-cycle", {"a.py": "import b\n", "b.py": "def f():\n    import a\n"}),
+    ("import-cycle", {"a.py": "import b\n", "b.py": "if TYPE_CHECKING:\n    import a\n"}),
+    ("import-cycle", {"a.py": "import b\n", "b.py": "import c\n", "c.py": "import a\n"}),
+    ("unused-private", {"a.py": "def _f(): pass\n", "b.py": "import a\na._f()\n"}),
+    ("unused-private", {"a.py": "def _f(): pass\ngetattr(x, '_f')\n"}),
+    ("unused-private", {"a.py": "@register\ndef _f(): pass\ndef __len__(): pass\n"}),
+    ("unused-parameter", {"a.py": "def f(x):\n    def g(): return x\n    return g\n"}),
+    ("unused-parameter", {"a.py": "def f(x): raise NotImplementedError\n"}),
+    ("unused-parameter", {"a.py": "def f(_x, *args, **options): g()\n"}),
+    ("unused-parameter", {"a.py": "def f(x): return locals()\n"}),
+    (
+        "unused-parameter",
+        {"b.py": BASE, "a.py": "import b\nclass C(b.Base):\n    def run(self, x, y=0): g()\n"},
+    ),
+    (
+        "override-parameters",
+        {"b.py": BASE, "a.py": "import b\nclass C(b.Base):\n    def run(self, x, y=0, z=0): g\n"},
+    ),
+    (
+        "override-parameters",
+        {"b.py": BASE, "a.py": "import b\nclass C(b.Base):\n    def run(self, *args): g\n"},
+    ),
+    ("override-parameters", {"b.py": BASE + "class C(Base):\n    def run(self): pass\n"}),
+    ("override-parameters", {"a.py": "class C(Elsewhere):\n    def run(self): pass\n"}),
+    (
+        "missing-super-init",
+        {"b.py": BASE + "class C(Base):\n    def __init__(self): super().__init__(1)\n"},
+    ),
+    (
+        "missing-super-init",
+        {"b.py": BASE, "a.py": "import b\nclass C(b.Base):\n    def go(self): pass\n"},
+    ),
+    ("missing-super-init", {"a.py": "class C(Exception):\n    def __init__(self): self.x = 1\n"}),
+    ("wrong-arguments", {"b.py": "def f(x): g()\n", "a.py": "import b\nb.f(x=1)\nb.f(*y)\n"}),
+    ("wrong-arguments", {"b.py": "@g\ndef f(x): g()\n", "a.py": "import b\nb.f()\n"}),
+    (
+        "wrong-arguments",
+        {"b.py": "def f(x): g()\n", "a.py": "from b import f\ndef g(f): f()\n"},
+    ),
+    (
+        "wrong-arguments",
+        {
+            "b.py": "if x:\n    def f(x): g()\nelse:\n    def f(): g()\n",
+            "a.py": "import b\nb.f()\n",
+        },
+    ),
+    ("duplicate-definition", {"a.py": "if x:\n    def f(): g\nelse:\n    def f(): h\n"}),
+    ("duplicate-definition", {"a.py": "def f(): g\nf = wrap(f)\ndef f(): h\n"}),
+    (
+        "duplicate-definition",
+        {"a.py": "class C:\n  @property\n  def f(s): g\n  @f.setter\n  def f(s, v): h\n"},
+    ),
+    ("duplicate-definition", {"a.py": "@overload\ndef f(x): ...\ndef f(x): return x\n"}),
+    (
+        "duplicate-test",
+        {"a.py": "class TestA:\n    def test(s): g\nclass TestB:\n    def test(s): g\n"},
+    ),
+    ("duplicate-test", {"a.py": "if x:\n    def test(): g\nelse:\n    def test(): h\n"}),
+    ("mutable-default", {"a.py": "def f(x=(), y=None, z=frozenset()): return x, y, z\n"}),
+    ("mutable-default", {"a.py": "def f(x=[1]):  # noqa\n    return x\n"}),
+    ("hidden-exception", {"a.py": "try: f()\nexcept ValueError: pass\n"}),
+    ("hidden-exception", {"a.py": "try: f()\nexcept Exception: raise\n"}),
+    ("hidden-exception", {"a.py": "try: f()\nexcept Exception as e: log(e)\n"}),
+]
+
+
+@pytest.mark.parametrize(("check", "sources", "where"), FINDS)
+def test_finds(check: str, sources: Sources, where: list[str]) -> None:
+    assert found(made(sources), check) == where
+
+
+@pytest.mark.parametrize(("check", "sources"), LETS_PASS)
+def test_lets_pass(check: str, sources: Sources) -> None:
+    assert found(made(sources), check) == []
+
+
+@pytest.mark.parametrize("check", [name_of(check) for check in CHECKS])
+def test_every_check_has_cases(check: str) -> None:
+    assert sum(case[0] == check and bool(case[2]) for case in FINDS) >= 2
+    assert sum(case[0] == check for case in LETS_PASS) >= 2
+
+
+def test_every_check_is_described_by_a_sentence() -> None:
+    for check in CHECKS:
+        assert description(check).endswith(".")
