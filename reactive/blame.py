@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+from optimizer import plan
 from optimizer.errors import ReactiveError
 from optimizer.explain import node_name
 from optimizer.expr import Opaque
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from reactive.graph import Node
 
 LONGEST_ROW = 200
+ROWS_ARE_IN = ("reactive.operators.", "reactive.contents", "reactive.zset", "reactive.index")
 WHERE, ROLLED_BACK = "  in ", "  transaction rolled back: no table or view changed"
 
 
@@ -34,16 +36,21 @@ def annotate(error: Exception, node: Node, *, rolled_back: bool) -> None:
     notes = getattr(error, "__notes__", [])
     notes[:] = [n for n in notes if not n.startswith(WHERE) and n != ROLLED_BACK]  # of before
     frames = list(_frames(error.__traceback__))
-    at = _maker(node)
+    at = _maker(node, error)
     name = "view" if at.plan is None else node_name(at.plan)
     error.add_note(f"{WHERE}{name} of {_owner(node)}{_place(frames, at)}{_rows(error, frames)}")
     if rolled_back:
         error.add_note(ROLLED_BACK)
 
 
-def _maker(node: Node) -> Node:
-    """The node to name: a view that cannot take a row did not make it."""
-    return node.inputs[0] if node.leaf is not None else node
+def _maker(node: Node, error: Exception) -> Node:
+    """The node to name: where a row cannot be hashed, it is the one that made the row."""
+    passing = (plan.Where, plan.Distinct, plan.OrderBy)
+    while node.leaf is not None or (
+        isinstance(node.plan, passing) and "unhashable" in str(error) and len(node.inputs) == 1
+    ):
+        node = node.inputs[0]
+    return node
 
 
 def _owner(node: Node) -> str:
@@ -56,19 +63,34 @@ def _place(frames: list[FrameType], node: Node) -> str:
     """The callable that was running: the one whose code is in the traceback, or the only one."""
     codes = {frame.f_code for frame in frames}
     running = [f for f in node.functions if code_of(f.function) in codes]
-    functions: list[Opaque] = running or (list(node.functions) if len(node.functions) == 1 else [])
-    return f" ({functions[0].place})" if functions and functions[0].place else ""
+    only = list(node.functions) if len(node.functions) == 1 else []
+    for function in running or _folded(frames, node) or only:
+        if function.place is not None:
+            return f" ({function.place})"
+    return ""
+
+
+def _folded(frames: list[FrameType], node: Node) -> list[Opaque]:
+    """The value callable of the aggregate that was at work."""
+    if not isinstance(node.plan, plan.Aggregate):
+        return []
+    at = [p for f in frames if type(p := f.f_locals.get("position")) is int and p > 0]
+    values = [node.plan.aggregates[position - 1].value for position in at[-1:]]
+    return [value for value in values if value is not None]
 
 
 def _rows(error: Exception, frames: list[FrameType]) -> str:
     """The rows in the hands of the innermost frame of the engine that has some."""
     for frame in reversed(frames):
-        if frame.f_globals.get("__name__", "").startswith("reactive."):
-            held = _held(frame.f_locals)
+        if frame.f_globals.get("__name__", "").startswith(ROWS_ARE_IN):
+            variables = frame.f_locals
+            if {"group", "key"} <= variables.keys() and "row" not in variables:
+                return f", in group {_short(variables['key'])}" if variables["key"] != () else ""
+            held = _held(variables)
             if held:
                 why = unhashable.reason(held[0]) if isinstance(error, TypeError) else None
-                shown = " and ".join(map(_short, held)) + (f": {why}" if why else "")
-                return f", on row{'s' * (len(held) > 1)} {shown}"
+                row = held[0] if len(held) == 1 else tuple(held)
+                return f", on row {_short(row)}" + (f": {why}" if why else "")
     return ""
 
 
@@ -80,9 +102,16 @@ def _held(variables: dict[str, Any]) -> list[Any]:
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
+    """From where the exception was caught to where it was raised.
+
+    An exception object that was raised before has the frames of then behind those of now.
+    """
+    first = None if traceback is None else traceback.tb_frame.f_code
     while traceback is not None:
         yield traceback.tb_frame
         traceback = traceback.tb_next
+        if traceback is not None and traceback.tb_frame.f_code is first:
+            return
 
 
 def _short(row: Any) -> str:

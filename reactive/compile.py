@@ -96,6 +96,7 @@ class _Compiler:
             lambda: _joined(node, match, left.operator, right.operator),
             plan=node,
             functions=(match.on,),
+            blamed=(match.right_key,) if isinstance(right.operator, KeyBy) else (),
         )
 
     def _index(

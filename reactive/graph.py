@@ -47,14 +47,16 @@ class Node:
         signature: Hashable = None,
         plan: PlanNode | None = None,
         functions: Iterable[Opaque | None] = (),
+        blamed: Iterable[Opaque | None] = (),
     ) -> None:
         self.operator = operator
         self.inputs = inputs
         self.rank = rank
         self.signature = signature
         self.plan = plan
-        self.functions = tuple(f for f in functions if f is not None)
-        self.guards: tuple[Guard, ...] = tuple((f, c) for f in self.functions for c in f.captures)
+        called = [f for f in functions if f is not None]
+        self.guards: tuple[Guard, ...] = tuple((f, c) for f in called for c in f.captures)
+        self.functions = (*called, *(f for f in blamed if f is not None))
         self.step: Callable[..., Any] = getattr(operator, "step", _no_step)
         self.stateful = hasattr(operator, "undo")
         self.settle: Callable[[], None] = getattr(operator, "commit", _no_step)
@@ -127,14 +129,27 @@ class Graph:
         *,
         plan: PlanNode | None = None,
         functions: Iterable[Opaque | None] = (),
+        blamed: Iterable[Opaque | None] = (),
     ) -> Node:
-        """The node of this signature over these inputs; made, and brought up to date, if new."""
+        """The node of this signature over these inputs; made, and brought up to date, if new.
+
+        `functions` are the callables that its operator calls, `blamed` those whose results it is
+        the first to look at.
+        """
         full = (signature, inputs)
         found = self._nodes.get(full)
         if found is not None:
             return found
         rank = self._next_rank()
-        node = Node(make(), inputs, rank=rank, signature=full, plan=plan, functions=functions)
+        node = Node(
+            make(),
+            inputs,
+            rank=rank,
+            signature=full,
+            plan=plan,
+            functions=functions,
+            blamed=blamed,
+        )
         self._connect(node)
         self._nodes[full] = node
         return node
@@ -244,10 +259,11 @@ class Graph:
 
     def _check(self, node: Node) -> None:
         """Report what the node's callables captured and has changed since."""
-        changed = [guard for guard in node.guards if guard[1].changed()]
-        for function, capture in changed:
+        changed = {(c.name, id(c.source)): (f, c) for f, c in node.guards if c.changed()}
+        for function, capture in changed.values():
             self._on_stale(function, capture)
-        node.guards = tuple(guard for guard in node.guards if guard not in changed)
+        if changed:
+            node.guards = tuple(g for g in node.guards if not g[1].changed())
 
     def _connect(self, node: Node, *, fill: bool = True) -> None:
         """Bring the operator up to date with its inputs, and from then on feed it."""

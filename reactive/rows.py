@@ -57,7 +57,9 @@ def checked_key(key: Opaque, table: str) -> Callable[[Any], Any]:
             value = call(row)
             hash(value)
         except Exception as error:
-            error.add_note(f"  in the key of table {table!r} ({key}), on row {row!r:.100}")
+            error.add_note(
+                f"  in the key of table {table!r} ({key.place or key.name}), on row {row!r:.100}"
+            )
             raise
         if value != value:
             raise TableError(

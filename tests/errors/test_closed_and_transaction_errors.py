@@ -35,6 +35,7 @@ def test_a_closed_database_is_of_no_use(use: str) -> None:
     with refused(
         """
         ClosedError: the database is closed
+          make another one
         """
     ):
         USES[use](db, table)
@@ -52,6 +53,7 @@ def test_a_closed_database_enters_no_asynchronous_transaction() -> None:
     with refused(
         """
         ClosedError: the database is closed
+          make another one
         """
     ):
         asyncio.run(main())
@@ -132,6 +134,7 @@ def test_a_database_cannot_be_closed_inside_a_transaction() -> None:
         with refused(
             """
             TransactionError: a database cannot be closed inside a transaction
+              close it after the `with` block
             """
         ):
             db.close()

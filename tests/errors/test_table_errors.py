@@ -204,7 +204,8 @@ def test_a_key_that_is_nan_is_refused() -> None:
     table = Database().table(float, name="numbers", key=lambda n: n)
     with refused(
         """
-        TableError: nan has the key NaN, which equals no key, not even itself
+        TableError: the key of nan is NaN
+          table 'numbers' could never find it: NaN equals no key, not even itself
         """
     ):
         table.add(float("nan"))
@@ -259,7 +260,7 @@ def test_subscripting_a_table_without_a_key_is_refused() -> None:
     table = orders()
     with refused(
         """
-        TableError: get of table 'orders', which has no key
+        TableError: table[key] of table 'orders', which has no key
           make it with db.table(..., key=...)
         """
     ):
