@@ -35,7 +35,7 @@ class IndexBy:
     def __init__(
         self, key: Callable[[Row], Key] | None, handle: Callable[[Row], Any] = itself
     ) -> None:
-        self._keyed = KeyBy(key)
+        self._keyed = KeyBy(key, identity=handle is not itself)
         self.index = Index(handle)
         self._last: Sequence[KeyedPair] = ()
 

@@ -79,3 +79,15 @@ def test_an_index_holds_a_row_once_and_nothing_after_it_went() -> None:
     a.clear()
     assert view.stats().rows == 0
     assert view.stats().bytes <= empty + 400
+
+
+def test_a_change_of_what_a_select_drops_does_not_go_through_a_joins_matches() -> None:
+    db = Database()
+    a, b = db.table(tuple, name="a"), db.table(tuple, name="b")
+    b.add_all((1, n) for n in range(100))
+    view = a.select(lambda r: (r[0],)).join(b, **BY).materialize()
+    a.add((1, "old"))
+    before = view.stats().touched
+    a.update((1, "old"), (1, "new"))
+    assert view.stats().touched - before <= 4
+    view.verify()
