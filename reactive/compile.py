@@ -17,7 +17,7 @@ from reactive.folds import CountFold
 from reactive.graph import Graph, Node
 from reactive.index import itself
 from reactive.operators.aggregate import Aggregate
-from reactive.operators.anti_join import AntiJoin
+from reactive.operators.anti_join import anti_join
 from reactive.operators.difference import difference
 from reactive.operators.difference_all import difference_all
 from reactive.operators.distinct import Distinct
@@ -32,7 +32,7 @@ from reactive.operators.outer_join import Kept, OuterJoin
 from reactive.operators.product import product
 from reactive.operators.select import Select
 from reactive.operators.select_many import SelectMany
-from reactive.operators.semi_join import SemiJoin
+from reactive.operators.semi_join import semi_join
 from reactive.operators.union import Union
 from reactive.operators.union_all import UnionAll
 from reactive.operators.unnest import Unnest
@@ -190,9 +190,9 @@ def _joined(node: plan.Node, match: plan.Match, left: Any, right: Any) -> Any:
         case plan.Join():
             return Join(left.index, right.index, pair, on)
         case plan.SemiJoin():
-            return SemiJoin(_matching(left, right, on, pair))
+            return semi_join(_matching(left, right, on, pair))
         case plan.AntiJoin():
-            return AntiJoin(_matching(left, right, on, pair))
+            return anti_join(_matching(left, right, on, pair))
         case plan.OuterJoin(kind=kind):
             join = Join(left.index, right.index, pair, on)
             back = _matching(right, left, on, lambda row, other: pair(other, row))

@@ -12,13 +12,13 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import astuple
-from types import TracebackType
 from typing import Any, TypeVar
 
 from optimizer.captures import Capture
 from optimizer.errors import PlanError
 from optimizer.expr import Opaque
 from optimizer.plan import Node as PlanNode
+from reactive.closing import Closing
 from reactive.compile import compile_plan
 from reactive.delta import Delta
 from reactive.errors import (
@@ -39,7 +39,7 @@ T = TypeVar("T")
 Delivery = tuple[Sequence["weakref.ref[Any]"], Delta[Any]]
 
 
-class Database:
+class Database(Closing):
     """Owns tables, views and transactions. Databases know nothing of each other.
 
     Parameters
@@ -161,17 +161,6 @@ class Database:
             self._closed = True
         finally:
             self._leave()
-
-    def __enter__(self) -> Database:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"version {self._version}"

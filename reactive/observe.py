@@ -8,12 +8,12 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 
 from typing_extensions import TypeVar
 
 from optimizer.errors import PlanError
+from reactive.closing import Closing
 from reactive.delta import Delta
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Observer(Protocol[T_contra]):
     def updated(self, old: T_contra, new: T_contra, /) -> object: ...
 
 
-class Subscription(Generic[T]):
+class Subscription(Closing, Generic[T]):
     """Calls a function after each commit that changes a relation, while somebody holds it.
 
     Keep it, or use it in a `with`: one that nobody holds ends. It holds the view it listens to.
@@ -60,17 +60,6 @@ class Subscription(Generic[T]):
         self._held = None
         if self._on_close is not None:
             self._on_close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Subscription({self._feed}{', closed' if self.closed else ''})"
@@ -122,7 +111,7 @@ def notify(observer: Any) -> Callable[[Delta[Any]], None]:
     return call
 
 
-class Changes(Generic[T]):
+class Changes(Closing, Generic[T]):
     """The deltas of a relation as an asynchronous iterator; none is missed, from its making on.
 
     Deltas wait in a queue without bound while the loop's body runs. Leaving the loop early, call
@@ -155,17 +144,6 @@ class Changes(Generic[T]):
     def close(self) -> None:
         """End the iteration, after what is waiting."""
         self._subscription.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _put(self, delta: Delta[T]) -> None:
         with self._lock:

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from reactive import display, unhashable
+from reactive import display
 from reactive.callables import taken
 from reactive.collector import paused
 from reactive.errors import TableError
 from reactive.gate import Gate
 from reactive.relation import Relation
-from reactive.rows import checked_key, class_name, class_of, key_function
-from reactive.store import Absent, BagStore, Duplicate, KeyedStore, NoStore, Store
-from reactive.zset import Pair, Row, canonical, consolidate, may_hold_nan, negate, repeat
+from reactive.rows import checked_key, key_function
+from reactive.statements import Statements
+from reactive.store import BagStore, KeyedStore, NoStore, Store
+from reactive.zset import Pair, canonical, consolidate, negate, repeat
 
 if TYPE_CHECKING:
     from reactive.database import Database
@@ -58,13 +59,11 @@ class Table(Relation[T], Collection[T]):
         self.row_type = row_type
         chosen = None if key is None else taken(key_function(row_type, key), 1, "the key of table")
         super().__init__(db, plan.Table(number, self.name, chosen, stored))
-        self._class = class_of(row_type)
-        self._may_hold_nan = may_hold_nan(self._class or object)
         self._flowed = False
-        self._known: dict[Row, Row] | None = None  # rows that a statement has removed so far
         self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
         bag: Store = BagStore() if stored else NoStore()
         self._store = bag if self._keyed is None else self._keyed
+        self._do = Statements(self)
         self._node = db._graph.source(self._contents, self.plan)
 
     # Changes.
@@ -79,11 +78,11 @@ class Table(Relation[T], Collection[T]):
 
         Cost: O(1), and what the views that depend on it do.
         """
-        self._write(self._adding, row, count)
+        self._write(self._do.add, row, count)
 
     def add_all(self, rows: Iterable[T]) -> None:
         """Add rows, in one commit; all of them or, if one is refused, none."""
-        self._write_many(self._adding_all, rows)
+        self._write_many(self._do.add_all, rows)
 
     def remove(self, row: T, count: int = 1) -> None:
         """Remove `count` copies of a row.
@@ -92,16 +91,16 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: there are not so many. A table that is not stored cannot know.
         """
-        self._write(self._removing, row, count)
+        self._write(self._do.remove, row, count)
 
     def remove_all(self, rows: Iterable[T]) -> None:
         """Remove rows, in one commit; all of them or, if one is absent, none."""
-        self._write_many(self._each, self._removing, rows)
+        self._write_many(self._do.each, self._do.remove, rows)
 
     def discard(self, row: T) -> None:
         """Remove one copy of a row if there is one."""
         self._check_stored("discard")
-        self._write(lambda: self._removing(row) if self._store.count(self._checked(row)) else [])
+        self._write(self._do.discard, row)
 
     def update(self, old: T, new: T) -> None:
         """Replace one copy of a row by another row, in one commit.
@@ -110,12 +109,12 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: `old` is not there, or `new` is refused.
         """
-        self._write(self._together, lambda: self._removing(old), lambda: self._adding(new))
+        self._write(self._do.update, old, new)
 
     def replace_all(self, rows: Iterable[T]) -> None:
         """Make these the rows of the table; only the difference is a change."""
         self._check_stored("replace_all")
-        self._write_many(self._replacing, rows)
+        self._write_many(self._do.replace_all, rows)
 
     def clear(self) -> None:
         """Remove all rows."""
@@ -124,12 +123,12 @@ class Table(Relation[T], Collection[T]):
     def upsert(self, row: T) -> None:
         """Put a row in the place of the one with its key, or add it. Only for keyed tables."""
         self._need_key("upsert")
-        self._write(self._upserting, row)
+        self._write(self._do.upsert, row)
 
     def upsert_all(self, rows: Iterable[T]) -> None:
         """`upsert` each row, in one commit."""
         self._need_key("upsert_all")
-        self._write_many(self._each, self._upserting, rows)
+        self._write_many(self._do.each, self._do.upsert, rows)
 
     def delete(self, key: Hashable) -> None:
         """Remove the row of a key. Only for keyed tables.
@@ -139,7 +138,7 @@ class Table(Relation[T], Collection[T]):
         TableError: there is none.
         """
         self._need_key("delete")
-        self._write(lambda: self._removing(self[key]))
+        self._write(lambda: self._do.remove(self[key]))
 
     def __iadd__(self, row: T) -> Self:  # type: ignore[override, misc]
         """`table += row` is `table.add(row)`."""
@@ -178,8 +177,7 @@ class Table(Relation[T], Collection[T]):
     def count(self, row: object) -> int:
         """How often a row is there."""
         self._check_stored("count")
-        expected = self._class
-        if expected is not None and not isinstance(row, expected):
+        if not self._do.is_row(row):
             return 0
         with self._reading():
             return self._store.count(canonical(row))
@@ -225,7 +223,7 @@ class Table(Relation[T], Collection[T]):
     def _repr_html_(self) -> str:
         return display.html(self)
 
-    # Statements: what each changes in the store, as the delta that it was.
+    # How the above is done.
 
     def _write(self, statement: Callable[..., list[Pair]], *arguments: Any) -> None:
         db = self._db
@@ -238,131 +236,6 @@ class Table(Relation[T], Collection[T]):
     def _write_many(self, statement: Callable[..., list[Pair]], *arguments: Any) -> None:
         with paused():
             self._write(statement, *arguments)
-
-    def _adding(self, row: Row, count: int = 1) -> list[Pair]:
-        row = self._checked(row)
-        if count != 1:
-            _check_count(count)
-        if self._known is not None or self._db._pending is not None:
-            row = self._interned(row)
-        try:
-            return [self._store.add(row, count)]
-        except (Duplicate, TypeError) as error:
-            raise self._refusal(row, error, count) from None
-
-    def _adding_all(self, rows: Iterable[Row]) -> list[Pair]:
-        """As `_adding` each of them, in one loop."""
-        checked = [self._checked(row) for row in rows]
-        if self._db._pending is not None:
-            checked = [self._interned(row) for row in checked]
-        add = self._store.add
-        changes: list[Pair] = []
-        row = None
-        try:
-            for row in checked:
-                changes.append(add(row, 1))
-        except BaseException as error:
-            self._store.revert(changes)
-            raise self._refusal(row, error) from None
-        return changes
-
-    def _removing(self, row: Row, count: int = 1) -> list[Pair]:
-        row = self._checked(row)
-        if count != 1:
-            _check_count(count)
-        try:
-            change = self._store.remove(row, count)
-        except (Absent, TypeError) as error:
-            raise self._refusal(row, error, count) from None
-        if self._known is not None:
-            self._known[row] = change[0]
-        return [change]
-
-    def _upserting(self, row: Row) -> list[Pair]:
-        row = self._checked(row)
-        keyed = self._need_key("upsert")
-        old = keyed.get(keyed.key(row))
-        if old is None:
-            return self._adding(row)
-        return [] if old == row else [*self._removing(old), *self._adding(row)]
-
-    def _replacing(self, rows: Iterable[Row]) -> list[Pair]:
-        wanted = [(self._checked(row), 1) for row in rows]
-        difference = consolidate([*wanted, *negate(list(self._store.pairs()))])
-        difference.sort(key=_weight)  # removals first, which may free a key
-        return self._together(
-            *(
-                (lambda r=row, w=weight: self._adding(r, w))
-                if weight > 0
-                else (lambda r=row, w=weight: self._removing(r, -w))
-                for row, weight in difference
-            )
-        )
-
-    def _each(self, statement: Callable[[Row], list[Pair]], rows: Iterable[Row]) -> list[Pair]:
-        return self._together(*((lambda r=row: statement(r)) for row in rows))
-
-    def _together(self, *statements: Callable[[], list[Pair]]) -> list[Pair]:
-        """Several statements as one: if one is refused, those before it are taken back."""
-        changes: list[Pair] = []
-        self._known = {}
-        try:
-            for statement in statements:
-                changes += statement()
-        except BaseException:
-            self._store.revert(changes)
-            raise
-        finally:
-            self._known = None
-        return consolidate(changes)
-
-    def _interned(self, row: Row) -> Row:
-        """The object that an equal row was which this statement or transaction has removed."""
-        if self._known is not None and row in self._known:
-            return self._known[row]
-        pending = self._db._pending
-        return row if pending is None else pending.interned(self, row)
-
-    # Checks and messages.
-
-    def _checked(self, row: Row) -> Row:
-        """The row as the table takes it, or an error that says what is wrong with it."""
-        expected = self._class
-        if expected is not None and type(row) is not expected and not isinstance(row, expected):
-            raise TableError(
-                f"table {self.name!r} takes rows of {class_name(self.row_type)}, "
-                f"not the {type(row).__name__} {row!r:.100}"
-            )
-        return canonical(row) if self._may_hold_nan else row
-
-    def _refusal(self, row: Row, error: BaseException, count: int = 1) -> BaseException:
-        """What to raise for a row that the store would not take, or give."""
-        match error:
-            case Duplicate() if error.args[0] is row:
-                return TableError(
-                    f"cannot add {row!r} to table {self.name!r} {count} times\n"
-                    "  a keyed table holds a row once"
-                )
-            case Duplicate():
-                return TableError(
-                    f"cannot add {row!r} to table {self.name!r}: its key is taken by "
-                    f"{error.args[0]!r}\n"
-                    "  upsert() puts a row in the place of the one with its key"
-                )
-            case Absent():
-                held = self._store.count(row)
-                there = f"it is there {_times(held)}, not {count}" if held else "it is not there"
-                return TableError(
-                    f"cannot remove {row!r} from table {self.name!r}: {there}\n"
-                    f"  {self._holds()}; discard() removes only what is present"
-                )
-        part = unhashable.reason(row)
-        if part is None:
-            return error
-        return TableError(
-            f"table {self.name!r} cannot take {row!r:.100}: {part}\n"
-            "  rows are found by hash; use a frozen dataclass, tuples and frozensets"
-        )
 
     def _reading(self) -> Gate:
         self._db._check_open()
@@ -403,16 +276,3 @@ class Table(Relation[T], Collection[T]):
 
 
 _COPY = "add_all(view) copies the rows of a view"
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
-
-
-def _check_count(count: int) -> None:
-    if type(count) is not int or count < 1:
-        raise TableError(f"a count of copies is an integer from 1 on, not {count!r}")
-
-
-def _weight(pair: Pair) -> int:
-    return pair[1]

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
     Generic,
-    Self,
     TypeAlias,
     TypeVar,
     TypeVarTuple,
@@ -23,6 +21,7 @@ from typing import (
 from optimizer.explain import Explanation
 from reactive import display
 from reactive.callables import Live
+from reactive.closing import Closing
 from reactive.delta import Delta
 from reactive.errors import ClosedError
 from reactive.observe import Changes, Observer, Subscription, notify
@@ -47,7 +46,7 @@ K = TypeVar("K")
 D = TypeVar("D")
 
 
-class View(Live, Generic[*Ts]):
+class View(Live, Closing, Generic[*Ts]):
     """The rows of a relation, up to date after every commit. Made by `Relation.materialize`.
 
     Length, iteration and `items` count copies, as in a bag.
@@ -192,17 +191,6 @@ class View(Live, Generic[*Ts]):
         """Give up the rows and what was computed for them alone. Closing twice is no error."""
         self._drop()
         self._feed.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "

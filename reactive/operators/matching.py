@@ -182,6 +182,37 @@ class PredicateMatching:
 
 
 Matching = KeyMatching | PredicateMatching
+Part = Callable[..., list[Pair]]
+
+
+class MatchingJoin:
+    """The rows of the left that one part of a matching has: `partnered`, or `alone`."""
+
+    __slots__ = ("_matching", "_part")
+
+    def __init__(self, matching: Matching, part: Part) -> None:
+        self._matching = matching
+        self._part = part
+
+    @property
+    def touched(self) -> int:
+        return self._matching.touched
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
+        both_changed = bool(left and right)
+        return self._part(self._matching.step(left, right), both_changed=both_changed)
+
+    def undo(self) -> None:
+        self._matching.undo()
+
+    def commit(self) -> None:
+        self._matching.commit()
+
+    def contents(self) -> Iterable[Pair]:
+        return self._part(self._matching.contents(), both_changed=False)
+
+    def footprint(self) -> tuple[int, int]:
+        return self._matching.footprint()
 
 
 def partnered(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:

@@ -9,46 +9,18 @@ Source: [i3ql] exists; [dbsp] section 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from reactive.index import KeyedPair
-from reactive.operators.matching import Matching, partnered
-from reactive.zset import Pair
+from reactive.operators.matching import Matching, MatchingJoin, partnered
 
 
-class SemiJoin:
-    """Hands on the rows that have a partner on the right.
+def semi_join(matching: Matching) -> MatchingJoin:
+    """The operator: it hands on the rows that have a partner on the right.
 
     >>> from reactive.operators.index_by import IndexBy
     >>> from reactive.operators.matching import KeyMatching
     >>> names = IndexBy(len)
-    >>> join = SemiJoin(KeyMatching(names.index))
+    >>> join = semi_join(KeyMatching(names.index))
     >>> first = join.step(names.step([("anna", 1)]), [])
     >>> join.step([], [(4, ("otto", 1))])
     [('anna', 1)]
     """
-
-    __slots__ = ("_matching",)
-
-    def __init__(self, matching: Matching) -> None:
-        self._matching = matching
-
-    @property
-    def touched(self) -> int:
-        return self._matching.touched
-
-    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
-        both_changed = bool(left and right)
-        return partnered(self._matching.step(left, right), both_changed=both_changed)
-
-    def undo(self) -> None:
-        self._matching.undo()
-
-    def commit(self) -> None:
-        self._matching.commit()
-
-    def contents(self) -> Iterable[Pair]:
-        return partnered(self._matching.contents(), both_changed=False)
-
-    def footprint(self) -> tuple[int, int]:
-        return self._matching.footprint()
+    return MatchingJoin(matching, partnered)

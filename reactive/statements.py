@@ -1,0 +1,179 @@
+"""What each statement on a table does to its store, as the delta that it was.
+
+A statement is all or nothing: refused, it leaves the store as it was. In its delta a row is always
+the object that the store holds, or held before the statement or transaction removed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from reactive import unhashable
+from reactive.errors import TableError
+from reactive.rows import class_name, class_of
+from reactive.store import Absent, Duplicate
+from reactive.zset import Pair, Row, canonical, consolidate, may_hold_nan, negate
+
+if TYPE_CHECKING:
+    from reactive.table import Table
+
+
+class Statements:
+    """The statements of one table. They raise `TableError` for what the table refuses."""
+
+    __slots__ = ("_class", "_known", "_may_hold_nan", "_store", "_table")
+
+    def __init__(self, table: Table[Any]) -> None:
+        self._table = table
+        self._store = table._store
+        self._class = class_of(table.row_type)
+        self._may_hold_nan = may_hold_nan(self._class or object)
+        self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
+
+    def add(self, row: Row, count: int = 1) -> list[Pair]:
+        row = self._checked(row)
+        if count != 1:
+            _check_count(count)
+        if self._known is not None or self._table._db._pending is not None:
+            row = self._interned(row)
+        try:
+            return [self._store.add(row, count)]
+        except (Duplicate, TypeError) as error:
+            raise self._refusal(row, error, count) from None
+
+    def add_all(self, rows: Iterable[Row]) -> list[Pair]:
+        """As `add` each of them, in one loop."""
+        checked = [self._checked(row) for row in rows]
+        if self._table._db._pending is not None:
+            checked = [self._interned(row) for row in checked]
+        add = self._store.add
+        changes: list[Pair] = []
+        row = None
+        try:
+            for row in checked:
+                changes.append(add(row, 1))
+        except BaseException as error:
+            self._store.revert(changes)
+            raise self._refusal(row, error) from None
+        return changes
+
+    def remove(self, row: Row, count: int = 1) -> list[Pair]:
+        row = self._checked(row)
+        if count != 1:
+            _check_count(count)
+        try:
+            change = self._store.remove(row, count)
+        except (Absent, TypeError) as error:
+            raise self._refusal(row, error, count) from None
+        if self._known is not None:
+            self._known[row] = change[0]
+        return [change]
+
+    def discard(self, row: Row) -> list[Pair]:
+        return self.remove(row) if self._store.count(self._checked(row)) else []
+
+    def update(self, old: Row, new: Row) -> list[Pair]:
+        return self.together(lambda: self.remove(old), lambda: self.add(new))
+
+    def upsert(self, row: Row) -> list[Pair]:
+        row = self._checked(row)
+        keyed = self._table._keyed
+        assert keyed is not None
+        old = keyed.get(keyed.key(row))
+        if old is None:
+            return self.add(row)
+        return [] if old == row else [*self.remove(old), *self.add(row)]
+
+    def replace_all(self, rows: Iterable[Row]) -> list[Pair]:
+        wanted = [(self._checked(row), 1) for row in rows]
+        difference = consolidate([*wanted, *negate(list(self._store.pairs()))])
+        difference.sort(key=_weight)  # removals first, which may free a key
+        return self.together(
+            *(
+                (lambda r=row, w=weight: self.add(r, w))
+                if weight > 0
+                else (lambda r=row, w=weight: self.remove(r, -w))
+                for row, weight in difference
+            )
+        )
+
+    def each(self, statement: Callable[[Row], list[Pair]], rows: Iterable[Row]) -> list[Pair]:
+        return self.together(*((lambda r=row: statement(r)) for row in rows))
+
+    def together(self, *statements: Callable[[], list[Pair]]) -> list[Pair]:
+        """Several statements as one: if one is refused, those before it are taken back."""
+        changes: list[Pair] = []
+        self._known = {}
+        try:
+            for statement in statements:
+                changes += statement()
+        except BaseException:
+            self._store.revert(changes)
+            raise
+        finally:
+            self._known = None
+        return consolidate(changes)
+
+    def _interned(self, row: Row) -> Row:
+        """The object that an equal row was which this statement or transaction has removed."""
+        if self._known is not None and row in self._known:
+            return self._known[row]
+        pending = self._table._db._pending
+        return row if pending is None else pending.interned(self._table, row)
+
+    def is_row(self, row: object) -> bool:
+        """Whether the table could have such a row."""
+        return self._class is None or isinstance(row, self._class)
+
+    def _checked(self, row: Row) -> Row:
+        """The row as the table takes it, or an error that says what is wrong with it."""
+        expected = self._class
+        if expected is not None and type(row) is not expected and not isinstance(row, expected):
+            raise TableError(
+                f"table {self._table.name!r} takes rows of {class_name(self._table.row_type)}, "
+                f"not the {type(row).__name__} {row!r:.100}"
+            )
+        return canonical(row) if self._may_hold_nan else row
+
+    def _refusal(self, row: Row, error: BaseException, count: int = 1) -> BaseException:
+        """What to raise for a row that the store would not take, or give."""
+        match error:
+            case Duplicate() if count != 1:
+                return TableError(
+                    f"cannot add {row!r} to table {self._table.name!r} {count} times\n"
+                    "  a keyed table holds a row once"
+                )
+            case Duplicate():
+                return TableError(
+                    f"cannot add {row!r} to table {self._table.name!r}: its key is taken by "
+                    f"{error.args[0]!r}\n"
+                    "  upsert() puts a row in the place of the one with its key"
+                )
+            case Absent():
+                held = self._store.count(row)
+                there = f"it is there {_times(held)}, not {count}" if held else "it is not there"
+                return TableError(
+                    f"cannot remove {row!r} from table {self._table.name!r}: {there}\n"
+                    f"  {self._table._holds()}; discard() removes only what is present"
+                )
+        part = unhashable.reason(row)
+        if part is None:
+            return error
+        return TableError(
+            f"table {self._table.name!r} cannot take {row!r:.100}: {part}\n"
+            "  rows are found by hash; use a frozen dataclass, tuples and frozensets"
+        )
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _check_count(count: int) -> None:
+    if type(count) is not int or count < 1:
+        raise TableError(f"a count of copies is an integer from 1 on, not {count!r}")
+
+
+def _weight(pair: Pair) -> int:
+    return pair[1]
