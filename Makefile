@@ -21,7 +21,7 @@ check: $(READY)  ## format, lint, types
 	$(BIN)/mypy
 
 bench: $(READY)  ## all benchmarks once, quickly
-	cd asv_benchmarks && ../$(BIN)/asv run --python=same --quick --show-stderr
+	cd asv_benchmarks && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --python=same --quick --show-stderr
 
 report: $(READY)  ## the benchmark tables of docs/benchmarks.md, several runs each
 	$(BIN)/python -m asv_benchmarks.report

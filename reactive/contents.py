@@ -1,7 +1,7 @@
 """The leaves of the graph: what a view holds, and what leaves towards subscribers.
 
 A leaf steps like every operator. After the commit its `changes` are the net delta of what it
-stands for, and its `feed` hands them to whoever subscribed.
+stands for, and its `feed` hands them to whoever subscribed; then it is told to `forget` them.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ class Bag:
     def commit(self) -> None:
         self._last = ()
 
+    def forget(self) -> None:
+        self.changes = ()
+
     def __len__(self) -> int:
         return self.size
 
@@ -86,6 +89,9 @@ class Groups:
 
     def commit(self) -> None:
         self._last = ()
+
+    def forget(self) -> None:
+        self.changes = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -131,6 +137,10 @@ class Sequence:
 
     def commit(self) -> None: ...
 
+    def forget(self) -> None:
+        self.changes = ()
+        _forget_edits(self._order)
+
     def __len__(self) -> int:
         return len(self._order)
 
@@ -173,5 +183,14 @@ class Tap:
 
     def commit(self) -> None: ...
 
+    def forget(self) -> None:
+        self.changes = ()
+        _forget_edits(self._order)
+
     def footprint(self) -> tuple[int, int]:
         return 0, 0
+
+
+def _forget_edits(order: OrderBy | None) -> None:
+    if order is not None:
+        order.edits = []

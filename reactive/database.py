@@ -220,11 +220,14 @@ class Database(Closing):
         self._version += 1
         for table, _ in changes:
             table._flowed = True
-        for node in stepped:
-            feed: Feed | None = node.leaf
-            if feed is not None and feed.subscribers and node.operator.changes:
+        leaves = [node for node in stepped if node.leaf is not None]
+        for node in leaves:
+            feed: Feed = node.leaf
+            if feed.subscribers and node.operator.changes:
                 delta = feed.delta(self._version, node.operator)
                 self._outbox.append((feed.subscribers, delta))
+        for node in leaves:
+            node.operator.forget()
 
     def _source(self, plan: Any) -> Node:
         node: Node = self._tables[plan.number]._node

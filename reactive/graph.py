@@ -162,6 +162,7 @@ class Graph:
         node = Node(operator, (source,), rank=self._next_rank(), plan=source.plan)
         node.leaf = leaf
         self._connect(node, fill=fill)
+        operator.forget()
         return node
 
     def detach(self, node: Node) -> None:

@@ -41,6 +41,10 @@ class Edit(NamedTuple):
     weight: int
 
 
+MANY = 16
+"""From so many rows on they are inserted together, into a window at most so much larger."""
+
+
 class OrderBy:
     """Keeps rows sorted and tells how the window moves.
 
@@ -91,9 +95,12 @@ class OrderBy:
             for row, weight in changes:
                 for _ in range(-weight):
                     self._remove(row)
-            for row, weight, order in new:
-                for _ in range(weight):
-                    self._insert(row, order)
+            if len(new) > MANY and self.last - self.first <= MANY * len(new):
+                self._insert_many(new)
+            else:
+                for row, weight, order in new:
+                    for _ in range(weight):
+                        self._insert(row, order)
         except BaseException:
             self.undo()
             raise
@@ -131,8 +138,7 @@ class OrderBy:
         return len(self._sorted), size
 
     def _insert(self, row: Row, order: Any) -> None:
-        self._arrivals += 1
-        entry = (order, Tie(row, self._arrivals, self._descending))
+        entry = self._entry(row, order)
         self._put_in(row, entry)
         self._log.append((row, entry, 1))
         place, size = self._place(entry), len(self._sorted)
@@ -142,6 +148,34 @@ class OrderBy:
             self._edit(self.first, 1)
         if place < self.last < size:
             self._edit(self.last, -1)
+
+    def _insert_many(self, new: list[tuple[Row, int, Any]]) -> None:
+        """As `_insert` each of them, for a window that is not large beside their number."""
+        before = self._window()
+        entries = [self._entry(row, order) for row, weight, order in new for _ in range(weight)]
+        try:
+            self._sorted.update(entries)
+        except BaseException:
+            self._sorted = SortedList(e for held in self._entries.values() for e in held)
+            raise
+        for entry in entries:
+            row = entry[1].row
+            self._entries.setdefault(row, []).append(entry)
+            self._log.append((row, entry, 1))
+        self._compare(before, self._window())
+
+    def _compare(self, before: list[Entry], after: list[Entry]) -> None:
+        """The edits from one window to another: what goes, from behind; what comes, in order."""
+        old, new = set(map(id, before)), set(map(id, after))
+        for place in reversed(range(len(before))):
+            if id(before[place]) not in new:
+                self.edits.append(Edit(place, before[place][1].row, -1))
+        for place, entry in enumerate(after):
+            if id(entry) not in old:
+                self.edits.append(Edit(place, entry[1].row, 1))
+
+    def _window(self) -> list[Entry]:
+        return [self._entry_at(p) for p in range(self.first, self.first + len(self))]
 
     def _remove(self, row: Row) -> None:
         entries = self._entries.get(row)
@@ -162,9 +196,17 @@ class OrderBy:
         self.edits.append(Edit(place - self.first, self._at(place), weight))
 
     def _at(self, place: int) -> Row:
+        return self._entry_at(place)[1].row
+
+    def _entry_at(self, place: int) -> Entry:
         if self._descending:
             place = len(self._sorted) - 1 - place
-        return self._sorted[place][1].row
+        entry: Entry = self._sorted[place]
+        return entry
+
+    def _entry(self, row: Row, order: Any) -> Entry:
+        self._arrivals += 1
+        return (order, Tie(row, self._arrivals, self._descending))
 
     def _place(self, entry: Entry) -> int:
         place: int = self._sorted.bisect_left(entry)

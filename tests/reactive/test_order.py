@@ -1,0 +1,76 @@
+"""Ordered views against sorting, with small and large batches, and their edits."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from reactive import Database
+from tests.replica import Replica
+
+WINDOWS = [(None, 0), (5, 0), (5, 3), (0, 0), (0, 4), (1000, 0)]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize(("limit", "offset"), WINDOWS)
+def test_an_ordered_view_is_the_sorted_rows(
+    limit: int | None, offset: int, descending: bool
+) -> None:
+    random = Random(f"{limit} {offset} {descending}")
+    table = Database().table(tuple, name="t")
+    ordered = table.order_by(lambda r: r[0], descending=descending)
+    view = (ordered if limit is None else ordered.limit(limit, offset)).materialize()
+    replica = Replica(view)
+    for _ in range(40):
+        batch = [
+            (random.randrange(20), random.randrange(50)) for _ in range(random.choice([1, 60]))
+        ]
+        held = list(table)
+        with table._db.transaction():
+            table.remove_all(random.sample(held, len(held) // 3))
+            table.add_all(batch)
+        rows = sorted(table)
+        rows.sort(key=lambda r: r[0], reverse=descending)
+        last = None if limit is None else offset + limit
+        assert list(view) == rows[offset:last]
+        replica.check()
+
+
+def test_rows_that_do_not_compare_roll_a_large_batch_back() -> None:
+    table = Database().table(object, name="t")
+    view = table.order_by(lambda r: r).limit(3).materialize()
+    table.add_all([3, 1, 2])
+    mixed: list[Any] = [*range(100), "a"]
+    with pytest.raises(TypeError):
+        table.add_all(mixed)
+    assert list(view) == [1, 2, 3]
+    table.add_all(range(-50, 0))
+    assert list(view) == [-50, -49, -48]
+    table.clear()
+    assert view.stats().rows == 0
+
+
+def test_rows_without_an_order_stand_as_they_arrived() -> None:
+    class Thing:
+        pass
+
+    table = Database().table(Thing)
+    things = [Thing() for _ in range(5)]
+    up = table.order_by(lambda t: 0).materialize()
+    down = table.order_by(lambda t: 0, descending=True).materialize()
+    for thing in things:
+        table.add(thing)
+    assert list(up) == list(down) == things
+
+
+def test_an_ordered_view_is_a_sequence() -> None:
+    table = Database().table(int, name="t")
+    view = table.order_by(lambda n: n).materialize()
+    table.add_all([3, 1, 2, 2])
+    assert (view[0], view[-1], view[1:3]) == (1, 3, [2, 2])
+    assert list(reversed(view)) == [3, 2, 2, 1]
+    assert (view.index(2), view.count(2)) == (1, 2)
+    with pytest.raises(IndexError):
+        view[4]
