@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dis
 import functools
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import CodeType, FrameType
 from typing import Any
 
-OWN_PACKAGES = frozenset({"optimizer", "reactive", "spark_backend"})
+PACKAGES = ("optimizer", "reactive", "spark_backend")
+FOLDERS = tuple(f"{Path(__file__).parent.parent / name}{os.sep}" for name in PACKAGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,6 @@ def result_is_discarded() -> bool:
 
 def _outside() -> FrameType:
     frame = sys._getframe(2)
-    while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(FOLDERS):
         frame = frame.f_back
     return frame
-
-
-def _is_own(module: str) -> bool:
-    return module.partition(".")[0] in OWN_PACKAGES

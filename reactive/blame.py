@@ -83,7 +83,7 @@ def _rows(error: Exception, frames: list[FrameType]) -> str:
     """The rows in the hands of the innermost frame of the engine that has some."""
     for frame in reversed(frames):
         if frame.f_globals.get("__name__", "").startswith(ROWS_ARE_IN):
-            variables = frame.f_locals
+            variables = dict(frame.f_locals)
             if {"group", "key"} <= variables.keys() and "row" not in variables:
                 return f", in group {_short(variables['key'])}" if variables["key"] != () else ""
             held = _held(variables)

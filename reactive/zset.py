@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 Row = Any
 Pair = tuple[Row, int]
@@ -166,4 +167,21 @@ def _canonical_record(value: Any, names: tuple[str, ...]) -> Any:
     result = copy.copy(value)
     for name, new in changed.items():
         object.__setattr__(result, name, new)
-    return result
+    return result if result == copy.copy(result) else _one_of(result)
+
+
+def _one_of(record: Any) -> Any:
+    """The one object for all records of the same values.
+
+    From Python 3.13 on a dataclass compares its fields one by one, so that one with a NaN equals
+    nothing but itself. It must then be the same object whenever it is computed.
+    """
+    fields = tuple(getattr(record, f.name) for f in dataclasses.fields(record))
+    try:
+        return _ALIVE.setdefault((type(record), fields), record)
+    except TypeError:  # a slotted class without `weakref_slot=True`
+        return _KEPT.setdefault((type(record), fields), record)
+
+
+_ALIVE: WeakValueDictionary[Any, Any] = WeakValueDictionary()
+_KEPT: dict[Any, Any] = {}

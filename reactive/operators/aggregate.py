@@ -126,13 +126,16 @@ class Aggregate:
 
     def _evaluate(self, delta: Pairs) -> tuple[list[Any], list[Sequence[Any]]]:
         """The key of each row, and for each fold its value of each row."""
-        key = self._key
         columns: list[Sequence[Any]] = []
         for value in self._values:
-            columns.append(delta if value is None else [value(row) for row, _ in delta])  # noqa: PERF401
-        if key is None:
+            columns.append(delta if value is None else _column(value, delta))
+        if self._key is None:
             return [()] * len(delta), columns
-        return [canonical(key(row)) for row, _ in delta], columns
+        keys = []
+        key = self._key
+        for row, _ in delta:
+            keys.append(canonical(key(row)))
+        return keys, columns
 
     def _new(self) -> Group:
         return [0, *(fold.zero() for fold in self._folds), None]
@@ -175,3 +178,10 @@ class Aggregate:
             return None
         results = [result(group[position]) for position, result in self._results]
         return tuple(results) if self._key is None else (key, *results)
+
+
+def _column(value: Value, delta: Pairs) -> list[Any]:
+    column = []
+    for row, _ in delta:
+        column.append(value(row))
+    return column

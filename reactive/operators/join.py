@@ -60,13 +60,21 @@ class Join:
         self.touched += len(left) + len(right) + len(out)
         if left and right:
             out = consolidate(out)
-        on = self._on
-        return out if on is None else [pair for pair in out if on(pair[0])]
+        return self._fitting(out)
 
     def contents(self) -> Iterable[Pair]:
+        return self._fitting(self._left_part(self._left.items()))
+
+    def _fitting(self, pairs: list[Pair]) -> list[Pair]:
+        """Those for which the predicate is true."""
         on = self._on
-        out = self._left_part(self._left.items())
-        return out if on is None else [pair for pair in out if on(pair[0])]
+        if on is None:
+            return pairs
+        out = []
+        for pair in pairs:
+            if on(pair[0]):
+                out.append(pair)
+        return out
 
     def _left_part(self, delta: Iterable[KeyedPair]) -> list[Pair]:
         pair, lookup = self._pair, self._right.pairs

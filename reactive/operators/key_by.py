@@ -36,7 +36,10 @@ class KeyBy:
         key = self._key
         if key is None:
             return [((), pair) for pair in delta]
-        return [(match_key(key(pair[0])), pair) for pair in delta]
+        keyed = []
+        for pair in delta:
+            keyed.append((match_key(key(pair[0])), pair))
+        return keyed
 
 
 def _is_mixed(delta: Pairs) -> bool:

@@ -160,7 +160,11 @@ class PredicateMatching:
         candidates = self._right.pairs(key)
         self.touched += len(candidates)
         fits = self._fits
-        return sum([times for other, times in candidates if fits(row, other)])
+        matches = 0
+        for other, times in candidates:
+            if fits(row, other):
+                matches += times
+        return matches
 
     def _touch(self, row: Row) -> tuple[int, int]:
         held = self._held.get(row, (0, 0))

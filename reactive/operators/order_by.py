@@ -89,7 +89,10 @@ class OrderBy:
         self.touched += len(delta)
         changes = consolidate(delta)
         key = self._key
-        new = [(row, weight, sort_key(key(row))) for row, weight in changes if weight > 0]
+        new = []
+        for row, weight in changes:
+            if weight > 0:
+                new.append((row, weight, sort_key(key(row))))
         self.edits, self._log = [], []
         try:
             for row, weight in changes:

@@ -33,4 +33,7 @@ class Select:
     def step(self, delta: Pairs) -> list[Pair]:
         self.touched += len(delta)
         function = self._function
-        return [(canonical(function(row)), weight) for row, weight in delta]
+        out = []
+        for row, weight in delta:
+            out.append((canonical(function(row)), weight))
+        return out

@@ -32,6 +32,9 @@ class SelectMany:
 
     def step(self, delta: Pairs) -> list[Pair]:
         function = self._function
-        out = [(canonical(element), weight) for row, weight in delta for element in function(row)]
+        out = []
+        for row, weight in delta:
+            for element in function(row):
+                out.append((canonical(element), weight))
         self.touched += len(delta) + len(out)
         return out

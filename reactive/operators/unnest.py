@@ -35,10 +35,9 @@ class Unnest:
 
     def step(self, delta: Pairs) -> list[Pair]:
         function, extend = self._function, self._extend
-        out = [
-            (extend(row, canonical(element)), weight)
-            for row, weight in delta
-            for element in function(row)
-        ]
+        out = []
+        for row, weight in delta:
+            for element in function(row):
+                out.append((extend(row, canonical(element)), weight))
         self.touched += len(delta) + len(out)
         return out

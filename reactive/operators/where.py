@@ -32,4 +32,8 @@ class Where:
     def step(self, delta: Pairs) -> list[Pair]:
         self.touched += len(delta)
         predicate = self._predicate
-        return [pair for pair in delta if predicate(pair[0])]
+        out = []
+        for pair in delta:
+            if predicate(pair[0]):
+                out.append(pair)
+        return out
