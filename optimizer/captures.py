@@ -9,7 +9,8 @@ mix rows judged by the old value with rows judged by the new one. So the relatio
 of the function with its variables frozen, and remembers the originals to notice a change.
 
 Small built-in containers (at most 100 elements) are copied too, so that changing them in place
-is noticed. Variables of the functions that a callable calls are not followed.
+is noticed. Attributes of captured objects (`self.limit`) cannot be frozen; a change of theirs is
+noticed too. Variables of the functions that a callable calls are not followed.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ import builtins
 import dis
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from optimizer.loads import UNSET, attribute, paths, variable
+
 SMALL = 100
 CONTAINERS = (list, dict, set, bytearray)
 PLAIN = (int, str, bytes, bool, type(None))
-_UNSET = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +36,14 @@ class Capture:
     """One variable of a callable, with the value that it had when the relation was made.
 
     `source` is the closure cell, the dictionary of globals, or the function whose default it is,
-    that the variable lives in.
+    that the variable lives in; or the object whose `attribute` it is.
     """
 
     name: str
-    source: CellType | dict[str, Any] | FunctionType
+    source: Any
     original: Any
     frozen: Any
+    attribute: str | None = None
 
     def changed(self) -> bool:
         """Whether the variable now means something else than when the relation was made."""
@@ -50,14 +54,16 @@ class Capture:
 
     def now(self) -> Any:
         """The value that the variable has today; an unset one has a value of its own."""
+        if self.attribute is not None:
+            return getattr(self.source, self.attribute, UNSET)
         if isinstance(self.source, CellType):
             try:
                 return self.source.cell_contents
             except ValueError:
-                return _UNSET
+                return UNSET
         if isinstance(self.source, FunctionType):
-            return defaults(self.source).get(self.name, _UNSET)
-        return self.source.get(self.name, _UNSET)
+            return defaults(self.source).get(self.name, UNSET)
+        return self.source.get(self.name, UNSET)
 
 
 def freeze(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Capture, ...]]:
@@ -119,12 +125,26 @@ def _captures(function: FunctionType) -> Iterator[Capture]:
             continue  # not assigned yet (a function that names itself): stays live
         yield Capture(name, cell, value, _copied(value))
     for name in global_names(function.__code__):
-        value = function.__globals__.get(name, _UNSET)
-        if value is not _UNSET and not isinstance(value, ModuleType):
+        value = function.__globals__.get(name, UNSET)
+        if value is not UNSET and not isinstance(value, ModuleType):
             yield Capture(name, function.__globals__, value, _copied(value))
     for name, value in defaults(function).items():
         if _copied(value) is not value:  # nothing but its content can change
             yield Capture(name, function, value, _copied(value))
+    yield from _attributes(function)
+
+
+def _attributes(function: FunctionType) -> Iterator[Capture]:
+    """What the function reads of the objects that it captures, as far as it is plain data."""
+    for path in paths(function.__code__):
+        owner = variable(function, path[0])
+        for depth, name in enumerate(path[1:], 2):
+            value = attribute(owner, name)
+            if value is UNSET or callable(value) or isinstance(value, Enum):
+                break
+            if not isinstance(value, ModuleType):
+                yield Capture(".".join(path[:depth]), owner, value, _copied(value), name)
+            owner = value
 
 
 def _copied(value: Any) -> Any:
@@ -134,6 +154,7 @@ def _copied(value: Any) -> Any:
 
 
 def _rebuilt(function: FunctionType, captures: tuple[Capture, ...]) -> FunctionType:
+    captures = tuple(c for c in captures if c.attribute is None)
     by_cell = {id(c.source): c.frozen for c in captures if isinstance(c.source, CellType)}
     cells = tuple(
         CellType(by_cell[id(cell)]) if id(cell) in by_cell else cell

@@ -56,6 +56,8 @@ def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
     name = getattr(function, "__qualname__", type(function).__name__).rpartition(".")[2]
     label = name if place is None else f"{name} ({place})"
     reason = impurity(function)
+    if inspect.iscoroutinefunction(function):
+        reason = "it is asynchronous, and gives a coroutine instead of an answer"
     if reason is not None:
         raise PlanError(
             f"{role}: {label} cannot be used in a query: {reason}\n"

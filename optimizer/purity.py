@@ -8,10 +8,12 @@ captured variables) is refused when the relation is made. What is not known is t
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+
+from optimizer.loads import Path, paths, variable
 
 MODULES = frozenset({"random", "secrets", "subprocess", "socket"})
 FUNCTIONS = frozenset(
@@ -24,8 +26,6 @@ FUNCTIONS = frozenset(
         *("_io.open", "io.open", "posix.urandom", "nt.urandom", "uuid.uuid1", "uuid.uuid4"),
     }
 )
-LOADS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"}
-Path = tuple[str, ...]
 
 
 def impurity(function: Callable[..., Any]) -> str | None:
@@ -42,29 +42,12 @@ def impurity(function: Callable[..., Any]) -> str | None:
         return f"it is {name}"
     if not isinstance(function, FunctionType):
         return None
-    for path in _paths(function.__code__):
+    for path in paths(function.__code__):
         name = _impure_path(function, path)
         if name is not None:
             return f"it uses {name}"
     written = _written(function.__code__)
     return f"it assigns the captured variable {written!r}" if written else None
-
-
-@lru_cache(maxsize=1024)
-def _paths(code: CodeType) -> tuple[Path, ...]:
-    """Every global or captured name that is loaded, with the attributes read from it."""
-    paths: list[Path] = []
-    current: Path | None = None
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in LOADS:
-            current = (str(instruction.argval),)
-            paths.append(current)
-        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and current is not None:
-            current = (*current, str(instruction.argval))
-            paths[-1] = current
-        elif instruction.opname not in ("PRECALL", "PUSH_NULL", "CACHE", "NOP"):
-            current = None
-    return tuple(paths) + tuple(p for c in _nested(code) for p in _paths(c))
 
 
 @lru_cache(maxsize=1024)
@@ -78,29 +61,13 @@ def _written(code: CodeType) -> str | None:
     return None
 
 
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    return (c for c in code.co_consts if isinstance(c, CodeType))
-
-
 def _impure_path(function: FunctionType, path: Path) -> str | None:
-    value = _variable(function, path[0])
+    value = variable(function, path[0])
     for attribute in path[1:]:
         if isinstance(value, ModuleType | type):
             value = getattr(value, attribute, None)
     name = _impure_name(value)
     return ".".join(path) if name is not None else None
-
-
-def _variable(function: FunctionType, name: str) -> Any:
-    if name in function.__code__.co_freevars and function.__closure__ is not None:
-        cell = function.__closure__[function.__code__.co_freevars.index(name)]
-        try:
-            return cell.cell_contents
-        except ValueError:
-            return None
-    builtins = function.__globals__.get("__builtins__", {})
-    names = vars(builtins) if isinstance(builtins, ModuleType) else builtins
-    return function.__globals__.get(name, names.get(name))
 
 
 def _impure_name(value: Any) -> str | None:

@@ -48,7 +48,7 @@ class Aggregation(Generic[*Ts, R]):
         self._functions: tuple[Opaque, ...] = ()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(...)"
+        return f"{type(self).__name__}({'' if self._of is None else '...'})"
 
 
 class Count(Aggregation[*Ts, int]):

@@ -37,8 +37,9 @@ def annotate(error: Exception, node: Node, *, rolled_back: bool) -> None:
     notes[:] = [n for n in notes if not n.startswith(WHERE) and n != ROLLED_BACK]  # of before
     frames = list(_frames(error.__traceback__))
     at = _maker(node, error)
-    name = "view" if at.plan is None else node_name(at.plan)
-    error.add_note(f"{WHERE}{name} of {_owner(node)}{_place(frames, at)}{_rows(error, frames)}")
+    function = _running(frames, at)
+    place = f" ({function.place})" if function is not None and function.place else ""
+    error.add_note(f"{WHERE}{_name(at, function)} of {_owner(node)}{place}{_rows(error, frames)}")
     if rolled_back:
         error.add_note(ROLLED_BACK)
 
@@ -56,18 +57,21 @@ def _maker(node: Node, error: Exception) -> Node:
 def _owner(node: Node) -> str:
     names = [str(leaf) for leaf in ([node.leaf] if node.leaf is not None else node.leaves())]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return (names[0] if names else "a view being made") + more
+    return (names[0] if names else f"{node.graph.making or 'a view'}, being made") + more
 
 
-def _place(frames: list[FrameType], node: Node) -> str:
+def _name(node: Node, function: Opaque | None) -> str:
+    if isinstance(node.plan, plan.Aggregate) and function is not None and function == node.plan.key:
+        return "group_by"
+    return "view" if node.plan is None else node_name(node.plan)
+
+
+def _running(frames: list[FrameType], node: Node) -> Opaque | None:
     """The callable that was running: the one whose code is in the traceback, or the only one."""
     codes = {frame.f_code for frame in frames}
     running = [f for f in node.functions if code_of(f.function) in codes]
     only = list(node.functions) if len(node.functions) == 1 else []
-    for function in running or _folded(frames, node) or only:
-        if function.place is not None:
-            return f" ({function.place})"
-    return ""
+    return next(iter(running or _folded(frames, node) or only), None)
 
 
 def _folded(frames: list[FrameType], node: Node) -> list[Opaque]:

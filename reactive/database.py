@@ -272,12 +272,7 @@ class Database(Closing):
                 self._delivering.release()
 
     def _on_stale(self, function: Opaque, capture: Capture) -> None:
-        message = (
-            f"{capture.name!r}, captured by {function}, has changed since the relation was made; "
-            f"its views keep the value of then, {capture.frozen!r:.80}\n"
-            f"  make the relation again, or bind the value: `lambda row, "
-            f"{capture.name}={capture.name}: ...`"
-        )
+        message = _stale(function, capture)
         if self._strict:
             raise StaleCaptureError(message)
         file, line = ("?", 0) if function.place is None else astuple(function.place)
@@ -295,3 +290,27 @@ class Database(Closing):
 
 
 _CLOSED = "the database is closed\n  make another one"
+
+
+_COPIED = {list: "tuple", set: "frozenset", dict: "dict", bytearray: "bytes"}
+
+
+def _stale(function: Opaque, capture: Capture) -> str:
+    name, short = capture.name, capture.name.rpartition(".")[2]
+    made = "has changed since the relation was made"
+    again = "  make the relation again, or bind the value"
+    if capture.attribute is not None:
+        return (
+            f"{name!r}, read by {function}, {made}; its views hold results of both values\n"
+            f"{again}: `lambda row, {short}={name}: ...`"
+        )
+    kept = f"its views keep the value of then, {capture.frozen!r:.80}"
+    if capture.now() is capture.original:
+        return (
+            f"{name!r}, captured by {function}, was changed in place; {kept}\n"
+            f"{again}, copied: `lambda row, {name}={_COPIED[type(capture.original)]}({name}): ...`"
+        )
+    return (
+        f"{name!r}, captured by {function}, {made}; {kept}\n"
+        f"{again}: `lambda row, {name}={name}: ...`"
+    )

@@ -51,7 +51,8 @@ def _html_row(tag: str, cells: Iterable[str]) -> list[str]:
 
 
 def _title(rows: Named) -> str:
-    return f"{rows.name or 'view'}: {len(rows)} rows"
+    count = len(rows)
+    return f"{rows.name or 'view'}: {count} row" + "s" * (count != 1)
 
 
 def _cells(rows: Collection[Row], limit: int) -> tuple[list[str], list[list[str]], int]:

@@ -33,13 +33,14 @@ class Node:
     """An operator with its place in the graph. A source has none: a table feeds it."""
 
     __slots__ = (
-        *("blank", "consumers", "contents", "dirty", "functions", "guards", "inbox"),
+        *("blank", "consumers", "contents", "dirty", "functions", "graph", "guards", "inbox"),
         *("inputs", "leaf", "operator", "plan", "rank", "settle", "signature"),
         *("stateful", "step"),
     )
 
     def __init__(
         self,
+        graph: Graph,
         operator: Any,
         inputs: tuple[Node, ...],
         *,
@@ -49,6 +50,7 @@ class Node:
         functions: Iterable[Opaque | None] = (),
         blamed: Iterable[Opaque | None] = (),
     ) -> None:
+        self.graph = graph
         self.operator = operator
         self.inputs = inputs
         self.rank = rank
@@ -114,10 +116,12 @@ class Graph:
         self._schedules: dict[tuple[Node, ...], tuple[Node, ...]] = {}
         self._made = 0
         self.stepping = False
+        self.making: object = None
+        """Whom nodes are being made for, for messages."""
 
     def source(self, contents: Callable[[], Iterable[Pair]], plan: PlanNode) -> Node:
         """A node without inputs, fed by a table."""
-        node = Node(None, (), rank=self._next_rank(), plan=plan)
+        node = Node(self, None, (), rank=self._next_rank(), plan=plan)
         node.contents = contents
         return node
 
@@ -142,6 +146,7 @@ class Graph:
             return found
         rank = self._next_rank()
         node = Node(
+            self,
             make(),
             inputs,
             rank=rank,
@@ -159,7 +164,7 @@ class Graph:
 
         With `fill` it is given first what the source has given out so far.
         """
-        node = Node(operator, (source,), rank=self._next_rank(), plan=source.plan)
+        node = Node(self, operator, (source,), rank=self._next_rank(), plan=source.plan)
         node.leaf = leaf
         self._connect(node, fill=fill)
         operator.forget()

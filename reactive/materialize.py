@@ -22,9 +22,11 @@ def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyVie
     db = relation._db
     db._enter()
     try:
+        feed = db._graph.making = Feed(relation.plan, name, place)
         with paused():
-            return _made(relation, Feed(relation.plan, name, place))
+            return _made(relation, feed)
     finally:
+        db._graph.making = None
         db._leave()
 
 

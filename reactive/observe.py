@@ -127,6 +127,9 @@ class Changes(Closing, Generic[T]):
         self._subscription = subscribe(self._put)
         self._subscription._on_close = self._rouse
 
+    def __repr__(self) -> str:
+        return f"Changes({self._subscription._feed}, {len(self._waiting)} waiting)"
+
     def __aiter__(self) -> Self:
         return self
 

@@ -44,6 +44,20 @@ A3 = TypeVar("A3")
 A4 = TypeVar("A4")
 
 
+HINTS = {
+    "filter": "its name is where(predicate)",
+    "map": "its name is select(function)",
+    "flat_map": "its name is select_many(function)",
+    "sort": "its name is order_by(key)",
+    "limit": "first order_by(key), then limit(n)",
+    "on": "join(other, on=predicate) takes it as an argument",
+    "having": "aggregate(...) first, then where(predicate)",
+    "items": "materialize() it first; the view has rows",
+    "value": "materialize() it first; the view has the value",
+}
+"""What to write instead of what one may know from elsewhere."""
+
+
 class Relation(Live, Generic[*Ts]):
     """A query. It carries one or more bindings side by side; `join` appends one.
 
@@ -428,6 +442,14 @@ class Relation(Live, Generic[*Ts]):
         """The plan as a tree of text."""
         return explain(self.plan)
 
+    if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
+
+        def __getattr__(self, name: str) -> Any:
+            hint = HINTS.get(name)
+            raise AttributeError(
+                f"a {type(self).__name__} has no {name!r}" + (f"\n  {hint}" if hint else "")
+            )
+
     def __repr__(self) -> str:
         return f"Relation:\n{self.explain()}"
 
@@ -536,6 +558,14 @@ class Groups(Generic[K, *Ts]):
         """
         node = _aggregate(self._relation, self._key, aggregates)
         return GroupedRelation(self._relation._db, node)
+
+    if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"groups have no {name!r}: say first what to keep of each group\n"
+                "  group_by(key).aggregate(Count(), ...)"
+            )
 
     def __repr__(self) -> str:
         return f"Groups by {self._key} of\n{self._relation.explain()}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import is_dataclass
 from operator import attrgetter
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -12,6 +13,21 @@ from optimizer.expr import Opaque
 from reactive.errors import TableError
 
 Classes = type | tuple[type, ...]
+
+
+def check_row_type(row_type: Any) -> None:
+    """Refuse what is no class, and classes whose instances have no hash."""
+    if isinstance(row_type, str):
+        raise PlanError(
+            f"a table takes the class of its rows, not {row_type!r}\n"
+            f"  write db.table(Row, name={row_type!r})"
+        )
+    if isinstance(row_type, type) and row_type.__hash__ is None:
+        frozen = f"make {row_type.__name__} a @dataclass(frozen=True)"
+        raise PlanError(
+            f"rows of {row_type.__name__} have no hash, so that no table can find them\n"
+            f"  {frozen if is_dataclass(row_type) else 'use a frozen dataclass, or tuples'}"
+        )
 
 
 def class_of(row_type: Any) -> Classes | None:

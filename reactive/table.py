@@ -16,7 +16,7 @@ from reactive.collector import paused
 from reactive.errors import TableError
 from reactive.gate import Gate
 from reactive.relation import Relation
-from reactive.rows import checked_key, key_function
+from reactive.rows import check_row_type, checked_key, key_function
 from reactive.statements import Statements
 from reactive.store import BagStore, KeyedStore, NoStore, Store
 from reactive.zset import Pair, canonical, consolidate, negate, repeat
@@ -53,6 +53,7 @@ class Table(Relation[T], Collection[T]):
         key: str | Callable[[T], Hashable] | None,
         stored: bool,
     ) -> None:
+        check_row_type(row_type)
         if key is not None and not stored:
             raise PlanError("a keyed table must be stored: its keys are what it is asked for")
         self.name = db._name_of_table(row_type, name)

@@ -64,6 +64,9 @@ class Transaction:
     def __init__(self, db: Database) -> None:
         self._db = db
 
+    def __repr__(self) -> str:
+        return f"Transaction of {self._db!r}"
+
     def __enter__(self) -> Transaction:
         self._db._enter()
         self._begin()

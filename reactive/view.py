@@ -194,7 +194,7 @@ class View(Live, Closing, Generic[*Ts]):
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "
-        state = "closed" if self.closed else f"{len(self)} rows"
+        state = "closed" if self.closed else f"{len(self)} row" + "s" * (len(self) != 1)
         return f"{type(self).__name__}({name}{state}, made at {self.place})"
 
     def __rich__(self) -> Any:
@@ -202,6 +202,13 @@ class View(Live, Closing, Generic[*Ts]):
 
     def _repr_html_(self) -> str:
         return display.html(self)
+
+    if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
+
+        def __getattr__(self, name: str) -> Any:
+            query = not name.startswith("_") and hasattr(type(self.relation), name)
+            hint = f"\n  it is a method of queries: view.relation.{name}(...)" if query else ""
+            raise AttributeError(f"a {type(self).__name__} has no {name!r}{hint}")
 
     def _all_rows(self) -> list[Any]:
         with self._reading():
@@ -225,9 +232,10 @@ class View(Live, Closing, Generic[*Ts]):
 class GroupedView(View[K, *Ts]):
     """One row per group; reads as a mapping from the key to the aggregates as well.
 
-    `view[key]` is the aggregate, or the tuple of them if there are several. `in`, `len` and
-    iteration are those of the rows; `dict(view)` makes a dictionary, asking for one key after the
-    other: where other threads write, `view.snapshot()` has all groups as of one commit.
+    `view[key]` is the aggregate, or the tuple of them if there are several. `in` takes a key or a
+    row. `len`, iteration and `items` are those of the rows, as in every view. `dict(view)` makes
+    a dictionary, asking for one key after the other: where other threads write,
+    `view.snapshot()` has all groups as of one commit.
     """
 
     @overload
@@ -251,6 +259,10 @@ class GroupedView(View[K, *Ts]):
                 return self._aggregates(key)
             except KeyError:
                 return default
+
+    def __contains__(self, item: object) -> bool:
+        with self._reading():
+            return canonical(item) in self._contents.rows or self._contents.count(item) > 0
 
     def keys(self) -> list[K]:
         """The keys of the groups."""

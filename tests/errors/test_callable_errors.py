@@ -126,7 +126,7 @@ OF_ONE_ROW = (
     Case("unnest", lambda s, t: s.unnest(fails_later), fails_later, "unnest"),
     Case("order_by", lambda s, t: s.order_by(fails), fails, "order_by"),
     Case("limit", lambda s, t: s.order_by(fails).limit(1), fails, "order_by"),
-    Case("group_by", lambda s, t: s.group_by(fails).aggregate(Count()), fails, "aggregate"),
+    Case("group_by", lambda s, t: s.group_by(fails).aggregate(Count()), fails, "group_by"),
     *map(_aggregate, (Sum, Avg, Min, Max, CountDistinct, Collect)),
     Case(
         "Monoid_of",
@@ -220,7 +220,7 @@ def test_an_exception_over_rows_that_are_there_is_told_when_the_view_is_made(cas
     with refused(
         f"""
         NoAge: no age
-          in {case.node} of a view being made (<place>){on_row}
+          in {case.node} of view 'ages', being made (<place>){on_row}
         """,
         place=place(case.function),
     ):

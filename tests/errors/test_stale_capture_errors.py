@@ -112,9 +112,10 @@ def test_a_set_that_is_changed_in_place_is_told() -> None:
     assert caught_while(lambda: table.add(2)) == [
         expected(
             """
-            'allowed', captured by <lambda> (<ok>), has changed since the relation was made; \
+            'allowed', captured by <lambda> (<ok>), was changed in place; \
 its views keep the value of then, {1}
-              make the relation again, or bind the value: `lambda row, allowed=allowed: ...`
+              make the relation again, or bind the value, copied: \
+`lambda row, allowed=frozenset(allowed): ...`
             """,
             ok=place(ok),
         )

@@ -97,7 +97,14 @@ def test_an_unhashable_field_of_a_named_tuple_is_named() -> None:
 
 
 def test_a_dataclass_that_is_not_frozen_is_named() -> None:
-    table = Database().table(Mutable, name="mutables")
+    with refused(
+        """
+        PlanError: rows of Mutable have no hash, so that no table can find them
+          make Mutable a @dataclass(frozen=True)
+        """
+    ):
+        Database().table(Mutable, name="mutables")
+    table = Database().table(object, name="mutables")
     with refused(
         """
         TableError: table 'mutables' cannot take Mutable(id=7): a Mutable is not hashable; \

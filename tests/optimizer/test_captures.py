@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from optimizer.captures import freeze, meaning
-from reactive import Database, StaleCaptureError, StaleCaptureWarning, Table
+from reactive import Database, PlanError, StaleCaptureError, StaleCaptureWarning, Table
 
 LIMIT = 2
 SETTINGS = {"limit": 2}
@@ -134,3 +134,51 @@ def test_meaning_tells_types_and_signs_apart() -> None:
     values: list[Any] = [1, True, 1.0, 0.0, -0.0, "1", b"1", None, (1,), (True,)]
     assert len({meaning(v) for v in values}) == len(values)
     assert meaning((1, ("a",))) == meaning((1, ("a",)))
+
+
+class Settings:
+    limit = 2
+
+    def __init__(self) -> None:
+        self.least = 2
+        self.tags = ["a"]
+
+
+SETTINGS_OBJECT = Settings()
+
+
+def test_a_changed_attribute_of_a_captured_object_is_reported(
+    words: Table[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = words.where(lambda w: len(w) >= SETTINGS_OBJECT.least).materialize()
+    monkeypatch.setattr(SETTINGS_OBJECT, "least", 3)
+    with pytest.warns(StaleCaptureWarning, match=r"SETTINGS_OBJECT\.least.*results of both"):
+        words.add("ab")
+    assert len(view) == 0
+
+
+def test_a_strict_database_refuses_before_an_attribute_is_read_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = Database(strict=True).table(str, name="words")
+    view = words.where(lambda w: w in SETTINGS_OBJECT.tags).materialize()
+    monkeypatch.setattr(SETTINGS_OBJECT, "tags", ["b"])
+    with pytest.raises(StaleCaptureError):
+        words.add("b")
+    assert len(view) == 0
+
+
+def test_a_table_behind_an_attribute_is_refused(words: Table[str]) -> None:
+    class Holder:
+        table = words
+
+    with pytest.raises(PlanError, match=r"reads 'Holder\.table', which is a Table"):
+        words.where(lambda w: w in Holder.table)
+
+
+def test_an_asynchronous_callable_is_refused(words: Table[str]) -> None:
+    async def slow(word: str) -> bool:
+        return True
+
+    with pytest.raises(PlanError, match="asynchronous"):
+        words.where(slow)
