@@ -292,7 +292,7 @@ class Database(Closing):
 _CLOSED = "the database is closed\n  make another one"
 
 
-_COPIED = {list: "tuple", set: "frozenset", dict: "dict", bytearray: "bytes"}
+_COPIED: dict[type, str] = {list: "tuple", set: "frozenset", dict: "dict", bytearray: "bytes"}
 
 
 def _stale(function: Opaque, capture: Capture) -> str:

@@ -27,7 +27,9 @@ def show(rows: Named, limit: int) -> None:
 def table(rows: Named, limit: int = LIMIT) -> RichTable:
     """The first rows as a `rich` table, one column per field or binding."""
     header, lines, more = _cells(rows, limit)
-    result = RichTable(title=_title(rows), caption=f"{more} more rows" if more else None)
+    title, caption = _title(rows), f"{more} more rows" if more else ""
+    width = max(len(title), len(caption))
+    result = RichTable(title=title, caption=caption or None, min_width=width)
     for name in header:
         result.add_column(Text(name))
     for line in lines:
@@ -59,7 +61,8 @@ def _cells(rows: Collection[Row], limit: int) -> tuple[list[str], list[list[str]
     """Column names, the first rows as text, and how many more rows there are."""
     everything = list(rows)
     first = list(islice(everything, limit))
-    columns = [_columns(row) for row in first]
+    names = getattr(rows, "columns", None)
+    columns = [_columns(row, names) for row in first]
     header = list(columns[0]) if columns else ["row"]
     if any(list(c) != header for c in columns):
         header, columns = ["row"], [{"row": row} for row in first]
@@ -67,8 +70,11 @@ def _cells(rows: Collection[Row], limit: int) -> tuple[list[str], list[list[str]
     return header, lines, len(everything) - len(first)
 
 
-def _columns(row: Row) -> dict[str, Any]:
-    """A row as named values: fields of a record, positions of a tuple."""
+def _columns(row: Row, names: list[str] | None) -> dict[str, Any]:
+    """A row as named values: the names of the view, fields of a record, positions of a tuple."""
+    if names is not None:
+        values = row if len(names) > 1 else (row,)
+        return dict(zip(names, values, strict=True))
     if dataclasses.is_dataclass(row):
         return {f.name: getattr(row, f.name) for f in dataclasses.fields(row)}
     if isinstance(row, tuple):

@@ -19,6 +19,7 @@ from typing import (
 )
 
 from optimizer.explain import Explanation
+from optimizer.properties import groups
 from reactive import display
 from reactive.callables import Live
 from reactive.closing import Closing
@@ -85,6 +86,15 @@ class View(Live, Closing, Generic[*Ts]):
     def place(self) -> Place:
         """The line of code that made it."""
         return self._feed.place
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The names of the key and the aggregates; None of rows that are not aggregated."""
+        aggregate = groups(self.relation.plan)
+        if aggregate is None:
+            return None
+        names = ["key"] * (aggregate.key is not None) + [a.name for a in aggregate.aggregates]
+        return [f"{n}_{i}" if names.count(n) > 1 else n for i, n in enumerate(names)]
 
     @property
     def closed(self) -> bool:
