@@ -8,7 +8,7 @@ distinct
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from optimizer import plan
 
@@ -24,7 +24,7 @@ class Explanation(str):
 
 def explain(node: plan.Node, remark: Callable[[plan.Node], str] = lambda node: "") -> Explanation:
     """The plan as text; `remark` may add something at the end of a node's line."""
-    return Explanation("\n".join(_lines(node, remark, 0, set())))
+    return Explanation("\n".join(_lines(node, remark)))
 
 
 def headline(node: plan.Node) -> str:
@@ -66,16 +66,19 @@ def node_name(node: plan.Node) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).removeprefix("_")
 
 
-def _lines(
-    node: plan.Node, remark: Callable[[plan.Node], str], depth: int, shown: set[int]
-) -> list[str]:
+def _lines(root: plan.Node, remark: Callable[[plan.Node], str]) -> Iterator[str]:
     """The lines of a plan; a part that several nodes read is shown in full once."""
-    line = "  " * depth + headline(node)
-    if id(node) in shown and node.inputs():
-        return [line + "  (as above)"]
-    shown.add(id(node))
-    below = (text for n in node.inputs() for text in _lines(n, remark, depth + 1, shown))
-    return [line + remark(node), *below]
+    shown: set[int] = set()
+    waiting = [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        line = "  " * depth + headline(node)
+        if id(node) in shown and node.inputs():
+            yield line + "  (as above)"
+            continue
+        shown.add(id(node))
+        yield line + remark(node)
+        waiting.extend((source, depth + 1) for source in reversed(node.inputs()))
 
 
 def _match(match: plan.Match) -> str:

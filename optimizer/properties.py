@@ -21,28 +21,22 @@ def bindings(node: plan.Node) -> int:
 
 def table_key(node: plan.Node) -> plan.Table | None:
     """The keyed table whose rows, at most one per key, these are some of."""
-    match node:
-        case plan.Table(key=key) if key is not None:
-            return node
-        case plan.Where(source, _) | plan.Distinct(source) | plan.OrderBy(source, _, _, _, _):
-            return table_key(source)
-        case plan.SemiJoin(left, _, _) | plan.AntiJoin(left, _, _):
-            return table_key(left)
-        case plan.Difference(left, _) | plan.DifferenceAll(left, _):
-            return table_key(left)
-        case _:
-            return None
+    while isinstance(node, _SOME_OF_LEFT):
+        node = node.inputs()[0]
+    return node if isinstance(node, plan.Table) and node.key is not None else None
 
 
 def groups(node: plan.Node) -> plan.Aggregate | None:
     """The aggregate whose rows, one per group, these are some of."""
-    match node:
-        case plan.Aggregate():
-            return node
-        case plan.Where(source, _) | plan.OrderBy(source, _, _, _, _):
-            return groups(source)
-        case _:
-            return None
+    while isinstance(node, plan.Where | plan.OrderBy):
+        node = node.input
+    return node if isinstance(node, plan.Aggregate) else None
+
+
+_SOME_OF_LEFT = (
+    *(plan.Where, plan.Distinct, plan.OrderBy, plan.SemiJoin, plan.AntiJoin),
+    *(plan.Difference, plan.DifferenceAll),
+)
 
 
 def keeps_identity(node: plan.Node) -> bool:

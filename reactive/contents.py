@@ -37,9 +37,12 @@ class Bag:
 
     def step(self, delta: Pairs) -> None:
         self.touched += len(delta)
-        self.changes = changes = consolidate(delta)
-        integrate(self._weights, changes)
-        self._last = changes
+        self.changes = self._last = changes = consolidate(delta)
+        try:
+            integrate(self._weights, changes)
+        except BaseException:
+            self._last = ()
+            raise
         self.size += sum(weight for _, weight in changes)
 
     def undo(self) -> None:
@@ -69,26 +72,37 @@ class Bag:
 class Groups:
     """The rows of a grouped view by their group: one row of weight 1 each."""
 
-    __slots__ = ("_last", "changes", "rows", "touched")
+    __slots__ = ("_before", "changes", "rows", "touched")
     edits: tuple[Edit, ...] = ()
 
     def __init__(self) -> None:
         self.rows: dict[Any, Row] = {}
-        self._last: Pairs = ()
+        self._before: dict[Any, Row | None] = {}
         self.changes: Pairs = ()
         self.touched = 0
 
     def step(self, delta: Pairs) -> None:
         self.touched += len(delta)
-        self.changes = self._last = consolidate(delta)
-        self._apply(self._last)
+        self.changes = consolidate(delta)
+        rows = self.rows
+        self._before = {row[0]: rows.get(row[0]) for row, _ in self.changes}
+        for row, weight in self.changes:
+            if weight < 0:
+                rows.pop(row[0], None)
+        for row, weight in self.changes:
+            if weight > 0:
+                rows[row[0]] = row
 
     def undo(self) -> None:
-        self._apply(negate(self._last))
-        self.changes = self._last = ()
+        for key, row in self._before.items():
+            if row is None:
+                self.rows.pop(key, None)
+            else:
+                self.rows[key] = row
+        self.changes, self._before = (), {}
 
     def commit(self) -> None:
-        self._last = ()
+        self._before = {}
 
     def forget(self) -> None:
         self.changes = ()
@@ -104,14 +118,6 @@ class Groups:
 
     def footprint(self) -> tuple[int, int]:
         return len(self.rows), sys.getsizeof(self.rows)
-
-    def _apply(self, changes: Pairs) -> None:
-        for row, weight in changes:
-            if weight < 0:
-                del self.rows[row[0]]
-        for row, weight in changes:
-            if weight > 0:
-                self.rows[row[0]] = row
 
 
 class Sequence:

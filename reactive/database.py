@@ -66,7 +66,7 @@ class Database(Closing):
         self._pending: Pending | None = None
         self._outbox: deque[Delivery] = deque()
         self._delivering = threading.Lock()
-        self._dropped: deque[Node] = deque()
+        self._dropped: deque[int] = deque()
         self._feeds: weakref.WeakSet[Feed] = weakref.WeakSet()
         self._closed = False
 
@@ -200,10 +200,14 @@ class Database(Closing):
         """A statement's changes, already in the table: part of the transaction, or a commit."""
         if not changes:
             return
-        if self._pending is not None:
-            self._pending.record(table, changes)
-        else:
+        if self._pending is None:
             self._commit([(table, changes)])
+            return
+        try:
+            self._pending.record(table, changes)
+        except BaseException:
+            table._store.revert(changes)
+            raise
 
     def _commit(self, changes: Sequence[tuple[Table[Any], Sequence[Pair]]]) -> None:
         """One step of the graph; on failure the tables are put back too."""
@@ -228,6 +232,7 @@ class Database(Closing):
                 self._outbox.append((feed.subscribers, delta))
         for node in leaves:
             node.operator.forget()
+        self._graph.raise_interrupt()
 
     def _source(self, plan: Any) -> Node:
         node: Node = self._tables[plan.number]._node
@@ -241,9 +246,9 @@ class Database(Closing):
             self._graph.sweep()
             raise
 
-    def _drop(self, node: Node) -> None:
+    def _drop(self, leaf: int) -> None:
         """A leaf that nobody holds any more; called by the garbage collector, at any time."""
-        self._dropped.append(node)
+        self._dropped.append(leaf)
         self._sweep()
 
     def _sweep(self) -> None:
@@ -256,20 +261,26 @@ class Database(Closing):
 
     def _drain(self) -> None:
         while self._dropped:
-            self._graph.detach(self._dropped.popleft())
+            self._graph.drop_leaf(self._dropped.popleft())
 
     def _deliver(self) -> None:
         """Tell subscribers, in the order of the commits; one thread at a time does it for all."""
         while self._outbox and self._delivering.acquire(False):
             try:
                 while self._outbox:
-                    subscribers, delta = self._outbox.popleft()
-                    for reference in subscribers:
-                        subscription = reference()
-                        if subscription is not None:
-                            subscription._receive(delta)
+                    self._deliver_one(*self._outbox.popleft())
             finally:
                 self._delivering.release()
+
+    def _deliver_one(self, subscribers: Sequence[weakref.ref[Any]], delta: Delta[Any]) -> None:
+        for done, reference in enumerate(subscribers, 1):
+            subscription = reference()
+            if subscription is not None:
+                try:
+                    subscription._receive(delta)
+                except BaseException:  # an interrupt: the others are still to hear of this
+                    self._outbox.appendleft((subscribers[done:], delta))
+                    raise
 
     def _on_stale(self, function: Opaque, capture: Capture) -> None:
         message = _stale(function, capture)

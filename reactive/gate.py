@@ -27,27 +27,33 @@ class Gate:
     could never leave while we wait.
     """
 
-    __slots__ = ("_depth", "_lock", "_task", "_thread")
+    __slots__ = ("_depth", "_lock", "_task", "_thread", "holder")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._thread = 0
         self._task: asyncio.Task[Any] | None = None
         self._depth = 0
+        self.holder: object = None
+        """The asynchronous transaction that has been entered, if there is one."""
 
     def __enter__(self) -> None:
-        if self._lock.acquire(False):
-            self._own()
-        elif self._is_mine():
-            self._depth += 1
-        elif self._thread == get_ident():
-            raise TransactionError(
-                "another task of this event loop has a transaction open\n"
-                "  use `async with db.transaction()`, which waits for it to end"
-            )
-        else:
-            self._lock.acquire()
-            self._own()
+        try:
+            if not self._lock.acquire(False):
+                self._lock.acquire()
+            if not self._depth:
+                self._own()
+            elif self._task is not _running_task():
+                self._lock.release()
+                raise TransactionError(
+                    "another task of this event loop has a transaction open\n"
+                    "  use `async with db.transaction()`, which waits for it to end"
+                )
+            else:
+                self._depth += 1
+        except BaseException:
+            self._let_go()
+            raise
 
     def __exit__(
         self,
@@ -74,29 +80,45 @@ class Gate:
         """Enter only if nobody is inside, the caller neither."""
         if not self._lock.acquire(False):
             return False
+        if self._depth:
+            self._lock.release()
+            return False
         self._own()
         return True
 
     def leave(self) -> bool:
         """Leave once; True if this was the outermost time."""
+        outermost = self._depth == 1
+        if outermost:
+            self._thread = 0
+            self._task = None
         self._depth -= 1
-        if self._depth:
-            return False
-        self._thread = 0
-        self._task = None
         self._lock.release()
-        return True
+        return outermost
 
-    async def enter_async(self) -> None:
-        """Enter as the running task; wait without stopping the event loop."""
+    async def enter_async(self, mine: object) -> None:
+        """Enter as the running task; wait without stopping the event loop.
+
+        `mine` is the transaction that the task is in, or was started in: waiting for that one
+        would never end.
+        """
         pause = 0.0
-        while not self._lock.acquire(False):
-            if self._is_mine():
-                self._depth += 1
-                return
+        while True:
+            if self._lock.acquire(False):
+                if not self._depth:
+                    self._own()
+                    return
+                if self._task is _running_task():
+                    self._depth += 1
+                    return
+                self._lock.release()
+            if mine is not None and mine is self.holder:
+                raise TransactionError(
+                    "the transaction that is open waits for this task, and this task would for it\n"
+                    "  make the changes in the task that opened it"
+                )
             await asyncio.sleep(pause)
             pause = min(pause * 2 + 0.0005, LONGEST_SLEEP)
-        self._own()
 
     def _own(self) -> None:
         self._thread = get_ident()
@@ -104,8 +126,10 @@ class Gate:
         if _get_running_loop() is not None:
             self._task = _running_task()
 
-    def _is_mine(self) -> bool:
-        return self._thread == get_ident() and self._task is _running_task()
+    def _let_go(self) -> None:
+        """An interrupt between taking the lock and noting it must not keep it for ever."""
+        if not self._depth and self._lock._is_owned():  # type: ignore[attr-defined]
+            self._lock.release()
 
 
 def _running_task() -> asyncio.Task[Any] | None:

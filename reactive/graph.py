@@ -17,7 +17,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from optimizer.captures import Capture
@@ -27,6 +27,9 @@ from reactive.blame import annotate
 from reactive.zset import Pair, Pairs
 
 Guard = tuple[Opaque, Capture]
+
+
+MANY_SCHEDULES = 256
 
 
 class Node:
@@ -114,6 +117,8 @@ class Graph:
         self._on_stale = on_stale
         self._nodes: dict[Hashable, Node] = {}
         self._schedules: dict[tuple[Node, ...], tuple[Node, ...]] = {}
+        self._leaves: dict[int, Node] = {}
+        self._interrupt: BaseException | None = None
         self._made = 0
         self.stepping = False
         self.making: object = None
@@ -168,7 +173,14 @@ class Graph:
         node.leaf = leaf
         self._connect(node, fill=fill)
         operator.forget()
+        self._leaves[node.rank] = node
         return node
+
+    def drop_leaf(self, rank: int) -> None:
+        """Detach the leaf of this rank, if it is still there."""
+        node = self._leaves.pop(rank, None)
+        if node is not None:
+            self.detach(node)
 
     def detach(self, node: Node) -> None:
         """Drop a node that nothing reads, and then its inputs that nothing else reads."""
@@ -231,9 +243,9 @@ class Graph:
         """
         schedule = self._schedule(tuple([source for source, _ in changes]))
         stepped: list[Node] = []
-        self.stepping = True
         node: Node | None = None
         try:
+            self.stepping = True
             for source, delta in changes:
                 source.send(delta)
             for node in schedule:
@@ -251,7 +263,8 @@ class Graph:
                             consumer.dirty = True
         except BaseException as error:
             for done in reversed(stepped):
-                done.operator.undo()
+                with suppress(Exception):  # one that cannot be undone must not keep the others
+                    done.operator.undo()
             for pending in schedule:
                 pending.clear()
             if node is not None and isinstance(error, Exception):
@@ -259,9 +272,20 @@ class Graph:
             raise
         finally:
             self.stepping = False
-        for done in stepped:
-            done.settle()
+        try:
+            for done in stepped:
+                done.settle()
+        except BaseException as interrupt:  # too late: the commit stands
+            for done in stepped:
+                done.settle()
+            self._interrupt = interrupt
         return stepped
+
+    def raise_interrupt(self) -> None:
+        """Raise what came between the last step of a commit and its end."""
+        interrupt, self._interrupt = self._interrupt, None
+        if interrupt is not None:
+            raise interrupt
 
     def _check(self, node: Node) -> None:
         """Report what the node's callables captured and has changed since."""
@@ -284,8 +308,12 @@ class Graph:
 
     def _schedule(self, sources: tuple[Node, ...]) -> tuple[Node, ...]:
         """All nodes that these sources reach, in topological order."""
+        if len(sources) > 1:
+            sources = tuple(sorted(sources, key=lambda node: node.rank))
         schedule = self._schedules.get(sources)
         if schedule is None:
+            if len(self._schedules) > MANY_SCHEDULES:
+                self._schedules.clear()
             reached: dict[Node, None] = {}
             waiting = list(sources)
             while waiting:

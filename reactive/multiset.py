@@ -52,5 +52,8 @@ class Multiset(Collection[T], Generic[T]):
             self._hash = hash(frozenset(self._weights.items()))
         return self._hash
 
+    def __reduce__(self) -> tuple[type[Multiset[T]], tuple[dict[T, int]]]:
+        return Multiset, (self._weights,)  # a hash means nothing to another process
+
     def __repr__(self) -> str:
         return f"Multiset({self._weights!r})"

@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 
 from typing_extensions import TypeVar
@@ -46,7 +47,7 @@ class Subscription(Closing, Generic[T]):
     """
 
     def __init__(self, feed: Feed, callback: Callable[[Delta[T]], object], held: object) -> None:
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.closed = False
         self._feed = feed
         self._callback = callback
@@ -69,7 +70,7 @@ class Subscription(Closing, Generic[T]):
             return
         try:
             self._callback(delta)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             self.error = error
             log.exception("subscriber of %s raised; it stays subscribed", self._feed)
 
@@ -81,7 +82,14 @@ class Leaf:
 
     def __init__(self, db: Database, node: Node) -> None:
         self.node = node
-        weakref.finalize(self, db._drop, node).atexit = False
+        weakref.finalize(self, drop, weakref.ref(db), node.rank).atexit = False
+
+
+def drop(db: weakref.ref[Database], leaf: int) -> None:
+    """Tell a database, if it is still there, that nobody holds a leaf any more."""
+    owner = db()
+    if owner is not None:
+        owner._drop(leaf)
 
 
 def notify(observer: Any) -> Callable[[Delta[Any]], None]:
@@ -123,7 +131,7 @@ class Changes(Closing, Generic[T]):
     ) -> None:
         self._lock = threading.Lock()
         self._waiting: deque[Delta[T]] = deque()
-        self._wake: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+        self._wakes: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
         self._subscription = subscribe(self._put)
         self._subscription._on_close = self._rouse
 
@@ -138,11 +146,15 @@ class Changes(Closing, Generic[T]):
             with self._lock:
                 if self._waiting:
                     return self._waiting.popleft()
-                event = asyncio.Event()
-                self._wake = (asyncio.get_running_loop(), event)
+                wake = (asyncio.get_running_loop(), asyncio.Event())
+                self._wakes.append(wake)
             if self._subscription.closed:
                 raise StopAsyncIteration
-            await event.wait()
+            try:
+                await wake[1].wait()
+            finally:
+                with self._lock, suppress(ValueError):
+                    self._wakes.remove(wake)
 
     def close(self) -> None:
         """End the iteration, after what is waiting."""
@@ -155,10 +167,10 @@ class Changes(Closing, Generic[T]):
 
     def _rouse(self) -> None:
         with self._lock:
-            wake, self._wake = self._wake, None
-        if wake is not None:
-            loop, event = wake
-            loop.call_soon_threadsafe(event.set)
+            wakes, self._wakes = self._wakes, []
+        for loop, event in wakes:
+            with suppress(RuntimeError):  # its loop has been closed
+                loop.call_soon_threadsafe(event.set)
 
 
 def _ignore(row: Any) -> None:

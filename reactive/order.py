@@ -77,6 +77,11 @@ def tie_key(value: Any) -> tuple[Any, ...]:
         return (6, kind.__qualname__, tuple(map(tie_key, fields)))
     if kind.__lt__ is _NO_ORDER or isinstance(value, Set | complex):
         return (9,)
+    try:
+        if value.__lt__(value) is NotImplemented:
+            return (9,)
+    except TypeError:
+        pass  # its parts may not compare, which those who compare it shall hear of
     aware = getattr(value, "tzinfo", None) is not None  # dates and times of two kinds
     return (7, kind.__qualname__, aware, value)
 

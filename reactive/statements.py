@@ -35,9 +35,9 @@ class Statements:
         row = self._checked(row)
         if count != 1:
             _check_count(count)
-        if self._known is not None or self._table._db._pending is not None:
-            row = self._interned(row)
         try:
+            if self._known is not None or self._table._db._pending is not None:
+                row = self._interned(row)
             return [self._store.add(row, count)]
         except (Duplicate, TypeError) as error:
             raise self._refusal(row, error, count) from None
@@ -45,14 +45,13 @@ class Statements:
     def add_all(self, rows: Iterable[Row]) -> list[Pair]:
         """As `add` each of them, in one loop."""
         checked = [self._checked(row) for row in rows]
-        if self._table._db._pending is not None:
-            checked = [self._interned(row) for row in checked]
+        interning = self._table._db._pending is not None
         add = self._store.add
         changes: list[Pair] = []
         row = None
         try:
             for row in checked:
-                changes.append(add(row, 1))
+                changes.append(add(self._interned(row) if interning else row, 1))
         except BaseException as error:
             self._store.revert(changes)
             raise self._refusal(row, error) from None
@@ -83,7 +82,7 @@ class Statements:
         old = keyed.get(keyed.key(row))
         if old is None:
             return self.add(row)
-        return [] if old == row else [*self.remove(old), *self.add(row)]
+        return [] if old == row else self.update(old, row)
 
     def replace_all(self, rows: Iterable[Row]) -> list[Pair]:
         wanted = [(self._checked(row), 1) for row in rows]
@@ -104,7 +103,8 @@ class Statements:
     def together(self, *statements: Callable[[], list[Pair]]) -> list[Pair]:
         """Several statements as one: if one is refused, those before it are taken back."""
         changes: list[Pair] = []
-        self._known = {}
+        outer = self._known
+        self._known = {} if outer is None else outer
         try:
             for statement in statements:
                 changes += statement()
@@ -112,7 +112,7 @@ class Statements:
             self._store.revert(changes)
             raise
         finally:
-            self._known = None
+            self._known = outer
         return consolidate(changes)
 
     def _interned(self, row: Row) -> Row:

@@ -235,8 +235,13 @@ class Table(Relation[T], Collection[T]):
             db._leave()
 
     def _write_many(self, statement: Callable[..., list[Pair]], *arguments: Any) -> None:
-        with paused():
-            self._write(statement, *arguments)
+        db = self._db
+        db._enter()
+        try:
+            with paused():
+                db._change(self, statement(*arguments))
+        finally:
+            db._leave()
 
     def _reading(self) -> Gate:
         self._db._check_open()
@@ -271,6 +276,8 @@ class Table(Relation[T], Collection[T]):
                 f"table {self.name!r} is not stored, and rows have flowed already\n"
                 "  make its views before the first row, or the table with stored=True"
             )
+        if not self.plan.stored:
+            return []
         pairs = list(self._store.pairs())
         pending = self._db._pending
         return consolidate([*pairs, *negate(pending.of(self))]) if pending else pairs

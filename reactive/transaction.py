@@ -6,6 +6,7 @@ Tables change at once and are put back if the transaction fails; views change at
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,10 @@ from reactive.zset import Pair, Row
 if TYPE_CHECKING:
     from reactive.database import Database
     from reactive.table import Table
+
+
+_holder: ContextVar[Any] = ContextVar("transaction", default=None)
+"""The transaction that this task is in, or was started in."""
 
 
 class Pending:
@@ -34,9 +39,11 @@ class Pending:
     def record(self, table: Table[Any], changes: Sequence[Pair]) -> None:
         """Add a statement's changes."""
         net = self._changes.setdefault(table, {})
+        merged: dict[Row, Pair] = {}
         for row, weight in changes:
-            known, old = net.get(row, (row, 0))
-            net[row] = (known, old + weight)
+            known, old = merged.get(row) or net.get(row, (row, 0))
+            merged[row] = (known, old + weight)
+        net.update(merged)
 
     def interned(self, table: Table[Any], row: Row) -> Row:
         """The object that an equal row is in this transaction, or the row itself."""
@@ -59,10 +66,11 @@ class Transaction:
     Inside it tables show the changes made so far, views the last commit.
     """
 
-    __slots__ = ("_db",)
+    __slots__ = ("_db", "_outer")
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._outer: Token[Any] | None = None
 
     def __repr__(self) -> str:
         return f"Transaction of {self._db!r}"
@@ -73,9 +81,12 @@ class Transaction:
         return self
 
     async def __aenter__(self) -> Transaction:
-        await self._db._gate.enter_async()
+        await self._db._gate.enter_async(_holder.get())
         self._db._check_entered()
         self._begin()
+        if self._db._gate.holder is None:
+            self._db._gate.holder = self
+            self._outer = _holder.set(self)
         return self
 
     def __exit__(
@@ -95,6 +106,9 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._outer is not None:
+            _holder.reset(self._outer)
+            self._db._gate.holder = None
         self.__exit__(kind, error, traceback)
 
     def _begin(self) -> None:

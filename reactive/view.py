@@ -25,7 +25,7 @@ from reactive.callables import Live
 from reactive.closing import Closing
 from reactive.delta import Delta
 from reactive.errors import ClosedError
-from reactive.observe import Changes, Observer, Subscription, notify
+from reactive.observe import Changes, Observer, Subscription, drop, notify
 from reactive.stats import Stats, analyzed, stats_of
 from reactive.subscribe import join
 from reactive.verify import verify
@@ -70,10 +70,10 @@ class View(Live, Closing, Generic[*Ts]):
         self.relation = relation
         """The query; what further queries are made of."""
         self._db = db
-        self._node = node
+        self._node: Any = node
         self._feed = feed
         self._contents: Any = node.operator
-        self._drop = weakref.finalize(self, db._drop, node)
+        self._drop = weakref.finalize(self, drop, weakref.ref(db), node.rank)
         self._drop.atexit = False
         db._views[node.rank] = cast(AnyView, self)
 
@@ -201,6 +201,7 @@ class View(Live, Closing, Generic[*Ts]):
         """Give up the rows and what was computed for them alone. Closing twice is no error."""
         self._drop()
         self._feed.close()
+        self._contents = self._node = None
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "

@@ -1,4 +1,4 @@
-"""The command line: `python -m examples.live_lint [PATH]`."""
+"""The command line: `.venv/bin/python -m examples.live_lint [PATH]`, in the repository's folder."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from pathlib import Path
 
 from examples.live_lint import show
 from examples.live_lint.analyse import Analysis, analyse
+from examples.live_lint.edits import can_edit
 from examples.live_lint.folder import Folder, folder_at, standard_library
+from examples.live_lint.project import Project
 from examples.live_lint.replay import compare, replay
-from examples.live_lint.screen import screen
+from examples.live_lint.screen import screen, summary
 from examples.live_lint.watch import MissingExtra, file_watching, watch
 from reactive import VerificationError
 
-CLEAN, FOUND = 0, 1
+CLEAN, FOUND, USAGE, INTERRUPTED = 0, 1, 2, 130
 DEMO_EDITS = 200
+FINDINGS, EXAMPLES = 5, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,44 +31,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{options.path} is no folder")
     if options.replay is not None and options.replay < 1:
         parser.error("--replay takes a number of edits from 1 on")
-    if options.limit < 0:
+    if options.limit is not None and options.limit < 0:
         parser.error("--limit takes a number of findings from 0 on")
     if options.watch:
         _check_watching(parser)
     folder = standard_library() if options.path is None else folder_at(options.path)
     is_demo = options.path is None and not (options.json or options.watch)
     count = options.replay or (DEMO_EDITS if is_demo else 0)
-    return _run(options, folder, count)
+    try:
+        return _run(options, folder, count)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
 def _run(options: argparse.Namespace, folder: Folder, count: int) -> int:
     sources = folder.sources()
+    if count and not can_edit(sources):
+        readable = " that Python can read" if sources else ""
+        print(f"no Python files{readable} in {folder.path}", file=sys.stderr)
+        return USAGE
     analysis = _analysed(folder, sources)
     if options.json:
         print(show.as_json(analysis.project.findings()))
     elif options.watch:
-        return _watched(analysis, folder, options.limit)
+        return _watched(analysis.project, folder)
+    elif count:
+        _show_examples(analysis, EXAMPLES if options.limit is None else options.limit)
+        return _replayed(analysis, folder, sources, count, options.seed)
     else:
-        _show_all(analysis, options.limit)
-        if count:
-            return _replayed(analysis, folder, sources, count, options.seed)
+        _show_all(analysis, FINDINGS if options.limit is None else options.limit)
     return FOUND if analysis.project.findings() else CLEAN
 
 
 def _analysed(folder: Folder, sources: dict[str, bytes]) -> Analysis:
-    with show.progress(show.console(to_errors=True), "analysing", len(sources) + 1) as tick:
+    errors = show.console(to_errors=True)
+    with show.progress(errors, "reading", len(sources), "files") as tick:
         return analyse(folder, sources, tick)
 
 
 def _show_all(analysis: Analysis, limit: int) -> None:
-    out, project = show.console(), analysis.project
-    out.print(show.findings_by_check(project, limit))
-    out.print(show.overview(project))
-    out.print(
-        f"{len(project.files):,} files, {project.count():,} facts, "
-        f"{len(project.findings()):,} findings: "
-        f"{analysis.reading:.1f} s to read the files, {analysis.filling:.1f} s for tables and views"
-    )
+    out = show.console()
+    out.print(show.findings_by_check(analysis.project, limit))
+    out.print(show.overview(analysis.project))
+    out.print(show.sizes(analysis))
+
+
+def _show_examples(analysis: Analysis, limit: int) -> None:
+    """Less than all, so that what is measured afterwards is seen together with it."""
+    out = show.console()
+    out.print(show.overview(analysis.project))
+    out.print(show.examples(analysis.project, limit))
+    out.print(show.sizes(analysis))
 
 
 def _replayed(
@@ -73,15 +90,12 @@ def _replayed(
 ) -> int:
     """Edit, measure, verify. Succeeds if the views are what they should be."""
     project, out, errors = analysis.project, show.console(), show.console(to_errors=True)
-    steps = []
-    with show.progress(errors, "editing", count) as tick:
-        for step in replay(project, folder, sources, count, seed):
-            tick(f"{step.edit.what} in {step.edit.file}")
-            steps.append(step)
+    with show.progress(errors, "editing", count, "edits") as tick:
+        steps = list(replay(project, folder, sources, count, seed, tick))
     try:
-        with show.progress(errors, "analysing from scratch", len(sources) + 1) as tick:
+        with show.progress(errors, "analysing again", len(sources), "files") as tick:
             fresh = compare(project, folder, sources, tick)
-        with show.progress(errors, "verifying", len(project.views)) as tick:
+        with show.progress(errors, "verifying", len(project.views), "views") as tick:
             project.verify(tick)
     except (VerificationError, AssertionError) as error:
         errors.print(f"NOT verified: {error}", style="red", markup=False)
@@ -94,13 +108,12 @@ def _replayed(
     return CLEAN
 
 
-def _watched(analysis: Analysis, folder: Folder, limit: int) -> int:
-    project = analysis.project
+def _watched(project: Project, folder: Folder) -> int:
     try:
-        with screen(project, folder, show.console(), limit) as changed:
+        with screen(project, folder, show.console()) as changed:
             watch(project, folder, changed)
     except KeyboardInterrupt:
-        pass
+        print(summary(project, folder))
     return FOUND if project.findings() else CLEAN
 
 
@@ -113,10 +126,12 @@ def _check_watching(parser: argparse.ArgumentParser) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m examples.live_lint",
+        prog=".venv/bin/python -m examples.live_lint",
         description="Lint Python code across modules, and keep the findings up to date.",
         epilog=textwrap.dedent(
             f"""\
+            Run it in the folder of the repository.
+
             Without PATH, --json and --watch it is a demonstration: it lints the standard library,
             makes {DEMO_EDITS} edits in memory as --replay does, and verifies the result.
 
@@ -124,6 +139,7 @@ def _parser() -> argparse.ArgumentParser:
               0  no findings
               1  findings
               2  wrong usage
+            130  interrupted by Ctrl-C (which is the normal end of --watch: 0 or 1)
             With edits (--replay, or the demonstration) the findings do not count:
               0  all views were verified after the edits
               1  they were not
@@ -141,7 +157,12 @@ def _parser() -> argparse.ArgumentParser:
     mode.add_argument(
         "--replay", type=int, metavar="N", help="make N edits in memory, measure and verify"
     )
-    add("--limit", type=int, default=5, help="findings to show per check; 0: all; default: 5")
+    add(
+        "--limit",
+        type=int,
+        help=f"findings to show per check; 0: all; default: {FINDINGS}, and {EXAMPLES} with edits; "
+        "--watch and --json do without",
+    )
     add("--seed", type=int, default=0, help="of the edits; default: 0")
     return parser
 

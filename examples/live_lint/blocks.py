@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from examples.live_lint import shapes
-from examples.live_lint.facts import Dynamic, Handler, InitCall, ParameterUse
+from examples.live_lint.facts import Dynamic, Handler
 from examples.live_lint.names import export
 from examples.live_lint.walk import Handlers, Walker
 
@@ -21,16 +21,13 @@ def _call(walker: Walker, node: ast.Call) -> None:
         _named_call(walker, node, head, rest)
         if not rest:
             _call_of_name(walker, head)
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "__init__":
-        owner_class = walker.scope.owner_class
-        walker.facts.update([InitCall(owner_class)] if owner_class is not None else ())
     walker.below(node)
 
 
 def _named_call(walker: Walker, node: ast.Call, head: str, rest: str) -> None:
     if head == "__all__" and walker.scope.kind == "module":
         export(walker, ast.Tuple([*node.args, *shapes.elements(node.args)]))
-    if not shapes.has_stars(node):
+    if not walker.guarded and not shapes.has_stars(node):
         counts = len(node.args), len(node.keywords)
         walker.calls.append((node.lineno, head, rest, *counts))
 
@@ -39,8 +36,8 @@ def _call_of_name(walker: Walker, name: str) -> None:
     if name in NAMESPACE_CALLS:
         walker.facts.add(Dynamic(walker.module))
     if name in FRAME_CALLS:
-        visible = walker.scope.visible.items()
-        walker.facts.update(ParameterUse(function, parameter) for parameter, function in visible)
+        for parameter, function in walker.scope.visible.items():
+            walker.use(function, parameter)
 
 
 def _block(walker: Walker, node: ast.AST) -> None:
@@ -62,15 +59,24 @@ def _if(walker: Walker, node: ast.If) -> None:
 
 def _try(walker: Walker, node: Any) -> None:
     optional = int(shapes.expects_import_error(node.handlers))
+    guarded = int(shapes.expects_type_error(node.handlers))
+    walker.scope.conditions += 1
     walker.optional += optional
-    _block(walker, node)
+    walker.guarded += guarded
+    walker.walk_all(node.body)
+    walker.guarded -= guarded
+    walker.walk_all([*node.handlers, *node.orelse, *node.finalbody])
     walker.optional -= optional
+    walker.scope.conditions -= 1
 
 
 def _with(walker: Walker, node: ast.With | ast.AsyncWith) -> None:
-    optional = int(shapes.mentions_import_error(node.items))
+    optional = int(shapes.mentions(node.items, shapes.IMPORT_ERRORS))
+    guarded = int(shapes.mentions(node.items, shapes.ARGUMENT_ERRORS))
     walker.optional += optional
+    walker.guarded += guarded
     _block(walker, node)
+    walker.guarded -= guarded
     walker.optional -= optional
 
 

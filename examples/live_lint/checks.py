@@ -58,8 +58,9 @@ def name_of(check: Check) -> str:
 
 
 def findings(check: Check, t: Tables) -> Relation[Finding]:
-    """What a check finds on lines without a `noqa` comment."""
-    return check(t).anti_join(t.silenced, left_key=file_and_line, right_key=file_and_line)
+    """What a check finds on lines without a `noqa` comment; what it finds twice there, once."""
+    audible = check(t).anti_join(t.silenced, left_key=file_and_line, right_key=file_and_line)
+    return audible.distinct()
 
 
 def description(check: Check) -> str:

@@ -58,13 +58,18 @@ def _function_scope(walker: Walker, node: shapes.FunctionNode, symbol: str) -> S
     outer = walker.scope
     names = {a.arg for a in shapes.parameters(node.args)}
     walker.local_names |= names
-    visible = {n: f for n, f in outer.visible.items() if n not in names}
     is_method = outer.kind == "class"
     own = [a.arg for a in shapes.named_parameters(node.args)]
     skipped = int(is_method and not shapes.is_static(node))
-    visible |= {n: symbol for n in own[skipped:] if is_counted(n)}
+    visible = _visible(outer, names) | {n: symbol for n in own[skipped:] if is_counted(n)}
     owner_class = outer.symbol if is_method else outer.owner_class
     return Scope(symbol, "function", owner_class, visible)
+
+
+def _visible(outer: Scope, names: set[str]) -> dict[str, str]:
+    """The parameters seen in a function with these, which hide those of functions around it."""
+    around = {n: f for n, f in outer.visible.items() if n not in outer.globals}
+    return around | dict.fromkeys(names, "")
 
 
 def is_counted(parameter: str) -> bool:
@@ -74,10 +79,10 @@ def is_counted(parameter: str) -> bool:
 
 def _lambda(walker: Walker, node: ast.Lambda) -> None:
     _arguments(walker, "lambda", node.args)
-    outer, hidden = walker.scope, {a.arg for a in shapes.parameters(node.args)}
-    walker.local_names |= hidden
-    visible = {n: f for n, f in outer.visible.items() if n not in hidden}
-    walker.within(Scope(outer.symbol, "function", outer.owner_class, visible), [node.body])
+    outer, names = walker.scope, {a.arg for a in shapes.parameters(node.args)}
+    walker.local_names |= names
+    inner = Scope(outer.symbol, "function", outer.owner_class, _visible(outer, names))
+    walker.within(inner, [node.body])
 
 
 def _class(walker: Walker, node: ast.ClassDef) -> None:

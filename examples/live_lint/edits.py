@@ -46,6 +46,11 @@ def edits(sources: Mapping[str, bytes], seed: int = 0) -> Iterator[Edit]:
             yield Edit(file, kind.__name__.replace("_", " "), source)
 
 
+def can_edit(sources: Mapping[str, bytes]) -> bool:
+    """Whether there is a file that Python can read; without one, `edits` would look for ever."""
+    return any(_edited(source, add_import, random.Random(0)) for source in sources.values())
+
+
 def drop_import(tree: ast.Module, lines: Lines, rng: random.Random) -> Lines | None:
     """Delete an import."""
     return _without(_one(tree, IMPORTS, rng), lines)

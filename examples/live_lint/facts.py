@@ -57,7 +57,7 @@ class Import:
     deferred: bool
     """Inside a function, or for type checkers only."""
     kept: bool
-    """There for others: in an `__init__.py`, `import a as a`, or of `__future__`."""
+    """There for others: in an `__init__.py`, `import a as a`, `__all__`, or of `__future__`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Dynamic:
 
 @dataclass(frozen=True, slots=True)
 class NameUse:
-    """A module reads a name."""
+    """A module reads a name that is no parameter there."""
 
     module: str
     name: str
@@ -166,7 +166,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class InitCall:
-    """Some `__init__` of a class calls the `__init__` of something."""
+    """A method of a class calls the `__init__` of something, or takes it to call it later."""
 
     symbol: str
 
@@ -212,7 +212,8 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of an imported name, or of an attribute of one, without `*` and `**`."""
+    """A call of an imported name, or of an attribute of one, without `*` and `**`, and not where
+    a `TypeError` is expected."""
 
     file: str
     line: int

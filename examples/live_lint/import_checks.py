@@ -87,13 +87,9 @@ def import_cycle(t: Tables) -> Relation[Finding]:
         names.select(lambda i: (i.module, i.target, i.file, i.line))
     )
     pairs = edges.select(lambda e: (e[0], e[1])).distinct().where(lambda pair: pair[0] != pair[1])
-    return (
-        edges.semi_join(pairs, left_key=lambda e: (e[1], e[0]), right_key=lambda pair: pair)
-        .select(
-            lambda e: Finding(e[2], e[3], "import-cycle", f"{e[0]} and {e[1]} import each other")
-        )
-        .distinct()
-    )
+    return edges.semi_join(
+        pairs, left_key=lambda e: (e[1], e[0]), right_key=lambda pair: pair
+    ).select(lambda e: Finding(e[2], e[3], "import-cycle", f"{e[0]} and {e[1]} import each other"))
 
 
 def beside(row: Import) -> str:

@@ -10,9 +10,8 @@ from examples.live_lint.walk import Handlers, Walker
 
 def _import(walker: Walker, node: ast.Import) -> None:
     for alias in node.names:
-        head = alias.name.partition(".")[0]
-        means = alias.name if alias.asname else head
-        _add(walker, alias, alias.name, alias.name, alias.asname or head, means)
+        head, name = alias.name.partition(".")[0], _package(alias.name)
+        _add(walker, alias, name, name, alias.asname or head, name if alias.asname else head)
 
 
 def _import_from(walker: Walker, node: ast.ImportFrom) -> None:
@@ -27,9 +26,16 @@ def _absolute(walker: Walker, name: str | None, level: int) -> str:
     written = "." * level + (name or "")
     parts = walker.module.split(".")
     kept = len(parts) - level + int(walker.in_package)
-    if not level or kept <= 0:
+    if not level:
+        return _package(written)
+    if kept <= 0:
         return written
-    return ".".join([*parts[:kept], name] if name else parts[:kept])
+    return _package(".".join([*parts[:kept], name] if name else parts[:kept]))
+
+
+def _package(name: str) -> str:
+    """The module that a name stands for: `pkg.__init__` is the file of `pkg`."""
+    return name.removesuffix(".__init__")
 
 
 def _add(walker: Walker, alias: ast.alias, target: str, full: str, bound: str, means: str) -> None:
@@ -46,7 +52,10 @@ def _add(walker: Walker, alias: ast.alias, target: str, full: str, bound: str, m
             means=means,
             optional=walker.optional > 0,
             deferred=walker.scope.kind == "function" or walker.typing > 0,
-            kept=walker.in_package or alias.asname == alias.name or target == "__future__",
+            kept=walker.in_package
+            or alias.asname == alias.name
+            or alias.name == "__all__"
+            or target == "__future__",
         )
     )
 

@@ -6,7 +6,7 @@ import ast
 import re
 
 from examples.live_lint import shapes
-from examples.live_lint.facts import Export
+from examples.live_lint.facts import Export, InitCall
 from examples.live_lint.walk import Handlers, Walker
 
 WORD = re.compile(r"[^\W\d]\w*")
@@ -40,6 +40,9 @@ def _attribute(walker: Walker, node: ast.Attribute) -> None:
         parts.append(inner.attr)
         inner = inner.value
     walker.mentions.update(parts)
+    owner_class = walker.scope.owner_class
+    if owner_class is not None and "__init__" in parts:
+        walker.facts.add(InitCall(owner_class))
     if type(inner) is ast.Name:
         parts.reverse()
         walker.chains.add((inner.id, ".".join(parts)))

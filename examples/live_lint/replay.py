@@ -39,10 +39,16 @@ class Summary:
 
 
 def replay(
-    project: Project, folder: Folder, sources: dict[str, bytes], count: int, seed: int
+    project: Project,
+    folder: Folder,
+    sources: dict[str, bytes],
+    count: int,
+    seed: int,
+    tick: Tick = str,
 ) -> Iterator[Step]:
     """Make `count` edits in memory, each on top of those before; `sources` takes them in."""
     for edit in islice(edits(sources, seed), count):
+        tick(f"{edit.what} in {edit.file}")
         start = perf_counter()
         facts = facts_of(folder, edit.file, edit.source)
         read = perf_counter()

@@ -12,6 +12,7 @@ NEUTRAL = frozenset({"staticmethod", "classmethod", "abstractmethod"})
 MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "OrderedDict"})
 IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
+ARGUMENT_ERRORS = frozenset({"TypeError"})
 BROAD_ERRORS = frozenset({"Exception", "BaseException"})
 
 
@@ -124,10 +125,15 @@ def expects_import_error(handlers: list[ast.ExceptHandler]) -> bool:
     return any(not n or not (IMPORT_ERRORS | BROAD_ERRORS).isdisjoint(n) for n in names)
 
 
-def mentions_import_error(items: list[ast.withitem]) -> bool:
-    """Whether a `with` is about failing imports: `suppress(ImportError)`, `assertRaises(...)`."""
+def expects_type_error(handlers: list[ast.ExceptHandler]) -> bool:
+    """Whether some `except` clause names what a call with wrong arguments raises."""
+    return any(not ARGUMENT_ERRORS.isdisjoint(caught(handler)) for handler in handlers)
+
+
+def mentions(items: list[ast.withitem], errors: frozenset[str]) -> bool:
+    """Whether a `with` is about such errors: `suppress(ImportError)`, `assertRaises(...)`."""
     calls = [item.context_expr for item in items if isinstance(item.context_expr, ast.Call)]
-    return any(last_name(arg) in IMPORT_ERRORS for call in calls for arg in call.args)
+    return any(last_name(arg) in errors for call in calls for arg in call.args)
 
 
 def is_type_checking(test: ast.expr) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from itertools import islice
+from itertools import count, islice
 
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -27,16 +27,19 @@ def console(*, to_errors: bool = False) -> Console:
 
 
 @contextmanager
-def progress(on: Console, title: str, total: int) -> Iterator[Tick]:
+def progress(on: Console, title: str, total: int, items: str) -> Iterator[Tick]:
     """A progress bar; gives the function to call before each item, with what it is.
 
-    There is none where the output is no terminal.
+    Where the output is no terminal, it is one line at the start.
     """
+    if not on.is_terminal:
+        on.print(f"{title}: {total:,} {items}")
+    done = count()
     columns = (TextColumn("{task.fields[title]}"), BarColumn(), MofNCompleteColumn())
     rest = (TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, *rest, console=on, transient=True, disable=not on.is_terminal) as bar:
         task = bar.add_task("", total=total, title=title)
-        yield lambda what: bar.update(task, advance=1, description=what[-40:])
+        yield lambda what: bar.update(task, completed=next(done), description=what[-40:])
 
 
 def as_json(findings: Iterable[Finding]) -> str:
@@ -55,14 +58,44 @@ def findings_by_check(project: Project, limit: int) -> Group:
     return Group(*parts)
 
 
+def examples(project: Project, limit: int) -> Group:
+    """The first `limit` findings of each check, a line each."""
+    found = (sorted(view)[: limit or None] for view in project.views.values())
+    return Group(*(line(str(finding)) for findings in found for finding in findings))
+
+
+def line(text: str, style: str = "") -> Text:
+    """Text that takes one line, cut where the console ends."""
+    return Text(text, style, no_wrap=True, overflow="ellipsis")
+
+
 def overview(project: Project) -> Table:
     """How many findings each check has."""
     table = Table("check", "findings", "what it finds", title="Findings")
     table.columns[1].justify = "right"
     for check in CHECKS:
-        count = len(project.views[name_of(check)])
-        table.add_row(name_of(check), f"{count:,}", description(check))
+        found = len(project.views[name_of(check)])
+        table.add_row(name_of(check), f"{found:,}", description(check))
     return table
+
+
+def sizes(analysis: Analysis) -> str:
+    """How much was analysed, what was found, and how long it took."""
+    project = analysis.project
+    return (
+        f"{len(project.files):,} files, {project.count():,} facts, "
+        f"{len(project.findings()):,} findings: {duration(analysis.reading)} to read the files, "
+        f"{duration(analysis.filling)} for tables and views"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Seconds from one on, milliseconds below.
+
+    >>> duration(12.34), duration(0.0056)
+    ('12.3 s', '5.6 ms')
+    """
+    return f"{seconds:,.1f} s" if seconds >= 1 else f"{seconds * 1000:,.1f} ms"
 
 
 def figures(steps: list[Step], fresh: Analysis) -> Table:
@@ -78,13 +111,16 @@ def figures(steps: list[Step], fresh: Analysis) -> Table:
     views = (fresh.filling, of.median_updating, of.worst_updating.updating)
     table.add_row("all: parse, extract, update", *_compared(*whole))
     table.add_row("tables and views only", *_compared(*views))
-    table.caption = f"worst: {of.worst.edit.what} in {of.worst.edit.file}"
+    table.caption = (
+        "from scratch: a second, separate analysis, of the edited files\n"
+        f"worst: {of.worst.edit.what} in {of.worst.edit.file}"
+    )
     return table
 
 
 def _compared(scratch: float, usual: float, worst: float) -> list[str]:
-    updates = [[f"{s * 1000:,.1f} ms", f"{scratch / s:,.0f} x"] for s in (usual, worst)]
-    return [f"{scratch:,.1f} s", *updates[0], *updates[1]]
+    updates = [[duration(s), f"{scratch / s:,.0f} x"] for s in (usual, worst)]
+    return [duration(scratch), *updates[0], *updates[1]]
 
 
 def _findings(found: list[Finding], limit: int) -> Table:

@@ -33,7 +33,8 @@ class Scope:
     owner_class: str | None = None
     """The symbol of the class around, if there is one."""
     visible: dict[str, str] = field(default_factory=dict)
-    """Parameters that can be read here, each with the function that it belongs to."""
+    """Parameters that can be read here, each with the function that it belongs to; with "" those
+    that need no use: of a lambda, with stars, `self`, `_name`."""
     globals: set[str] = field(default_factory=set)
     conditions: int = 0
     """How many `if`, `try` and loops of this scope are around."""
@@ -47,7 +48,7 @@ class Walker:
         self.module = module
         self.in_package = file.endswith("__init__.py")
         self.scope = Scope(module, "module")
-        self.optional = self.typing = self.annotating = 0
+        self.optional = self.guarded = self.typing = self.annotating = 0
         self.facts: set[Fact] = set()
         self.reads: Counter[str] = Counter()
         self.mentions: set[str] = set()
@@ -93,11 +94,23 @@ class Walker:
         self.scope = outer
 
     def read(self, name: str) -> None:
-        """The file reads a name."""
-        self.reads[name] += 1
-        function = self.scope.visible.get(name)
-        if function is not None:
-            self.facts.add(ParameterUse(function, name))
+        """The file reads a name: a parameter, or else one that the module or Python has.
+
+        The body of a class may mean a name of the module although a function around has a
+        parameter of that name, so it counts as reading both.
+        """
+        scope = self.scope
+        is_parameter = name in scope.visible and name not in scope.globals
+        if not is_parameter or scope.kind == "class":
+            self.reads[name] += 1
+        if is_parameter:
+            self.mentions.add(name)
+            self.use(scope.visible[name], name)
+
+    def use(self, function: str, parameter: str) -> None:
+        """A function, or one inside it, uses a parameter, if it is one that needs a use."""
+        if function:
+            self.facts.add(ParameterUse(function, parameter))
 
     def bind(self, name: str) -> None:
         """The file gives a name a value."""

@@ -162,8 +162,11 @@ class Aggregate:
         for key, before in self._before.items():
             group = self._groups[key]
             old = None if before is None else before[SHOWN]
-            new = group[SHOWN] = self._show(key, group)
-            if old != new:
+            new = self._show(key, group)
+            if old == new:
+                new = old  # equal, but perhaps of another type: what was given out stays
+            group[SHOWN] = new
+            if old is not new:
                 if old is not None:
                     out.append((old, -1))
                 if new is not None:

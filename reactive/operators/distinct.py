@@ -43,8 +43,12 @@ class Distinct:
             before = get(row, 0)
             if (before > 0) != (before + change > 0):
                 out.append((row, -1 if before > 0 else 1))
-        integrate(self._weights, changes)
         self._last = changes
+        try:
+            integrate(self._weights, changes)
+        except BaseException:
+            self._last = []
+            raise
         return out
 
     def undo(self) -> None:

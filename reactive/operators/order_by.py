@@ -216,12 +216,19 @@ class OrderBy:
         return len(self._sorted) - 1 - place if self._descending else place
 
     def _put_in(self, row: Row, entry: Entry) -> None:
+        held = self._entries.get(row)
         self._sorted.add(entry)
-        self._entries.setdefault(row, []).append(entry)
+        if held is None:
+            self._entries[row] = [entry]
+        else:
+            held.append(entry)
 
     def _take_out(self, row: Row, entry: Entry) -> None:
         self._sorted.remove(entry)
         entries = self._entries[row]
-        entries.remove(entry)
+        if entries[-1] is entry:
+            entries.pop()
+        else:
+            entries.remove(entry)
         if not entries:
             del self._entries[row]

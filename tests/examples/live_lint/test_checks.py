@@ -25,6 +25,10 @@ FINDS: list[Case] = [
     ("unused-import", {"a.py": "import os\n"}, ["a.py:1"]),
     ("unused-import", {"a.py": "x = 1\nfrom os import (\n  path,\n)\n"}, ["a.py:3"]),
     ("unused-import", {"a.py": "def f():\n    import os.path\n"}, ["a.py:2"]),
+    ("unused-import", {"a.py": "import os\nclass C:\n    def f(self, os): os.x()\n"}, ["a.py:1"]),
+    ("unused-import", {"a.py": "import os\ndef f(*os):\n    return lambda: os\n"}, ["a.py:1"]),
+    ("unused-import", {"a.py": "import os\nf = lambda os: [os for x in os]\n"}, ["a.py:1"]),
+    ("unused-import", {"a.py": "import os.path, os.nothing\n"}, ["a.py:1"]),
     ("undefined-export", {"a.py": "__all__ = ['f']\n"}, ["a.py:1"]),
     ("undefined-export", {"a.py": "__all__ = []\n__all__ += ['f']\n"}, ["a.py:2"]),
     ("undefined-export", {"a.py": "def f(): g = 1\n__all__ = ['f', 'g']\n"}, ["a.py:2"]),
@@ -33,9 +37,16 @@ FINDS: list[Case] = [
     ("missing-module", {"p/__init__.py": "", "a.py": "import p.b.c\n"}, ["a.py:1"]),
     ("missing-module", {"os.py": "", "a.py": "import os.nothing\n"}, ["a.py:1"]),
     ("missing-module", {"a.py": "from .. import b\n"}, ["a.py:1"]),
+    ("missing-module", {"a.py": "from nowhere import b, c\n"}, ["a.py:1"]),
+    ("missing-module", {"a.py": "import nowhere.__init__\n"}, ["a.py:1"]),
     ("missing-name", {"a.py": "from b import f\n", "b.py": "g = 1\n"}, ["a.py:1"]),
     ("missing-name", {"a.py": "from b import f\n", "b.py": "def g(f): return f\n"}, ["a.py:1"]),
     ("missing-name", {"p/__init__.py": "", "a.py": "from p import b\n"}, ["a.py:1"]),
+    (
+        "missing-name",
+        {"p/__init__.py": "g = 1\n", "a.py": "from p.__init__ import f\n"},
+        ["a.py:1"],
+    ),
     ("import-cycle", {"a.py": "import b\n", "b.py": "import a\n"}, ["a.py:1", "b.py:1"]),
     (
         "import-cycle",
@@ -82,6 +93,15 @@ FINDS: list[Case] = [
         {"b.py": "def f(x, y=1): g()\n", "a.py": "from b import f\nf(1, 2, 3)\n"},
         ["a.py:2"],
     ),
+    (
+        "wrong-arguments",
+        {
+            "b.py": "def f(x): g()\n",
+            "a.py": "import b\ntry: b.f()\nexcept ValueError: x\n"
+            "try: x()\nexcept TypeError: b.f()\nelse: b.f()\n",
+        },
+        ["a.py:2", "a.py:5", "a.py:6"],
+    ),
     ("duplicate-definition", {"a.py": "def f(): pass\ndef f(): pass\n"}, ["a.py:2"]),
     (
         "duplicate-definition",
@@ -113,11 +133,23 @@ LETS_PASS: list[tuple[str, Sources]] = [
     ("unused-import", {"a.py": "from __future__ import annotations\n"}),
     ("unused-import", {"a.py": "import os\n__all__ = ['os']\n"}),
     ("unused-import", {"a.py": "import os  # noqa\n"}),
+    ("unused-import", {"a.py": "from os import __all__\n"}),
     ("unused-import", {"a.py": "import os as os\n"}),
     ("unused-import", {"p/__init__.py": "from os import path\n"}),
     ("unused-import", {"a.py": "try:\n    import os\nexcept ImportError:\n    os = None\n"}),
     ("unused-import", {"a.py": "import os\ndef f(x: 'list[os.PathLike]'): return x\n"}),
     ("unused-import", {"a.py": "import os\n", "b.py": "from a import os\nos\n"}),
+    ("unused-import", {"a.py": "import os\ndef f(os=os.name): return os\n"}),
+    ("unused-import", {"a.py": "import os\ndef f(os: os.PathLike): return os\n"}),
+    ("unused-import", {"a.py": "import os\ndef f(os): return os\ndef g(): return os\n"}),
+    (
+        "unused-import",
+        {
+            "a.py": "import os\ndef f(os):\n    def g():\n        global os\n"
+            "        return lambda: os\n    return g\n"
+        },
+    ),
+    ("unused-import", {"a.py": "import os\ndef f(os):\n    class C:\n        os = os\n"}),
     ("unused-import", {"a.py": "import os\n", "b.py": "import a\na.os.getcwd()\n"}),
     ("undefined-export", {"a.py": "__all__ = ['f', 'x', 'C']\ndef f(): g\nx = 1\nclass C: y\n"}),
     ("undefined-export", {"a.py": "from os import *\n__all__ = ['getcwd']\n"}),
@@ -129,6 +161,9 @@ LETS_PASS: list[tuple[str, Sources]] = [
     ("missing-module", {"a.py": "with suppress(ImportError):\n    import nowhere\n"}),
     ("missing-module", {"d/a.py": "import b\nimport d.b\nfrom d import b\n", "d/b.py": ""}),
     ("missing-module", {"p/__init__.py": "", "p/a.py": "from . import b\n", "p/b.py": ""}),
+    ("missing-module", {"p/__init__.py": "x = 1\n", "p/a.py": "from .__init__ import x\n"}),
+    ("missing-module", {"p/__init__.py": "x = 1\n", "a.py": "from p.__init__ import x\n"}),
+    ("missing-module", {"p/__init__.py": "", "a.py": "import p.__init__\n"}),
     ("missing-name", {"a.py": "from b import f, g\n", "b.py": "def f(): g\nfrom c import g\n"}),
     ("missing-name", {"a.py": "from b import f\n", "b.py": "from os import *\n"}),
     ("missing-name", {"a.py": "from b import __doc__\n", "b.py": ""}),
@@ -164,10 +199,25 @@ LETS_PASS: list[tuple[str, Sources]] = [
     ),
     (
         "missing-super-init",
+        {"b.py": BASE + "class C(Base):\n    def __init__(s): f = super().__init__; f(1)\n"},
+    ),
+    (
+        "missing-super-init",
         {"b.py": BASE, "a.py": "import b\nclass C(b.Base):\n    def go(self): pass\n"},
     ),
     ("missing-super-init", {"a.py": "class C(Exception):\n    def __init__(self): self.x = 1\n"}),
     ("wrong-arguments", {"b.py": "def f(x): g()\n", "a.py": "import b\nb.f(x=1)\nb.f(*y)\n"}),
+    (
+        "wrong-arguments",
+        {"b.py": "def f(x): g()\n", "a.py": "import b\ntry: b.f()\nexcept TypeError: b.f(1)\n"},
+    ),
+    (
+        "wrong-arguments",
+        {
+            "b.py": "def f(x): g()\n",
+            "a.py": "import b\nwith self.assertRaises(TypeError):\n    b.f()\n",
+        },
+    ),
     ("wrong-arguments", {"b.py": "@g\ndef f(x): g()\n", "a.py": "import b\nb.f()\n"}),
     (
         "wrong-arguments",

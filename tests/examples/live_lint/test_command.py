@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from examples.live_lint import show
 from examples.live_lint.__main__ import main
+from examples.live_lint.folder import Folder
 
 ROOT = Path(__file__).parents[3]
 
@@ -76,6 +79,57 @@ def test_a_replay_verifies_the_views_and_exits_with_0_whatever_is_found(folder: 
     assert done.returncode == 0, done.stderr
     assert "verified: after 12 edits" in done.stdout
     assert "times faster" in done.stdout
+
+
+def test_edits_show_examples_first_and_the_verification_last(folder: Path) -> None:
+    lines = run(folder, "--replay", "2", "--limit", "1").stdout.splitlines()
+    assert "cart.py:1: json is imported, not used [unused-import]" in lines
+    assert lines[-1].startswith("verified: after 2 edits")
+    assert "0.0 s" not in "\n".join(lines)
+
+
+def test_without_a_terminal_each_phase_is_a_line_on_stderr(folder: Path) -> None:
+    assert run(folder, "--replay", "3").stderr.splitlines() == [
+        "reading: 4 files",
+        "editing: 3 edits",
+        "analysing again: 4 files",
+        "verifying: 15 views",
+    ]
+
+
+@pytest.mark.parametrize("sources", [{}, {"binary.py": b"x = '\xff'\n"}])
+def test_a_replay_without_a_file_that_can_be_edited_exits_with_2(
+    tmp_path: Path, sources: dict[str, bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, source in sources.items():
+        (tmp_path / name).write_bytes(source)
+    assert main([str(tmp_path), "--replay", "2"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("no Python files")
+    assert error.endswith(f" in {tmp_path}\n")
+
+
+def test_an_interrupt_is_one_line_and_exits_with_130(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(self: Folder) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Folder, "sources", interrupted)
+    assert main([str(folder)]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_counts_what_is_done(terminal: bool) -> None:
+    out = Console(force_terminal=terminal, width=100, record=True)
+    with out.capture() as shown, show.progress(out, "reading", 2, "files") as tick:
+        for what in ("a.py", "b.py", "into tables"):
+            tick(what)
+    text = shown.get()
+    assert ("2/2" in text) is terminal
+    assert "3/" not in text
+    assert ("reading: 2 files" in text) is not terminal
 
 
 def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from rich.console import Console
 from examples.live_lint.__main__ import main
 from examples.live_lint.analyse import Analysis, analyse
 from examples.live_lint.folder import Folder, folder_at
-from examples.live_lint.screen import screen
+from examples.live_lint.screen import drawing, screen
 from examples.live_lint.watch import Change, MissingExtra, update, watch
 
 ROOT = Path(__file__).parents[3]
@@ -135,6 +135,7 @@ def test_the_program_prints_lines_where_there_is_no_terminal(folder: Folder) -> 
         assert line == "+ a.py:2: b.f takes 2 arguments, not 1 [wrong-arguments]"
         assert lines.readline().startswith("b.py: +1 -0 findings in ")
         process.send_signal(signal.SIGINT)
+        assert lines.readline() == f"watched {folder.path}: 2 files, 1 findings at the end\n"
         assert process.wait(PATIENCE) == 1
 
 
@@ -148,11 +149,55 @@ def save_until(done: threading.Event, path: Path) -> None:
 def test_a_terminal_shows_tables_and_the_last_change(folder: Folder) -> None:
     project = analysed(folder).project
     out = Console(force_terminal=True, width=100, height=60, record=True)
-    with out.capture() as shown, screen(project, folder, out, 5) as changed:
+    with out.capture() as shown, screen(project, folder, out) as changed:
         (folder.path / "a.py").write_text("import os\n")
         changed(update(project, folder, ["a.py"]))
     assert "a.py: +1 -0 findings" in shown.get()
     assert "os is imported, not used" in shown.get()
+
+
+ALL = """
+import json
+def f(x=[]): pass
+def f(y): g()
+def _h(): pass
+def test(): pass
+def test(): pass
+try: f()
+except: pass
+import nowhere
+__all__ = ['k']
+"""
+
+
+@pytest.mark.parametrize("height", [9, 12, 24, 60])
+def test_a_screen_is_as_high_as_the_terminal_and_says_what_it_leaves_out(
+    folder: Folder, height: int
+) -> None:
+    for number in range(5):
+        (folder.path / f"c{number}.py").write_text(ALL)
+    project = analysed(folder).project
+    (folder.path / "c3.py").write_text("")
+    change = update(project, folder, ["c3.py"])
+    lines = [text.plain for text in drawing(project, folder, change, height)]
+    assert len(lines) == height or height == 60
+    checks = {finding.check for finding in project.findings()}
+    hidden = [int(text.split()[1]) for text in lines if text.startswith("...")]
+    whole = 2 + len(checks) + len(change.removed) + len(project.findings())
+    assert sum(hidden) + len(lines) - len(hidden) == whole
+    if height >= 24:
+        counts = [text.split()[-1] for text in lines[1 : 1 + len(checks)]]
+        assert set(counts) == checks
+        assert f"c3.py: +0 -{len(change.removed)} findings" in lines[1 + len(checks)]
+
+
+def test_a_screen_shows_the_changed_files_first(folder: Folder) -> None:
+    for name in ("a.py", "b.py", "c.py"):
+        (folder.path / name).write_text("import os\n")
+    project = analysed(folder).project
+    change = update(project, folder, ["b.py"])
+    lines = [text.plain for text in drawing(project, folder, change, 60)]
+    assert [text.partition(":")[0] for text in lines[-3:]] == ["b.py", "a.py", "c.py"]
 
 
 def test_without_watchfiles_it_says_what_to_install(
