@@ -21,14 +21,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from operator import attrgetter, itemgetter, methodcaller
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 from optimizer.loads import UNSET, attribute, paths, variable
 
 SMALL = 100
+REFLECTIVE = frozenset({"globals", "vars", "eval", "exec", "__import__"})
 CONTAINERS = (list, dict, set, bytearray)
 PLAIN = (int, str, bytes, bool, type(None))
+CODE = (type, FunctionType, BuiltinFunctionType, ModuleType, attrgetter, itemgetter, methodcaller)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +46,23 @@ class Capture:
     """One variable of a callable, with the value that it had when the relation was made.
 
     `source` is the closure cell, the dictionary of globals, or the function whose default it is,
-    that the variable lives in; or the object whose `attribute` it is.
+    that the variable lives in; or the object whose `attribute` it is. `frozen` is what the
+    callable is given, `witness` what the variable is compared with.
     """
 
     name: str
     source: Any
     original: Any
     frozen: Any
+    witness: Any
     attribute: str | None = None
 
     def changed(self) -> bool:
         """Whether the variable now means something else than when the relation was made."""
         now = self.now()
         if now is self.original:
-            return self.frozen is not self.original and bool(now != self.frozen)
-        return bool(meaning(now) != meaning(self.original))
+            return self.witness is not self.original and bool(now != self.witness)
+        return bool(meaning(now) != meaning(self.witness))
 
     def now(self) -> Any:
         """The value that the variable has today; an unset one has a value of its own."""
@@ -86,14 +98,27 @@ def meaning(value: Any) -> Any:
     >>> meaning(1) == meaning(1), meaning(1) == meaning(True), meaning(0.0) == meaning(-0.0)
     (True, False, False)
     """
+    try:
+        return _meaning(value)
+    except RecursionError:
+        return object()
+
+
+def _meaning(value: Any) -> Any:
+    """Of data its content; of code itself; of an object that may change nothing but this time."""
     kind = type(value)
     if kind in PLAIN:
         return (kind, value)
     if kind is float or kind is complex:
         return (kind, repr(value))
     if kind is tuple or kind is frozenset:
-        return (kind, kind(map(meaning, value)))
-    return id(value)
+        return (kind, kind(map(_meaning, value)))
+    if kind in CONTAINERS and len(value) <= SMALL:
+        content = value.items() if kind is dict else value
+        return (kind, (frozenset if kind is set else tuple)(map(_meaning, content)))
+    if isinstance(value, (*CODE, Enum)):
+        return id(value)
+    return object()
 
 
 def defaults(function: FunctionType) -> dict[str, Any]:
@@ -123,28 +148,35 @@ def _captures(function: FunctionType) -> Iterator[Capture]:
             value = cell.cell_contents
         except ValueError:
             continue  # not assigned yet (a function that names itself): stays live
-        yield Capture(name, cell, value, _copied(value))
+        yield Capture(name, cell, value, _frozen(value), _copied(value))
     for name in global_names(function.__code__):
-        value = function.__globals__.get(name, UNSET)
+        live = function.__globals__
+        value = live.get(name, UNSET)
         if value is not UNSET and not isinstance(value, ModuleType):
-            yield Capture(name, function.__globals__, value, _copied(value))
+            yield Capture(name, live, value, _frozen(value), _copied(value))
     for name, value in defaults(function).items():
         if _copied(value) is not value:  # nothing but its content can change
-            yield Capture(name, function, value, _copied(value))
+            yield Capture(name, function, value, _frozen(value), _copied(value))
     yield from _attributes(function)
 
 
 def _attributes(function: FunctionType) -> Iterator[Capture]:
     """What the function reads of the objects that it captures, as far as it is plain data."""
     for path in paths(function.__code__):
-        owner = variable(function, path[0])
-        for depth, name in enumerate(path[1:], 2):
+        owner = variable(function, path)
+        for depth, name in enumerate(path.names[1:], 2):
             value = attribute(owner, name)
             if value is UNSET or callable(value) or isinstance(value, Enum):
                 break
             if not isinstance(value, ModuleType):
-                yield Capture(".".join(path[:depth]), owner, value, _copied(value), name)
+                label = ".".join(path.names[:depth])
+                yield Capture(label, owner, value, value, _copied(value), name)
             owner = value
+
+
+def _frozen(value: Any) -> Any:
+    """A copy of a small container; an empty one may be meant as itself, such as a sentinel."""
+    return _copied(value) if type(value) in CONTAINERS and value else value
 
 
 def _copied(value: Any) -> Any:
@@ -185,5 +217,7 @@ def _globals(function: FunctionType, frozen: dict[str, Any]) -> dict[str, Any]:
         if name not in live and not hasattr(builtins, name):
             return live
     modules = {n: live[n] for n in global_names(function.__code__) if n in live}
-    base = {"__builtins__": live.get("__builtins__", builtins), "__name__": live.get("__name__")}
-    return {**base, **modules, **frozen}
+    if not REFLECTIVE.isdisjoint(global_names(function.__code__)):
+        return live
+    own = {name: value for name, value in live.items() if name[:2] == name[-2:] == "__"}
+    return {"__builtins__": builtins, **own, **modules, **frozen}

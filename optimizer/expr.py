@@ -71,12 +71,12 @@ def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
 def _identity(function: Callable[..., Any], captures: tuple[Capture, ...]) -> object:
     """Equal for callables that always agree. Every `id` in it is of what the callable holds."""
     if isinstance(function, MethodType):
-        return (id(function.__self__), _identity(function.__func__, captures))
+        return (meaning(function.__self__), _identity(function.__func__, captures))
     if not isinstance(function, FunctionType):
-        return id(function)
+        return meaning(function)
     captured = {id(c.source) for c in captures}
     unset = tuple(id(cell) for cell in function.__closure__ or () if id(cell) not in captured)
-    values = tuple((c.name, meaning(c.original)) for c in captures)
+    values = tuple((c.name, meaning(c.witness)) for c in captures)
     fixed = tuple((n, meaning(v)) for n, v in defaults(function).items())
     return (function.__code__, id(function.__globals__), fixed, values, unset)
 

@@ -6,37 +6,47 @@ import dis
 import inspect
 from functools import lru_cache
 from types import CodeType, FunctionType, MemberDescriptorType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
-LOADS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"}
-Path = tuple[str, ...]
+GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME"}
+CELLS = {"LOAD_DEREF", "LOAD_CLASSDEREF"}
 UNSET: Any = object()
+
+
+class Path(NamedTuple):
+    """A variable from outside, in a closure cell or else global, and attributes read from it."""
+
+    in_cell: bool
+    names: tuple[str, ...]
 
 
 @lru_cache(maxsize=1024)
 def paths(code: CodeType) -> tuple[Path, ...]:
-    """Every global or captured name that is loaded, with the attributes read from it."""
+    """What the code, or a function nested in it, loads from outside of it."""
     found: list[Path] = []
-    current: Path | None = None
+    following = False
     for instruction in dis.get_instructions(code):
-        if instruction.opname in LOADS:
-            current = (str(instruction.argval),)
-            found.append(current)
-        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and current is not None:
-            current = (*current, str(instruction.argval))
-            found[-1] = current
+        name = str(instruction.argval)
+        if instruction.opname in GLOBALS | CELLS:
+            found.append(Path(instruction.opname in CELLS, (name,)))
+            following = True
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and following:
+            found[-1] = Path(found[-1].in_cell, (*found[-1].names, name))
         elif instruction.opname not in ("PRECALL", "PUSH_NULL", "CACHE", "NOP"):
-            current = None
+            following = False
     nested = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return tuple(dict.fromkeys([*found, *(path for inner in nested for path in paths(inner))]))
+    found += (path for inner in nested for path in paths(inner))
+    outside = (p for p in found if not p.in_cell or p.names[0] in code.co_freevars)
+    return tuple(dict.fromkeys(outside))
 
 
-def variable(function: FunctionType, name: str) -> Any:
-    """The value that a function sees under a name now; None where there is none."""
-    if name in function.__code__.co_freevars and function.__closure__ is not None:
-        cell = function.__closure__[function.__code__.co_freevars.index(name)]
+def variable(function: FunctionType, path: Path) -> Any:
+    """The value of the variable that a path begins with; None where there is none."""
+    name = path.names[0]
+    if path.in_cell:
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         try:
-            return cell.cell_contents
+            return cells[name].cell_contents
         except ValueError:
             return None
     builtins = function.__globals__.get("__builtins__", {})

@@ -62,12 +62,12 @@ def _written(code: CodeType) -> str | None:
 
 
 def _impure_path(function: FunctionType, path: Path) -> str | None:
-    value = variable(function, path[0])
-    for attribute in path[1:]:
+    value = variable(function, path)
+    for attribute in path.names[1:]:
         if isinstance(value, ModuleType | type):
             value = getattr(value, attribute, None)
     name = _impure_name(value)
-    return ".".join(path) if name is not None else None
+    return ".".join(path.names) if name is not None else None
 
 
 def _impure_name(value: Any) -> str | None:
