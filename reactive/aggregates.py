@@ -40,7 +40,12 @@ Out = TypeVar("Out")
 
 
 class Aggregation(Generic[*Ts, R]):
-    """Base of all aggregates: a fold, and which value of a row it reads (None: the row)."""
+    """Base of all aggregates: a fold, and which value of a row it reads (None: the row).
+
+    >>> from reactive import Aggregation, Count
+    >>> isinstance(Count(), Aggregation)
+    True
+    """
 
     def __init__(self, fold: Fold, of: Callable[[Unpack[Ts]], Any] | None) -> None:
         self._fold = fold

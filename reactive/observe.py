@@ -32,6 +32,14 @@ class Observer(Protocol[T_contra]):
 
     Without `updated`, an update arrives as `removed` and `added`. Of one commit, removals come
     first, then updates, then additions; a row of weight n comes n times.
+
+    >>> from reactive import Count, Database
+    >>> class Log:
+    ...     def updated(self, old, new): print(old, "->", new)
+    >>> words = Database().table(str)
+    >>> watching = words.aggregate(Count()).observe(Log())
+    >>> words.add("be")
+    0 -> 1
     """
 
     def added(self, row: T_contra, /) -> object: ...
@@ -44,6 +52,13 @@ class Subscription(Closing, Generic[T]):
 
     Keep it, or use it in a `with`: one that nobody holds ends. It holds the view it listens to.
     An exception of the callback is logged and kept in `error`; the subscription goes on.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> with words.subscribe(lambda delta: print(delta.added)):
+    ...     words.add("be")
+    ('be',)
+    >>> words.add("not heard")
     """
 
     def __init__(self, feed: Feed, callback: Callable[[Delta[T]], object], held: object) -> None:
@@ -124,6 +139,16 @@ class Changes(Closing, Generic[T]):
 
     Deltas wait in a queue without bound while the loop's body runs. Leaving the loop early, call
     `close()` or use it in a `with`.
+
+    >>> import asyncio
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> async def first():
+    ...     with words.changes() as changes:
+    ...         words.add("be")
+    ...         return (await anext(changes)).added
+    >>> asyncio.run(first())
+    ('be',)
     """
 
     def __init__(

@@ -63,6 +63,14 @@ class Relation(Live, Generic[*Ts]):
 
     Callables get one argument per binding. Rows of a relation with one binding are the values
     themselves, with several they are tuples of them. Weights count copies, as in a bag.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str, name="words")
+    >>> words.where(str.islower).select(len)
+    Relation:
+    select len
+      where islower
+        table words
     """
 
     def __init__(self, db: Database, node: plan.Node) -> None:
@@ -572,7 +580,16 @@ class Groups(Generic[K, *Ts]):
 
 
 class GroupedRelation(Relation[K, *Ts]):
-    """A relation with one row per group; its view reads as a mapping too."""
+    """A relation with one row per group; its view reads by key too.
+
+    >>> from reactive import Count, Database
+    >>> words = Database().table(str)
+    >>> frequent = words.group_by(len).aggregate(Count()).where(lambda size, n: n > 1)
+    >>> view = frequent.materialize()
+    >>> words.add_all(["to", "be", "not"])
+    >>> dict(view)
+    {2: 2}
+    """
 
     def materialize(self, name: str | None = None) -> GroupedView[K, *Ts]:
         """A view that is also a mapping from a group's key to its aggregates."""

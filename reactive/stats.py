@@ -20,6 +20,13 @@ class Stats:
     `rows` are rows and groups held, `bytes` the size of the containers that hold them, without
     the rows themselves; `touched` counts the rows that operators have looked at since they were
     made, and is the measure of work.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> view = words.distinct().materialize()
+    >>> words.add_all(["be", "be"])
+    >>> view.stats().rows, view.stats().commits
+    (2, 1)
     """
 
     rows: int

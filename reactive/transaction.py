@@ -64,6 +64,17 @@ class Transaction:
     """Context manager of `Database.transaction()`, also for `async with`.
 
     Inside it tables show the changes made so far, views the last commit.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> words = db.table(str)
+    >>> view = words.materialize()
+    >>> with db.transaction():
+    ...     words.add("be")
+    ...     print(len(words), len(view))
+    1 0
+    >>> len(view)
+    1
     """
 
     __slots__ = ("_db", "_outer")

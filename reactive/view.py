@@ -247,6 +247,13 @@ class GroupedView(View[K, *Ts]):
     row. `len`, iteration and `items` are those of the rows, as in every view. `dict(view)` makes
     a dictionary, asking for one key after the other: where other threads write,
     `view.snapshot()` has all groups as of one commit.
+
+    >>> from reactive import Count, Database
+    >>> words = Database().table(str)
+    >>> lengths = words.group_by(len).aggregate(Count()).materialize()
+    >>> words.add_all(["to", "be", "not"])
+    >>> lengths[2], lengths.get(9, 0), 3 in lengths, sorted(lengths)
+    (2, 0, True, [(2, 2), (3, 1)])
     """
 
     @overload
@@ -286,7 +293,15 @@ class GroupedView(View[K, *Ts]):
 
 
 class OrderedView(View[*Ts]):
-    """The rows in order; a sequence. Positions cost O(log rows)."""
+    """The rows in order; a sequence. Positions cost O(log rows).
+
+    >>> from reactive import Database
+    >>> numbers = Database().table(int)
+    >>> view = numbers.order_by(lambda n: -n).materialize()
+    >>> numbers.add_all([1, 3, 2])
+    >>> view[0], view[1:], view.index(1)
+    (3, [2, 1], 2)
+    """
 
     @overload
     def __getitem__(self: OrderedView[T], position: int) -> T: ...

@@ -109,20 +109,13 @@ def _inherits(owner: type, method: str) -> bool:
     )
 
 
-EXAMPLES_ELSEWHERE = {
-    # bases, results and errors, which are shown where they come from
-    *("Aggregation", "Changes", "Edit", "GroupedRelation", "GroupedView", "Groups", "Observer"),
-    *("OrderedRelation", "OrderedView", "Relation", "Stats", "Subscription", "Transaction"),
-}
-
-
 @pytest.mark.parametrize("name", reactive.__all__)
 def test_public_names_have_a_runnable_example(name: str) -> None:
     thing = getattr(reactive, name)
     if issubclass(thing, BaseException) or issubclass(thing, Warning):
         return
     examples = [e for test in doctest.DocTestFinder().find(thing, name) for e in test.examples]
-    assert examples or name in EXAMPLES_ELSEWHERE
+    assert examples
 
 
 def modules() -> list[ModuleType]:

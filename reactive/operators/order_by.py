@@ -34,6 +34,12 @@ class Edit(NamedTuple):
     """One step of turning the old sequence into the new one, to be taken in order.
 
     `weight` 1: insert `row` before `position`; -1: take it out of `position`.
+
+    >>> from reactive import Database
+    >>> numbers = Database().table(int)
+    >>> watching = numbers.order_by(lambda n: n).subscribe(lambda delta: print(delta.edits))
+    >>> numbers.add(7)
+    (Edit(position=0, row=7, weight=1),)
     """
 
     position: int
