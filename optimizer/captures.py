@@ -16,11 +16,9 @@ noticed too. Variables of the functions that a callable calls are not followed.
 from __future__ import annotations
 
 import builtins
-import dis
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from operator import attrgetter, itemgetter, methodcaller
 from types import (
     BuiltinFunctionType,
@@ -128,18 +126,9 @@ def defaults(function: FunctionType) -> dict[str, Any]:
     return {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
 
 
-@lru_cache(maxsize=1024)
 def global_names(code: CodeType) -> tuple[str, ...]:
     """The global names that the code, or a function nested in it, reads."""
-    found = dict.fromkeys(
-        str(i.argval)
-        for i in dis.get_instructions(code)
-        if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    )
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            found.update(dict.fromkeys(global_names(constant)))
-    return tuple(found)
+    return tuple(dict.fromkeys(path.names[0] for path in paths(code) if not path.in_cell))
 
 
 def _captures(function: FunctionType) -> Iterator[Capture]:
@@ -211,13 +200,13 @@ def _rebuilt(function: FunctionType, captures: tuple[Capture, ...]) -> FunctionT
 
 
 def _globals(function: FunctionType, frozen: dict[str, Any]) -> dict[str, Any]:
-    """Globals with the frozen values; the live ones where a name is yet to be defined."""
-    live = function.__globals__
-    for name in global_names(function.__code__):
-        if name not in live and not hasattr(builtins, name):
-            return live
-    modules = {n: live[n] for n in global_names(function.__code__) if n in live}
-    if not REFLECTIVE.isdisjoint(global_names(function.__code__)):
+    """Globals with the frozen values; the live ones where a name is yet to be defined, or where
+    the code may look at all of them."""
+    live, names = function.__globals__, global_names(function.__code__)
+    if not REFLECTIVE.isdisjoint(names):
         return live
+    if any(name not in live and not hasattr(builtins, name) for name in names):
+        return live
+    modules = {name: live[name] for name in names if name in live}
     own = {name: value for name, value in live.items() if name[:2] == name[-2:] == "__"}
     return {"__builtins__": builtins, **own, **modules, **frozen}

@@ -181,8 +181,7 @@ class Database(Closing):
     def _check_entered(self) -> None:
         if self._graph.stepping or self._closed:
             self._gate.leave()
-            if self._closed:
-                raise ClosedError(_CLOSED)
+            self._check_open()
             raise TransactionError(
                 "a callable of a query cannot change tables or make views\n"
                 "  subscribe to the view, and make the change in the subscriber"

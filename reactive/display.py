@@ -59,15 +59,14 @@ def _title(rows: Named) -> str:
 
 def _cells(rows: Collection[Row], limit: int) -> tuple[list[str], list[list[str]], int]:
     """Column names, the first rows as text, and how many more rows there are."""
-    everything = list(rows)
-    first = list(islice(everything, limit))
+    first = list(islice(rows, limit))
     names = getattr(rows, "columns", None)
     columns = [_columns(row, names) for row in first]
     header = list(columns[0]) if columns else ["row"]
     if any(list(c) != header for c in columns):
         header, columns = ["row"], [{"row": row} for row in first]
     lines = [[_text(value) for value in c.values()] for c in columns]
-    return header, lines, len(everything) - len(first)
+    return header, lines, len(rows) - len(first)
 
 
 def _columns(row: Row, names: list[str] | None) -> dict[str, Any]:

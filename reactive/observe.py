@@ -97,11 +97,20 @@ class Leaf:
 
     def __init__(self, db: Database, node: Node) -> None:
         self.node = node
-        weakref.finalize(self, drop, weakref.ref(db), node.rank).atexit = False
+        drop_with(self, db, node)
 
 
-def drop(db: weakref.ref[Database], leaf: int) -> None:
-    """Tell a database, if it is still there, that nobody holds a leaf any more."""
+def drop_with(holder: object, db: Database, node: Node) -> weakref.finalize[..., Any]:
+    """Drop a leaf when nobody holds `holder` any more, or when the result is called.
+
+    It knows the database weakly: what finalizers know lives until they have run.
+    """
+    finalizer = weakref.finalize(holder, _drop, weakref.ref(db), node.rank)
+    finalizer.atexit = False
+    return finalizer
+
+
+def _drop(db: weakref.ref[Database], leaf: int) -> None:
     owner = db()
     if owner is not None:
         owner._drop(leaf)

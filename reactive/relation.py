@@ -41,7 +41,6 @@ K = TypeVar("K")
 A1 = TypeVar("A1")
 A2 = TypeVar("A2")
 A3 = TypeVar("A3")
-A4 = TypeVar("A4")
 
 
 HINTS = {

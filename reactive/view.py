@@ -5,7 +5,6 @@ Reading is safe from any thread and sees one commit: a reader waits while one is
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import (
     TYPE_CHECKING,
@@ -25,7 +24,7 @@ from reactive.callables import Live
 from reactive.closing import Closing
 from reactive.delta import Delta
 from reactive.errors import ClosedError
-from reactive.observe import Changes, Observer, Subscription, drop, notify
+from reactive.observe import Changes, Observer, Subscription, drop_with, notify
 from reactive.stats import Stats, analyzed, stats_of
 from reactive.subscribe import join
 from reactive.verify import verify
@@ -73,8 +72,7 @@ class View(Live, Closing, Generic[*Ts]):
         self._node: Any = node
         self._feed = feed
         self._contents: Any = node.operator
-        self._drop = weakref.finalize(self, drop, weakref.ref(db), node.rank)
-        self._drop.atexit = False
+        self._drop = drop_with(self, db, node)
         db._views[node.rank] = cast(AnyView, self)
 
     @property
