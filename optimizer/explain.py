@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from optimizer import plan
+from optimizer.expr import Function
+from optimizer.text import written
 
 
 class Explanation(str):
@@ -34,13 +36,13 @@ def headline(node: plan.Node) -> str:
             notes = [f"key {key}"] * (key is not None) + ["not stored"] * (not stored)
             return f"table {name}" + (f" ({', '.join(notes)})" if notes else "")
         case plan.Where(_, function):
-            return f"where {function}"
+            return f"where {written(function)}"
         case plan.Select(_, function):
-            return f"select {function}"
+            return f"select {written(function)}"
         case plan.Unnest(_, function):
-            return f"unnest {function}"
+            return f"unnest {written(function)}"
         case plan.SelectMany(_, function):
-            return f"select_many {function}"
+            return f"select_many {written(function)}"
         case plan.Join(_, _, match):
             return f"join {_match(match)}"
         case plan.OuterJoin(_, _, match, kind):
@@ -50,10 +52,10 @@ def headline(node: plan.Node) -> str:
         case plan.AntiJoin(_, _, match):
             return f"anti_join {_match(match)}"
         case plan.Aggregate(_, key, aggregates):
-            by = "" if key is None else f" by {key}"
+            by = "" if key is None else f" by {written(key)}"
             return f"aggregate {', '.join(map(_folded, aggregates))}{by}"
         case plan.OrderBy(_, key, descending, limit, offset):
-            return f"order_by {key}" + _window(descending, limit, offset)
+            return f"order_by {written(key)}" + _window(descending, limit, offset)
         case _:
             return node_name(node)
 
@@ -82,13 +84,27 @@ def _lines(root: plan.Node, remark: Callable[[plan.Node], str]) -> Iterator[str]
 
 
 def _match(match: plan.Match) -> str:
-    keys = [] if match.left_key is None else [f"{match.left_key} == {match.right_key}"]
-    on = [] if match.on is None else [f"on {match.on}"]
-    return " and ".join(keys + on)
+    """The condition of a join; where keys were found in it, these and what is left."""
+    shown = [] if match.left_key is None else [_equation(match.left_key, match.right_key)]
+    early = match.early
+    if early is None:
+        shown += [] if match.on is None else [f"on {written(match.on)}"]
+        return " and ".join(shown)
+    keys = ([s.function for s in side if s.is_key] for side in (early.left, early.right))
+    shown += [_equation(a, b) for a, b in zip(*keys, strict=True)]
+    shown += [] if early.rest is None else [f"on {written(early.rest)}"]
+    for side, steps in (("left", early.left), ("right", early.right)):
+        tests = [written(s.function) for s in steps if not s.is_key]
+        shown += [f"{side} where {' and '.join(tests)}"] if tests else []
+    return ", ".join(shown)
+
+
+def _equation(left: Function | None, right: Function | None) -> str:
+    return " == ".join(written(f) for f in (left, right) if f is not None)
 
 
 def _folded(folded: plan.Folded) -> str:
-    return f"{folded.name}({'' if folded.value is None else folded.value})"
+    return f"{folded.name}({'' if folded.value is None else written(folded.value)})"
 
 
 def _window(descending: bool, limit: int | None, offset: int) -> str:

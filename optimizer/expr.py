@@ -1,106 +1,361 @@
-"""Callables as values: what a plan holds where the user wrote a function.
+"""Expressions: what a lifted callable computes, as a tree of immutable nodes.
 
-An `Opaque` is a callable kept whole. Two of them are equal when nothing could tell their
-results apart: the same code with the same captured values. That is what lets two views that were
-made by the same line share their operators.
+    lambda s, m: s.last_name == m.last_name and m.age > limit
+
+    And(Operation("==", (Attribute(Parameter(0), "last_name"), Attribute(Parameter(1), "last_name"))),
+        Operation(">", (Attribute(Parameter(1), "age"), Constant(30))))
+
+Expressions compare by structure. Constants compare by type and value, so that `1`, `True` and `1.0`
+stay different, and objects that nothing is known of by identity. What could not be read is kept as
+an `Opaque` function, called with the expressions that it needs (`Apply`).
+
+Three nodes have no syntax of their own; the optimizer makes them to keep exceptions where they were:
+
+    First(needs, then)      evaluate the needs, which may raise, and then give `then`
+    Guard(test, needs)      false where the needs and the test raise nothing and the test is false
+    Again(test)             the test, of rows of which a guard has asked it further down
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from types import FunctionType, MethodType
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
-from optimizer.captures import Capture, defaults, freeze, meaning
-from optimizer.errors import PlanError
-from optimizer.purity import impurity
-from optimizer.source import Place, place_of
+from optimizer.captures import meaning
+from optimizer.opaque import Opaque
+from optimizer.source import Place
 
 
 @dataclass(frozen=True, slots=True)
-class Opaque:
-    """A callable of a query, with its captured variables as they were when it was made."""
-
-    function: Callable[..., Any] = field(compare=False)
-    parameters: int
-    name: str = field(compare=False)
-    place: Place | None = field(compare=False)
-    captures: tuple[Capture, ...] = field(compare=False, repr=False)
-    identity: object = field(repr=False)
-
-    def __str__(self) -> str:
-        return self.name if self.place is None else f"{self.name} ({self.place})"
+class Expr:
+    """Base of all expressions."""
 
 
-def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
-    """Take a user's callable into a plan.
+@dataclass(frozen=True, slots=True)
+class Parameter(Expr):
+    """One of the bindings that the callable is given."""
 
-    Parameters
-    ----------
-    function: what the user passed.
-    parameters: how many arguments it will be called with.
-    role: what it is for, named in errors: `"where"`, `"the left key of join"`.
+    index: int
 
-    Raises
-    ------
-    PlanError: not callable, cannot take so many arguments, or known to be impure.
+
+@dataclass(frozen=True, slots=True)
+class Local(Expr):
+    """A variable of generated code."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Expr):
+    """A value that was known when the relation was made; `name` is the variable it came from."""
+
+    value: Any = field(compare=False)
+    meaning: object = field(repr=False)
+    name: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute(Expr):
+    """`of.name`"""
+
+    of: Expr
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Expr):
+    """`of[key]`"""
+
+    of: Expr
+    key: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Expr):
+    """An operator of Python with one or two operands: `+`, `<`, `in`, `not`, ..."""
+
+    operator: str
+    operands: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class And(Expr):
+    """The first part that is false, or else the last."""
+
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Expr):
+    """The first part that is true, or else the last."""
+
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional(Expr):
+    """`then if test else otherwise`"""
+
+    test: Expr
+    then: Expr
+    otherwise: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Display(Expr):
+    """A tuple, list, set, dictionary (keys and values in turn) or slice, written out."""
+
+    kind: Literal["tuple", "list", "set", "dict", "slice"]
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expr):
+    """A call of a function, class or method."""
+
+    function: Expr
+    arguments: tuple[Expr, ...]
+    keywords: tuple[tuple[str, Expr], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Formatted(Expr):
+    """A value in an f-string, with `!r` and the like, and what follows the colon."""
+
+    value: Expr
+    conversion: str
+    spec: Expr | None
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Expr):
+    """An f-string: constants and `Formatted` values."""
+
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Expr):
+    """A call of what could not be read, or of a part of it; `reason` says why."""
+
+    function: Opaque
+    arguments: tuple[Expr, ...]
+    reason: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class First(Expr):
+    """`then`, after evaluating the needs for nothing but what they may raise."""
+
+    needs: tuple[Expr, ...]
+    then: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Guard(Expr):
+    """False if the test is false, without anything raising; true in all other cases."""
+
+    test: Expr
+    needs: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Again(Expr):
+    """The test itself, which need not be pushed down any more."""
+
+    test: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """What a plan holds where the user wrote a callable that has been read.
+
+    `names` are the names of the parameters as somebody wrote them, `origins` the callables that the
+    expression came from: where to point to in messages, and whose captured variables to watch.
+    `made` says how to compute the same by calling them, if that is known.
     """
-    if not callable(function):
-        raise PlanError(
-            f"{role} takes a callable, not {function!r}\n"
-            "  write a lambda with one parameter per binding"
-        )
-    place = place_of(function)
-    name = getattr(function, "__qualname__", type(function).__name__).rpartition(".")[2]
-    label = name if place is None else f"{name} ({place})"
-    reason = impurity(function)
-    if inspect.iscoroutinefunction(function):
-        reason = "it is asynchronous, and gives a coroutine instead of an answer"
-    if reason is not None:
-        raise PlanError(
-            f"{role}: {label} cannot be used in a query: {reason}\n"
-            "  a callable must give the same answer each time; put such values into the rows"
-        )
-    _check_parameters(function, parameters, role, label)
-    frozen, captures = freeze(function)
-    return Opaque(frozen, parameters, name, place, captures, _identity(function, captures))
+
+    body: Expr
+    names: tuple[str, ...] = field(compare=False)
+    origins: tuple[Opaque, ...] = field(compare=False, repr=False)
+    parameters: int
+    made: Opaque | Conjunction | Composition | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def place(self) -> Place | None:
+        """Where the first of the callables is written."""
+        return next((origin.place for origin in self.origins), None)
+
+    def with_body(self, body: Expr) -> Lifted:
+        """The same, computing something else of the same parameters."""
+        return self if body is self.body else replace(self, body=body, made=None)
 
 
-def _identity(function: Callable[..., Any], captures: tuple[Capture, ...]) -> object:
-    """Equal for callables that always agree. Every `id` in it is of what the callable holds."""
-    if isinstance(function, MethodType):
-        return (meaning(function.__self__), _identity(function.__func__, captures))
-    if not isinstance(function, FunctionType):
-        return meaning(function)
-    captured = {id(c.source) for c in captures}
-    unset = tuple(id(cell) for cell in function.__closure__ or () if id(cell) not in captured)
-    values = tuple((c.name, meaning(c.witness)) for c in captures)
-    fixed = tuple((n, meaning(v)) for n, v in defaults(function).items())
-    return (function.__code__, id(function.__globals__), fixed, values, unset)
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """One test after the other, until one is false."""
+
+    tests: tuple[Lifted, ...]
 
 
-def _check_parameters(function: Callable[..., Any], parameters: int, role: str, label: str) -> None:
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        return  # a built-in that does not say what it takes
-    try:
-        signature.bind(*range(parameters))
-    except TypeError:
-        raise PlanError(
-            f"{role} calls its callable with {_counted(parameters)}, "
-            f"but {label} takes {_taken(signature)}\n"
-            "  one argument for each binding of the relation"
-        ) from None
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """`outer` of what `inner` computes of a row."""
+
+    outer: Lifted
+    inner: Lifted
 
 
-def _taken(signature: inspect.Signature) -> str:
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    positional = [p for p in signature.parameters.values() if p.kind in kinds]
-    return f"{len(positional)}: {signature}"
+Function: TypeAlias = Opaque | Lifted
+"""A callable of a query, read or not."""
+
+TRUE, FALSE = Constant(True, meaning(True)), Constant(False, meaning(False))
+NONE = Constant(None, meaning(None))
 
 
-def _counted(number: int) -> str:
-    return f"{number} argument" + "s" * (number != 1)
+def constant(value: Any, name: str | None = None) -> Constant:
+    """A value as an expression."""
+    return Constant(value, meaning(value), name)
+
+
+def tuple_of(*items: Expr) -> Display:
+    """A tuple, written out."""
+    return Display("tuple", items)
+
+
+def parts(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions that one is made of, left to right."""
+    match expr:
+        case Attribute(of):
+            return (of,)
+        case Item(of, key):
+            return (of, key)
+        case Operation(_, operands):
+            return operands
+        case And(inner) | Or(inner) | Text(inner):
+            return inner
+        case Conditional(test, then, otherwise):
+            return (test, then, otherwise)
+        case Display(_, items):
+            return items
+        case Call(function, arguments, keywords):
+            return (function, *arguments, *(value for _, value in keywords))
+        case Formatted(value, _, spec):
+            return (value,) if spec is None else (value, spec)
+        case Apply(_, arguments):
+            return arguments
+        case First(needs, then):
+            return (*needs, then)
+        case Guard(test, needs):
+            return (*needs, test)
+        case Again(test):
+            return (test,)
+        case _:
+            return ()
+
+
+def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
+    """The expression with other parts, in the order of `parts`."""
+    match expr:
+        case Attribute(_, name):
+            return Attribute(new[0], name)
+        case Item():
+            return Item(*new)
+        case Operation(operator):
+            return Operation(operator, new)
+        case And():
+            return And(new)
+        case Or():
+            return Or(new)
+        case Text():
+            return Text(new)
+        case Conditional():
+            return Conditional(*new)
+        case Display(kind):
+            return Display(kind, new)
+        case Call(_, arguments, keywords):
+            last = 1 + len(arguments)
+            names = (name for name, _ in keywords)
+            return Call(new[0], new[1:last], tuple(zip(names, new[last:], strict=True)))
+        case Formatted(_, conversion, _):
+            return Formatted(new[0], conversion, new[1] if len(new) > 1 else None)
+        case Apply(function, _, reason):
+            return Apply(function, new, reason)
+        case First():
+            return First(new[:-1], new[-1])
+        case Guard():
+            return Guard(new[-1], new[:-1])
+        case Again():
+            return Again(new[0])
+        case _:
+            return expr
+
+
+def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The expression with every part changed, inner ones first; itself if nothing changes."""
+    old = parts(expr)
+    new = tuple([transform(part, change) for part in old])
+    same = all(a is b for a, b in zip(old, new, strict=True))
+    return change(expr if same else rebuilt(expr, new))
+
+
+def substitute(expr: Expr, arguments: tuple[Expr, ...]) -> Expr:
+    """The expression with other expressions in the place of its parameters."""
+    return transform(expr, lambda e: arguments[e.index] if isinstance(e, Parameter) else e)
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and all its parts."""
+    yield expr
+    for part in parts(expr):
+        yield from walk(part)
+
+
+def surely(expr: Expr) -> Iterator[Expr]:
+    """The expression and those of its parts that are evaluated whenever it is."""
+    yield expr
+    match expr:
+        case And(inner) | Or(inner):
+            yield from surely(inner[0])
+        case Conditional(test):
+            yield from surely(test)
+        case Guard():
+            return
+        case _:
+            for part in parts(expr):
+                yield from surely(part)
+
+
+def reads(expr: Expr) -> frozenset[int]:
+    """The parameters that an expression reads."""
+    return frozenset(e.index for e in walk(expr) if isinstance(e, Parameter))
+
+
+def shifted(expr: Expr, by: int) -> Expr:
+    """The same of parameters that stand so many places further to the right."""
+    return transform(expr, lambda e: Parameter(e.index + by) if isinstance(e, Parameter) else e)
+
+
+def origins(*functions: Function | None) -> tuple[Opaque, ...]:
+    """The callables that some functions come from, each once."""
+    found: dict[int, Opaque] = {}
+    for function in functions:
+        own = function.origins if isinstance(function, Lifted) else (function,)
+        found |= {id(origin): origin for origin in own if origin is not None}
+    return tuple(found.values())
+
+
+def conjuncts(expr: Expr) -> tuple[Expr, ...]:
+    """The parts that must all be true, in the order in which they are asked."""
+    if isinstance(expr, And):
+        return tuple(inner for part in expr.parts for inner in conjuncts(part))
+    if isinstance(expr, First):
+        first, *rest = conjuncts(expr.then)
+        return (First(expr.needs, first), *rest) if rest else (expr,)
+    return (expr,)
+
+
+def conjunction(tests: tuple[Expr, ...]) -> Expr:
+    """All of the tests, in order; true if there is none."""
+    return TRUE if not tests else tests[0] if len(tests) == 1 else And(tests)

@@ -16,15 +16,18 @@ for the weights of a row in the two inputs:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from optimizer.expr import Opaque
+from optimizer.expr import Function, Lifted
+from optimizer.opaque import Opaque
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Base of all plan nodes."""
+    """Base of all plan nodes. `facts` is what has been found out about its rows (`properties.py`)."""
+
+    facts: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def inputs(self) -> tuple[Node, ...]:
         """The nodes whose rows this one reads, left to right."""
@@ -34,12 +37,31 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Table(Node):
-    """The rows of a base table. `key` is set for a keyed table: at most one row per key."""
+    """The rows of a base table. `key` is set for a keyed table: at most one row per key.
+
+    All rows are instances of `row_type`.
+    """
 
     number: int
     name: str
     key: Opaque | None
     stored: bool
+    row_type: Any = object
+
+
+@dataclass(frozen=True, slots=True)
+class Empty(Node):
+    """No rows, of so many bindings; what the optimizer makes of a predicate that is false."""
+
+    bindings: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(Node):
+    """A part that several nodes read. Only there while rules run: they do not reach through it,
+    since each reader would get a copy of its own."""
+
+    input: Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +69,7 @@ class Where(Node):
     """Selection: the rows for which the predicate is true."""
 
     input: Node
-    predicate: Opaque
+    predicate: Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +77,7 @@ class Select(Node):
     """Projection with bag semantics: one row out for each row in."""
 
     input: Node
-    function: Opaque
+    function: Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +85,7 @@ class Unnest(Node):
     """One binding more, for each element of a collection computed from the row."""
 
     input: Node
-    function: Opaque
+    function: Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +93,7 @@ class SelectMany(Node):
     """As `Unnest`, keeping only the elements."""
 
     input: Node
-    function: Opaque
+    function: Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +105,40 @@ class Product(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Early:
+    """What a join can decide of a row on its own, before it sees pairs. Made by the optimizer.
+
+    Tests and keys of a side are evaluated in the order of the predicate that they came from. A row
+    that fails a test is left out. One on which something raises is paired with all rows, and the
+    whole predicate is asked of the pairs. Of other rows, those with equal keys are paired, and
+    only the `rest` of the predicate is asked.
+    """
+
+    left: tuple[Step, ...]
+    right: tuple[Step, ...]
+    rest: Lifted | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A test of a row, or a part of its key."""
+
+    function: Lifted
+    is_key: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Match:
     """When a row of the left fits one of the right: equal keys, and then the predicate.
 
     Either may be absent: without keys all pairs are candidates, without a predicate all
-    candidates fit.
+    candidates fit. `early` is what the optimizer found in the predicate.
     """
 
-    left_key: Opaque | None = None
-    right_key: Opaque | None = None
-    on: Opaque | None = None
+    left_key: Function | None = None
+    right_key: Function | None = None
+    on: Function | None = None
+    early: Early | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +242,7 @@ class Folded:
 
     name: str
     fold: Any
-    value: Opaque | None
+    value: Function | None
     functions: tuple[Opaque, ...] = ()
 
 
@@ -205,7 +251,7 @@ class Aggregate(Node):
     """One row per group: its key, then each aggregate. Without a key, one row in all."""
 
     input: Node
-    key: Opaque | None
+    key: Function | None
     aggregates: tuple[Folded, ...]
 
 
@@ -214,7 +260,7 @@ class OrderBy(Node):
     """Rows in order of a key: the `limit` rows (None: all) that follow the first `offset`."""
 
     input: Node
-    key: Opaque
+    key: Function
     descending: bool
     limit: int | None
     offset: int

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, get_origin
+
 from optimizer import plan
+from optimizer.expr import Lifted
+from optimizer.knowledge import Shape, Shapes, shape_of
 
 
 def bindings(node: plan.Node) -> int:
@@ -12,11 +17,108 @@ def bindings(node: plan.Node) -> int:
         match node:
             case plan.Table() | plan.Select() | plan.SelectMany():
                 return appended + 1
+            case plan.Empty(count):
+                return appended + count
             case plan.Aggregate(_, key, aggregates):
                 return appended + len(aggregates) + (key is not None)
             case plan.Unnest() | plan.Product() | plan.Join() | plan.OuterJoin():
                 appended += 1
         node = node.inputs()[0]
+
+
+def shapes(node: plan.Node) -> Shapes:
+    """What is known of each binding of the rows."""
+    found: Shapes = _fact(node, _shapes)
+    return found
+
+
+def is_set(node: plan.Node) -> bool:
+    """Whether no row occurs twice."""
+    return bool(_fact(node, _is_set))
+
+
+def _fact(node: plan.Node, compute: Callable[[plan.Node], Any]) -> Any:
+    """What a function of a node says, which asks it of the node's inputs; asked once per node."""
+    name = compute.__name__
+    waiting = [node]
+    while waiting:
+        current = waiting[-1]
+        missing = [source for source in current.inputs() if name not in source.facts]
+        if missing:
+            waiting.extend(missing)
+        else:
+            waiting.pop()
+            if name not in current.facts:
+                current.facts[name] = compute(current)
+    return node.facts[name]
+
+
+def _shapes(node: plan.Node) -> Shapes:
+    match node:
+        case plan.Table(row_type=row_type):
+            kind = get_origin(row_type) or row_type
+            return (kind if isinstance(kind, type) and kind is not object else None,)
+        case plan.Select(source, Lifted(body)):
+            return (shape_of(body, shapes(source)),)
+        case plan.Unnest(source):
+            return (*shapes(source), None)
+        case plan.Product(left, right) | plan.Join(left, right):
+            return (*shapes(left), row_shape(right))
+        case plan.OuterJoin(left, _, _, "left"):
+            return (*shapes(left), None)
+        case plan.OuterJoin(left, right, _, "right"):
+            return (*(None for _ in range(bindings(left))), row_shape(right))
+        case (
+            plan.Where()
+            | plan.Distinct()
+            | plan.OrderBy()
+            | plan.Shared()
+            | plan.SemiJoin()
+            | plan.AntiJoin()
+        ):
+            return shapes(node.inputs()[0])
+        case _ if isinstance(node, SET_OPERATIONS):
+            left, right = shapes(node.left), shapes(node.right)
+            return tuple(a if a == b else None for a, b in zip(left, right, strict=True))
+        case _:
+            return (None,) * bindings(node)
+
+
+def row_shape(node: plan.Node) -> Shape:
+    """What is known of a row as one value."""
+    known = shapes(node)
+    return known[0] if len(known) == 1 else known
+
+
+def _is_set(node: plan.Node) -> bool:
+    match node:
+        case plan.Table(key=key):
+            return key is not None
+        case (
+            plan.Where()
+            | plan.Shared()
+            | plan.SemiJoin()
+            | plan.AntiJoin()
+            | plan.OrderBy()
+            | plan.DifferenceAll()
+        ):
+            return is_set(node.inputs()[0])
+        case plan.IntersectionAll(left, right):
+            return is_set(left) or is_set(right)
+        case plan.Product(left, right) | plan.Join(left, right) | plan.OuterJoin(left, right):
+            return is_set(left) and is_set(right)
+        case plan.Distinct() | plan.Union() | plan.Difference() | plan.Intersection():
+            return True
+        case plan.Aggregate() | plan.Empty():
+            return True
+        case _:
+            return False
+
+
+SET_OPERATIONS = (
+    *(plan.Union, plan.UnionAll, plan.Difference, plan.DifferenceAll),
+    *(plan.Intersection, plan.IntersectionAll),
+)
 
 
 def table_key(node: plan.Node) -> plan.Table | None:
@@ -45,7 +147,7 @@ def keeps_identity(node: plan.Node) -> bool:
     Rows of a stored table are interned, and these nodes hand them on. State above them may be
     kept by `id(row)`, which costs a tenth of hashing a dataclass by value.
     """
-    passing = (plan.Where, plan.UnionAll)
+    passing = (plan.Where, plan.UnionAll, plan.Shared)
     return all(
         isinstance(n, passing) or (isinstance(n, plan.Table) and n.stored)
         for n in nodes(node, into=passing)

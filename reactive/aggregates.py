@@ -15,7 +15,7 @@ from typing_extensions import TypeVarTuple, Unpack
 
 from optimizer.captures import meaning
 from optimizer.errors import PlanError
-from optimizer.expr import Opaque
+from optimizer.opaque import Opaque
 from optimizer.plan import Folded
 from reactive.callables import taken
 from reactive.folds import (

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.errors import ReactiveError
 from optimizer.explain import node_name
-from optimizer.expr import Opaque
-from optimizer.source import code_of
+from optimizer.expr import origins
+from optimizer.opaque import Opaque
+from optimizer.source import Place, code_of
 from reactive import unhashable
 
 if TYPE_CHECKING:
@@ -61,17 +62,21 @@ def _owner(node: Node) -> str:
 
 
 def _name(node: Node, function: Opaque | None) -> str:
-    if isinstance(node.plan, plan.Aggregate) and function is not None and function == node.plan.key:
-        return "group_by"
+    """The method that was given the callable; else, the one that the node is named after."""
+    if function is not None:
+        method = function.role.rpartition(" ")[2]
+        return method if method.islower() else "aggregate"
     return "view" if node.plan is None else node_name(node.plan)
 
 
 def _running(frames: list[FrameType], node: Node) -> Opaque | None:
     """The callable that was running: the one whose code is in the traceback, or the only one."""
     codes = {frame.f_code for frame in frames}
-    running = [f for f in node.functions if code_of(f.function) in codes]
-    only = list(node.functions) if len(node.functions) == 1 else []
-    return next(iter(running or _folded(frames, node) or only), None)
+    places = {Place(code.co_filename, code.co_firstlineno) for code in codes}
+    asked = origins(*node.functions)
+    running = [o for o in asked if code_of(o.function) in codes]
+    running = running or [o for o in asked if o.place in places]
+    return next(iter(running or _folded(frames, node) or (asked if len(asked) == 1 else ())), None)
 
 
 def _folded(frames: list[FrameType], node: Node) -> list[Opaque]:
@@ -80,7 +85,7 @@ def _folded(frames: list[FrameType], node: Node) -> list[Opaque]:
         return []
     at = [p for f in frames if type(p := f.f_locals.get("position")) is int and p > 0]
     values = [node.plan.aggregates[position - 1].value for position in at[-1:]]
-    return [value for value in values if value is not None]
+    return list(origins(*values))
 
 
 def _rows(error: Exception, frames: list[FrameType]) -> str:

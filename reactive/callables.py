@@ -8,7 +8,7 @@ from typing import Any
 
 from optimizer.captures import defaults
 from optimizer.errors import PlanError
-from optimizer.expr import Opaque, opaque
+from optimizer.opaque import Opaque, opaque
 
 
 class Live:
@@ -20,7 +20,7 @@ def taken(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
 
     Raises
     ------
-    PlanError: as `optimizer.expr.opaque`; or it captures a relation or a view.
+    PlanError: as `optimizer.opaque.opaque`; or it captures a relation or a view.
     """
     result = opaque(function, parameters, role)
     for name, value in _variables(function, result):

@@ -11,11 +11,14 @@ from dataclasses import fields
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Opaque
-from optimizer.properties import bindings, keeps_identity, nodes
+from optimizer.expr import Function
+from optimizer.knowledge import hashable, total
+from optimizer.properties import bindings, keeps_identity, nodes, row_shape, shapes
+from reactive.codegen import callable_of
 from reactive.folds import CountFold
 from reactive.graph import Graph, Node
-from reactive.index import itself
+from reactive.index import Key, itself
+from reactive.keys import found_key, written_key
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.anti_join import anti_join
 from reactive.operators.difference import difference
@@ -26,6 +29,7 @@ from reactive.operators.intersection import intersection
 from reactive.operators.intersection_all import intersection_all
 from reactive.operators.join import Join
 from reactive.operators.key_by import KeyBy
+from reactive.operators.nothing import Nothing
 from reactive.operators.matching import KeyMatching, Matching, PredicateMatching
 from reactive.operators.order_by import OrderBy
 from reactive.operators.outer_join import Kept, OuterJoin
@@ -50,13 +54,13 @@ def compile_plan(root: plan.Node, graph: Graph, source: Callable[[plan.Table], N
     return compiler.made[id(root)]
 
 
-def spread(function: Opaque, count: int) -> Callable[[Row], Any]:
+def spread(function: Function, count: int) -> Callable[[Row], Any]:
     """A callable of one row, for one that takes an argument per binding."""
-    call = function.function
+    call = callable_of(function)
     return call if count == 1 else lambda row: call(*row)
 
 
-def _maybe(function: Opaque | None, count: int) -> Callable[[Row], Any] | None:
+def _maybe(function: Function | None, count: int) -> Callable[[Row], Any] | None:
     return None if function is None else spread(function, count)
 
 
@@ -71,6 +75,8 @@ class _Compiler:
         match node:
             case plan.Table():
                 return self._source(node)
+            case plan.Empty():
+                return self._graph.node(("empty",), (), Nothing, plan=node)
             case (
                 plan.Product() | plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin()
             ):
@@ -85,11 +91,13 @@ class _Compiler:
         self, node: plan.Product | plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
     ) -> Node:
         match = plan.Match() if isinstance(node, plan.Product) else node.match
-        left = self._index(node, node.left, match.left_key, bindings(node.left))
-        if isinstance(node, plan.SemiJoin | plan.AntiJoin) and match.on is None:
-            right = self._keyed(node, node.right, match.right_key)
+        left_side, right_side = _sides(match)
+        left = self._index(node, node.left, left_side, bindings(node.left))
+        if isinstance(node, plan.SemiJoin | plan.AntiJoin) and _by_key_alone(node):
+            right = self._keyed(node, node.right, right_side)
         else:
-            right = self._index(node, node.right, match.right_key, 1)
+            right = self._index(node, node.right, right_side, 1)
+            _introduce(left, left_side, right, right_side)
         return self._graph.node(
             _signature(node),
             (left, right),
@@ -99,37 +107,82 @@ class _Compiler:
             blamed=(match.right_key,) if isinstance(right.operator, KeyBy) else (),
         )
 
-    def _index(
-        self, owner: plan.Node, source: plan.Node, key: Opaque | None, arguments: int
-    ) -> Node:
-        function = _maybe(key, arguments)
+    def _index(self, owner: plan.Node, source: plan.Node, side: Side, arguments: int) -> Node:
+        key = _key(side, arguments)
         handle = id if keeps_identity(source) else itself
-        return self._graph.node(
-            ("index", key, arguments),
-            (self.made[id(source)],),
-            lambda: IndexBy(function, handle),
+        made, graph = self.made[id(source)], self._graph
+        return graph.node(
+            ("index", side, arguments),
+            (made,),
+            lambda: IndexBy(key, handle, lambda: graph.contents(made)),
             plan=owner,
-            functions=(key,),
+            functions=_functions(side),
         )
 
-    def _keyed(self, owner: plan.Node, source: plan.Node, key: Opaque | None) -> Node:
-        function = _maybe(key, 1)
+    def _keyed(self, owner: plan.Node, source: plan.Node, side: Side) -> Node:
+        key = _key(side, 1)
         return self._graph.node(
-            ("key", key),
+            ("key", side),
             (self.made[id(source)],),
-            lambda: KeyBy(function),
+            lambda: KeyBy(key),
             plan=owner,
-            functions=(key,),
+            functions=_functions(side),
         )
+
+
+Side = tuple[Function | None, tuple[plan.Step, ...]]
+"""The key of a side as written, and the tests and keys that were found in the predicate."""
+
+
+def _sides(match: plan.Match) -> tuple[Side, Side]:
+    early = match.early
+    found = ((), ()) if early is None else (early.left, early.right)
+    return (match.left_key, found[0]), (match.right_key, found[1])
+
+
+def _functions(side: Side) -> tuple[Function | None, ...]:
+    return (side[0], *(step.function for step in side[1]))
+
+
+def _key(side: Side, count: int) -> Callable[[Row], Key] | None:
+    written, steps = side
+    key = _maybe(written, count)
+    if steps:
+        return found_key(key, [(s.is_key, spread(s.function, count)) for s in steps])
+    return None if key is None else written_key(key)
+
+
+def _introduce(left: Node, left_side: Side, right: Node, right_side: Side) -> None:
+    """Tell an index that leaves rows out whom it has to tell of them."""
+    for index, (_, steps), other in (
+        (left.operator, left_side, right.operator),
+        (right.operator, right_side, left.operator),
+    ):
+        if not all(step.is_key for step in steps):
+            index.meets(other)
+
+
+def _by_key_alone(node: plan.SemiJoin | plan.AntiJoin) -> bool:
+    """Whether a key tells all, and none can fail to be computed."""
+    match = node.match
+    if match.early is None:
+        return match.on is None
+    sides = ((match.early.left, shapes(node.left)), (match.early.right, (row_shape(node.right),)))
+    certain = all(
+        total(step.function.body, of) and (not step.is_key or hashable(step.function.body, of))
+        for steps, of in sides
+        for step in steps
+    )
+    return certain and match.early.rest is None
 
 
 def _signature(node: plan.Node) -> Hashable:
     """What a node does, without what it does it to."""
-    values = (getattr(node, field.name) for field in fields(node))
+    values = (getattr(node, field.name) for field in fields(node) if field.init)
     return (type(node), *(v for v in values if not isinstance(v, plan.Node)))
 
 
-def _made(node: plan.Node) -> tuple[Make, tuple[Opaque | None, ...]]:
+def _made(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
     """How to make the operator of a node that is no join, and the callables in it."""
     match node:
         case plan.Where(source, f):
@@ -183,21 +236,25 @@ def _joined(node: plan.Node, match: plan.Match, left: Any, right: Any) -> Any:
     """The operator of a join; `left` and `right` are the operators of its inputs."""
     count = bindings(node.inputs()[0])
     pair = _pair(count)
-    on = _maybe(match.on, count + 1)
+    whole = _maybe(match.on, count + 1)
+    on = whole if match.early is None else _maybe(match.early.rest, count + 1)
     match node:
         case plan.Product():
-            return product(left.index, right.index, pair)
+            return product(left, right, pair)
         case plan.Join():
-            return Join(left.index, right.index, pair, on)
+            return Join(left, right, pair, on, whole)
         case plan.SemiJoin():
-            return semi_join(_matching(left, right, on, pair))
+            return semi_join(_matching(left, right, on, whole, pair))
         case plan.AntiJoin():
-            return anti_join(_matching(left, right, on, pair))
+            return anti_join(_matching(left, right, on, whole, pair))
         case plan.OuterJoin(kind=kind):
-            join = Join(left.index, right.index, pair, on)
-            back = _matching(right, left, on, lambda row, other: pair(other, row))
+            join = Join(left, right, pair, on, whole)
+            back = _matching(right, left, on, whole, lambda row, other: pair(other, row))
             nothing = None if count == 1 else (None,) * count
-            keep_left: Kept = (_matching(left, right, on, pair), lambda row: pair(row, None))
+            keep_left: Kept = (
+                _matching(left, right, on, whole, pair),
+                lambda row: pair(row, None),
+            )
             keep_right: Kept = (back, lambda row: pair(nothing, row))
             return OuterJoin(
                 join,
@@ -212,11 +269,22 @@ def _matching(
     left: Any,
     right: Any,
     on: Callable[[Row], object] | None,
+    whole: Callable[[Row], object] | None,
     pair: Callable[[Row, Row], Row],
 ) -> Matching:
-    if on is None:
+    if whole is None or isinstance(right, KeyBy):
         return KeyMatching(left.index)
-    return PredicateMatching(left.index, right.index, lambda row, other: on(pair(row, other)))
+    asked = whole
+    return PredicateMatching(
+        left,
+        right,
+        _always if on is None else lambda row, other: on(pair(row, other)),
+        lambda row, other: asked(pair(row, other)),
+    )
+
+
+def _always(row: Row, other: Row) -> bool:
+    return True
 
 
 def _pair(count: int) -> Callable[[Row, Any], Row]:

@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 
 from optimizer.captures import Capture
 from optimizer.errors import PlanError
-from optimizer.expr import Opaque
+from optimizer.opaque import Opaque
+from optimizer.optimize import PHASES, Optimized, Phase, optimize
 from optimizer.plan import Node as PlanNode
+from optimizer.traverse import Rule
 from reactive.closing import Closing
 from reactive.compile import compile_plan
 from reactive.delta import Delta
@@ -44,6 +46,8 @@ class Database(Closing):
 
     Parameters
     ----------
+    optimize: whether to rewrite queries; the answer is the same, the work is not.
+    rules: further rules, `optimizer.plan.Node -> Node`, tried after ours at every node of a plan.
     strict: refuse a commit, instead of warning, when a variable that a query captured has
         changed since the query was made.
 
@@ -56,7 +60,11 @@ class Database(Closing):
     ['that']
     """
 
-    def __init__(self, *, strict: bool = False) -> None:
+    def __init__(
+        self, *, optimize: bool = True, rules: Sequence[Rule] = (), strict: bool = False
+    ) -> None:
+        own: tuple[Phase, ...] = (tuple(rules),) if rules else ()
+        self._phases: tuple[Phase, ...] = (*PHASES[:-1], *own, PHASES[-1]) if optimize else own
         self._strict = strict
         self._gate = Gate()
         self._graph = Graph(self._on_stale)
@@ -237,8 +245,15 @@ class Database(Closing):
         node: Node = self._tables[plan.number]._node
         return node
 
+    def _optimized(self, plan: PlanNode) -> Optimized:
+        """The plan that is run for a plan as written."""
+        return optimize(plan, self._phases)
+
     def _compile(self, plan: PlanNode) -> Node:
-        """The node of the graph that computes a plan."""
+        """The node of the graph that computes a plan as written."""
+        return self._compile_as_is(self._optimized(plan).plan)
+
+    def _compile_as_is(self, plan: PlanNode) -> Node:
         try:
             return compile_plan(plan, self._graph, self._source)
         except BaseException:

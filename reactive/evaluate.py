@@ -13,9 +13,11 @@ from fractions import Fraction
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Opaque
+from optimizer.expr import Function
+from optimizer.opaque import Opaque
 from optimizer.properties import bindings, nodes
 from reactive import folds
+from reactive.codegen import callable_of
 from reactive.index import NO_MATCH, match_key
 from reactive.multiset import Multiset
 from reactive.order import LAST, sort_key, tie_key
@@ -42,6 +44,8 @@ def _rows(node: plan.Node, of: Callable[[plan.Node], Bag], tables: Tables) -> Ba
     match node:
         case plan.Table():
             return Counter(dict(tables(node)))
+        case plan.Empty():
+            return Counter()
         case plan.Where(source, p):
             return _sum((row, n) for row, n in of(source).items() if _call(p, source, row))
         case plan.Select(source, f):
@@ -107,8 +111,8 @@ class _Key:
         return self.key is not LAST and bool(self.key < other.key)
 
 
-def _call(function: Opaque, source: plan.Node, row: Row) -> Any:
-    call = function.function
+def _call(function: Function, source: plan.Node, row: Row) -> Any:
+    call = callable_of(function)
     return canonical(call(row) if bindings(source) == 1 else call(*row))
 
 
@@ -159,6 +163,7 @@ def _matches(
     node: Any, of: Callable[[plan.Node], Bag], match: plan.Match
 ) -> Iterator[tuple[Row, int, Row, int]]:
     """Pairs of rows that match, with their weights."""
+    on = None if match.on is None else callable_of(match.on)
     by_key: dict[Any, list[Pair]] = {}
     for row, times in of(node.right).items():
         by_key.setdefault(_key(match.right_key, None, row), []).append((row, times))
@@ -166,14 +171,14 @@ def _matches(
         key = _key(match.left_key, node.left, row)
         for other, times in () if key is NO_MATCH else by_key.get(key, ()):
             arguments = _pair(node.left, row, other)
-            if match.on is None or match.on.function(*arguments):
+            if on is None or on(*arguments):
                 yield row, weight, other, times
 
 
-def _key(key: Opaque | None, source: plan.Node | None, row: Row) -> Any:
+def _key(key: Function | None, source: plan.Node | None, row: Row) -> Any:
     if key is None:
         return ()
-    return match_key(key.function(row) if source is None else _call(key, source, row))
+    return match_key(callable_of(key)(row) if source is None else _call(key, source, row))
 
 
 def _aggregate(node: plan.Aggregate, rows: Bag) -> Bag:

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from sortedcontainers import SortedList
 
-from optimizer.expr import Opaque
+from optimizer.opaque import Opaque
 from reactive.exact import ExactSum
 from reactive.monoid_tree import MonoidTree
 from reactive.multiset import Multiset

@@ -21,7 +21,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from optimizer.captures import Capture
-from optimizer.expr import Opaque
+from optimizer.expr import Function, origins
+from optimizer.opaque import Opaque
 from optimizer.plan import Node as PlanNode
 from reactive.blame import annotate
 from reactive.zset import Pair, Pairs
@@ -50,8 +51,8 @@ class Node:
         rank: int,
         signature: Hashable = None,
         plan: PlanNode | None = None,
-        functions: Iterable[Opaque | None] = (),
-        blamed: Iterable[Opaque | None] = (),
+        functions: Iterable[Function | None] = (),
+        blamed: Iterable[Function | None] = (),
     ) -> None:
         self.graph = graph
         self.operator = operator
@@ -60,7 +61,7 @@ class Node:
         self.signature = signature
         self.plan = plan
         called = [f for f in functions if f is not None]
-        self.guards: tuple[Guard, ...] = tuple((f, c) for f in called for c in f.captures)
+        self.guards: tuple[Guard, ...] = tuple((o, c) for o in origins(*called) for c in o.captures)
         self.functions = (*called, *(f for f in blamed if f is not None))
         self.step: Callable[..., Any] = getattr(operator, "step", _no_step)
         self.stateful = hasattr(operator, "undo")
@@ -137,8 +138,8 @@ class Graph:
         make: Callable[[], Any],
         *,
         plan: PlanNode | None = None,
-        functions: Iterable[Opaque | None] = (),
-        blamed: Iterable[Opaque | None] = (),
+        functions: Iterable[Function | None] = (),
+        blamed: Iterable[Function | None] = (),
     ) -> Node:
         """The node of this signature over these inputs; made, and brought up to date, if new.
 

@@ -1,11 +1,12 @@
 """An index: a Z-set at rest, arranged by a key.
 
-    key -> (row, weight)                    the only row of its key
-    key -> {handle: (row, weight), ...}     several
+    key -> row                              the only row of its key, once
+    key -> Rows [row, ...]                  a few rows, each once
+    key -> Weighted {handle: (row, weight)} many rows, or other weights
 
-The pairs of a delta are kept as they came, so that a row that a table holds, and all indexes
-over it, share one pair. The handle is the row itself, or its `id` where the rows are interned
-(`properties.keeps_identity`), which is never more than an integer to hash.
+References to rows are kept and nothing else, as far as that is possible. The handle is the row
+itself, or its `id` where the rows are interned (`properties.keeps_identity`), which is never more
+than an integer to hash.
 
 A key that is NaN, or has one in it, matches nothing: such rows are kept under `NO_MATCH`, which
 every look-up finds empty.
@@ -17,24 +18,45 @@ Cost:   O(1) per pair of a delta; look-up O(1) and then one per row found.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from reactive.zset import Pair, Row
+from reactive.zset import Batch, Pair, Row
 
 Key = Any
 KeyedPair = tuple[Key, Pair]
-Bucket = dict[Any, Pair]
+
+FEW = 12
 
 
-class NoMatch:
-    """The key of rows that match nothing."""
+class Mark:
+    """A key that says something of its rows."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __repr__(self) -> str:
-        return "NO_MATCH"
+        return self._name
 
 
-NO_MATCH: Final = NoMatch()
+NO_MATCH: Final = Mark("NO_MATCH")
+"""The key of rows that match nothing."""
+SUSPECT: Final = Mark("SUSPECT")
+"""The key of rows whose key could not be computed: any row may match them."""
+REJECTED: Final = Mark("REJECTED")
+"""The key of rows that are left out of the index, since only suspects of the other side ask."""
+
+
+class Rows(list[Row]):
+    """A few different rows of a key, each with weight 1."""
+
+    __slots__ = ()
+
+
+class Weighted(dict[Any, Pair]):
+    """The rows of a key by their handle."""
+
+    __slots__ = ()
 
 
 def match_key(key: Key) -> Key:
@@ -56,76 +78,127 @@ class Index:
     """Rows with their weights, by key.
 
     >>> index = Index()
-    >>> for pair in [("anna", 1), ("otto", 2), ("bert", 1)]:
-    ...     index.add(len(pair[0]), pair)
+    >>> for row, weight in [("anna", 1), ("otto", 2), ("bert", 1)]:
+    ...     index.add(len(row), row, weight)
     >>> list(index.pairs(4)), index.rows
     ([('anna', 1), ('otto', 2), ('bert', 1)], 3)
     """
 
-    __slots__ = ("_buckets", "_handle", "rows")
+    __slots__ = ("_handle", "buckets", "rows")
 
     def __init__(self, handle: Callable[[Row], Any] = itself) -> None:
         self._handle = handle
-        self._buckets: dict[Key, Pair | Bucket] = {}
+        self.buckets: dict[Key, Any] = {}
         self.rows = 0
 
-    def pairs(self, key: Key) -> Collection[Pair]:
+    def pairs(self, key: Key) -> Sequence[Pair]:
         """The rows of a key."""
-        bucket = self._buckets.get(key)
-        if bucket is None or key is NO_MATCH:
+        if key is NO_MATCH or key not in self.buckets:
             return ()
-        return bucket.values() if type(bucket) is dict else (bucket,)  # type: ignore[return-value]
+        return _pairs(self.buckets[key])
 
     def items(self) -> Iterator[KeyedPair]:
         """Every row with its key, those that match nothing too."""
-        for key, bucket in self._buckets.items():
-            if type(bucket) is dict:
-                for pair in bucket.values():
-                    yield key, pair
-            else:
-                yield key, bucket  # type: ignore[misc]
+        for key, bucket in self.buckets.items():
+            for pair in _pairs(bucket):
+                yield key, pair
 
-    def add(self, key: Key, pair: Pair) -> None:
+    def add(self, key: Key, row: Row, weight: int) -> None:
         """Add a row's weight; a sum of zero removes the row, its last row removes the key."""
-        bucket = self._buckets.get(key)
-        if bucket is None:
-            self._buckets[key] = pair
-            self.rows += 1
-        elif type(bucket) is dict:
-            self._add_to_bucket(key, bucket, pair)
-        else:
-            self._add_to_pair(key, bucket, pair)  # type: ignore[arg-type]
-
-    def _add_to_pair(self, key: Key, held: Pair, pair: Pair) -> None:
-        handle = self._handle
-        if handle(held[0]) != handle(pair[0]):
-            self._buckets[key] = {handle(held[0]): held, handle(pair[0]): pair}
+        buckets = self.buckets
+        if key not in buckets:
+            buckets[key] = row if weight == 1 else self._weighted([(row, weight)])
             self.rows += 1
             return
-        weight = held[1] + pair[1]
-        if weight:
-            self._buckets[key] = (held[0], weight)
-        else:
-            del self._buckets[key]
+        bucket = buckets[key]
+        kind = bucket.__class__
+        if kind is Weighted:
+            self._add_to_weighted(key, bucket, row, weight)
+        elif kind is Rows:
+            self._add_to_few(key, bucket, row, weight)
+        elif weight == 1 and not self._is_same(bucket, row):
+            buckets[key] = Rows((bucket, row))
+            self.rows += 1
+        elif weight == -1 and self._is_same(bucket, row):
+            del buckets[key]
             self.rows -= 1
+        else:
+            self._become_weighted(key, [(bucket, 1), (row, weight)])
 
-    def _add_to_bucket(self, key: Key, bucket: Bucket, pair: Pair) -> None:
-        handle = self._handle(pair[0])
-        held = bucket.get(handle)
-        if held is None:
-            bucket[handle] = pair
+    def _add_to_few(self, key: Key, bucket: Rows, row: Row, weight: int) -> None:
+        place = self._place(bucket, row)
+        if place < 0 and weight == 1 and len(bucket) < FEW:
+            bucket.append(row)
             self.rows += 1
-            return
-        weight = held[1] + pair[1]
-        if weight:
-            bucket[handle] = (held[0], weight)
+        elif place >= 0 and weight == -1:
+            del bucket[place]
+            self.rows -= 1
+            if len(bucket) == 1:
+                self.buckets[key] = bucket[0]
+        else:
+            self._become_weighted(key, [*_pairs(bucket), (row, weight)])
+
+    def _add_to_weighted(self, key: Key, bucket: Weighted, row: Row, weight: int) -> None:
+        handle = self._handle(row)
+        held, total = bucket.get(handle, (row, 0))
+        if total == 0:
+            self.rows += 1
+        if total + weight:
+            bucket[handle] = (held, total + weight)
             return
         del bucket[handle]
         self.rows -= 1
-        if len(bucket) == 1:
-            self._buckets[key] = next(iter(bucket.values()))
+        if len(bucket) <= 1:
+            self._shrink(key, bucket)
+
+    def _shrink(self, key: Key, bucket: Weighted) -> None:
+        if not bucket:
+            del self.buckets[key]
+            return
+        ((row, weight),) = bucket.values()
+        if weight == 1:
+            self.buckets[key] = row
+
+    def _become_weighted(self, key: Key, pairs: list[Pair]) -> None:
+        bucket = self._weighted(pairs)
+        held = self.buckets[key]
+        self.rows += len(bucket) - (len(held) if held.__class__ is Rows else 1)
+        self.buckets[key] = bucket
+        if len(bucket) <= 1:
+            self._shrink(key, bucket)
+
+    def _weighted(self, pairs: list[Pair]) -> Weighted:
+        bucket, handle = Weighted(), self._handle
+        for row, weight in pairs:
+            held, total = bucket.pop(handle(row), (row, 0))
+            if total + weight:
+                bucket[handle(row)] = (held, total + weight)
+        return bucket
+
+    def _place(self, bucket: Rows, row: Row) -> int:
+        for place, held in enumerate(bucket):
+            if held is row:
+                return place
+        if self._handle is itself and row in bucket:
+            return bucket.index(row)
+        return -1
+
+    def _is_same(self, held: Row, row: Row) -> bool:
+        return held is row or (self._handle is itself and bool(held == row))
 
     def bytes(self) -> int:
-        """Bytes of the index itself: dictionaries and pairs, without the rows and keys."""
-        buckets = sum(sys.getsizeof(b) for b in self._buckets.values() if type(b) is dict)
-        return sys.getsizeof(self._buckets) + buckets + self.rows * sys.getsizeof((0, 0))
+        """Bytes of the index itself: dictionaries and lists, without the rows and keys."""
+        size = sys.getsizeof(self.buckets)
+        for bucket in self.buckets.values():
+            if bucket.__class__ is Rows or bucket.__class__ is Weighted:
+                size += sys.getsizeof(bucket)
+            if bucket.__class__ is Weighted:
+                size += len(bucket) * sys.getsizeof((0, 0))
+        return size
+
+
+def _pairs(bucket: Any) -> Sequence[Pair]:
+    kind = bucket.__class__
+    if kind is Rows:
+        return Batch(bucket, 1)
+    return list(bucket.values()) if kind is Weighted else ((bucket, 1),)

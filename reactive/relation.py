@@ -20,7 +20,7 @@ from typing import (
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.explain import Explanation, explain
-from optimizer.expr import Opaque
+from optimizer.opaque import Opaque
 from optimizer.properties import bindings
 from optimizer.source import caller
 from reactive import subscribe

@@ -9,7 +9,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from optimizer.errors import PlanError
-from optimizer.expr import Opaque
+from optimizer.opaque import Opaque
 from reactive.errors import TableError
 
 Classes = type | tuple[type, ...]

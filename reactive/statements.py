@@ -6,14 +6,14 @@ the object that the store holds, or held before the statement or transaction rem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reactive import unhashable
 from reactive.errors import TableError
 from reactive.rows import class_name, class_of
 from reactive.store import Absent, Duplicate
-from reactive.zset import Pair, Row, canonical, consolidate, may_hold_nan, negate
+from reactive.zset import Batch, Pair, Row, canonical, consolidate, may_hold_nan, negate
 
 if TYPE_CHECKING:
     from reactive.table import Table
@@ -42,20 +42,28 @@ class Statements:
         except (Duplicate, TypeError) as error:
             raise self._refusal(row, error, count) from None
 
-    def add_all(self, rows: Iterable[Row]) -> list[Pair]:
+    def add_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
         """As `add` each of them, in one loop."""
-        checked = [self._checked(row) for row in rows]
-        interning = self._table._db._pending is not None
-        add = self._store.add
-        changes: list[Pair] = []
-        row = None
+        checked = self._all_checked(rows)
+        if self._table._db._pending is not None:
+            return self.each(self.add, checked)
         try:
-            for row in checked:
-                changes.append(add(self._interned(row) if interning else row, 1))
-        except BaseException as error:
+            return Batch(self._store.add_rows(checked), 1)
+        except (Duplicate, TypeError) as error:
+            raise self._refused(checked, error) from None
+
+    def _refused(self, rows: Sequence[Row], error: BaseException) -> BaseException:
+        """What to raise for the first of the rows that the store does not take."""
+        changes: list[Pair] = []
+        try:
+            for row in rows:
+                try:
+                    changes.append(self._store.add(row, 1))
+                except (Duplicate, TypeError) as refused:
+                    return self._refusal(row, refused)
+        finally:
             self._store.revert(changes)
-            raise self._refusal(row, error) from None
-        return changes
+        return error
 
     def remove(self, row: Row, count: int = 1) -> list[Pair]:
         row = self._checked(row)
@@ -100,7 +108,7 @@ class Statements:
     def each(self, statement: Callable[[Row], list[Pair]], rows: Iterable[Row]) -> list[Pair]:
         return self.together(*((lambda r=row: statement(r)) for row in rows))
 
-    def together(self, *statements: Callable[[], list[Pair]]) -> list[Pair]:
+    def together(self, *statements: Callable[[], Sequence[Pair]]) -> list[Pair]:
         """Several statements as one: if one is refused, those before it are taken back."""
         changes: list[Pair] = []
         outer = self._known
@@ -125,6 +133,13 @@ class Statements:
     def is_row(self, row: object) -> bool:
         """Whether the table could have such a row."""
         return self._class is None or isinstance(row, self._class)
+
+    def _all_checked(self, rows: Iterable[Row]) -> list[Row]:
+        """The rows as the table takes them; the fast way to say that all are of its class."""
+        given = list(rows)
+        if set(map(type, given)) == {self._class} and not self._may_hold_nan:
+            return given
+        return [self._checked(row) for row in given]
 
     def _checked(self, row: Row) -> Row:
         """The row as the table takes it, or an error that says what is wrong with it."""

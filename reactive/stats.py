@@ -46,12 +46,12 @@ def analyzed(root: plan.Node, db: Database) -> Explanation:
     def remark(node: plan.Node) -> str:
         if isinstance(node, plan.Table):
             return f"  [{db._tables[node.number]._held()} rows]"
-        compiled = db._compile(node)
+        compiled = db._compile_as_is(node)
         own = [compiled, *(n for n in compiled.inputs if _is_part(n))]
         total = _sum(own, 0)
         return f"  [{total.rows} rows, {total.bytes} bytes, {total.touched} touched]"
 
-    return explain(root, remark)
+    return explain(db._optimized(root).plan, remark)
 
 
 def _is_part(node: Node) -> bool:

@@ -2,13 +2,18 @@
 
 A store changes by statements, and can take one back. Each statement gives the delta that it was,
 in which a row is always the object that the store holds ("interned"), so that operators may know
-it by its identity. Pairs of weight 1 are shared with the indexes that hold the row.
+it by its identity.
+
+    row -> row                 a row that is there once
+    row -> Copies              one that is there several times
+
+State:  every row, once; 8 bytes for a reference beside what the dictionary takes.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from reactive.zset import Pair, Row, consolidate
@@ -26,6 +31,7 @@ class Store(Protocol):
     """What a table needs of its rows. Each method is all or nothing."""
 
     def add(self, row: Row, count: int) -> Pair: ...
+    def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]: ...
     def remove(self, row: Row, count: int) -> Pair: ...
     def revert(self, changes: Iterable[Pair]) -> None: ...
     def count(self, row: Row) -> int: ...
@@ -34,35 +40,84 @@ class Store(Protocol):
     def bytes(self) -> int: ...
 
 
+class Copies:
+    """A row that is there several times."""
+
+    __slots__ = ("count", "row")
+
+    def __init__(self, row: Row, count: int) -> None:
+        self.row = row
+        self.count = count
+
+
+_NONE: Any = Copies(None, 0)
+
+
 class BagStore:
     """Rows with how often they are there."""
 
-    __slots__ = ("_pairs", "_size")
+    __slots__ = ("_held", "_size")
 
     def __init__(self) -> None:
-        self._pairs: dict[Row, Pair] = {}
+        self._held: dict[Row, Row | Copies] = {}
         self._size = 0
 
     def add(self, row: Row, count: int) -> Pair:
-        held = self._pairs.get(row)
-        if held is None:
-            change = self._pairs[row] = (row, count)
-        else:
-            change = (held[0], count)
-            self._pairs[row] = (held[0], held[1] + count)
+        held = self._held
+        before = len(held)
+        kept = held.setdefault(row, row)
         self._size += count
-        return change
+        if len(held) > before and count == 1:
+            return (row, 1)
+        if kept.__class__ is Copies:
+            kept.count += count
+            return (kept.row, count)
+        held[row] = Copies(kept, count + (len(held) == before))
+        return (kept, count)
+
+    def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Add each once, and say as which objects they are held."""
+        held, kept, add = self._held, [], self._held.setdefault
+        size = len(held)
+        try:
+            for row in rows:
+                found = add(row, row)
+                if len(held) > size:
+                    size += 1
+                elif found.__class__ is Copies:
+                    found.count += 1
+                    found = found.row
+                else:
+                    held[row] = Copies(found, 2)
+                kept.append(found)
+        except BaseException:
+            self._size += len(kept)
+            self.revert((row, 1) for row in kept)
+            raise
+        self._size += len(kept)
+        return kept
 
     def remove(self, row: Row, count: int) -> Pair:
-        held = self._pairs.get(row)
-        if held is None or held[1] < count:
+        kept = self._held.get(row, _NONE)
+        if kept.__class__ is not Copies:
+            if count != 1:
+                raise Absent
+            del self._held[row]
+            self._size -= 1
+            return (kept, -1)
+        if kept.count < count:
             raise Absent
-        if held[1] == count:
-            del self._pairs[row]
-        else:
-            self._pairs[row] = (held[0], held[1] - count)
+        kept.count -= count
         self._size -= count
-        return (held[0], -count)
+        if kept.count < 2:
+            self._shrink(row, kept)
+        return (kept.row, -count)
+
+    def _shrink(self, row: Row, kept: Copies) -> None:
+        if kept.count:
+            self._held[row] = kept.row
+        else:
+            del self._held[row]
 
     def revert(self, changes: Iterable[Pair]) -> None:
         for row, weight in consolidate(changes):
@@ -72,17 +127,19 @@ class BagStore:
                 self.add(row, -weight)
 
     def count(self, row: Row) -> int:
-        held = self._pairs.get(row)
-        return 0 if held is None else held[1]
+        kept = self._held.get(row, _NONE)
+        return kept.count if kept.__class__ is Copies else 1
 
     def pairs(self) -> Iterable[Pair]:
-        return self._pairs.values()
+        for kept in self._held.values():
+            yield (kept.row, kept.count) if kept.__class__ is Copies else (kept, 1)
 
     def __len__(self) -> int:
         return self._size
 
     def bytes(self) -> int:
-        return sys.getsizeof(self._pairs) + len(self._pairs) * sys.getsizeof((0, 0))
+        copies = sum(kept.__class__ is Copies for kept in self._held.values())
+        return sys.getsizeof(self._held) + copies * sys.getsizeof(_NONE)
 
 
 class KeyedStore:
@@ -92,24 +149,35 @@ class KeyedStore:
 
     def __init__(self, key: Callable[[Row], Any]) -> None:
         self.key = key
-        self._by_key: dict[Any, Pair] = {}
+        self._by_key: dict[Any, Row] = {}
 
     def add(self, row: Row, count: int) -> Pair:
         hash(row)  # a row must have one, though only its key is asked for here
         key = self.key(row)
         held = self._by_key.get(key)
         if held is not None or count != 1:
-            raise Duplicate(row if held is None else held[0])
-        change = self._by_key[key] = (row, 1)
-        return change
+            raise Duplicate(row if held is None else held)
+        self._by_key[key] = row
+        return (row, 1)
+
+    def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Add each; say as which objects they are held."""
+        done: list[Pair] = []
+        try:
+            for row in rows:
+                done.append(self.add(row, 1))
+        except BaseException:
+            self.revert(done)
+            raise
+        return rows
 
     def remove(self, row: Row, count: int) -> Pair:
         key = self.key(row)
         held = self._by_key.get(key)
-        if held is None or count != 1 or held[0] != row:
+        if held is None or count != 1 or held != row:
             raise Absent
         del self._by_key[key]
-        return (held[0], -1)
+        return (held, -1)
 
     def revert(self, changes: Iterable[Pair]) -> None:
         net = consolidate(changes)
@@ -118,22 +186,21 @@ class KeyedStore:
                 del self._by_key[self.key(row)]
         for row, weight in net:
             if weight < 0:
-                self._by_key[self.key(row)] = (row, 1)
+                self._by_key[self.key(row)] = row
 
     def get(self, key: Any) -> Row | None:
         """The row of a key, or None. (A row is never None: it would have no key.)"""
-        held = self._by_key.get(key)
-        return None if held is None else held[0]
+        return self._by_key.get(key)
 
     def has(self, key: Any) -> bool:
         return key in self._by_key
 
     def count(self, row: Row) -> int:
         held = self._by_key.get(self.key(row))
-        return int(held is not None and held[0] == row)
+        return int(held is not None and held == row)
 
     def pairs(self) -> Iterable[Pair]:
-        return self._by_key.values()
+        return ((row, 1) for row in self._by_key.values())
 
     def keys(self) -> Iterator[Any]:
         return iter(self._by_key)
@@ -142,7 +209,7 @@ class KeyedStore:
         return len(self._by_key)
 
     def bytes(self) -> int:
-        return sys.getsizeof(self._by_key) + len(self._by_key) * sys.getsizeof((0, 0))
+        return sys.getsizeof(self._by_key)
 
 
 class NoStore:
@@ -153,6 +220,11 @@ class NoStore:
     def add(self, row: Row, count: int) -> Pair:
         hash(row)
         return (row, count)
+
+    def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        for row in rows:
+            hash(row)
+        return rows
 
     def remove(self, row: Row, count: int) -> Pair:
         return self.add(row, -count)

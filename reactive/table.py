@@ -59,7 +59,7 @@ class Table(Relation[T], Collection[T]):
         self.name = db._name_of_table(row_type, name)
         self.row_type = row_type
         chosen = None if key is None else taken(key_function(row_type, key), 1, "the key of table")
-        super().__init__(db, plan.Table(number, self.name, chosen, stored))
+        super().__init__(db, plan.Table(number, self.name, chosen, stored, row_type))
         self._flowed = False
         self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
         bag: Store = BagStore() if stored else NoStore()

@@ -20,7 +20,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from itertools import repeat as repeat_value
+from typing import Any, overload
 from weakref import WeakValueDictionary
 
 Row = Any
@@ -31,6 +32,35 @@ NAN = math.nan
 DECIMAL_NAN = Decimal("NaN")
 _EXACT = frozenset({int, str, bytes, bool, type(None)})
 _EXACT_NAMES = frozenset({"int", "str", "bytes", "bool", "None", "NoneType"})
+
+
+class Batch(Sequence[Pair]):
+    """A delta of rows that all have the same weight: it holds rows, and no pairs.
+
+    >>> Batch(["a", "b"], 1)[1], list(Batch(["a", "b"], -1))
+    (('b', 1), [('a', -1), ('b', -1)])
+    """
+
+    __slots__ = ("rows", "weight")
+
+    def __init__(self, rows: Sequence[Row], weight: int) -> None:
+        self.rows = rows
+        self.weight = weight
+
+    @overload
+    def __getitem__(self, place: int) -> Pair: ...
+    @overload
+    def __getitem__(self, place: slice) -> Batch: ...
+    def __getitem__(self, place: int | slice) -> Pair | Batch:
+        if isinstance(place, slice):
+            return Batch(self.rows[place], self.weight)
+        return (self.rows[place], self.weight)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return zip(self.rows, repeat_value(self.weight))
 
 
 def consolidate(pairs: Iterable[Pair]) -> list[Pair]:

@@ -5,19 +5,26 @@
 It steps before the operators that share it, which so find the rows of *after* the commit;
 `before` gives those of before it.
 
-State:  every row of the input, once (`index.py`).
+Rows that the key rejects are not kept: the index is filtered. Rows that it cannot decide are kept
+under `SUSPECT`; while there are any, or were before the commit, the index is `odd`, and joins take
+their careful way (`suspects.py`).
+
+State:  every row of the input that is not rejected, once (`index.py`).
 Cost:   O(|dL|).
 Source: [dbsp] integration of bilinear operators; shared arrangements of differential dataflow.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from reactive.index import NO_MATCH, Index, Key, KeyedPair, itself
+from reactive.index import NO_MATCH, REJECTED, SUSPECT, Index, Key, KeyedPair, itself
 from reactive.operators.key_by import KeyBy
 from reactive.zset import Pair, Pairs, Row, consolidate
+
+Keyed = Callable[[Pairs], list[KeyedPair]]
 
 
 class IndexBy:
@@ -30,25 +37,37 @@ class IndexBy:
     [('anna', 1), ('otto', 1)]
     """
 
-    __slots__ = ("_keyed", "_last", "index")
+    __slots__ = ("__weakref__", "_all_rows", "_keyed", "_last", "_others", "index", "odd")
 
     def __init__(
-        self, key: Callable[[Row], Key] | None, handle: Callable[[Row], Any] = itself
+        self,
+        key: Callable[[Row], Key] | None,
+        handle: Callable[[Row], Any] = itself,
+        all_rows: Callable[[], Iterable[Pair]] | None = None,
     ) -> None:
         self._keyed = KeyBy(key, identity=handle is not itself)
-        self.index = Index(handle)
+        self._all_rows = all_rows
+        self._others: tuple[weakref.ref[IndexBy], ...] = ()
         self._last: Sequence[KeyedPair] = ()
+        self.index = Index(handle)
+        self.odd = False
 
     @property
     def touched(self) -> int:
         return self._keyed.touched
 
     def step(self, delta: Pairs) -> list[KeyedPair]:
+        if self._others:
+            others = [reference() for reference in self._others]
+            self._keyed.tells_rejected = any(o is not None and o.odd for o in others)
         keyed = self._keyed.step(delta)
         add, done = self.index.add, 0
         try:
             for key, pair in keyed:
-                add(key, pair)
+                if key is SUSPECT or key is REJECTED:
+                    self.odd = True
+                if key is not REJECTED:
+                    add(key, *pair)
                 done += 1
         except BaseException:
             self._take_back(keyed[:done])
@@ -58,10 +77,22 @@ class IndexBy:
 
     def undo(self) -> None:
         self._take_back(self._last)
-        self._last = ()
+        self.commit()
 
     def commit(self) -> None:
         self._last = ()
+        if self.odd:
+            self.odd = bool(self.index.pairs(SUSPECT))
+
+    def meets(self, other: IndexBy) -> None:
+        """Be told that a join pairs these rows, some rejected, with those of another index."""
+        self._others = (*(r for r in self._others if r() is not None), weakref.ref(other))
+
+    def all_rows(self) -> Iterable[Pair]:
+        """The rows of the input, those too that the index leaves out."""
+        if self._all_rows is not None:
+            return self._all_rows()
+        return [pair for _, pair in self.index.items()]
 
     def contents(self) -> Iterable[KeyedPair]:
         return list(self.index.items())
@@ -71,7 +102,8 @@ class IndexBy:
 
     def _take_back(self, keyed: Sequence[KeyedPair]) -> None:
         for key, (row, weight) in reversed(keyed):
-            self.index.add(key, (row, -weight))
+            if key is not REJECTED:
+                self.index.add(key, row, -weight)
 
 
 class Before:

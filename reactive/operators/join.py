@@ -12,6 +12,9 @@ Both indexes have taken their delta in already; `L` of before is `L` of now less
 on top of the keys is a selection of the pairs. When both inputs change, a pair may come and go in
 the same commit; it is cancelled here, so that nothing above sees it.
 
+Where the optimizer found the keys in a predicate, `on` is what is left of it. While an index has
+suspects, the `whole` predicate is asked of all candidates (`suspects.py`).
+
 State:  none of its own; one index per input, shared with other joins on the same key.
 Cost:   O(|dL| + |dR| + matches) per commit, independent of |L| and |R|.
 Source: [dbsp] proposition 3.4 and section 4, bilinear operators; [i3ql] join.
@@ -22,8 +25,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from reactive.index import Index, KeyedPair
-from reactive.operators.index_by import Before
+from reactive.index import REJECTED, KeyedPair
+from reactive.operators.index_by import Before, IndexBy
+from reactive.operators.suspects import Candidates
 from reactive.zset import Pair, Row, consolidate
 
 
@@ -32,42 +36,58 @@ class Join:
 
     >>> from reactive.operators.index_by import IndexBy
     >>> left, right = IndexBy(len), IndexBy(len)
-    >>> join = Join(left.index, right.index, lambda a, b: (a, b))
+    >>> join = Join(left, right, lambda a, b: (a, b))
     >>> join.step(left.step([("anna", 1)]), right.step([("otto", 2), ("eva", 1)]))
     [(('anna', 'otto'), 2)]
     """
 
-    __slots__ = ("_left", "_on", "_pair", "_right", "touched")
+    __slots__ = ("_left", "_on", "_pair", "_right", "_whole", "touched")
 
     def __init__(
         self,
-        left: Index,
-        right: Index,
+        left: IndexBy,
+        right: IndexBy,
         pair: Callable[[Row, Row], Row],
         on: Callable[[Row], object] | None = None,
+        whole: Callable[[Row], object] | None = None,
     ) -> None:
         self._left = left
         self._right = right
         self._pair = pair
         self._on = on
+        self._whole = whole
         self.touched = 0
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
-        out = self._left_part(left)
+        if self._left.odd or self._right.odd:
+            return self._careful(left, right)
+        out = self._left_part(left, self._right.index)
         if right:
-            before = Before(self._left, left) if left else self._left
-            out += self._right_part(right, before)
+            index = self._left.index
+            out += self._right_part(right, Before(index, left) if left else index)
         self.touched += len(left) + len(right) + len(out)
         if left and right:
             out = consolidate(out)
-        return self._fitting(out)
+        return self._fitting(out, self._on)
 
     def contents(self) -> Iterable[Pair]:
-        return self._fitting(self._left_part(self._left.items()))
+        items = list(self._left.index.items())
+        if not (self._left.odd or self._right.odd):
+            return self._fitting(self._left_part(items, self._right.index), self._on)
+        kept = [(row, -weight) for _, (row, weight) in items]
+        left_out = consolidate([*self._left.all_rows(), *kept])
+        items += [(REJECTED, pair) for pair in left_out]
+        return self._fitting(self._left_part(items, Candidates(self._right)), self._whole)
 
-    def _fitting(self, pairs: list[Pair]) -> list[Pair]:
+    def _careful(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
+        """The same while there are suspects, here or before the commit."""
+        out = self._left_part(left, Candidates(self._right))
+        out += self._right_part(right, Candidates(self._left, left))
+        self.touched += len(left) + len(right) + len(out)
+        return self._fitting(consolidate(out), self._whole)
+
+    def _fitting(self, pairs: list[Pair], on: Callable[[Row], object] | None) -> list[Pair]:
         """Those for which the predicate is true."""
-        on = self._on
         if on is None:
             return pairs
         out = []
@@ -76,16 +96,16 @@ class Join:
                 out.append(pair)
         return out
 
-    def _left_part(self, delta: Iterable[KeyedPair]) -> list[Pair]:
-        pair, lookup = self._pair, self._right.pairs
+    def _left_part(self, delta: Iterable[KeyedPair], others: Any) -> list[Pair]:
+        pair, lookup = self._pair, others.pairs
         return [
             (pair(row, other), weight * times)
             for key, (row, weight) in delta
             for other, times in lookup(key)
         ]
 
-    def _right_part(self, delta: Iterable[KeyedPair], before: Any) -> list[Pair]:
-        pair, lookup = self._pair, before.pairs
+    def _right_part(self, delta: Iterable[KeyedPair], others: Any) -> list[Pair]:
+        pair, lookup = self._pair, others.pairs
         return [
             (pair(other, row), weight * times)
             for key, (row, weight) in delta

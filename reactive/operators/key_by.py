@@ -11,22 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reactive.index import Key, KeyedPair, match_key
+from reactive.index import REJECTED, Key, KeyedPair
 from reactive.zset import Pairs, Row, consolidate
 
 
 class KeyBy:
     """Pairs with their keys; a row without a key function has the key `()`.
 
+    The key may be one of the marks of `index.py`. Rejected rows are passed over, unless the other
+    side of a join has suspects, which must be told of them.
+
     >>> KeyBy(len).step([("anna", 1)])
     [(4, ('anna', 1))]
     """
 
-    __slots__ = ("_identity", "_key", "touched")
+    __slots__ = ("_identity", "_key", "tells_rejected", "touched")
 
     def __init__(self, key: Callable[[Row], Key] | None, *, identity: bool = False) -> None:
         self._key = key
         self._identity = identity
+        self.tells_rejected = False
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[KeyedPair]:
@@ -38,7 +42,9 @@ class KeyBy:
             return [((), pair) for pair in delta]
         keyed = []
         for pair in delta:
-            keyed.append((match_key(key(pair[0])), pair))
+            found = key(pair[0])
+            if found is not REJECTED or self.tells_rejected:
+                keyed.append((found, pair))
         return keyed
 
 

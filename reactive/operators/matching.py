@@ -19,12 +19,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from reactive.index import NO_MATCH, Index, Key, KeyedPair
+from reactive.operators.index_by import IndexBy
+from reactive.operators.suspects import Candidates
 from reactive.zset import Pair, Row, consolidate
 
 Change = tuple[Row, int, int]
 """A row, the change of its weight among the partnered, and among those alone."""
+Fits = Callable[[Row, Row], object]
 
 
 class KeyMatching:
@@ -91,27 +95,35 @@ class KeyMatching:
 
 
 class PredicateMatching:
-    """By key and predicate: `fits(row, other)`.
+    """By key and predicate: `fits(row, other)`; `whole(row, other)` while there are suspects.
 
     >>> from reactive.operators.index_by import IndexBy
     >>> names, others = IndexBy(None), IndexBy(None)
-    >>> matching = PredicateMatching(names.index, others.index, str.startswith)
+    >>> matching = PredicateMatching(names, others, str.startswith)
     >>> matching.step(names.step([("anna", 1)]), others.step([("an", 1), ("ot", 1)]))
     [('anna', 1, 0)]
     """
 
-    __slots__ = ("_fits", "_held", "_last", "_left", "_right", "touched")
+    __slots__ = ("_asked", "_fits", "_held", "_last", "_left", "_right", "_whole", "touched")
 
-    def __init__(self, left: Index, right: Index, fits: Callable[[Row, Row], object]) -> None:
+    def __init__(
+        self, left: IndexBy, right: IndexBy, fits: Fits, whole: Fits | None = None
+    ) -> None:
         self._left = left
         self._right = right
         self._fits = fits
+        self._whole = fits if whole is None else whole
         self._held: dict[Row, tuple[int, int]] = {}  # row -> weight, matches
         self._last: dict[Row, tuple[int, int]] = {}  # the same, of before
+        self._asked: tuple[Fits, Any, Any] = (fits, left.index, right.index)
         self.touched = 0
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Change]:
         self._last = {}
+        if self._left.odd or self._right.odd:
+            self._asked = (self._whole, Candidates(self._left), Candidates(self._right))
+        else:
+            self._asked = (self._fits, self._left.index, self._right.index)
         try:
             self._count_right(right)
             self._count_left(left)
@@ -139,9 +151,9 @@ class PredicateMatching:
 
     def _count_right(self, right: Sequence[KeyedPair]) -> None:
         """Rows that stay on the left gain or lose matches."""
-        fits, held = self._fits, self._held
+        (fits, rows, _), held = self._asked, self._held
         for key, (other, times) in right:
-            for row, _ in self._left.pairs(key):
+            for row, _ in rows.pairs(key):
                 if row in held:  # one that comes now counts its matches below
                     self.touched += 1
                     if fits(row, other):
@@ -157,9 +169,9 @@ class PredicateMatching:
             self._set(row, (weight + change, matches))
 
     def _matches(self, row: Row, key: Key) -> int:
-        candidates = self._right.pairs(key)
+        fits, _, others = self._asked
+        candidates = others.pairs(key)
         self.touched += len(candidates)
-        fits = self._fits
         matches = 0
         for other, times in candidates:
             if fits(row, other):

@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reactive.index import Index
+from reactive.operators.index_by import IndexBy
 from reactive.operators.join import Join
 from reactive.zset import Row
 
 
-def product(left: Index, right: Index, pair: Callable[[Row, Row], Row]) -> Join:
+def product(left: IndexBy, right: IndexBy, pair: Callable[[Row, Row], Row]) -> Join:
     """The operator, over two indexes made by `IndexBy(None)`.
 
     >>> from reactive.operators.index_by import IndexBy
     >>> left, right = IndexBy(None), IndexBy(None)
-    >>> both = product(left.index, right.index, lambda a, b: (a, b))
+    >>> both = product(left, right, lambda a, b: (a, b))
     >>> both.step(left.step([(1, 1)]), right.step([(2, 1), (3, 1)]))
     [((1, 2), 1), ((1, 3), 1)]
     """

@@ -1,0 +1,79 @@
+"""Put one expression in the place of another's parameter, keeping what the plain plan evaluates."""
+
+from __future__ import annotations
+
+from optimizer.evaluated import evaluated
+from optimizer.expr import (
+    Attribute,
+    Call,
+    Composition,
+    Constant,
+    Display,
+    Expr,
+    First,
+    Item,
+    Lifted,
+    Parameter,
+    origins,
+    substitute,
+    transform,
+    tuple_of,
+)
+from optimizer.knowledge import Shapes, is_value, makes_record, record_field, total
+
+
+def compose(outer: Lifted, inner: Lifted, shapes: Shapes) -> Lifted | None:
+    """`outer(inner(row))` as one expression, evaluating all of `inner`; None if it has a cost.
+
+    `shapes` are those of the row. Fields of a record or tuple that `inner` makes are read from the
+    expressions that it is made of, so that it need not be made.
+    """
+    if not is_value(inner.body, shapes):
+        return None
+    body = transform(substitute(outer.body, (inner.body,)), _projected)
+    return Lifted(
+        first(needs(inner.body, shapes), body),
+        inner.names,
+        origins(inner, outer),
+        inner.parameters,
+        Composition(outer, inner),
+    )
+
+
+def first(needed: tuple[Expr, ...], then: Expr) -> Expr:
+    """`then`, after the needs, if there are any."""
+    return First(needed, then) if needed else then
+
+
+def needs(expr: Expr, shapes: Shapes) -> tuple[Expr, ...]:
+    """The parts of an expression that may raise: to be evaluated where it no longer is."""
+    if total(expr, shapes):
+        return ()
+    if isinstance(expr, Display) and expr.kind == "tuple":
+        return tuple(need for item in expr.items for need in needs(item, shapes))
+    if isinstance(expr, Call) and makes_record(expr):
+        given = (*expr.arguments, *(value for _, value in expr.keywords))
+        return tuple(need for item in given for need in needs(item, shapes))
+    return (expr,)
+
+
+def one_row(expr: Expr, start: int, count: int) -> Expr:
+    """What reads the last binding of a join, as an expression over the right input's bindings.
+
+    The binding is parameter `start`; the right input has `count` bindings, which are a tuple there.
+    """
+    whole = Parameter(0) if count == 1 else tuple_of(*(Parameter(i) for i in range(count)))
+    arguments = (*(Parameter(i) for i in range(start)), whole)
+    return transform(substitute(expr, arguments), _projected)
+
+
+def _projected(expr: Expr) -> Expr:
+    match expr:
+        case Item(Display("tuple", items), Constant(int() as position)) if (
+            -len(items) <= position < len(items)
+        ):
+            return items[position]
+        case Attribute(of, name):
+            return record_field(of, name) or expr
+        case _:
+            return evaluated(expr)

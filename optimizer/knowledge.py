@@ -1,0 +1,287 @@
+"""What is known of an expression's value without evaluating it.
+
+A shape is what is known of one binding of a row: a class of records whose fields can be read, a
+tuple of shapes for a tuple written out, or None. Tables refuse rows of other classes, so the
+fields that a dataclass, named tuple, `msgspec.Struct` or attrs class declares are there.
+
+Sound:  `==`, `hash` and the truth of values are taken not to raise, as the contract for rows says.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import inspect
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from optimizer.expr import (
+    Again,
+    And,
+    Apply,
+    Attribute,
+    Call,
+    Conditional,
+    Constant,
+    Display,
+    Expr,
+    First,
+    Formatted,
+    Guard,
+    Item,
+    Local,
+    Operation,
+    Or,
+    Parameter,
+    Text,
+    parts,
+)
+
+Shape: TypeAlias = "type | tuple[Shape, ...] | None"
+Shapes = tuple[Shape, ...]
+
+CANNOT_RAISE = frozenset({"is", "is not", "==", "!=", "not"})
+TESTS = frozenset({*CANNOT_RAISE, "<", "<=", ">", ">=", "in", "not in"})
+PURE = frozenset(
+    getattr(builtins, name)
+    for name in ("abs bool bytes chr complex divmod float format frozenset hash hex int isinstance "
+                 "issubclass len max min ord pow range repr round str sum tuple type").split()
+)  # fmt: skip
+ALWAYS_ANSWER = frozenset({isinstance, type, callable, id})
+
+
+def total(expr: Expr, shapes: Shapes) -> bool:
+    """Whether evaluating it raises nothing, for rows of these shapes."""
+    match expr:
+        case Parameter() | Local() | Constant() | Guard():
+            return True
+        case Attribute(of, name):
+            shape = shape_of(of, shapes)
+            return isinstance(shape, type) and name in fields_of(shape) and total(of, shapes)
+        case Item(of, Constant(int() as position)):
+            length = _length(shape_of(of, shapes))
+            return length is not None and -length <= position < length and total(of, shapes)
+        case Operation(operator, operands):
+            return operator in CANNOT_RAISE and all(total(o, shapes) for o in operands)
+        case And() | Or() | Conditional() | Display("tuple" | "list") | First() | Again():
+            return all(total(part, shapes) for part in parts(expr))
+        case Call(Constant(value), arguments, keywords):
+            known = _always_answers(value, arguments) or makes_record(expr)
+            return known and all(total(a, shapes) for a in parts(expr)[1:])
+        case _:
+            return False
+
+
+def shape_of(expr: Expr, shapes: Shapes) -> Shape:
+    """What is known of the value."""
+    match expr:
+        case Parameter(index):
+            return shapes[index] if index < len(shapes) else None
+        case Display("tuple", items):
+            return tuple(shape_of(item, shapes) for item in items)
+        case Call(Constant(type() as kind)) if makes_record(expr):
+            return kind
+        case First(_, then):
+            return shape_of(then, shapes)
+        case Item(of, Constant(int() as position)):
+            outer = shape_of(of, shapes)
+            inside = isinstance(outer, tuple) and -len(outer) <= position < len(outer)
+            return outer[position] if inside else None  # type: ignore[index]
+        case _:
+            return None
+
+
+def is_value(expr: Expr, shapes: Shapes) -> bool:
+    """Whether evaluating it once or several times is the same: it makes no iterator or container."""
+    match expr:
+        case Parameter() | Local() | Constant():
+            return True
+        case Attribute():
+            return total(expr, shapes)
+        case Call(Constant(value)):
+            known = _is_pure(value) or makes_record(expr)
+            return known and all(is_value(part, shapes) for part in parts(expr)[1:])
+        case Apply() | Call() | Display("list" | "set" | "dict"):
+            return False
+        case _:
+            return all(is_value(part, shapes) for part in parts(expr))
+
+
+def is_canonical(expr: Expr, shapes: Shapes) -> bool:
+    """Whether the value is one that rows hold, so that no NaN in it is a new one."""
+    match expr:
+        case Parameter():
+            return True
+        case Constant(value):
+            return isinstance(value, int | str | bytes | None)
+        case Attribute(of, _):
+            return isinstance(of, Parameter) and total(expr, shapes)
+        case Item(Parameter() as of, Constant()):
+            return _length(shape_of(of, shapes), default=0) is not None
+        case Operation(operator):
+            return operator in TESTS
+        case Display("tuple", items):
+            return all(is_canonical(item, shapes) for item in items)
+        case First(_, then):
+            return is_canonical(then, shapes)
+        case Conditional(_, then, otherwise):
+            return is_canonical(then, shapes) and is_canonical(otherwise, shapes)
+        case And(inner) | Or(inner):
+            return all(is_canonical(part, shapes) for part in inner)
+        case Call(Constant(value)):
+            exact = (
+                value in (len, isinstance, str, repr, ord, chr, hash) if _is_pure(value) else False
+            )
+            inside = (is_canonical(part, shapes) for part in parts(expr)[1:])
+            return exact or (makes_record(expr) and all(inside))
+        case Text() | Formatted():
+            return True
+        case _:
+            return False
+
+
+def hashable(expr: Expr, shapes: Shapes) -> bool:
+    """Whether the value has a hash, for it is part of what its row is hashed by."""
+    match expr:
+        case Parameter() | Constant():
+            return True
+        case Attribute(Parameter() as of, name):
+            kind = shape_of(of, shapes)
+            return isinstance(kind, type) and name in _hashed(kind)
+        case Item(Parameter() as of, Constant()):
+            return total(expr, shapes)
+        case _:
+            return False
+
+
+@lru_cache(maxsize=512)
+def _hashed(kind: type) -> frozenset[str]:
+    """The fields that every row of a class is hashed by."""
+    if _is_named_tuple(kind):
+        return fields_of(kind)
+    code = getattr(kind.__hash__, "__code__", None)
+    if not dataclasses.is_dataclass(kind) or code is None or code.co_filename != "<string>":
+        return frozenset()
+    return frozenset(f.name for f in dataclasses.fields(kind) if f.compare and f.hash is None)
+
+
+def makes_record(expr: Expr) -> bool:
+    """Whether it calls the class of a plain record with an argument for each of its fields."""
+    if not isinstance(expr, Call) or not isinstance(expr.function, Constant):
+        return False
+    kind = expr.function.value
+    names = constructor(kind) if isinstance(kind, type) else None
+    if names is None:
+        return False
+    given = [*names[: len(expr.arguments)], *(name for name, _ in expr.keywords)]
+    return len(given) == len(names) and set(given) == set(names)
+
+
+def record_field(expr: Expr, name: str) -> Expr | None:
+    """The expression for a field of the record or tuple that an expression makes, if it does."""
+    if not makes_record(expr):
+        return None
+    assert isinstance(expr, Call) and isinstance(expr.function, Constant)
+    names = constructor(expr.function.value) or ()
+    given = dict(zip(names, expr.arguments, strict=False)) | dict(expr.keywords)
+    return given.get(name)
+
+
+@lru_cache(maxsize=512)
+def fields_of(kind: type) -> frozenset[str]:
+    """The names that can be read of every instance, for nothing but its data."""
+    if "__getattr__" in dir(kind) or kind.__getattribute__ not in _PLAIN_READS:
+        return frozenset()
+    return frozenset(name for name in _declared(kind) if _is_plain(kind, name))
+
+
+@lru_cache(maxsize=512)
+def constructor(kind: type) -> tuple[str, ...] | None:
+    """The parameters of a class that does nothing but keep its arguments; None of another."""
+    if _is_named_tuple(kind):
+        plain = kind.__new__ in _generated_new(kind)
+        return tuple(kind._fields) if plain else None  # type: ignore[attr-defined]
+    options = getattr(kind, "__dataclass_params__", None)
+    if not dataclasses.is_dataclass(kind) or "__dataclass_params__" not in vars(kind):
+        return None
+    own = vars(kind).get("__init__")
+    generated = options.init and getattr(own, "__qualname__", "").endswith("__init__")
+    if not generated or hasattr(kind, "__post_init__") or kind.__new__ is not object.__new__:
+        return None
+    if type(kind) is not type or _custom_init(kind):
+        return None
+    declared = dataclasses.fields(kind)
+    simple = all(f.init and not f.kw_only for f in declared)
+    return tuple(f.name for f in declared) if simple and fields_of(kind) else None
+
+
+def _custom_init(kind: type) -> bool:
+    """Whether somebody wrote the `__init__` of a dataclass; a generated one has no file."""
+    code = getattr(vars(kind).get("__init__"), "__code__", None)
+    return code is None or code.co_filename != "<string>"
+
+
+def _generated_new(kind: Any) -> tuple[Any, ...]:
+    code = getattr(kind.__new__, "__code__", None)
+    generated = code is not None and code.co_filename.startswith("<string>")
+    return (kind.__new__,) if generated or "namedtuple" in str(code) else ()
+
+
+def _declared(kind: Any) -> list[str]:
+    if dataclasses.is_dataclass(kind):
+        return [f.name for f in dataclasses.fields(kind) if f.init]
+    if _is_named_tuple(kind):
+        return list(kind._fields)
+    if hasattr(kind, "__struct_fields__"):
+        return list(kind.__struct_fields__)
+    return [a.name for a in getattr(kind, "__attrs_attrs__", ()) if a.init]
+
+
+def _is_plain(kind: type, name: str) -> bool:
+    """Whether reading it runs no code of the user's."""
+    found = inspect.getattr_static(kind, name, None)
+    reads = getattr(type(found), "__get__", None)
+    return (
+        reads is None
+        or type(found).__module__ in ("builtins", "collections", "msgspec")
+        and (
+            not isinstance(found, property | classmethod | staticmethod)
+            and not inspect.isfunction(found)
+        )
+    )
+
+
+def _is_named_tuple(kind: type) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _length(shape: Shape, default: int | None = None) -> int | None:
+    if isinstance(shape, tuple):
+        return len(shape)
+    if isinstance(shape, type) and issubclass(shape, tuple):
+        return len(shape._fields) if hasattr(shape, "_fields") else default
+    return None
+
+
+def _is_pure(value: Any) -> bool:
+    try:
+        return value in PURE
+    except TypeError:
+        return False
+
+
+def _always_answers(value: Any, arguments: tuple[Expr, ...]) -> bool:
+    if value is isinstance:
+        return len(arguments) == 2 and _is_class(arguments[1])
+    return value in (type, callable, id) and len(arguments) == 1 if _hashable(value) else False
+
+
+def _is_class(expr: Expr) -> bool:
+    return isinstance(expr, Constant) and isinstance(expr.value, type) and type(expr.value) is type
+
+
+def _hashable(value: Any) -> bool:
+    return isinstance(value, type) or callable(value)
+
+
+_PLAIN_READS = (object.__getattribute__, tuple.__getattribute__)

@@ -1,0 +1,117 @@
+"""Rewrite a plan into one that gives the same rows for less: all rules, in their order.
+
+The rules of a phase are tried at every node, inputs first, until none of them applies any more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optimizer import plan
+from optimizer.properties import nodes
+from optimizer.rules.drop_distinct import drop_distinct
+from optimizer.rules.drop_identity_select import drop_identity_select
+from optimizer.rules.drop_inner_distinct import drop_inner_distinct
+from optimizer.rules.drop_true_where import drop_true_where
+from optimizer.rules.empty_false_where import empty_false_where
+from optimizer.rules.find_join_keys import find_join_keys
+from optimizer.rules.fold_constants import fold_constants
+from optimizer.rules.fuse_selects import fuse_selects
+from optimizer.rules.fuse_wheres import fuse_wheres
+from optimizer.rules.make_join import make_join
+from optimizer.rules.make_semi_join import make_semi_join
+from optimizer.rules.merge_equal_sides import merge_equal_sides
+from optimizer.rules.merge_selections import merge_selections
+from optimizer.rules.merge_where_into_join import merge_where_into_join
+from optimizer.rules.propagate_constants import propagate_constants
+from optimizer.rules.propagate_empty import propagate_empty
+from optimizer.rules.prune_join_inputs import prune_join_inputs
+from optimizer.rules.push_test_below_join import push_test_below_join
+from optimizer.rules.push_where_below_aggregate import push_where_below_aggregate
+from optimizer.rules.push_where_below_difference import push_where_below_difference
+from optimizer.rules.push_where_below_distinct import push_where_below_distinct
+from optimizer.rules.push_where_below_outer_join import push_where_below_outer_join
+from optimizer.rules.push_where_below_select import push_where_below_select
+from optimizer.rules.push_where_below_semi_join import push_where_below_semi_join
+from optimizer.rules.push_where_below_union import push_where_below_union
+from optimizer.rules.read_callables import read_callables
+from optimizer.rules.split_where import split_where
+from optimizer.rules.strengthen_outer_join import strengthen_outer_join
+from optimizer.traverse import Interned, Rule, rebuilt, with_inputs
+
+Phase = tuple[Rule, ...]
+
+PHASES: tuple[Phase, ...] = (
+    (read_callables,),
+    (fold_constants, drop_true_where, empty_false_where, propagate_empty),
+    (drop_distinct, drop_inner_distinct, merge_equal_sides, merge_selections),
+    (
+        *(split_where, make_join, merge_where_into_join, strengthen_outer_join),
+        *(push_where_below_select, push_where_below_union, push_where_below_distinct),
+        *(push_where_below_difference, push_where_below_aggregate),
+        *(push_where_below_semi_join, push_where_below_outer_join),
+        *(push_test_below_join, propagate_constants),
+    ),
+    (make_semi_join, fuse_wheres, fuse_selects, drop_identity_select, drop_distinct),
+    (fold_constants, drop_true_where, empty_false_where, propagate_empty),
+    (prune_join_inputs, fuse_wheres, fuse_selects),
+    (find_join_keys,),
+)
+
+MOST_PASSES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Optimized:
+    """The plan that is run, and the rules that made it of the one that was written, in order."""
+
+    plan: plan.Node
+    fired: tuple[str, ...]
+
+
+def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:
+    """A plan that gives the same rows as `root`, and raises where it does."""
+    known = Interned()
+    node = _marked(known.all(root), known)
+    fired: dict[str, None] = {}
+    for phase in phases:
+        node = _run(node, phase, known, fired)
+    return Optimized(rebuilt(node, _unmarked), tuple(fired))
+
+
+def _marked(root: plan.Node, known: Interned) -> plan.Node:
+    """The plan, in which what several nodes read is `Shared`."""
+    readers = Counter(id(source) for node in nodes(root) for source in node.inputs())
+
+    made: dict[int, plan.Node] = {}
+    for node in nodes(root):
+        new = known.one(with_inputs(node, [made[id(source)] for source in node.inputs()]))
+        shared = readers[id(node)] > 1 and node.inputs()
+        made[id(node)] = known.one(plan.Shared(new)) if shared else new
+    return made[id(root)]
+
+
+def _unmarked(node: plan.Node) -> plan.Node:
+    return node.input if isinstance(node, plan.Shared) else node
+
+
+def _run(root: plan.Node, phase: Phase, known: Interned, fired: dict[str, None]) -> plan.Node:
+    """The rules of a phase, at every node, until nothing changes."""
+
+    def changed(node: plan.Node) -> plan.Node:
+        node = known.one(node)
+        for rule in phase:
+            new = rule(node)
+            if new is not node:
+                fired.setdefault(rule.__name__)
+                node = known.all(new)
+        return node
+
+    for _ in range(MOST_PASSES):
+        new = rebuilt(root, changed)
+        if new is root:
+            break
+        root = new
+    return root

@@ -1,0 +1,40 @@
+"""Whether computing a plan may raise."""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.early import pair_shapes
+from optimizer.expr import Function, Lifted
+from optimizer.knowledge import Shapes, total
+from optimizer.properties import nodes, row_shape, shapes
+from optimizer.traverse import functions
+
+RAISING = (plan.Unnest, plan.SelectMany, plan.OrderBy, plan.Aggregate)
+"""What may raise without any callable: no iterable, no order, no sum."""
+
+
+def may_raise(root: plan.Node) -> bool:
+    """Whether any callable in the plan, or what is done with its results, may raise."""
+    return any(isinstance(node, RAISING) or _calls(node) for node in nodes(root))
+
+
+def _calls(node: plan.Node) -> bool:
+    match node:
+        case plan.Table() | plan.Empty():
+            return False
+        case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
+            match = node.match
+            return (
+                _raises(match.left_key, shapes(node.left))
+                or _raises(match.right_key, (row_shape(node.right),))
+                or _raises(match.on, pair_shapes(node))
+            )
+        case _:
+            of = shapes(node.inputs()[0])
+            return any(_raises(function, of) for function in functions(node))
+
+
+def _raises(function: Function | None, of: Shapes) -> bool:
+    if function is None:
+        return False
+    return not (isinstance(function, Lifted) and total(function.body, of))

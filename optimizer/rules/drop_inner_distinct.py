@@ -1,0 +1,58 @@
+"""Remove duplicates once, at the end.
+
+    distinct                  distinct
+      select f                  select f
+        distinct      ->          A
+          A
+
+The same below union, difference, intersection and the right side of a semi_join or anti_join, and
+through where, select, join, product and union_all.
+
+Sound:  these operators turn positive weights into positive weights, and only the sign counts above.
+Needs:  nothing between looks at how often a row occurs.
+Pays:   the inner distinct would hold every row.
+Source: [dbsp] propositions 4.4 and 4.5, consolidation of distinct.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optimizer import plan
+
+
+DEEPEST = 50
+
+
+def drop_inner_distinct(node: plan.Node) -> plan.Node:
+    match node:
+        case plan.Distinct(source):
+            inner = _stripped(source)
+            return node if inner is source else plan.Distinct(inner)
+        case (
+            plan.Union(left, right) | plan.Difference(left, right) | plan.Intersection(left, right)
+        ):
+            a, b = _stripped(left), _stripped(right)
+            return node if a is left and b is right else replace(node, left=a, right=b)  # type: ignore[call-arg]
+        case plan.SemiJoin(_, right) | plan.AntiJoin(_, right):
+            b = _stripped(right)
+            return node if b is right else replace(node, right=b)  # type: ignore[call-arg]
+        case _:
+            return node
+
+
+def _stripped(node: plan.Node, depth: int = 0) -> plan.Node:
+    """The same rows, perhaps more often."""
+    if depth > DEEPEST:
+        return node
+    match node:
+        case plan.Distinct(source):
+            return _stripped(source, depth + 1)
+        case plan.Where(source) | plan.Select(source):
+            inner = _stripped(source, depth + 1)
+            return node if inner is source else replace(node, input=inner)  # type: ignore[call-arg]
+        case plan.UnionAll(left, right) | plan.Product(left, right) | plan.Join(left, right):
+            a, b = _stripped(left, depth + 1), _stripped(right, depth + 1)
+            return node if a is left and b is right else replace(node, left=a, right=b)  # type: ignore[call-arg]
+        case _:
+            return node

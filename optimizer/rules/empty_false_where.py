@@ -1,0 +1,25 @@
+"""See that a condition that is always false leaves nothing.
+
+    where False               empty
+      A               ->
+
+Sound:  no row is kept.
+Needs:  nothing in A may raise: it would no longer be evaluated.
+Pays:   nothing is computed or kept.
+Source: empty relations of SQL optimizers.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.expr import Constant, Lifted
+from optimizer.properties import bindings
+from optimizer.raising import may_raise
+
+
+def empty_false_where(node: plan.Node) -> plan.Node:
+    match node:
+        case plan.Where(source, Lifted(Constant(value))) if not value and not may_raise(source):
+            return plan.Empty(bindings(source))
+        case _:
+            return node

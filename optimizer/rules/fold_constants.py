@@ -1,0 +1,63 @@
+"""Evaluate what constants decide, in every expression of a node.
+
+    where s.age > 2 * limit and True            where s.age > 60
+      students                          ->        students
+
+Sound:  only operations on plain built-in values are evaluated; what raises is left in place.
+Needs:  nothing.
+Pays:   less to evaluate per row; conditions that are always true or false are seen.
+Source: constant folding and propagation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optimizer import plan
+from optimizer.evaluated import evaluated
+from optimizer.expr import (
+    And,
+    Constant,
+    Expr,
+    Function,
+    Lifted,
+    conjunction,
+    conjuncts,
+    transform,
+)
+from optimizer.knowledge import Shapes, total
+from optimizer.properties import shapes
+from optimizer.traverse import with_functions
+
+
+def fold_constants(node: plan.Node) -> plan.Node:
+    folded = with_functions(node, _folded)
+    if isinstance(folded, plan.Where) and isinstance(folded.predicate, Lifted):
+        body = _condition(folded.predicate.body, shapes(folded.input))
+        if body is not folded.predicate.body:
+            return plan.Where(folded.input, folded.predicate.with_body(body))
+    return folded
+
+
+def _folded(function: Function) -> Function:
+    if not isinstance(function, Lifted):
+        return function
+    body = transform(function.body, evaluated)
+    return function if body is function.body else replace(function, body=body)
+
+
+def _condition(body: Expr, of: Shapes) -> Expr:
+    """A condition without parts that are always true; false if a part is, and none before raises."""
+    if not isinstance(body, And):
+        return body
+    tests = conjuncts(body)
+    kept: list[Expr] = []
+    for test in tests:
+        if isinstance(test, Constant):
+            if not test.value and all(total(before, of) for before in kept):
+                return test
+            if test.value:
+                continue
+        if test not in kept:
+            kept.append(test)
+    return body if len(kept) == len(tests) else conjunction(tuple(kept))

@@ -1,0 +1,30 @@
+"""Ask several conditions in one where.
+
+    where q                   where p and q
+      where p         ->        A
+        A
+
+Sound:  `and` asks q of the rows for which p is true, as the upper where does.
+Needs:  nothing.
+Pays:   one operator instead of two, and what both read is read once.
+Source: [i3ql] F1.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.expr import Conjunction, Expr, Lifted, conjunction, conjuncts, origins
+
+
+def fuse_wheres(node: plan.Node) -> plan.Node:
+    match node:
+        case plan.Where(plan.Where(source, Lifted() as p), Lifted() as q):
+            tests: list[Expr] = []
+            for test in (*conjuncts(p.body), *conjuncts(q.body)):
+                if test not in tests:
+                    tests.append(test)
+            body = conjunction(tuple(tests))
+            both = Lifted(body, p.names, origins(p, q), p.parameters, Conjunction((p, q)))
+            return plan.Where(source, both)
+        case _:
+            return node

@@ -1,0 +1,35 @@
+"""Compute a set operation of a relation with itself from the relation alone.
+
+    difference                empty             union, intersection         distinct
+      A               ->                          A                   ->      A
+      A                                           A
+
+    intersection_all: A        difference_all: empty        A union (A union B): the inner union
+
+Sound:  both weights of every row are equal.
+Needs:  the sides are the same relation; for `empty`, that nothing in it may raise.
+Pays:   no operator that holds both sides.
+Source: [i3ql] S4, S5.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.properties import bindings
+from optimizer.raising import may_raise
+
+
+def merge_equal_sides(node: plan.Node) -> plan.Node:
+    match node:
+        case plan.Difference(left, right) | plan.DifferenceAll(left, right) if left is right:
+            return node if may_raise(left) else plan.Empty(bindings(left))
+        case plan.Union(left, right) | plan.Intersection(left, right) if left is right:
+            return plan.Distinct(left)
+        case plan.IntersectionAll(left, right) if left is right:
+            return left
+        case plan.Union(left, plan.Union(a, b) as inner) if left is a or left is b:
+            return inner
+        case plan.Union(plan.Union(a, b) as inner, right) if right is a or right is b:
+            return inner
+        case _:
+            return node

@@ -1,0 +1,83 @@
+"""Make one selection of two selections of the same relation.
+
+    intersection              distinct
+      where p                   where p and q
+        A             ->          A
+      where q
+        A
+
+    union: p or q        difference: p and not q        intersection_all, difference_all: no distinct
+
+Sound:  all copies of a row pass p, and all pass q, or none does. Both are evaluated for every row
+        as long as they may raise.
+Needs:  the same relation below both; evaluating what may raise twice costs no call.
+Pays:   no operator that holds the rows of both sides.
+Source: [i3ql] S4, F2.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.compose import first, needs
+from optimizer.expr import (
+    TRUE,
+    And,
+    Expr,
+    Lifted,
+    Operation,
+    Or,
+    conjunction,
+    origins,
+)
+from optimizer.knowledge import is_value
+from optimizer.properties import bindings, shapes
+
+KINDS = (
+    *(plan.Intersection, plan.IntersectionAll, plan.Union),
+    *(plan.Difference, plan.DifferenceAll),
+)
+BAGS = (plan.IntersectionAll, plan.DifferenceAll)
+
+
+def merge_selections(node: plan.Node) -> plan.Node:
+    if not isinstance(node, KINDS):
+        return node
+    base, p = _selection(node.left)
+    other, q = _selection(node.right)
+    if base is not other or p is None or q is None or (not p and not q):
+        return node
+    of = shapes(base)
+    if not all(is_value(test.body, of) for test in (*p, *q)):
+        return node
+    a, b = _all(p), _all(q)
+    needed = (*needs(a, of), *needs(b, of))
+    body = first(needed, _combined(node, a, b))
+    names = (*p, *q)[0].names
+    predicate = Lifted(body, names, origins(*p, *q), bindings(base))
+    merged = plan.Where(base, predicate)
+    return merged if isinstance(node, BAGS) else plan.Distinct(merged)
+
+
+def _combined(node: plan.Node, a: Expr, b: Expr) -> Expr:
+    match node:
+        case plan.Union():
+            return Or((a, b))
+        case plan.Difference() | plan.DifferenceAll():
+            return And((a, Operation("not", (b,))))
+        case _:
+            return And((a, b))
+
+
+def _all(tests: list[Lifted]) -> Expr:
+    return conjunction(tuple(test.body for test in tests)) if tests else TRUE
+
+
+def _selection(node: plan.Node) -> tuple[plan.Node, list[Lifted] | None]:
+    """What wheres select of, and their conditions in the order in which they are asked."""
+    tests: list[Lifted] = []
+    while isinstance(node, plan.Where):
+        if not isinstance(node.predicate, Lifted):
+            return node, None
+        tests.append(node.predicate)
+        node = node.input
+    return node, tests[::-1]

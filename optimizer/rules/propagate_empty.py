@@ -1,0 +1,48 @@
+"""Let an empty input empty what depends on it.
+
+    join on p                 empty
+      empty           ->
+      B
+
+A union with an empty side is its other side, and a difference from which nothing is taken its left.
+
+Sound:  by what each operator does to no rows. An aggregate without a key has a row of none.
+Needs:  nothing in an input that is dropped may raise.
+Pays:   nothing is computed or kept.
+Source: empty relations of SQL optimizers.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.plan import Empty
+from optimizer.properties import bindings
+from optimizer.raising import may_raise
+
+NEEDS_BOTH = (plan.Product, plan.Join, plan.SemiJoin, plan.Intersection, plan.IntersectionAll)
+
+
+def propagate_empty(node: plan.Node) -> plan.Node:
+    if not any(isinstance(source, Empty) for source in node.inputs()):
+        return node
+    match node:
+        case plan.Where() | plan.Select() | plan.Unnest() | plan.SelectMany() | plan.Distinct():
+            return Empty(bindings(node))
+        case plan.Aggregate(key=key) if key is not None:
+            return Empty(bindings(node))
+        case plan.Union(Empty(), other) | plan.Union(other, Empty()):
+            return plan.Distinct(other)
+        case plan.UnionAll(Empty(), other) | plan.UnionAll(other, Empty()):
+            return other
+        case plan.Difference(left, Empty()):
+            return plan.Distinct(left)
+        case plan.DifferenceAll(left, Empty()):
+            return left
+        case plan.Difference(Empty(), right) | plan.DifferenceAll(Empty(), right):
+            return node if may_raise(right) else Empty(bindings(node))
+        case _ if isinstance(node, NEEDS_BOTH):
+            quiet = not any(may_raise(source) for source in node.inputs())
+            no_keys = not isinstance(node, plan.Join | plan.SemiJoin) or node.match.left_key is None
+            return Empty(bindings(node)) if quiet and no_keys else node
+        case _:
+            return node

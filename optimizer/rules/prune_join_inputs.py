@@ -1,0 +1,158 @@
+"""Keep in a join's indexes only the bindings and fields that something above reads.
+
+    select (r.x, m.y)               select (r[0], m.y)
+      join on r.k == m.k      ->      join on r[1] == m.k
+        R                               select (r.x, r.k)
+        M                                 R
+                                        M
+
+Rows that a table stores are left whole: the index refers to them, which takes less than a copy of
+two of their fields. So this is for rows that are made on the way, and for tables that are not stored.
+
+Sound:  the expressions read the same values. Rows that agree in what is read add up.
+Needs:  the fields are declared, so that reading them cannot raise; the row is not returned whole.
+Pays:   smaller rows in the indexes, and no work where only other fields change.
+Source: projection pruning of SQL optimizers; beyond [i3ql].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from optimizer import plan
+from optimizer.compose import one_row
+from optimizer.early import pair_shapes
+from optimizer.expr import (
+    Attribute,
+    Constant,
+    Expr,
+    Function,
+    Item,
+    Lifted,
+    Parameter,
+    constant,
+    parts,
+    rebuilt,
+    tuple_of,
+)
+from optimizer.knowledge import Shapes, total
+from optimizer.properties import bindings, keeps_identity
+from optimizer.traverse import functions, with_functions, with_inputs
+
+MOST = 6
+
+
+def prune_join_inputs(node: plan.Node) -> plan.Node:
+    if not isinstance(node, plan.Select | plan.Aggregate) or not isinstance(node.input, plan.Join):
+        return node
+    if isinstance(node, plan.Aggregate) and any(
+        a.value is None and a.name != "Count" for a in node.aggregates
+    ):
+        return node
+    joined = node.input
+    above = [f for f in (*functions(node), joined.match.on) if f is not None]
+    if joined.match.left_key is not None or not all(isinstance(f, Lifted) for f in above):
+        return node
+    bodies = [f.body for f in above if isinstance(f, Lifted)]
+    for side in ("left", "right"):
+        kept = _kept(joined, side, bodies)
+        if kept is not None:
+            return _pruned(node, joined, side, kept)
+    return node
+
+
+def _kept(joined: plan.Join, side: str, bodies: list[Expr]) -> tuple[Expr, ...] | None:
+    """What is read of a side, if that is less than its rows."""
+    source: plan.Node = getattr(joined, side)
+    count = bindings(joined.left)
+    if keeps_identity(source) or _is_pruned(source):
+        return None
+    of, found = pair_shapes(joined), dict[Expr, None]()
+    mine = set(range(count)) if side == "left" else {count}
+    for body in bodies:
+        _paths(body, mine, of, found)
+    whole = [path for path in found if isinstance(path, Parameter)]
+    if len(found) > MOST or (side == "right" and whole):
+        return None
+    everything = len(whole) == count and side == "left"
+    return None if everything or not found else tuple(found)
+
+
+def _is_pruned(node: plan.Node) -> bool:
+    while isinstance(node, plan.Where):
+        node = node.input
+    return isinstance(node, plan.Select | plan.Aggregate | plan.SelectMany | plan.Empty)
+
+
+def _paths(expr: Expr, mine: set[int], of: Shapes, found: dict[Expr, None]) -> None:
+    """The fields that are read of some bindings, as far as they are known to be there."""
+    root = expr
+    while isinstance(root, Attribute) or (
+        isinstance(root, Item) and isinstance(root.key, Constant)
+    ):
+        root = root.of
+    if isinstance(root, Parameter):
+        if root.index in mine:
+            while not total(expr, of):
+                expr = parts(expr)[0]
+            found.setdefault(expr)
+        return
+    for part in parts(expr):
+        _paths(part, mine, of, found)
+
+
+def _pruned(
+    node: plan.Select | plan.Aggregate, joined: plan.Join, side: str, kept: tuple[Expr, ...]
+) -> plan.Node:
+    on = joined.match.on
+    count = bindings(joined.left)
+    source: plan.Node = getattr(joined, side)
+    own = kept if side == "left" else tuple(one_row(p, count, bindings(source)) for p in kept)
+    body = own[0] if len(own) == 1 else tuple_of(*own)
+    origins = on.origins if isinstance(on, Lifted) else ()
+    names = _names(node, count)
+    made = names[:count] if side == "left" else names[count:]
+    more = bindings(source)
+    made = made if len(made) == more else tuple(f"row{i or ''}" for i in range(more))
+    select = plan.Select(source, Lifted(body, made, origins, more))
+    change = _Reading(side, kept, count)
+    match = replace(joined.match, on=None if on is None else change.function(on), early=None)
+    new = replace(joined, match=match, **{side: select})  # type: ignore[arg-type]
+    return with_inputs(with_functions(node, change.function), [new])
+
+
+def _names(node: plan.Node, count: int) -> tuple[str, ...]:
+    found = next((f.names for f in functions(node) if isinstance(f, Lifted)), ())
+    return found if len(found) == count + 1 else tuple(f"row{i or ''}" for i in range(count + 1))
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How what was read of a side is read of its pruned rows."""
+
+    side: str
+    kept: tuple[Expr, ...]
+    count: int
+
+    def function(self, function: Function) -> Function:
+        assert isinstance(function, Lifted)
+        index = 0 if self.side == "left" else self.count
+        row = Parameter(index)
+        single = len(self.kept) == 1
+        new = {p: row if single else Item(row, constant(i)) for i, p in enumerate(self.kept)}
+        if self.side == "right":
+            return replace(function, body=_replaced(function.body, new))
+        moved = {**new, Parameter(self.count): Parameter(1)}
+        names = ("row", function.names[-1]) if len(function.names) == self.count + 1 else ()
+        names = names or ("row", "other")
+        return Lifted(_replaced(function.body, moved), names, function.origins, 2)
+
+
+def _replaced(expr: Expr, new: dict[Expr, Expr]) -> Expr:
+    if expr in new:
+        return new[expr]
+    old = parts(expr)
+    changed = tuple(_replaced(part, new) for part in old)
+    return (
+        expr if all(a is b for a, b in zip(old, changed, strict=True)) else rebuilt(expr, changed)
+    )

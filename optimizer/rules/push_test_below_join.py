@@ -1,0 +1,112 @@
+"""Push a condition on one side of a join into a plan that makes that side.
+
+    join on k and p(s)            join on k and p(s) again, if it may raise
+      A (a join, union, ...) ->     where p(s), or something raises
+      B                               A
+                                    B
+
+Conditions on a table's rows are left to the index of the join, which holds only rows that pass.
+
+Sound:  a guard drops a row only if p, and what the join evaluates of the row before p, raise
+        nothing. The other side raises nothing, so that no pair is missed that would raise.
+Needs:  the steps of the other side cannot raise.
+Pays:   operators below hold only rows that may pass.
+Source: [i3ql] P4, P5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optimizer import plan
+from optimizer.compose import needs, one_row
+from optimizer.early import early, may_raise, strict
+from optimizer.expr import Again, Expr, Guard, Lifted, conjunction, conjuncts, reads
+from optimizer.knowledge import total
+from optimizer.properties import bindings, row_shape, shapes
+
+DEEPER = (
+    *(plan.Join, plan.Product, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Aggregate),
+    *(plan.Union, plan.UnionAll, plan.Distinct, plan.Select),
+    *(plan.Difference, plan.DifferenceAll, plan.Intersection, plan.IntersectionAll),
+)
+
+
+def push_test_below_join(node: plan.Node) -> plan.Node:
+    if not isinstance(node, plan.Join) or not isinstance(node.match.on, Lifted):
+        return node
+    found = early(node)
+    if found is None:
+        return node
+    right_shape = (row_shape(node.right),)
+    if _is_deeper(node.left) and not may_raise(found.right, right_shape):
+        pushed = _pushed(node, "left", found.left)
+        if pushed is not None:
+            return pushed
+    if _is_deeper(node.right) and not may_raise(found.left, shapes(node.left)):
+        pushed = _pushed(node, "right", found.right)
+        if pushed is not None:
+            return pushed
+    return node
+
+
+def _is_deeper(node: plan.Node) -> bool:
+    while isinstance(node, plan.Where):
+        node = node.input
+    return isinstance(node, DEEPER)
+
+
+def _pushed(node: plan.Join, side: str, steps: tuple[plan.Step, ...]) -> plan.Node | None:
+    """The join with the first condition pushed that was not pushed before."""
+    is_left = side == "left"
+    source, key = (
+        (node.left, node.match.left_key) if is_left else (node.right, node.match.right_key)
+    )
+    other = node.match.right_key if is_left else node.match.left_key
+    if strict(other, (row_shape(node.right),) if is_left else shapes(node.left)):
+        return None
+    if key is not None and (not isinstance(key, Lifted) or not is_left):
+        return None
+    of = shapes(source) if is_left else (row_shape(source),)
+    needed = needs(key.body, of) if key is not None else ()
+    for step in steps:
+        test = step.function
+        if not step.is_key and not isinstance(test.body, Again):
+            return _with(node, side, test, needed)
+        needed = (*needed, *needs(test.body, of))
+    return None
+
+
+def _with(node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]) -> plan.Node | None:
+    on, match = node.match.on, node.match
+    assert isinstance(on, Lifted)
+    source = node.left if side == "left" else node.right
+    start, count = bindings(node.left), bindings(source)
+    tests = conjuncts(on.body)
+    wanted = {0} if side == "right" else None
+    original = _original(tests, test.body, start, is_left=wanted is None)
+    if original is None:
+        return None
+    of = shapes(source) if side == "left" else (row_shape(source),)
+    drop = total(test.body, of) and not needed
+    if not drop:
+        test = test.with_body(Guard(test.body, needed))
+    if side == "right":
+        names = test.names if count == 1 else tuple(f"row{i or ''}" for i in range(count))
+        test = Lifted(one_row(test.body, 0, count), names, test.origins, count)
+    rest = tuple((Again(t) if t is original else t) for t in tests if not (drop and t is original))
+    changed = replace(match, on=on.with_body(conjunction(rest)) if rest else None, early=None)
+    where = plan.Where(source, test)
+    if side == "left":
+        return plan.Join(where, node.right, changed)
+    return plan.Join(node.left, where, changed)
+
+
+def _original(tests: tuple[Expr, ...], body: Expr, start: int, *, is_left: bool) -> Expr | None:
+    """The condition of the predicate that a step of a side was made of."""
+    for test in tests:
+        if is_left and test == body:
+            return test
+        if not is_left and reads(test) == {start} and one_row(test, start, 1) == body:
+            return test
+    return None

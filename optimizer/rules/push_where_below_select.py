@@ -1,0 +1,27 @@
+"""Ask a condition on what a select makes of the row that it makes it of.
+
+    where p(r)                select f
+      select f        ->        where p(f(s))
+        S                         S
+
+Sound:  what f may raise is evaluated before the condition, for dropped rows too.
+Needs:  f makes no iterator and costs no call that would be made twice.
+Pays:   dropped rows are not made, and the condition can go further down.
+Source: [i3ql] P1.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.compose import compose
+from optimizer.expr import Lifted
+from optimizer.properties import shapes
+
+
+def push_where_below_select(node: plan.Node) -> plan.Node:
+    match node:
+        case plan.Where(plan.Select(source, Lifted() as f), Lifted() as p):
+            asked = compose(p, f, shapes(source))
+            return node if asked is None else plan.Select(plan.Where(source, asked), f)
+        case _:
+            return node

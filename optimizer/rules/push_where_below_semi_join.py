@@ -1,0 +1,44 @@
+"""Filter the left side of a semi_join or anti_join instead of its result.
+
+    where p                   where p again, if it may raise
+      semi_join on q  ->        semi_join on q
+        A                         where p, or it raises
+        B                           A
+                                  B
+
+Sound:  the result is some rows of A. A guard is asked of rows that the plain plan would not ask
+        of; where it raises it keeps the row.
+Needs:  q raises nothing: dropped rows are not asked.
+Pays:   the join holds only rows that may pass.
+Source: beyond [i3ql].
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optimizer import plan
+from optimizer.compose import needs
+from optimizer.early import pair_shapes
+from optimizer.expr import Again, Guard, Lifted
+from optimizer.knowledge import total
+from optimizer.properties import shapes
+
+
+def push_where_below_semi_join(node: plan.Node) -> plan.Node:
+    if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
+        return node
+    joined, p = node.input, node.predicate
+    if not isinstance(joined, plan.SemiJoin | plan.AntiJoin) or isinstance(p.body, Again):
+        return node
+    on, key, of = joined.match.on, joined.match.left_key, shapes(joined.left)
+    if on is not None and not (isinstance(on, Lifted) and total(on.body, pair_shapes(joined))):
+        return node
+    if key is not None and not isinstance(key, Lifted):
+        return node
+    needed = () if key is None else needs(key.body, of)
+    if total(p.body, of) and not needed:
+        return replace(joined, left=plan.Where(joined.left, p))
+    guard = p.with_body(Guard(p.body, needed))
+    filtered = replace(joined, left=plan.Where(joined.left, guard))
+    return plan.Where(filtered, p.with_body(Again(p.body)))

@@ -1,0 +1,28 @@
+"""Split a conjunction into one where per condition, in the order in which they are asked.
+
+    where p and q             where q
+      A               ->        where p
+                                  A
+
+Sound:  `and` does not ask q of rows for which p is false, nor does the upper where.
+Needs:  nothing.
+Pays:   each condition can be pushed as far as it goes.
+Source: [i3ql] split conjunctions.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.expr import Lifted, conjuncts
+
+
+def split_where(node: plan.Node) -> plan.Node:
+    if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
+        return node
+    tests = conjuncts(node.predicate.body)
+    if len(tests) == 1:
+        return node
+    source = node.input
+    for test in tests:
+        source = plan.Where(source, node.predicate.with_body(test))
+    return source

@@ -1,0 +1,106 @@
+"""Walk and rebuild plans: equal parts become one, rules are tried at every node.
+
+Plans are graphs without cycles and may be deep; nothing here recurses into inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import fields, replace
+from functools import lru_cache
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Function, Lifted
+from optimizer.properties import nodes
+
+Rule = Callable[[plan.Node], plan.Node]
+"""A function from a plan node to one that gives the same rows; itself where it has nothing to do."""
+
+
+class Interned:
+    """One node for all that are equal, so that equal plans are the same object."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, plan.Node] = {}
+
+    def one(self, node: plan.Node) -> plan.Node:
+        """The node for all that are equal to this one, whose inputs are such nodes already."""
+        signature = tuple(
+            [
+                id(value) if isinstance(value, plan.Node) else value
+                for value in [getattr(node, name) for name in _names(type(node))]
+            ]
+        )
+        return self._known.setdefault((type(node), signature), node)
+
+    def all(self, root: plan.Node) -> plan.Node:
+        """The plan, with every node in it the one for its equals."""
+        return rebuilt(root, self.one)
+
+
+def rebuilt(root: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.Node:
+    """The plan with every node changed, inputs first."""
+    made: dict[int, plan.Node] = {}
+    for node in nodes(root):
+        inputs = [made[id(source)] for source in node.inputs()]
+        made[id(node)] = change(with_inputs(node, inputs))
+    return made[id(root)]
+
+
+def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:
+    """The node over other inputs; itself if they are the same."""
+    names = [n for n in _names(type(node)) if isinstance(getattr(node, n), plan.Node)]
+    changes = {
+        name: source
+        for name, source in zip(names, inputs, strict=True)
+        if source is not getattr(node, name)
+    }
+    return replace(node, **changes) if changes else node
+
+
+def functions(node: plan.Node) -> list[Function]:
+    """The callables of a node, in the order in which they are written."""
+    found: list[Function] = []
+    with_functions(node, lambda function: found.append(function) or function)  # type: ignore[func-returns-value]
+    return found
+
+
+def with_functions(node: plan.Node, change: Callable[[Function], Function]) -> plan.Node:
+    """The node with other callables; itself if they are the same."""
+
+    def of(function: Function | None) -> Any:
+        return None if function is None else change(function)
+
+    match node:
+        case plan.Where(_, predicate):
+            return _replaced(node, predicate=of(predicate))
+        case plan.Select(_, function) | plan.Unnest(_, function) | plan.SelectMany(_, function):
+            return _replaced(node, function=of(function))
+        case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
+            match = node.match
+            changed = {n: of(getattr(match, n)) for n in ("left_key", "right_key", "on")}
+            return _replaced(node, match=_replaced(match, **changed))
+        case plan.Aggregate(_, key, aggregates):
+            folded = tuple(_replaced(a, value=of(a.value)) for a in aggregates)
+            same = all(a is b for a, b in zip(folded, aggregates, strict=True))
+            return _replaced(node, key=of(key), aggregates=aggregates if same else folded)
+        case plan.OrderBy(_, key):
+            return _replaced(node, key=of(key))
+        case _:
+            return node
+
+
+def lifted(function: Function | None) -> Lifted | None:
+    """The callable as an expression; None if there is none, or it has not been read."""
+    return function if isinstance(function, Lifted) else None
+
+
+def _replaced(thing: Any, **values: Any) -> Any:
+    changed = {name: v for name, v in values.items() if v is not getattr(thing, name)}
+    return replace(thing, **changed) if changed else thing
+
+
+@lru_cache(maxsize=64)
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.init)

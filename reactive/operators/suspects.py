@@ -1,0 +1,54 @@
+"""Suspects: rows whose place in an index could not be computed, since something raised.
+
+A predicate may name keys that only some rows have. The plain plan asks the predicate of every pair,
+and raises only where the parts before it are true. So a suspect is paired with every row of the
+other side, those too that its index leaves out, and any row with the suspects of the other side.
+
+    key            candidates of the other side
+    a value        those with the key, and its suspects
+    SUSPECT        all rows
+    REJECTED       its suspects
+    NO_MATCH       its suspects
+
+State:  none; suspects are kept in the indexes.
+Cost:   of a suspect, O(rows of the other side), as without an index; of other rows, O(suspects).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reactive.index import NO_MATCH, REJECTED, SUSPECT, Key, KeyedPair
+from reactive.operators.index_by import IndexBy
+from reactive.zset import Pair, consolidate
+
+
+class Candidates:
+    """What may match a key on one side of a join.
+
+    `since` is a delta that the side has already taken in, and that is taken out again to see the
+    side as it was before.
+    """
+
+    def __init__(self, side: IndexBy, since: Sequence[KeyedPair] = ()) -> None:
+        self._side = side
+        self._since = since
+
+    def pairs(self, key: Key) -> list[Pair]:
+        """The rows, with their weights."""
+        index = self._side.index
+        rows: Iterable[Pair]
+        if key is SUSPECT:
+            rows = self._side.all_rows()
+        elif key is REJECTED or key is NO_MATCH:
+            rows = index.pairs(SUSPECT)
+        else:
+            rows = [*index.pairs(key), *index.pairs(SUSPECT)]
+        changed = [(row, -weight) for other, (row, weight) in self._since if _meet(key, other)]
+        return consolidate([*rows, *changed]) if changed else list(rows)
+
+
+def _meet(key: Key, other: Key) -> bool:
+    if key is SUSPECT or other is SUSPECT:
+        return True
+    return key is not REJECTED and key is not NO_MATCH and bool(key == other)

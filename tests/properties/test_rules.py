@@ -1,0 +1,142 @@
+"""Every rule leaves the answer as it is, and raises where the plain query raises, and only there.
+
+A database runs the query as written, others run it with all rules, with each rule alone that does
+something to it, and with some rules left out. They go through the same history. What raises in
+one raises in all, and is rolled back; after every commit all views are equal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from optimizer import plan
+from optimizer.optimize import PHASES, optimize
+from optimizer.properties import nodes
+from optimizer.rules.find_join_keys import find_join_keys
+from optimizer.rules.fuse_wheres import fuse_wheres
+from optimizer.rules.read_callables import read_callables
+from optimizer.rules.split_where import split_where
+from reactive import Database
+from reactive.relation import Relation
+from tests import queries
+from tests.written import evaluated
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+RULES = tuple(dict.fromkeys(rule for phase in PHASES for rule in phase))
+
+
+class Copy:
+    """A database that runs a plan as it is."""
+
+    def __init__(self, name: str, node: plan.Node) -> None:
+        self.name = name
+        self.node = node
+        self.db = Database(optimize=False)
+        self.tables = queries.tables(self.db)
+        self.view: Any = None
+
+    def materialize(self) -> bool:
+        return self._succeeds(self._materialize)
+
+    def commit(self, changes: list[queries.Change]) -> bool:
+        return self._succeeds(lambda: self._commit(changes))
+
+    def rows(self) -> Counter[Any]:
+        return Counter(dict(self.view.items()))
+
+    def _materialize(self) -> None:
+        self.view = Relation(self.db, self.node).materialize()
+
+    def _commit(self, changes: list[queries.Change]) -> None:
+        with self.db.transaction():
+            for change in changes:
+                queries.apply(self.tables, change)
+
+    def _succeeds(self, act: Callable[[], None]) -> bool:
+        try:
+            act()
+        except Exception as error:
+            self.error = error
+            return False
+        return True
+
+
+def node_of(query: str) -> plan.Node:
+    """The plan of a query, which any database with the same tables can run."""
+    node: plan.Node = evaluated(query, {**queries.NAMES, **queries.tables(Database())}).plan
+    return node
+
+
+def ways(node: plan.Node, left_out: set[Any]) -> Iterator[tuple[str, plan.Node]]:
+    """Plans for a query; the first is as written."""
+    yield "no rules", node
+    read = optimize(node, ((read_callables,),)).plan
+    yield "read_callables", read
+    split = optimize(read, ((split_where,),)).plan
+    for rule in RULES:
+        if not any(rule(n) is not n for n in (*nodes(read), *nodes(split))):
+            continue
+        alone = optimize(read, ((rule,),)).plan
+        yield rule.__name__, alone
+        yield f"{rule.__name__}, then keys", optimize(alone, ((fuse_wheres,), (find_join_keys,))).plan
+        yield f"{rule.__name__} on split wheres", optimize(split, ((rule,),)).plan
+    some = tuple(tuple(r for r in phase if r not in left_out) for phase in PHASES)
+    yield "some rules", optimize(read, some).plan
+    yield "all rules", optimize(node).plan
+
+
+def copies(query: str, left_out: set[Any]) -> list[Copy]:
+    """A database for each plan of a query that is different from the others."""
+    names: dict[plan.Node, str] = {}
+    for name, node in ways(node_of(query), left_out):
+        names.setdefault(node, name)
+    return [Copy(name, node) for node, name in names.items()]
+
+
+def agree(all_of_them: list[Copy], outcomes: list[bool], query: str) -> bool:
+    """Whether it succeeded, in all of them alike."""
+    for copy, outcome in zip(all_of_them, outcomes, strict=True):
+        if outcome != outcomes[0]:
+            plain = all_of_them[0]
+            error = getattr(copy if outcomes[0] else plain, "error", None)
+            done = "raises" if outcomes[0] else "does not raise"
+            raise AssertionError(f"{query}\n  with {copy.name} {done}: {error!r}") from error
+    return outcomes[0]
+
+
+def same_rows(all_of_them: list[Copy], query: str) -> None:
+    expected = all_of_them[0].rows()
+    for copy in all_of_them[1:]:
+        assert copy.rows() == expected, f"{query}\n  with {copy.name}"
+
+
+def play(query: str, left_out: set[Any], history: Any, late: int) -> None:
+    """All ways of running a query go through a history; they begin after so many commits."""
+    made = copies(query, left_out)
+    for number, changes in enumerate(history):
+        if number >= late and made[0].view is None:
+            agree(made, [copy.materialize() for copy in made], query)
+            if made[0].view is not None:
+                same_rows(made, query)
+        if agree(made, [copy.commit(changes) for copy in made], query) and made[0].view is not None:
+            same_rows(made, query)
+    if made[0].view is not None:
+        made[0].view.verify()
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@given(
+    query=queries.queries(),
+    left_out=st.sets(st.sampled_from(RULES)),
+    history=queries.HISTORIES,
+    late=st.sampled_from([0, 0, 2]),
+)
+def test_rules_change_neither_rows_nor_what_raises(
+    query: str, left_out: set[Any], history: Any, late: int
+) -> None:
+    play(query, left_out, history, late)
