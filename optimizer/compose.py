@@ -30,7 +30,7 @@ def compose(outer: Lifted, inner: Lifted, shapes: Shapes) -> Lifted | None:
     """
     if not is_value(inner.body, shapes):
         return None
-    body = transform(substitute(outer.body, (inner.body,)), _projected)
+    body = transform(substitute(outer.body, (inner.body,)), projected)
     return Lifted(
         first(needs(inner.body, shapes), body),
         inner.names,
@@ -64,10 +64,11 @@ def one_row(expr: Expr, start: int, count: int) -> Expr:
     """
     whole = Parameter(0) if count == 1 else tuple_of(*(Parameter(i) for i in range(count)))
     arguments = (*(Parameter(i) for i in range(start)), whole)
-    return transform(substitute(expr, arguments), _projected)
+    return transform(substitute(expr, arguments), projected)
 
 
-def _projected(expr: Expr) -> Expr:
+def projected(expr: Expr) -> Expr:
+    """A field of a record or tuple that is written out as the expression for it, and the like."""
     match expr:
         case Item(Display("tuple", items), Constant(int() as position)) if (
             -len(items) <= position < len(items)

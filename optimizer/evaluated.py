@@ -28,14 +28,14 @@ PLAIN = (int, float, bool, str, bytes, type(None))
 LARGEST = 1 << 64
 LONGEST = 1_000
 BINARY: dict[str, Any] = {
-    **{"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv},
-    **{"//": operator.floordiv, "%": operator.mod, "==": operator.eq, "!=": operator.ne},
-    **{"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge},
-    **{"is": operator.is_, "is not": operator.is_not, "&": operator.and_, "|": operator.or_},
-    **{"in": lambda a, b: a in b, "not in": lambda a, b: a not in b},
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "//": operator.floordiv, "%": operator.mod, "==": operator.eq, "!=": operator.ne,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "is": operator.is_, "is not": operator.is_not, "&": operator.and_, "|": operator.or_,
+    "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
 }
 UNARY: dict[str, Any] = {
-    **{"not": operator.not_, "-": operator.neg, "+": operator.pos, "~": operator.invert}
+    "not": operator.not_, "-": operator.neg, "+": operator.pos, "~": operator.invert
 }
 
 
@@ -77,7 +77,7 @@ def _operation(expr: Expr, symbol: str, values: list[Any]) -> Expr:
     if symbol in ("is", "is not") and not all(v is None or isinstance(v, bool) for v in values):
         return expr
     compute = UNARY.get(symbol) if len(values) == 1 else BINARY.get(symbol)
-    if compute is None or symbol == "*" and any(isinstance(v, str | bytes | tuple) for v in values):
+    if compute is None or (symbol == "*" and any(isinstance(v, str | bytes | tuple) for v in values)):
         return expr
     try:
         result = compute(*values)

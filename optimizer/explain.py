@@ -44,7 +44,7 @@ def headline(node: plan.Node) -> str:
         case plan.SelectMany(_, function):
             return f"select_many {written(function)}"
         case plan.Join(_, _, match):
-            return f"join {_match(match)}"
+            return f"join {_match(match)}".rstrip()
         case plan.OuterJoin(_, _, match, kind):
             return f"{kind}_join {_match(match)}"
         case plan.SemiJoin(_, _, match):

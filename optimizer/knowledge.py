@@ -44,8 +44,7 @@ CANNOT_RAISE = frozenset({"is", "is not", "==", "!=", "not"})
 TESTS = frozenset({*CANNOT_RAISE, "<", "<=", ">", ">=", "in", "not in"})
 PURE = frozenset(
     getattr(builtins, name)
-    for name in ("abs bool bytes chr complex divmod float format frozenset hash hex int isinstance "
-                 "issubclass len max min ord pow range repr round str sum tuple type").split()
+    for name in ["abs", "bool", "bytes", "chr", "complex", "divmod", "float", "format", "frozenset", "hash", "hex", "int", "isinstance", "issubclass", "len", "max", "min", "ord", "pow", "range", "repr", "round", "str", "sum", "tuple", "type"]
 )  # fmt: skip
 ALWAYS_ANSWER = frozenset({isinstance, type, callable, id})
 
@@ -110,7 +109,7 @@ def is_value(expr: Expr, shapes: Shapes) -> bool:
 def is_canonical(expr: Expr, shapes: Shapes) -> bool:
     """Whether the value is one that rows hold, so that no NaN in it is a new one."""
     match expr:
-        case Parameter():
+        case Parameter() | Local():
             return True
         case Constant(value):
             return isinstance(value, int | str | bytes | None)
@@ -243,11 +242,11 @@ def _is_plain(kind: type, name: str) -> bool:
     reads = getattr(type(found), "__get__", None)
     return (
         reads is None
-        or type(found).__module__ in ("builtins", "collections", "msgspec")
+        or (type(found).__module__ in ("builtins", "collections", "msgspec")
         and (
             not isinstance(found, property | classmethod | staticmethod)
             and not inspect.isfunction(found)
-        )
+        ))
     )
 
 

@@ -37,13 +37,13 @@ from optimizer.expr import (
     Constant,
     Display,
     Expr,
+    First,
     Formatted,
     Item,
     Lifted,
     Operation,
     Or,
     Parameter,
-    First,
     Text,
     constant,
     surely,
@@ -55,12 +55,12 @@ from optimizer.part import UNSET, part_of, resolve
 from optimizer.syntax import NoSyntax, syntax_of
 
 OPERATORS: dict[type[ast.AST], str] = {
-    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//"},
-    **{ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>"},
-    **{ast.BitOr: "|", ast.BitXor: "^", ast.BitAnd: "&"},
-    **{ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
-    **{ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"},
-    **{ast.Not: "not", ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"},
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//",
+    ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>",
+    ast.BitOr: "|", ast.BitXor: "^", ast.BitAnd: "&",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+    ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
+    ast.Not: "not", ast.USub: "-", ast.UAdd: "+", ast.Invert: "~",
 }
 DISPLAYS = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}
 BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
@@ -221,9 +221,7 @@ class _Reader:
                 otherwise = self._block([*orelse, *rest])
                 self._bound = outer
                 return Conditional(chosen, then, otherwise)
-            case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(
-                ast.Name(name), ast.expr() as value
-            ):
+            case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(target=ast.Name(name), value=ast.expr() as value):
                 self._bound[name] = found = self._expr(value)
                 then = self._block(rest)
                 return _with(found, then, then, self._origin.shapes)
@@ -353,9 +351,9 @@ def _returns_one_expression(tree: ast.Lambda | ast.FunctionDef) -> bool:
 
 def _kind(node: ast.expr) -> str:
     known = {
-        **{ast.GeneratorExp: "generator expression", ast.ListComp: "list comprehension"},
-        **{ast.SetComp: "set comprehension", ast.DictComp: "dict comprehension"},
-        **{ast.Lambda: "nested lambda", ast.Name: "a name without a value yet"},
+        ast.GeneratorExp: "generator expression", ast.ListComp: "list comprehension",
+        ast.SetComp: "set comprehension", ast.DictComp: "dict comprehension",
+        ast.Lambda: "nested lambda", ast.Name: "a name without a value yet",
     }
     if isinstance(node, ast.Call):
         return "call with a generator or starred arguments"

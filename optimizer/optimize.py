@@ -52,7 +52,7 @@ PHASES: tuple[Phase, ...] = (
         *(push_where_below_select, push_where_below_union, push_where_below_distinct),
         *(push_where_below_difference, push_where_below_aggregate),
         *(push_where_below_semi_join, push_where_below_outer_join),
-        *(push_test_below_join, propagate_constants),
+        *(propagate_constants, push_test_below_join),
     ),
     (make_semi_join, fuse_wheres, fuse_selects, drop_identity_select, drop_distinct),
     (fold_constants, drop_true_where, empty_false_where, propagate_empty),

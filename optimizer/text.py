@@ -40,8 +40,8 @@ LONGEST = 60
 TEST, OR, AND, NOT, COMPARISON, UNARY, POWER, ATOM = 0, 1, 2, 3, 4, 11, 12, 14
 BINARY = {
     **dict.fromkeys(["<", "<=", ">", ">=", "==", "!=", "in", "not in", "is", "is not"], COMPARISON),
-    **{"|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9},
-    **{"*": 10, "/": 10, "//": 10, "%": 10, "@": 10, "**": POWER},
+    "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9,
+    "*": 10, "/": 10, "//": 10, "%": 10, "@": 10, "**": POWER,
 }
 BRACKETS = {"tuple": "()", "list": "[]", "set": "{}", "dict": "{}"}
 SIMPLE = (int, str, bytes, bool, float, type(None))

@@ -47,6 +47,10 @@ class Values:
         self._names: dict[int, str] = {}
         self._reserved = set(reserved)
 
+    def reserve(self, name: str) -> None:
+        """Keep a name for a variable of the code."""
+        self._reserved.add(name)
+
     def constant(self, constant: Constant) -> str:
         """A literal, or the name of the value."""
         value = constant.value

@@ -65,6 +65,7 @@ class Database(Closing):
     ) -> None:
         own: tuple[Phase, ...] = (tuple(rules),) if rules else ()
         self._phases: tuple[Phase, ...] = (*PHASES[:-1], *own, PHASES[-1]) if optimize else own
+        self._generate = optimize
         self._strict = strict
         self._gate = Gate()
         self._graph = Graph(self._on_stale)
@@ -254,8 +255,12 @@ class Database(Closing):
         return self._compile_as_is(self._optimized(plan).plan)
 
     def _compile_as_is(self, plan: PlanNode) -> Node:
+        return self._compiled(plan)[id(plan)]
+
+    def _compiled(self, plan: PlanNode) -> dict[int, Node]:
+        """The nodes of the graph for the nodes of a plan, by their `id`."""
         try:
-            return compile_plan(plan, self._graph, self._source)
+            return compile_plan(plan, self._graph, self._source, generate=self._generate)
         except BaseException:
             self._graph.sweep()
             raise

@@ -59,6 +59,15 @@ class ExactSum:
         else:
             self._add_other(kind, value, weight)
 
+    def copy(self) -> ExactSum:
+        """Another sum of the same values."""
+        other = ExactSum()
+        other._integers, other._floats = self._integers, self._floats
+        other._numerator, other._shift = self._numerator, self._shift
+        other._specials = None if self._specials is None else dict(self._specials)
+        other._others = None if self._others is None else dict(self._others)
+        return other
+
     def value(self) -> Any:
         """The sum, in the type that Python's `sum` would give, rounded once."""
         if self._others:

@@ -121,6 +121,7 @@ class Graph:
         self._leaves: dict[int, Node] = {}
         self._interrupt: BaseException | None = None
         self._made = 0
+        self._told: dict[int, Capture] = {}
         self.stepping = False
         self.making: object = None
         """Whom nodes are being made for, for messages."""
@@ -292,7 +293,9 @@ class Graph:
         """Report what the node's callables captured and has changed since."""
         changed = {(c.name, id(c.source)): (f, c) for f, c in node.guards if c.changed()}
         for function, capture in changed.values():
-            self._on_stale(function, capture)
+            if id(capture) not in self._told:  # by another node with a part of the same callable
+                self._on_stale(function, capture)
+                self._told[id(capture)] = capture
         if changed:
             node.guards = tuple(g for g in node.guards if not g[1].changed())
 

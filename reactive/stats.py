@@ -43,15 +43,20 @@ def stats_of(node: Node, commits: int) -> Stats:
 def analyzed(root: plan.Node, db: Database) -> Explanation:
     """The plan as a tree, each line with the state and work of its operator."""
 
+    optimized = db._optimized(root).plan
+    made = db._compiled(optimized)
+
     def remark(node: plan.Node) -> str:
         if isinstance(node, plan.Table):
             return f"  [{db._tables[node.number]._held()} rows]"
-        compiled = db._compile_as_is(node)
+        compiled = made.get(id(node))
+        if compiled is None:
+            return "  [in the loop above]"
         own = [compiled, *(n for n in compiled.inputs if _is_part(n))]
         total = _sum(own, 0)
         return f"  [{total.rows} rows, {total.bytes} bytes, {total.touched} touched]"
 
-    return explain(db._optimized(root).plan, remark)
+    return explain(optimized, remark)
 
 
 def _is_part(node: Node) -> bool:

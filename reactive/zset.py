@@ -84,6 +84,13 @@ def _is_consolidated(pairs: list[Pair]) -> bool:
     return len(pairs) == 2 and not (pairs[0][0] is pairs[1][0] or pairs[0][0] == pairs[1][0])
 
 
+def is_mixed(pairs: Pairs) -> bool:
+    """Whether rows come and go, so that some may cancel."""
+    if len(pairs) < 2 or pairs.__class__ is Batch:
+        return False
+    return len({weight > 0 for _, weight in pairs}) == 2
+
+
 def negate(pairs: Iterable[Pair]) -> list[Pair]:
     """The delta that takes this one back."""
     return [(row, -weight) for row, weight in pairs]

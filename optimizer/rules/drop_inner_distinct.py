@@ -20,7 +20,6 @@ from dataclasses import replace
 
 from optimizer import plan
 
-
 DEEPEST = 50
 
 

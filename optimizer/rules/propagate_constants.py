@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.evaluated import PLAIN
-from optimizer.expr import Constant, Expr, Lifted, Operation, conjunction, conjuncts, reads
+from optimizer.expr import Again, Constant, Expr, Lifted, Operation, conjunction, conjuncts, reads
 from optimizer.properties import bindings
 
 
@@ -25,7 +25,7 @@ def propagate_constants(node: plan.Node) -> plan.Node:
     match node:
         case plan.Join(left, right, plan.Match(on=Lifted() as on) as match):
             tests = conjuncts(on.body)
-            new = _implied(tests, bindings(left))
+            new = implied(tests, bindings(left))
             if not new:
                 return node
             body = conjunction((*tests, *new))
@@ -34,7 +34,8 @@ def propagate_constants(node: plan.Node) -> plan.Node:
             return node
 
 
-def _implied(tests: tuple[Expr, ...], count: int) -> list[Expr]:
+def implied(tests: tuple[Expr, ...], count: int) -> list[Expr]:
+    """The conditions that follow from those of a join whose left side has so many bindings."""
     known = dict(found for test in tests if (found := _fixed(test)) is not None)
     new: list[Expr] = []
     for test in tests:
@@ -48,7 +49,7 @@ def _implied(tests: tuple[Expr, ...], count: int) -> list[Expr]:
 
 
 def _fixed(test: Expr) -> tuple[Expr, Constant] | None:
-    match test:
+    match test.test if isinstance(test, Again) else test:
         case Operation("==", (Constant() as value, side)) | Operation(
             "==", (side, Constant() as value)
         ):

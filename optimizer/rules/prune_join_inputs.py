@@ -141,7 +141,7 @@ class _Reading:
         single = len(self.kept) == 1
         new = {p: row if single else Item(row, constant(i)) for i, p in enumerate(self.kept)}
         if self.side == "right":
-            return replace(function, body=_replaced(function.body, new))
+            return function.with_body(_replaced(function.body, new))
         moved = {**new, Parameter(self.count): Parameter(1)}
         names = ("row", function.names[-1]) if len(function.names) == self.count + 1 else ()
         names = names or ("row", "other")

@@ -24,6 +24,7 @@ from optimizer.early import early, may_raise, strict
 from optimizer.expr import Again, Expr, Guard, Lifted, conjunction, conjuncts, reads
 from optimizer.knowledge import total
 from optimizer.properties import bindings, row_shape, shapes
+from optimizer.rules.propagate_constants import implied
 
 DEEPER = (
     *(plan.Join, plan.Product, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Aggregate),
@@ -94,7 +95,10 @@ def _with(node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]) ->
     if side == "right":
         names = test.names if count == 1 else tuple(f"row{i or ''}" for i in range(count))
         test = Lifted(one_row(test.body, 0, count), names, test.origins, count)
-    rest = tuple((Again(t) if t is original else t) for t in tests if not (drop and t is original))
+    others = tuple(t for t in tests if t is not original)
+    again = tuple(Again(t) if t is original else t for t in tests)
+    follows = any(t == original for t in implied(others, start))  # it would come back for ever
+    rest = others if drop and not follows else again
     changed = replace(match, on=on.with_body(conjunction(rest)) if rest else None, early=None)
     where = plan.Where(source, test)
     if side == "left":

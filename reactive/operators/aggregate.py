@@ -17,7 +17,7 @@ Source: [dbsp] section 4.2, aggregation; [i3ql] aggregation operators.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -46,8 +46,8 @@ class Aggregate:
     """
 
     __slots__ = (
-        *("_adders", "_bare", "_before", "_folds", "_groups", "_key", "_last"),
-        *("_progress", "_results", "_values", "touched"),
+        *("_adders", "_bare", "_before", "_folds", "_key", "_last"),
+        *("_progress", "_results", "_values", "groups", "touched"),
     )
 
     def __init__(self, key: Value | None, folds: Sequence[tuple[Fold, Value | None]]) -> None:
@@ -55,7 +55,7 @@ class Aggregate:
         self._bare = key is None and len(folds) == 1
         self._folds = [fold for fold, _ in folds]
         self._values = [value for _, value in folds]
-        self._groups: dict[Any, Group] = {}
+        self.groups: dict[Any, Group] = {}
         self._before: dict[Any, Group | None] = {}  # touched groups, as they were
         self._last: Evaluated = _NOTHING
         self._progress = (0, 0)  # the fold that is being fed, and how many rows it has
@@ -63,7 +63,7 @@ class Aggregate:
         self._results = list(enumerate((fold.result for fold in self._folds), 1))
         self.touched = 0
         if key is None:
-            self._groups[()] = group = self._new()
+            self.groups[()] = group = self._new()
             group[SHOWN] = self._show((), group)
 
     def step(self, delta: Pairs) -> list[Pair]:
@@ -81,7 +81,7 @@ class Aggregate:
                     group[position] = add(group[position], column[done], weight)
                     done += 1
             self._progress = (len(self._folds) + 1, 0)
-            return self._differences()
+            return self.differences(self._before)
         except BaseException:
             if not self._progress[0]:
                 self._progress = (position, done)
@@ -102,24 +102,24 @@ class Aggregate:
                         add(before[position], value, -weight)
         for key, before in self._before.items():
             if before is None:
-                self._groups.pop(key, None)
+                self.groups.pop(key, None)
             else:
-                self._groups[key] = before
+                self.groups[key] = before
         self.commit()
 
     def commit(self) -> None:
         self._before, self._last, self._progress = {}, _NOTHING, (0, 0)
 
     def contents(self) -> Iterable[Pair]:
-        shown = (group[SHOWN] for group in self._groups.values())
+        shown = (group[SHOWN] for group in self.groups.values())
         return self._out([(row, 1) for row in shown if row is not None])
 
     def footprint(self) -> tuple[int, int]:
-        size = sys.getsizeof(self._groups)
-        for group in self._groups.values():
+        size = sys.getsizeof(self.groups)
+        for group in self.groups.values():
             size += sys.getsizeof(group) + sum(map(sys.getsizeof, group[STATES]))
             size += sys.getsizeof(group[SHOWN])
-        return len(self._groups), size
+        return len(self.groups), size
 
     def _out(self, pairs: list[Pair]) -> list[Pair]:
         return [(row[0], weight) for row, weight in pairs] if self._bare else pairs
@@ -142,7 +142,7 @@ class Aggregate:
 
     def _touch(self, keys: list[Any], delta: Pairs) -> list[Group]:
         """The group of each row, remembered as it was, with the row counted in."""
-        groups, before = self._groups, self._before
+        groups, before = self.groups, self._before
         touched = []
         for done, (row, weight) in enumerate(delta):  # noqa: B007
             key = keys[done]
@@ -156,11 +156,11 @@ class Aggregate:
             touched.append(group)
         return touched
 
-    def _differences(self) -> list[Pair]:
-        """Say what the touched groups showed and now show; drop those without rows."""
+    def differences(self, touched: Mapping[Any, Group | None]) -> list[Pair]:
+        """What touched groups showed before and show now; those without rows are dropped."""
         out: list[Pair] = []
-        for key, before in self._before.items():
-            group = self._groups[key]
+        for key, before in touched.items():
+            group = self.groups[key]
             old = None if before is None else before[SHOWN]
             new = self._show(key, group)
             if old == new:
@@ -172,7 +172,7 @@ class Aggregate:
                 if new is not None:
                     out.append((new, 1))
             if not group[WEIGHT] and self._key is not None:
-                del self._groups[key]
+                del self.groups[key]
         return self._out(out) if self._bare else out
 
     def _show(self, key: Any, group: Group) -> Row | None:

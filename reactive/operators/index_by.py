@@ -18,13 +18,20 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from reactive.index import NO_MATCH, REJECTED, SUSPECT, Index, Key, KeyedPair, itself
+from reactive.index import NO_MATCH, REJECTED, SUSPECT, Index, Key, KeyedPair, Weighted, itself
 from reactive.operators.key_by import KeyBy
 from reactive.zset import Pair, Pairs, Row, consolidate
 
-Keyed = Callable[[Pairs], list[KeyedPair]]
+
+class Keyer(Protocol):
+    """What puts keys beside the pairs of a delta."""
+
+    touched: int
+    tells_rejected: bool
+
+    def step(self, delta: Pairs) -> list[KeyedPair]: ...
 
 
 class IndexBy:
@@ -41,11 +48,12 @@ class IndexBy:
 
     def __init__(
         self,
-        key: Callable[[Row], Key] | None,
+        key: Callable[[Row], Key] | Keyer | None,
         handle: Callable[[Row], Any] = itself,
         all_rows: Callable[[], Iterable[Pair]] | None = None,
     ) -> None:
-        self._keyed = KeyBy(key, identity=handle is not itself)
+        is_plain = key is None or not hasattr(key, "step")
+        self._keyed: Any = KeyBy(key, identity=handle is not itself) if is_plain else key
         self._all_rows = all_rows
         self._others: tuple[weakref.ref[IndexBy], ...] = ()
         self._last: Sequence[KeyedPair] = ()
@@ -54,13 +62,13 @@ class IndexBy:
 
     @property
     def touched(self) -> int:
-        return self._keyed.touched
+        return int(self._keyed.touched)
 
     def step(self, delta: Pairs) -> list[KeyedPair]:
         if self._others:
             others = [reference() for reference in self._others]
             self._keyed.tells_rejected = any(o is not None and o.odd for o in others)
-        keyed = self._keyed.step(delta)
+        keyed: list[KeyedPair] = self._keyed.step(delta)
         add, done = self.index.add, 0
         try:
             for key, pair in keyed:
@@ -116,6 +124,12 @@ class Before:
         self._changed: dict[Key, list[Pair]] = {}
         for key, (row, weight) in delta:
             self._changed.setdefault(key, []).append((row, -weight))
+
+    def get(self, key: Key, default: Any) -> Any:
+        """The rows that the key had, in a form of the index."""
+        if key not in self._changed:
+            return self._index.buckets.get(key, default)
+        return Weighted(enumerate(self.pairs(key))) or default
 
     def pairs(self, key: Key) -> Collection[Pair]:
         """The rows that the key had."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reactive.index import REJECTED, Key, KeyedPair
-from reactive.zset import Pairs, Row, consolidate
+from reactive.zset import Pairs, Row, consolidate, is_mixed
 
 
 class KeyBy:
@@ -35,7 +35,7 @@ class KeyBy:
 
     def step(self, delta: Pairs) -> list[KeyedPair]:
         self.touched += len(delta)
-        if not self._identity and _is_mixed(delta):
+        if not self._identity and is_mixed(delta):
             delta = consolidate(delta)
         key = self._key
         if key is None:
@@ -46,8 +46,3 @@ class KeyBy:
             if found is not REJECTED or self.tells_rejected:
                 keyed.append((found, pair))
         return keyed
-
-
-def _is_mixed(delta: Pairs) -> bool:
-    """Whether rows come and go, so that some may cancel."""
-    return len(delta) > 1 and len({weight > 0 for _, weight in delta}) == 2

@@ -153,10 +153,12 @@ class PredicateMatching:
         """Rows that stay on the left gain or lose matches."""
         (fits, rows, _), held = self._asked, self._held
         for key, (other, times) in right:
+            counted: set[Row] = set()  # a row may be there in several pieces
             for row, _ in rows.pairs(key):
                 if row in held:  # one that comes now counts its matches below
                     self.touched += 1
-                    if fits(row, other):
+                    if fits(row, other) and row not in counted:
+                        counted.add(row)
                         weight, matches = self._touch(row)
                         self._set(row, (weight, matches + times))
 

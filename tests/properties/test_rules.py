@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from optimizer import plan
 from optimizer.optimize import PHASES, optimize
 from optimizer.properties import nodes
+from optimizer.rules.empty_false_where import empty_false_where
 from optimizer.rules.find_join_keys import find_join_keys
+from optimizer.rules.fold_constants import fold_constants
 from optimizer.rules.fuse_wheres import fuse_wheres
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.split_where import split_where
@@ -78,13 +80,14 @@ def ways(node: plan.Node, left_out: set[Any]) -> Iterator[tuple[str, plan.Node]]
     read = optimize(node, ((read_callables,),)).plan
     yield "read_callables", read
     split = optimize(read, ((split_where,),)).plan
+    folded = optimize(read, ((fold_constants,), (empty_false_where,))).plan
     for rule in RULES:
-        if not any(rule(n) is not n for n in (*nodes(read), *nodes(split))):
-            continue
-        alone = optimize(read, ((rule,),)).plan
-        yield rule.__name__, alone
-        yield f"{rule.__name__}, then keys", optimize(alone, ((fuse_wheres,), (find_join_keys,))).plan
-        yield f"{rule.__name__} on split wheres", optimize(split, ((rule,),)).plan
+        for base, how in ((read, ""), (split, " on split wheres"), (folded, " on folded constants")):
+            if any(rule(node) is not node for node in nodes(base)):
+                alone = optimize(base, ((rule,),)).plan
+                yield f"{rule.__name__}{how}", alone
+                keyed = optimize(alone, ((fuse_wheres,), (find_join_keys,))).plan
+                yield f"{rule.__name__}{how}, then keys", keyed
     some = tuple(tuple(r for r in phase if r not in left_out) for phase in PHASES)
     yield "some rules", optimize(read, some).plan
     yield "all rules", optimize(node).plan
@@ -131,12 +134,12 @@ def play(query: str, left_out: set[Any], history: Any, late: int) -> None:
 
 @settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
 @given(
-    query=queries.queries(),
+    case=queries.cases(),
     left_out=st.sets(st.sampled_from(RULES)),
-    history=queries.HISTORIES,
     late=st.sampled_from([0, 0, 2]),
 )
 def test_rules_change_neither_rows_nor_what_raises(
-    query: str, left_out: set[Any], history: Any, late: int
+    case: queries.Case, left_out: set[Any], late: int
 ) -> None:
+    query, history = case
     play(query, left_out, history, late)

@@ -1,0 +1,192 @@
+"""A join, what is left of its predicate, and the chain above it, as two loops.
+
+    for key, (row, weight) in left:                 dL join (R + dR)
+        found = get(key)
+        for other in found:
+            ...                                     the rest of the predicate, the chain above
+            append((result, weight))
+    for key, (other, weight) in right:              L join dR
+        ...
+
+Fields of the row that the outer loop has are read before the inner loop begins. What takes the
+pairs is written into both loops: a list, or the groups of an aggregate (`grouped.py`).
+
+Where pairs may come and go in one commit, and while there are suspects, the plain join does it.
+
+State:  none of its own.
+Cost:   O(|dL| + |dR| + matches).
+Source: [dbsp] bilinear operators; [i3ql] join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from optimizer import plan
+from optimizer.expr import Expr, Lifted
+from optimizer.knowledge import Shapes
+from optimizer.traverse import functions
+from reactive.codegen import Values, build
+from reactive.generated.body import Body, Chain, Plan, row_names
+from reactive.index import NO_MATCH, KeyedPair, Rows, Weighted
+from reactive.operators.index_by import Before, IndexBy
+from reactive.zset import Pair
+
+NOTHING: Any = object()
+"""What a look-up finds where there is no row."""
+
+
+class Taker(Protocol):
+    """What takes the rows of a loop: it writes lines into it."""
+
+    def exprs(self) -> list[Expr]: ...
+    def write(self, body: Body, weight: str) -> None: ...
+
+
+class Pairing:
+    """The two indexes of a join, and when its loops may run."""
+
+    __slots__ = ("left", "right")
+
+    def __init__(self, left: IndexBy, right: IndexBy) -> None:
+        self.left = left
+        self.right = right
+
+    def look_ups(
+        self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
+    ) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
+        """How to find the partners of a left row and of a right row; None if the plain join must."""
+        if self.left.odd or self.right.odd:
+            return None
+        if left and right:
+            if any(pair[1] < 0 for _, pair in left):
+                return None
+            return self.right.index.buckets.get, Before(self.left.index, left).get
+        return self.right.index.buckets.get, self.left.index.buckets.get
+
+
+class Joined:
+    """Runs the loops into a list; when they may not run, or raise, the plain operators."""
+
+    __slots__ = ("_carefully", "_contents", "_loop", "_pairing", "source", "touched")
+
+    def __init__(
+        self,
+        pairing: Pairing,
+        loop: Callable[..., Any],
+        carefully: Callable[..., Sequence[Pair]],
+        contents: Callable[[], Sequence[Pair]],
+        source: str,
+    ) -> None:
+        self._pairing = pairing
+        self._loop = loop
+        self._carefully = carefully
+        self._contents = contents
+        self.source = source
+        self.touched = 0
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Pair]:
+        self.touched += len(left) + len(right)
+        found = self._pairing.look_ups(left, right)
+        if found is None:
+            return self._carefully(left, right)
+        out: list[Pair] = []
+        try:
+            self._loop(out, out, left, right, *found)
+        except Exception:
+            return self._carefully(left, right)
+        self.touched += len(out)
+        return out
+
+    def contents(self) -> Sequence[Pair]:
+        return self._contents()
+
+
+def join_loops(
+    bindings: int,
+    shapes: Shapes,
+    rest: Lifted | None,
+    chain: Chain,
+    taker: Callable[[Plan], Taker],
+    bound: dict[str, Any],
+    prologue: Sequence[str],
+) -> tuple[Callable[..., Any], str]:
+    """The function, and its text. It adds to `groups`, and remembers in `before`, or both are a list."""
+    values = Values()
+    called = [f for node in chain for f in functions(node) if isinstance(f, Lifted)]
+    names = row_names([f for f in (rest, *called) if f is not None], bindings + 1)
+    lines = ["def step(groups, before, left, right, find_right, find_left):", *prologue]
+    for is_left in (True, False):
+        todo = Plan((), bindings + 1, shapes)
+        if rest is not None:
+            todo.test(rest.body)
+        todo.extend(chain)
+        lines += _loop(todo, names, values, taker(todo), is_left=is_left)
+    text = "\n".join([*lines, ""])
+    values.by_name |= {"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, "Rows": Rows, "Weighted": Weighted}
+    values.by_name |= bound
+    return build("step", text, values), text
+
+
+def _loop(
+    todo: Plan, names: tuple[str, ...], values: Values, taker: Taker, *, is_left: bool
+) -> list[str]:
+    """The loop over the delta of one side, and in it those over the rows of the other."""
+    outer, inner = (names[:-1], names[-1:]) if is_left else (names[-1:], names[:-1])
+    delta, find = ("left", "find_right") if is_left else ("right", "find_left")
+    lines = [f"    for key, pair in {delta}:", f"        found = {find}(key, NOTHING)"]
+    lines += ["        if found is NOTHING or key is NO_MATCH: continue"]
+    head = Body(values, names, todo.shapes, 2)
+    _expect(head, todo, taker)
+    head.line(f"{outer[0] if len(outer) == 1 else 'row'}, weight = pair")
+    if len(outer) > 1:
+        head.line(f"{', '.join(outer)} = row")
+    count = len(names) - 1
+    head.hoist(frozenset(range(count)) if is_left else frozenset({count}))
+    head.line("if found.__class__ is Weighted:")
+    lines += head.lines
+    one = inner[0] if len(inner) == 1 else "row"
+    lines.append(f"            for {one}, times in found.values():")
+    lines.append("                times *= weight")
+    lines += _inner(head, todo, inner, taker, "times")
+    lines.append("        else:")
+    lines.append(f"            for {one} in (found if found.__class__ is Rows else (found,)):")
+    return lines + _inner(head, todo, inner, taker, "weight")
+
+
+def _inner(head: Body, todo: Plan, inner: Sequence[str], taker: Taker, weight: str) -> list[str]:
+    body = head.nested(4)
+    if len(inner) > 1:
+        body.line(f"{', '.join(inner)} = row")
+    body.write(todo.acts)
+    taker.write(body, weight)
+    return body.lines
+
+
+def _expect(body: Body, todo: Plan, taker: Taker) -> None:
+    body.expect(act.expr for act in todo.acts)
+    body.expect(taker.exprs())
+
+
+class ToList:
+    """Takes rows into a list of pairs."""
+
+    def __init__(self, todo: Plan) -> None:
+        self._row = todo.value()
+
+    def exprs(self) -> list[Expr]:
+        return [self._row]
+
+    def write(self, body: Body, weight: str) -> None:
+        body.line(f"append(({body.canonical(self._row)}, {weight}))")
+
+
+def plain_chain(operators: Sequence[Any], delta: Sequence[Pair]) -> Sequence[Pair]:
+    """What plain operators make of a delta, one after the other."""
+    for operator in operators:
+        delta = operator.step(delta)
+    return delta
+
+
+AnyJoin = plan.Join | plan.Product

@@ -1,0 +1,89 @@
+"""All small contents of some tables, and what plans make of them.
+
+A table has two different rows, each at most twice: nine contents, 81 for two tables, 729 for
+three. With four tables or more, each row is there at most once. An operator that looks at signs or
+sums of weights shows on these whether it is right.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from optimizer import plan
+from optimizer.properties import tables as tables_of
+from reactive import Database, Table, evaluate
+from reactive.evaluate import Bag
+from reactive.relation import Relation
+from tests.golden.tables import CALM, RAISING, tables
+
+Contents = dict[str, Bag]
+RAISED = "raises"
+
+
+def all_contents(used: Sequence[plan.Table], rows: dict[str, Sequence[Any]]) -> Iterator[Contents]:
+    """Every content of these tables."""
+    most = 2 if len(used) < 4 else 1
+    choices = [_of_a_table(table, rows[table.name], most) for table in used]
+    for chosen in itertools.product(*choices):
+        yield {table.name: bag for table, bag in zip(used, chosen, strict=True)}
+
+
+def differences(written: plan.Node, others: Sequence[plan.Node]) -> list[tuple[Any, ...]]:
+    """The contents for which plans differ, evaluated from scratch and run, from the first."""
+    found: list[tuple[Any, ...]] = []
+    for rows in (CALM, RAISING):
+        runs = [Run(node) for node in (written, *others)]
+        for contents in all_contents(tables_of(written), rows):
+            expected = from_scratch(written, contents)
+            results = [from_scratch(node, contents) for node in others]
+            results += [run.become(contents) for run in runs]
+            if any(result != expected for result in results):
+                found.append((contents, expected, *results))
+    return found
+
+
+def from_scratch(node: plan.Node, contents: Contents) -> Bag | str:
+    """The rows of a plan, or that it raises."""
+    try:
+        return evaluate.evaluate(node, lambda table: contents[table.name].items())
+    except Exception:
+        return RAISED
+
+
+class Run:
+    """A plan at work, in a database of its own."""
+
+    def __init__(self, node: plan.Node) -> None:
+        self._db = Database(optimize=False)
+        self._tables = tables(self._db)
+        self._held: Contents = {}
+        self._view: Any = Relation(self._db, node).materialize()
+
+    def become(self, contents: Contents) -> Bag | str:
+        """The rows after a commit that makes this the contents of the tables."""
+        try:
+            with self._db.transaction():
+                for name, bag in contents.items():
+                    _change(self._tables[name], self._held.get(name, Counter()), bag)
+        except Exception:
+            return RAISED
+        self._held = contents
+        return Counter(dict(self._view.items()))
+
+
+def _change(table: Table[Any], old: Bag, new: Bag) -> None:
+    for row, count in (old - new).items():
+        table.remove(row, count)
+    for row, count in (new - old).items():
+        table.add(row, count)
+
+
+def _of_a_table(table: plan.Table, rows: Sequence[Any], most: int) -> list[Bag]:
+    times = range(2 if table.key is not None else most + 1)
+    return [
+        +Counter(dict(zip(rows, counts, strict=True)))
+        for counts in itertools.product(times, repeat=len(rows))
+    ]
