@@ -17,6 +17,7 @@ for the weights of a row in the two inputs:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any, Literal
 
 from optimizer.expr import Function, Lifted
@@ -31,8 +32,14 @@ class Node:
 
     def inputs(self) -> tuple[Node, ...]:
         """The nodes whose rows this one reads, left to right."""
-        values = (getattr(self, f.name) for f in fields(self))
-        return tuple(v for v in values if isinstance(v, Node))
+        kind: Any = type(self)
+        values = [getattr(self, name) for name in _fields(kind)]
+        return tuple([value for value in values if isinstance(value, Node)])
+
+
+@lru_cache(maxsize=64)
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ class Interned:
 
     def __init__(self) -> None:
         self._known: dict[Hashable, plan.Node] = {}
+        self._ids: set[int] = set()
 
     def one(self, node: plan.Node) -> plan.Node:
         """The node for all that are equal to this one, whose inputs are such nodes already."""
@@ -32,11 +33,30 @@ class Interned:
                 for value in [getattr(node, name) for name in _names(type(node))]
             ]
         )
-        return self._known.setdefault((type(node), signature), node)
+        found = self._known.setdefault((type(node), signature), node)
+        self._ids.add(id(found))
+        return found
 
     def all(self, root: plan.Node) -> plan.Node:
-        """The plan, with every node in it the one for its equals."""
-        return rebuilt(root, self.one)
+        """The plan, with every node in it the one for its equals.
+
+        Cost: O(nodes that are not such nodes already); all below such a node are.
+        """
+        made: dict[int, plan.Node] = {}
+        waiting = [root]
+        while waiting:
+            node = waiting[-1]
+            inputs = () if id(node) in self._ids else node.inputs()
+            missing = [source for source in inputs if id(source) not in made]
+            if missing:
+                waiting.extend(missing)
+                continue
+            waiting.pop()
+            known = id(node) in self._ids
+            made[id(node)] = (
+                node if known else self.one(with_inputs(node, [made[id(s)] for s in inputs]))
+            )
+        return made[id(root)]
 
 
 def rebuilt(root: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.Node:

@@ -7,13 +7,15 @@ stands for, and its `feed` hands them to whoever subscribed; then it is told to 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from reactive.operators.order_by import Edit, OrderBy
 from reactive.zset import Pair, Pairs, Row, consolidate, integrate, negate
 
 Key = Callable[[Row], Any]
+NONE_BEFORE: Mapping[Any, Row | None] = MappingProxyType({})
 
 
 class Bag:
@@ -77,21 +79,24 @@ class Groups:
 
     def __init__(self) -> None:
         self.rows: dict[Any, Row] = {}
-        self._before: dict[Any, Row | None] = {}
+        self._before: Mapping[Any, Row | None] = NONE_BEFORE
         self.changes: Pairs = ()
         self.touched = 0
 
     def step(self, delta: Pairs) -> None:
+        """An aggregate gives out different rows, of a group the old one before the new one."""
         self.touched += len(delta)
-        self.changes = consolidate(delta)
-        rows = self.rows
-        self._before = {row[0]: rows.get(row[0]) for row, _ in self.changes}
-        for row, weight in self.changes:
-            if weight < 0:
-                rows.pop(row[0], None)
-        for row, weight in self.changes:
+        self.changes = delta
+        rows, before = self.rows, {}
+        for row, weight in delta:
+            key = row[0]
+            if key not in before:
+                before[key] = rows.get(key)
             if weight > 0:
-                rows[row[0]] = row
+                rows[key] = row
+            else:
+                rows.pop(key, None)
+        self._before = before
 
     def undo(self) -> None:
         for key, row in self._before.items():
@@ -99,10 +104,10 @@ class Groups:
                 self.rows.pop(key, None)
             else:
                 self.rows[key] = row
-        self.changes, self._before = (), {}
+        self.changes, self._before = (), NONE_BEFORE
 
     def commit(self) -> None:
-        self._before = {}
+        self._before = NONE_BEFORE
 
     def forget(self) -> None:
         self.changes = ()

@@ -39,6 +39,7 @@ from reactive.zset import Pair
 
 T = TypeVar("T")
 Delivery = tuple[Sequence["weakref.ref[Any]"], Delta[Any]]
+NOBODY: Sequence["weakref.ref[Any]"] = ()
 
 
 class Database(Closing):
@@ -240,7 +241,8 @@ class Database(Closing):
                 self._outbox.append((feed.subscribers, delta))
         for node in leaves:
             node.operator.forget()
-        self._graph.raise_interrupt()
+        if self._graph.interrupt is not None:
+            self._graph.raise_interrupt()
 
     def _source(self, plan: Any) -> Node:
         node: Node = self._tables[plan.number]._node
@@ -284,22 +286,24 @@ class Database(Closing):
 
     def _deliver(self) -> None:
         """Tell subscribers, in the order of the commits; one thread at a time does it for all."""
-        while self._outbox and self._delivering.acquire(False):
+        outbox = self._outbox
+        while outbox and self._delivering.acquire(False):
+            done, subscribers, delta = 0, NOBODY, None
             try:
-                while self._outbox:
-                    self._deliver_one(*self._outbox.popleft())
+                while outbox:
+                    subscribers, delta = outbox.popleft()
+                    done = 0
+                    for reference in subscribers:
+                        done += 1
+                        subscription = reference()
+                        if subscription is not None:
+                            subscription._receive(delta)
+            except BaseException:  # an interrupt: the others are still to hear of this
+                if delta is not None:
+                    outbox.appendleft((subscribers[done:], delta))
+                raise
             finally:
                 self._delivering.release()
-
-    def _deliver_one(self, subscribers: Sequence[weakref.ref[Any]], delta: Delta[Any]) -> None:
-        for done, reference in enumerate(subscribers, 1):
-            subscription = reference()
-            if subscription is not None:
-                try:
-                    subscription._receive(delta)
-                except BaseException:  # an interrupt: the others are still to hear of this
-                    self._outbox.appendleft((subscribers[done:], delta))
-                    raise
 
     def _on_stale(self, function: Opaque, capture: Capture) -> None:
         message = _stale(function, capture)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import Any, Generic
 
 from typing_extensions import TypeVar
@@ -29,13 +28,15 @@ class Delta(Generic[T]):
     Delta(version=1, added=('to', 'to', 'be'))
     """
 
+    __slots__ = ("_key", "_pairs", "_parts", "edits", "is_snapshot", "version")
+
     def __init__(
         self,
         version: int,
         pairs: Sequence[Pair],
-        *,
         key: Callable[[Row], Any] | None = None,
         edits: Sequence[Edit] = (),
+        *,
         is_snapshot: bool = False,
     ) -> None:
         self.version = version
@@ -44,17 +45,18 @@ class Delta(Generic[T]):
         """For an ordered relation: the steps that turn the old sequence into the new one."""
         self._pairs = pairs
         self._key = key
+        self._parts: tuple[tuple[tuple[T, T], ...], Sequence[Pair]] | None = None
 
     def items(self) -> tuple[tuple[T, int], ...]:
         """Each row that changed with its signed weight, each row once."""
         return tuple(self._pairs)
 
-    @cached_property
+    @property
     def added(self) -> tuple[T, ...]:
         """Rows that came, each as often as it did."""
         return tuple(repeat(pair for pair in self._split[1] if pair[1] > 0))
 
-    @cached_property
+    @property
     def removed(self) -> tuple[T, ...]:
         """Rows that went, each as often as it did."""
         return tuple(repeat((row, -weight) for row, weight in self._split[1] if weight < 0))
@@ -64,9 +66,14 @@ class Delta(Generic[T]):
         """Pairs of the old and the new row of a key."""
         return self._split[0]
 
-    @cached_property
+    @property
     def _split(self) -> tuple[tuple[tuple[T, T], ...], Sequence[Pair]]:
         """The updated rows, and the pairs that are not part of an update."""
+        if self._parts is None:
+            self._parts = self._updates()
+        return self._parts
+
+    def _updates(self) -> tuple[tuple[tuple[T, T], ...], Sequence[Pair]]:
         key = self._key
         if key is None or len(self._pairs) < 2:
             return (), self._pairs

@@ -51,12 +51,12 @@ class Feed:
 
     def delta(self, version: int, leaf: Any) -> Delta[Any]:
         """What the leaf's last commit changed."""
-        return Delta(version, leaf.changes, key=self.key, edits=leaf.edits)
+        return Delta(version, leaf.changes, self.key, leaf.edits)
 
     def snapshot(self, version: int, rows: Pairs, order: Iterable[Row] | None) -> Delta[Any]:
         """All rows of now, as a delta; `order` gives them in order if they have one."""
         edits = [Edit(position, row, 1) for position, row in enumerate(order or ())]
-        return Delta(version, rows, key=self.key, edits=edits, is_snapshot=True)
+        return Delta(version, rows, self.key, edits, is_snapshot=True)
 
     def _remove(self, reference: weakref.ref[Subscription[Any]]) -> None:
         self.subscribers = tuple(r for r in self.subscribers if r is not reference)

@@ -12,7 +12,7 @@ from optimizer.traverse import functions
 from reactive.codegen import Values, build
 from reactive.folds import CountFold
 from reactive.generated.body import Body, Plan, row_names
-from reactive.generated.grouped import BOUND, Grouped, Grouping
+from reactive.generated.grouped import Grouped, Grouping
 from reactive.generated.joined import Joined, Pairing, ToList, join_loops, plain_chain
 from reactive.generated.keyed import KeyLoop, key_loop
 from reactive.generated.linear import Linear, linear_loop
@@ -85,9 +85,11 @@ def grouped(node: plan.Aggregate, below: Below) -> Make:
             body.line(f"{', '.join(names)} = row")
         body.write(todo.acts)
         grouping.write(body, "weight")
-        lines = ["def step(groups, before, delta):", "    get = groups.get"]
-        text = "\n".join([*lines, "    for row, weight in delta:", *body.lines, ""])
-        values.by_name |= BOUND
+        lines = ["def step(groups, before, delta):", *grouping.prologue()]
+        text = "\n".join(
+            [*lines, "    for row, weight in delta:", *body.lines, *grouping.epilogue(), ""]
+        )
+        values.by_name |= grouping.bound
         operators = _Lazy(below.chain)
         return Grouped(plain_aggregate(node), build("step", text, values), operators.run, text)
 
@@ -117,18 +119,10 @@ def joined(
 
         count = bindings(join.left)
         if isinstance(node, plan.Aggregate):
-            loops, text = join_loops(
-                count,
-                of,
-                rest,
-                chain,
-                lambda todo: _grouping(node, todo),
-                BOUND,
-                ["    get = groups.get"],
-            )
+            loops, text = join_loops(count, of, rest, chain, lambda todo: _grouping(node, todo))
             aggregate = plain_aggregate(node)
             return Grouped(aggregate, loops, carefully, text, pairing)
-        loops, text = join_loops(count, of, rest, chain, ToList, {}, ["    append = groups.append"])
+        loops, text = join_loops(count, of, rest, chain, ToList)
         contents = lambda: operators.run(list(plain.contents()))  # noqa: E731
         return Joined(pairing, loops, carefully, contents, text)
 

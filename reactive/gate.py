@@ -42,7 +42,10 @@ class Gate:
             if not self._lock.acquire(False):
                 self._lock.acquire()
             if not self._depth:
-                self._own()
+                self._thread = get_ident()
+                self._depth = 1
+                if _get_running_loop() is not None:
+                    self._task = _running_task()
             elif self._task is not _running_task():
                 self._lock.release()
                 raise TransactionError(

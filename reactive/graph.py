@@ -25,6 +25,7 @@ from optimizer.expr import Function, origins
 from optimizer.opaque import Opaque
 from optimizer.plan import Node as PlanNode
 from reactive.blame import annotate
+from reactive.schedule import Schedule
 from reactive.zset import Pair, Pairs
 
 Guard = tuple[Opaque, Capture]
@@ -117,9 +118,9 @@ class Graph:
     def __init__(self, on_stale: Callable[[Opaque, Capture], None]) -> None:
         self._on_stale = on_stale
         self._nodes: dict[Hashable, Node] = {}
-        self._schedules: dict[tuple[Node, ...], tuple[Node, ...]] = {}
+        self._schedules: dict[tuple[Node, ...], Schedule] = {}
         self._leaves: dict[int, Node] = {}
-        self._interrupt: BaseException | None = None
+        self.interrupt: BaseException | None = None
         self._made = 0
         self._told: dict[int, Capture] = {}
         self.stepping = False
@@ -243,32 +244,20 @@ class Graph:
 
         If anything raises, all that was stepped is undone.
         """
-        schedule = self._schedule(tuple([source for source, _ in changes]))
+        sources = tuple([source for source, _ in changes])
+        if len(sources) > 1:
+            sources = tuple(sorted(sources, key=lambda node: node.rank))
+        schedule = self._schedules.get(sources) or self._schedule(sources)
         stepped: list[Node] = []
-        node: Node | None = None
+        self.stepping = True
         try:
-            self.stepping = True
-            for source, delta in changes:
-                source.send(delta)
-            for node in schedule:
-                if node.dirty:
-                    if node.guards:
-                        self._check(node)
-                    if node.stateful:
-                        stepped.append(node)
-                    out = node.step(*node.inbox)
-                    node.inbox = [*node.blank]
-                    node.dirty = False
-                    if out:
-                        for consumer, port in node.consumers:
-                            consumer.inbox[port] = out
-                            consumer.dirty = True
+            schedule.step(changes, stepped, self._check)
         except BaseException as error:
             for done in reversed(stepped):
                 with suppress(Exception):  # one that cannot be undone must not keep the others
                     done.operator.undo()
-            for pending in schedule:
-                pending.clear()
+            schedule.clear()
+            node = _at(error)
             if node is not None and isinstance(error, Exception):
                 annotate(error, node, rolled_back=True)
             raise
@@ -280,12 +269,12 @@ class Graph:
         except BaseException as interrupt:  # too late: the commit stands
             for done in stepped:
                 done.settle()
-            self._interrupt = interrupt
+            self.interrupt = interrupt
         return stepped
 
     def raise_interrupt(self) -> None:
         """Raise what came between the last step of a commit and its end."""
-        interrupt, self._interrupt = self._interrupt, None
+        interrupt, self.interrupt = self.interrupt, None
         if interrupt is not None:
             raise interrupt
 
@@ -310,28 +299,36 @@ class Graph:
             source.consumers.append((node, port))
         self._schedules.clear()
 
-    def _schedule(self, sources: tuple[Node, ...]) -> tuple[Node, ...]:
+    def _schedule(self, sources: tuple[Node, ...]) -> Schedule:
         """All nodes that these sources reach, in topological order."""
-        if len(sources) > 1:
-            sources = tuple(sorted(sources, key=lambda node: node.rank))
-        schedule = self._schedules.get(sources)
-        if schedule is None:
-            if len(self._schedules) > MANY_SCHEDULES:
-                self._schedules.clear()
-            reached: dict[Node, None] = {}
-            waiting = list(sources)
-            while waiting:
-                for consumer, _ in waiting.pop().consumers:
-                    if consumer not in reached:
-                        reached[consumer] = None
-                        waiting.append(consumer)
-            schedule = tuple(sorted(reached, key=lambda node: node.rank))
-            self._schedules[sources] = schedule
+        if len(self._schedules) > MANY_SCHEDULES:
+            self._schedules.clear()
+        reached: dict[Node, None] = {}
+        waiting = list(sources)
+        while waiting:
+            for consumer, _ in waiting.pop().consumers:
+                if consumer not in reached:
+                    reached[consumer] = None
+                    waiting.append(consumer)
+        nodes = tuple(sorted(reached, key=lambda node: node.rank))
+        schedule = self._schedules[sources] = Schedule(sources, nodes)
         return schedule
 
     def _next_rank(self) -> int:
         self._made += 1
         return self._made
+
+
+def _at(error: BaseException) -> Node | None:
+    """The node that was being stepped: the innermost `node` of this module or the schedule."""
+    found: Node | None = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        node = traceback.tb_frame.f_locals.get("node")
+        if isinstance(node, Node):
+            found = node
+        traceback = traceback.tb_next
+    return found
 
 
 def _no_step(*deltas: object) -> None:

@@ -32,7 +32,8 @@ class Statements:
         self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
 
     def add(self, row: Row, count: int = 1) -> list[Pair]:
-        row = self._checked(row)
+        if row.__class__ is not self._class or self._may_hold_nan:
+            row = self._checked(row)
         if count != 1:
             _check_count(count)
         try:
@@ -66,7 +67,8 @@ class Statements:
         return error
 
     def remove(self, row: Row, count: int = 1) -> list[Pair]:
-        row = self._checked(row)
+        if row.__class__ is not self._class or self._may_hold_nan:
+            row = self._checked(row)
         if count != 1:
             _check_count(count)
         try:

@@ -5,7 +5,7 @@ Each method outside a transaction is a commit of its own, and each is all or not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from optimizer import plan
@@ -226,7 +226,7 @@ class Table(Relation[T], Collection[T]):
 
     # How the above is done.
 
-    def _write(self, statement: Callable[..., list[Pair]], *arguments: Any) -> None:
+    def _write(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
         db = self._db
         db._enter()
         try:
@@ -234,7 +234,7 @@ class Table(Relation[T], Collection[T]):
         finally:
             db._leave()
 
-    def _write_many(self, statement: Callable[..., list[Pair]], *arguments: Any) -> None:
+    def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
         db = self._db
         db._enter()
         try:

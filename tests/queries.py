@@ -8,7 +8,7 @@ any other value, and a tuple of kinds for a row of several bindings that is one 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -68,8 +68,16 @@ def odd(value: Any) -> Any:
 
 
 NAMES: dict[str, Any] = {
-    **{"T": T, "O": O, "Hidden": Hidden, "n": n, "odd": odd, "nan": NAN},
-    **{"Count": Count, "CountDistinct": CountDistinct, "Collect": Collect, "Sum": Sum},
+    "T": T,
+    "O": O,
+    "Hidden": Hidden,
+    "n": n,
+    "odd": odd,
+    "nan": NAN,
+    "Count": Count,
+    "CountDistinct": CountDistinct,
+    "Collect": Collect,
+    "Sum": Sum,
 }
 TABLES: dict[str, Kind] = {"t": "T", "u": "T", "k": "T", "p": "P", "o": "O"}
 SETS = ("union", "union_all", "difference", "difference_all", "intersection", "intersection_all")
@@ -171,7 +179,9 @@ class Generator:
         if self.chance(self.raising):
             return str(self.one_of(f"{a} < {b}", f"{a} + {b} > 1", f"[{a}] < [{b}]"))
         return str(
-            self.one_of(f"{a} != {b}", f"({a} == 1 or {b} == 1)", f"[{a}] == [{b}]", f"n({a}) == {b}")
+            self.one_of(
+                f"{a} != {b}", f"({a} == 1 or {b} == 1)", f"[{a}] == [{b}]", f"n({a}) == {b}"
+            )
         )
 
     def condition(self, kinds: dict[str, Kind], pairs: bool = False) -> str:
@@ -257,8 +267,8 @@ class Generator:
         if self.chance(6):
             return on
         keys = (
-            f"left_key={self.callable(left.kinds, self.value)}, "
-            f"right_key={self.callable((right.row,), self.value)}"
+            f"left_key={self.callable(left.kinds, self.plain)}, "
+            f"right_key={self.callable((right.row,), self.plain)}"
         )
         return keys if self.chance(4) else f"{on}, {keys}"
 
@@ -369,9 +379,12 @@ def cases(draw: Any, depth: int = 3) -> Case:
     """The text of a query, and a history of the tables that it is about."""
     generator = Generator(lambda n: int(draw(st.integers(0, n - 1))))
     text = generator.relation(draw(st.integers(1, depth))).text
-    changes = st.one_of(
-        st.tuples(st.just(name), ROWS[TABLES[name]], st.sampled_from([1, 1, 1, 2, -1]))  # type: ignore[index]
-        for name in generator.tables
+    counts = st.sampled_from([1, 1, 1, 2, -1])
+    changes: st.SearchStrategy[Change] = st.one_of(
+        [
+            st.tuples(st.just(name), ROWS[TABLES[name]], counts)  # type: ignore[index]
+            for name in generator.tables
+        ]
     )
     commits = st.lists(changes, min_size=1, max_size=4)
     return text, draw(st.lists(commits, min_size=3, max_size=9))

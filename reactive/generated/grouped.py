@@ -16,20 +16,23 @@ Source: [dbsp] section 4.2; deforestation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from optimizer.expr import Expr, Lifted
 from reactive.exact import ExactSum
 from reactive.folds import AvgFold, CountFold, SumFold
 from reactive.generated.body import Body
+from reactive.generated.joined import Pairing
 from reactive.operators.aggregate import Aggregate
 from reactive.zset import Pair
 
 IN_LINE = (CountFold, SumFold, AvgFold)
 """The folds whose state is a number, or an `ExactSum`, which can be copied."""
 
-Step = Callable[..., Iterable[Any]]
+Loop = Callable[..., Sequence[Pair]]
+NONE_BEFORE: Mapping[Any, Any] = MappingProxyType({})
 
 
 class Grouping:
@@ -38,6 +41,7 @@ class Grouping:
     def __init__(self, key: Expr | None, folds: Sequence[tuple[Any, Expr | None]]) -> None:
         self._key = key
         self._folds = folds
+        self.bound = BOUND
 
     def exprs(self) -> list[Expr]:
         """What it evaluates of each row."""
@@ -45,7 +49,42 @@ class Grouping:
         return own + [value for _, value in self._folds if value is not None]
 
     def prologue(self) -> list[str]:
+        """The lines before the loops."""
         return ["    get = groups.get"]
+
+    def epilogue(self) -> list[str]:
+        """The lines after the loops: what the touched groups showed and now show."""
+        results = [self._result(place, fold) for place, (fold, _) in enumerate(self._folds, 1)]
+        is_bare = self._key is None and len(results) == 1
+        shown = results if self._key is None else ["key", *results]
+        comma = "," * (len(shown) == 1)
+        is_there = "" if self._key is None else " if group[0] > 0 else None"
+        row = "{0}[0]" if is_bare else "{0}"
+        lines = [
+            "    out = []",
+            "    for key, old in before.items():",
+            "        group = groups[key]",
+            f"        new = ({', '.join(shown)}{comma}){is_there}",
+            "        if old is not None: old = old[-1]",
+            "        if old == new:",
+            "            group[-1] = old",
+            "        else:",
+            "            group[-1] = new",
+            f"            if old is not None: out.append(({row.format('old')}, -1))",
+            f"            if new is not None: out.append(({row.format('new')}, 1))",
+        ]
+        lines += ["        if not group[0]: del groups[key]"] * (self._key is not None)
+        return [*lines, "    return out"]
+
+    def _result(self, place: int, fold: Any) -> str:
+        state = f"group[{place}]"
+        match fold:
+            case CountFold():
+                return state
+            case SumFold():
+                return f"({state} if {state}.__class__ is int else sum_of({state}))"
+            case _:
+                return f"avg_of({state})"
 
     def write(self, body: Body, weight: str) -> None:
         """The lines: first all that may raise, then the changes."""
@@ -67,8 +106,8 @@ class Grouping:
     def _find(self, body: Body, key: str) -> None:
         body.line(f"group = get({key})")
         body.line("if group is None:")
-        body.line(f"    group = groups[{key}] = {self._new()}")
         body.line(f"    before[{key}] = None")
+        body.line(f"    group = groups[{key}] = {self._new()}")
         body.line(f"elif {key} not in before:")
         body.line(f"    before[{key}] = group.copy()")
         for place, (fold, _) in enumerate(self._folds, 1):
@@ -103,7 +142,10 @@ def copied(state: Any) -> Any:
     return (total.copy() if total.__class__ is ExactSum else total, count)
 
 
-BOUND = {"copied": copied, "add_to_sum": SumFold().add, "add_to_avg": AvgFold().add}
+BOUND = {
+    **{"copied": copied, "add_to_sum": SumFold().add, "add_to_avg": AvgFold().add},
+    **{"sum_of": SumFold().result, "avg_of": AvgFold().result},
+}
 """What the lines call by name."""
 
 
@@ -111,21 +153,14 @@ class Grouped:
     """Runs the loop on the groups of a plain operator; when it raises, the plain operators."""
 
     __slots__ = (
-        "_before",
-        "_carefully",
-        "_groups",
-        "_loop",
-        "_pairing",
-        "_plain",
-        "_was_plain",
-        "source",
-        "touched",
+        *("_before", "_carefully", "_groups", "_loop", "_pairing", "_plain", "_was_plain"),
+        *("source", "step", "touched"),
     )
 
     def __init__(
         self,
         plain: Aggregate,
-        loop: Step,
+        loop: Loop,
         carefully: Callable[..., Sequence[Pair]],
         source: str,
         pairing: Pairing | None = None,
@@ -135,45 +170,51 @@ class Grouped:
         self._loop = loop
         self._carefully = carefully
         self._pairing = pairing
-        self._before: dict[Any, Any] = {}
+        self._before: Mapping[Any, Any] = NONE_BEFORE
         self._was_plain = False
+        self.step = self._step if pairing is None else self._step_pairs
         self.source = source
         self.touched = 0
 
-    def step(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
-        for delta in deltas:
-            self.touched += len(delta)
-        more: Any = ()
-        if self._pairing is not None:
-            more = self._pairing.look_ups(*deltas)
-            if more is None:
-                self._was_plain = True
-                return self._plain.step(self._carefully(*deltas))
+    def _step(self, delta: Sequence[Pair]) -> Sequence[Pair]:
+        self.touched += len(delta)
         before: dict[Any, Any] = {}
-        try:
-            self._loop(self._groups, before, *deltas, *more)
-            out = self._plain.differences(before)
-        except BaseException as error:
-            self._restore(before)
-            if not isinstance(error, Exception):
-                raise
-            self._was_plain = True
-            return self._plain.step(self._carefully(*deltas))
         self._before = before
-        return out
+        try:
+            return self._loop(self._groups, before, delta)
+        except Exception:
+            return self._do_plainly(delta)
+
+    def _step_pairs(self, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Pair]:
+        self.touched += len(left) + len(right)
+        before: dict[Any, Any] = {}
+        self._before = before
+        assert self._pairing is not None
+        found = self._pairing.look_ups(left, right)
+        try:
+            if found is not None:
+                return self._loop(self._groups, before, left, right, *found)
+        except Exception:
+            pass
+        return self._do_plainly(left, right)
+
+    def _do_plainly(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
+        """The plain operators raise it, or see that it does not count."""
+        self._restore()
+        self._was_plain = True
+        return self._plain.step(self._carefully(*deltas))
 
     def undo(self) -> None:
         if self._was_plain:
             self._plain.undo()
-        else:
-            self._restore(self._before)
-        self._was_plain, self._before = False, {}
+        self._restore()
+        self._was_plain = False
 
     def commit(self) -> None:
+        self._before = NONE_BEFORE
         if self._was_plain:
             self._plain.commit()
             self._was_plain = False
-        self._before = {}
 
     def contents(self) -> Iterable[Pair]:
         return self._plain.contents()
@@ -181,13 +222,14 @@ class Grouped:
     def footprint(self) -> tuple[int, int]:
         return self._plain.footprint()
 
-    def _restore(self, before: dict[Any, Any]) -> None:
+    def _restore(self) -> None:
         groups = self._groups
-        for key, group in before.items():
+        for key, group in self._before.items():
             if group is None:
                 groups.pop(key, None)
             else:
                 groups[key] = group
+        self._before = NONE_BEFORE
 
 
 def is_in_line(folds: Iterable[Any]) -> bool:

@@ -40,8 +40,12 @@ NOTHING: Any = object()
 class Taker(Protocol):
     """What takes the rows of a loop: it writes lines into it."""
 
+    bound: dict[str, Any]
+
     def exprs(self) -> list[Expr]: ...
+    def prologue(self) -> list[str]: ...
     def write(self, body: Body, weight: str) -> None: ...
+    def epilogue(self) -> list[str]: ...
 
 
 class Pairing:
@@ -91,9 +95,8 @@ class Joined:
         found = self._pairing.look_ups(left, right)
         if found is None:
             return self._carefully(left, right)
-        out: list[Pair] = []
         try:
-            self._loop(out, out, left, right, *found)
+            out: list[Pair] = self._loop(None, None, left, right, *found)
         except Exception:
             return self._carefully(left, right)
         self.touched += len(out)
@@ -109,23 +112,23 @@ def join_loops(
     rest: Lifted | None,
     chain: Chain,
     taker: Callable[[Plan], Taker],
-    bound: dict[str, Any],
-    prologue: Sequence[str],
 ) -> tuple[Callable[..., Any], str]:
-    """The function, and its text. It adds to `groups`, and remembers in `before`, or both are a list."""
+    """The function, and its text. `groups` and `before` are for a taker that has groups."""
     values = Values()
     called = [f for node in chain for f in functions(node) if isinstance(f, Lifted)]
     names = row_names([f for f in (rest, *called) if f is not None], bindings + 1)
-    lines = ["def step(groups, before, left, right, find_right, find_left):", *prologue]
+    lines: list[str] = []
     for is_left in (True, False):
         todo = Plan((), bindings + 1, shapes)
         if rest is not None:
             todo.test(rest.body)
         todo.extend(chain)
-        lines += _loop(todo, names, values, taker(todo), is_left=is_left)
-    text = "\n".join([*lines, ""])
+        takes = taker(todo)
+        lines += _loop(todo, names, values, takes, is_left=is_left)
+    head = "def step(groups, before, left, right, find_right, find_left):"
+    text = "\n".join([head, *takes.prologue(), *lines, *takes.epilogue(), ""])
     values.by_name |= {"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, "Rows": Rows, "Weighted": Weighted}
-    values.by_name |= bound
+    values.by_name |= takes.bound
     return build("step", text, values), text
 
 
@@ -174,6 +177,13 @@ class ToList:
 
     def __init__(self, todo: Plan) -> None:
         self._row = todo.value()
+        self.bound: dict[str, Any] = {}
+
+    def prologue(self) -> list[str]:
+        return ["    out = []", "    append = out.append"]
+
+    def epilogue(self) -> list[str]:
+        return ["    return out"]
 
     def exprs(self) -> list[Expr]:
         return [self._row]

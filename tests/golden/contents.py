@@ -23,25 +23,34 @@ Contents = dict[str, Bag]
 RAISED = "raises"
 
 
-def all_contents(used: Sequence[plan.Table], rows: dict[str, Sequence[Any]]) -> Iterator[Contents]:
-    """Every content of these tables."""
+def all_contents(
+    used: Sequence[plan.Table], rows: dict[str, Sequence[Any]]
+) -> Iterator[list[Contents]]:
+    """Every content, in orders in which each of the tables changes while others stay."""
     most = 2 if len(used) < 4 else 1
-    choices = [_of_a_table(table, rows[table.name], most) for table in used]
-    for chosen in itertools.product(*choices):
-        yield {table.name: bag for table, bag in zip(used, chosen, strict=True)}
+    for order in (used, used[::-1]) if len(used) > 1 else (used,):
+        choices = [_of_a_table(table, rows[table.name], most) for table in order]
+        yield [
+            {table.name: bag for table, bag in zip(order, chosen, strict=True)}
+            for chosen in itertools.product(*choices)
+        ]
 
 
 def differences(written: plan.Node, others: Sequence[plan.Node]) -> list[tuple[Any, ...]]:
-    """The contents for which plans differ, evaluated from scratch and run, from the first."""
+    """The contents for which plans differ, evaluated from scratch and run."""
     found: list[tuple[Any, ...]] = []
     for rows in (CALM, RAISING):
         runs = [Run(node) for node in (written, *others)]
-        for contents in all_contents(tables_of(written), rows):
-            expected = from_scratch(written, contents)
-            results = [from_scratch(node, contents) for node in others]
-            results += [run.become(contents) for run in runs]
-            if any(result != expected for result in results):
-                found.append((contents, expected, *results))
+        expected: dict[str, Bag | str] = {}
+        for walk in all_contents(tables_of(written), rows):
+            for contents in walk:
+                key = repr(sorted(contents.items()))
+                results = [run.become(contents) for run in runs]
+                if key not in expected:
+                    expected[key] = from_scratch(written, contents)
+                    results += [from_scratch(node, contents) for node in others]
+                if any(result != expected[key] for result in results):
+                    found.append((contents, expected[key], *results))
     return found
 
 

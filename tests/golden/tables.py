@@ -52,16 +52,30 @@ CHAIR, CLERK, GUEST = (
 )
 
 NAMES: dict[str, Any] = {
-    **{"Student": Student, "Member": Member, "Unreadable": Unreadable, "limit": 30},
-    **{"Count": Count, "Sum": Sum, "Max": Max, "Collect": Collect},
+    "Student": Student,
+    "Member": Member,
+    "Unreadable": Unreadable,
+    "limit": 30,
+    "Count": Count,
+    "Sum": Sum,
+    "Max": Max,
+    "Collect": Collect,
 }
 CALM: dict[str, Sequence[Any]] = {
-    **{"students": (SALLY, JOE), "alumni": (JOE, SALLY), "visits": (SALLY, JOE)},
-    **{"council": (CHAIR, CLERK), "staff": (CHAIR, CLERK), "pairs": ((1, 2), (2, 1))},
+    "students": (SALLY, JOE),
+    "alumni": (JOE, SALLY),
+    "visits": (SALLY, JOE),
+    "council": (CHAIR, CLERK),
+    "staff": (CHAIR, CLERK),
+    "pairs": ((1, 2), (2, 1)),
 }
 RAISING: dict[str, Sequence[Any]] = {
-    **{"students": (JOE, ANN), "alumni": (SALLY, ANN), "visits": (SALLY, ANN)},
-    **{"council": (CLERK, GUEST), "staff": (CLERK, GUEST), "pairs": ((1, 2), (1,))},
+    "students": (JOE, ANN),
+    "alumni": (SALLY, ANN),
+    "visits": (SALLY, ANN),
+    "council": (CLERK, GUEST),
+    "staff": (CLERK, GUEST),
+    "pairs": ((1, 2), (1,)),
 }
 
 

@@ -38,16 +38,19 @@ ONE_TABLE = (
     "students.select(lambda s: (s.age, s.age + 1)).where(lambda r: r[0] == 31)",
     "students.select(lambda s: (s.last_name, s.age + 1)).select(lambda r: r[0]).distinct()",
     "students.select(lambda s: s.age + 1).aggregate(Count())",
-    "students.select(lambda s: (s.last_name, s.age + 1)).group_by(lambda r: r[0]).aggregate(Count())"
+    "students.select(lambda s: (s.last_name, s.age + 1)).group_by(lambda r: r[0])"
+    ".aggregate(Count())"
     ".where(lambda name, count: name == 'Doe')",
-    "students.group_by(lambda s: s.age + 1).aggregate(Count()).where(lambda age, n: age == 32 and n > 1)",
+    "students.group_by(lambda s: s.age + 1).aggregate(Count())"
+    ".where(lambda age, n: age == 32 and n > 1)",
     "students.distinct().where(lambda s: s.age > 30).distinct()",
     "students.distinct().select(lambda s: s.last_name).distinct()",
     "students.distinct().union_all(students).distinct()",
     "students.distinct().difference_all(students.where(lambda s: s.age == 31)).distinct()",
     "students.where(lambda s: s.age > 30).difference(students.where(lambda s: s.age > 30))",
     "students.where(lambda s: s.age > 30).union(students.where(lambda s: s.last_name == 'Doe'))",
-    "students.where(lambda s: s.last_name == 'Doe').difference(students.where(lambda s: s.age > 30))",
+    "students.where(lambda s: s.last_name == 'Doe').difference(students"
+    ".where(lambda s: s.age > 30))",
     "students.where(lambda s: s.age == 31).intersection_all(students)",
     "students.where(lambda s: 2 < 1).union_all(students.where(lambda s: 1 < 2))",
     "students.where(lambda s: s.age > 30).join(students.where(lambda s: 2 < 1))",
@@ -68,17 +71,20 @@ TWO_TABLES = (
     "students.join(council, on=lambda s, m: [s.age] == [m.since])",
     "students.join(council, on=lambda s, m: s.age > m.since).select(lambda s, m: s).distinct()",
     "students.distinct().join(council.distinct(), on=lambda s, m: s.age > 30 and m.since > 30)",
-    "students.distinct().join(council, on=lambda s, m: s.age + 1 == m.since and s.last_name == 'Doe')",
+    "students.distinct().join(council, on=lambda s, m: s.age + 1 == m.since"
+    " and s.last_name == 'Doe')",
     "students.left_join(council, on=lambda s, m: s.age > 30 and m.since > 30)",
     "students.left_join(council, on=lambda s, m: s.last_name == m.last_name)"
     ".where(lambda s, m: m is not None and m.since > 30)",
     "students.left_join(council, on=lambda s, m: s.age == m.since and m.role == 'chair')"
     ".where(lambda s, m: s.last_name == 'Fields')",
-    "students.right_join(council, on=lambda s, m: s.age == m.since).where(lambda s, m: m.since > 30)",
+    "students.right_join(council, on=lambda s, m: s.age == m.since)"
+    ".where(lambda s, m: m.since > 30)",
     "students.full_join(council, on=lambda s, m: s.age == m.since and m.role == 'chair')",
     "students.full_join(council, on=lambda s, m: s.age == m.since)"
     ".where(lambda s, m: s is not None and s.age == 31)",
-    "students.semi_join(council, on=lambda s, m: s.age > 30 and m.since > 30).where(lambda s: s.age < 40)",
+    "students.semi_join(council, on=lambda s, m: s.age > 30 and m.since > 30)"
+    ".where(lambda s: s.age < 40)",
     "students.semi_join(council, on=lambda s, m: s.age == m.since).where(lambda s: s.age > 30)",
     "students.anti_join(council, on=lambda s, m: s.age == m.since and s.age == 31)",
     "students.anti_join(council, left_key=lambda s: s.age + 1, right_key=lambda m: m.since)"
@@ -87,10 +93,12 @@ TWO_TABLES = (
     "students.difference(alumni).where(lambda s: s.age > 30)",
     "students.difference_all(alumni).where(lambda s: s.age > 30).where(lambda s: s.age < 40)",
     "students.intersection(alumni).where(lambda s: s.last_name == 'Fields' and s.age > 30)",
-    "students.union_all(alumni).semi_join(students, on=lambda a, b: a.age == b.age or a.age is None)",
+    "students.union_all(alumni).semi_join(students, on=lambda a, b: a.age == b.age"
+    " or a.age is None)",
     "(lambda r: r.union_all(r))(students.join(council, on=lambda s, m: s.last_name == m.last_name))"
     ".where(lambda s, m: s.age > 30)",
-    "visits.join(staff, on=lambda v, m: v.last_name == m.last_name).select(lambda v, m: (v.age, m.role))",
+    "visits.join(staff, on=lambda v, m: v.last_name == m.last_name)"
+    ".select(lambda v, m: (v.age, m.role))",
 )
 THREE_TABLES = (
     "students.join(alumni, on=lambda s, a: s.last_name == a.last_name)"

@@ -82,7 +82,11 @@ def ways(node: plan.Node, left_out: set[Any]) -> Iterator[tuple[str, plan.Node]]
     split = optimize(read, ((split_where,),)).plan
     folded = optimize(read, ((fold_constants,), (empty_false_where,))).plan
     for rule in RULES:
-        for base, how in ((read, ""), (split, " on split wheres"), (folded, " on folded constants")):
+        for base, how in (
+            (read, ""),
+            (split, " on split wheres"),
+            (folded, " on folded constants"),
+        ):
             if any(rule(node) is not node for node in nodes(base)):
                 alone = optimize(base, ((rule,),)).plan
                 yield f"{rule.__name__}{how}", alone

@@ -103,7 +103,7 @@ def _nodes(db: Database) -> list[Any]:
     return list(nodes)
 
 
-IGNORED = ("touched", "changes", "edits", "_arrivals", "_nodes", "_log")
+IGNORED = ("_hash", "touched", "changes", "edits", "_arrivals", "_nodes", "_log")
 
 
 def _plain(value: Any) -> Any:
