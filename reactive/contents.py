@@ -87,7 +87,9 @@ class Groups:
         """An aggregate gives out different rows, of a group the old one before the new one."""
         self.touched += len(delta)
         self.changes = delta
-        rows, before = self.rows, {}
+        rows = self.rows
+        before: dict[Any, Row | None] = {}
+        self._before = before
         for row, weight in delta:
             key = row[0]
             if key not in before:
@@ -96,7 +98,6 @@ class Groups:
                 rows[key] = row
             else:
                 rows.pop(key, None)
-        self._before = before
 
     def undo(self) -> None:
         for key, row in self._before.items():
