@@ -69,10 +69,11 @@ LARGEST = 400
 LONGEST = 60
 """Nodes of a function that is read in the place of its call."""
 DEEPEST = 5
+HINT = ("write it as one expression, or as names, choices and returns",)
 
 
 class Unreadable(Exception):
-    """The callable stays whole; the argument is the reason."""
+    """The callable stays whole; the arguments are the reason, and what to do about it."""
 
 
 def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
@@ -83,7 +84,7 @@ def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
         if sum(1 for _ in walk(body)) > LARGEST:
             raise Unreadable("it is too long")
     except Unreadable as unreadable:
-        body, names = Apply(function, arguments, str(unreadable)), ()
+        body, names = Apply(function, arguments, "\n".join((*unreadable.args, *HINT)[:2])), ()
     except RecursionError:
         body, names = Apply(function, arguments, "it is nested too deeply"), ()
     names = names or tuple(f"row{i or ''}" for i in range(function.parameters))
@@ -138,12 +139,12 @@ def _read(
 def _tree(function: FunctionType) -> ast.Lambda | ast.FunctionDef:
     tree = syntax_of(function.__code__, function.__globals__)
     if isinstance(tree, NoSyntax):
-        raise Unreadable(f"{tree.reason}; {tree.remedy}")
+        raise Unreadable(tree.reason, tree.remedy)
     if not isinstance(tree, ast.Lambda | ast.FunctionDef):
         raise Unreadable("it is no plain function")
     own = tree.body if isinstance(tree, ast.FunctionDef) else [tree.body]
     if any(isinstance(node, BINDING) for statement in own for node in ast.walk(statement)):
-        raise Unreadable("':=', 'await' or 'yield' in it")
+        raise Unreadable("':=', 'await' or 'yield' in it", "write it without")
     return tree
 
 

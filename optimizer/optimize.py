@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optimizer import plan
+from optimizer.expr import Apply, Lifted, walk
+from optimizer.opaque import Opaque
 from optimizer.properties import nodes
 from optimizer.rules.drop_distinct import drop_distinct
 from optimizer.rules.drop_identity_select import drop_identity_select
@@ -39,7 +41,7 @@ from optimizer.rules.push_where_below_union import push_where_below_union
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.split_where import split_where
 from optimizer.rules.strengthen_outer_join import strengthen_outer_join
-from optimizer.traverse import Interned, Rule, rebuilt, with_inputs
+from optimizer.traverse import Interned, Rule, functions, rebuilt, with_inputs
 
 Phase = tuple[Rule, ...]
 
@@ -69,6 +71,17 @@ class Optimized:
 
     plan: plan.Node
     fired: tuple[str, ...]
+
+    def opaque(self) -> list[tuple[Opaque, str]]:
+        """The callables that could not be read, or parts of one, and why."""
+        found: dict[int, tuple[Opaque, str]] = {}
+        for node in nodes(self.plan):
+            for function in functions(node):
+                if isinstance(function, Lifted):
+                    for part in walk(function.body):
+                        if isinstance(part, Apply) and part.reason:
+                            found[id(part.function)] = (part.function, part.reason)
+        return list(found.values())
 
 
 def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:

@@ -105,6 +105,8 @@ def _is_set(node: plan.Node) -> bool:
             return is_set(node.inputs()[0])
         case plan.IntersectionAll(left, right):
             return is_set(left) or is_set(right)
+        case plan.OuterJoin(kind="full"):
+            return False  # rows that are None may be alone on both sides
         case plan.Product(left, right) | plan.Join(left, right) | plan.OuterJoin(left, right):
             return is_set(left) and is_set(right)
         case plan.Distinct() | plan.Union() | plan.Difference() | plan.Intersection():

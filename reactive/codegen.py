@@ -62,7 +62,8 @@ class Values:
 
     def applied(self, part: Apply) -> str:
         """The name of a callable that could not be read."""
-        return self.name(part.function.function, part.function.name)
+        name = "part" if part.function.is_part else part.function.name
+        return self.name(part.function.function, name)
 
     def name(self, value: Any, wish: str) -> str:
         """A name for a value, as wished if it is free."""

@@ -152,12 +152,9 @@ def _grouping(node: plan.Aggregate, todo: Plan) -> Grouping:
         if isinstance(folded.fold, CountFold):
             folds.append((folded.fold, None))
             continue
-        value = todo.value() if folded.value is None else todo.of(_body(folded.value))
-        todo.need(value)
+        value = todo.value() if folded.value is None else todo.take(_body(folded.value))
         folds.append((folded.fold, value))
-    key = None if node.key is None else todo.of(_body(node.key))
-    if key is not None:
-        todo.need(key)
+    key = None if node.key is None else todo.take(_body(node.key))
     return Grouping(key, folds)
 
 

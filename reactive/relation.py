@@ -22,6 +22,7 @@ from optimizer.errors import PlanError
 from optimizer.explain import Explanation, explain
 from optimizer.opaque import Opaque
 from optimizer.properties import bindings
+from optimizer.report import report
 from optimizer.source import caller
 from reactive import subscribe
 from reactive.aggregates import Aggregation, folded
@@ -445,9 +446,30 @@ class Relation(Live, Generic[*Ts]):
         """The deltas to come as an asynchronous iterator: `async for delta in r.changes(): ...`."""
         return subscribe.changes(self, caller(), snapshot=snapshot)
 
-    def explain(self) -> Explanation:
-        """The plan as a tree of text."""
-        return explain(self.plan)
+    def explain(self, *, optimized: bool = True) -> Explanation:
+        """The plan as it was written and as it is run, as trees of text.
+
+        Parameters
+        ----------
+        optimized: also say how the query is run, which rules made it so, which variables became
+            constants, and which callables could not be read, with what would help.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str, name="words")
+        >>> words.distinct().where(str.islower).explain()
+        as written
+          where islower(row)
+            distinct
+              table words
+        optimized
+          distinct
+            where islower(row)
+              table words
+        rules: push_where_below_distinct
+        """
+        if not optimized:
+            return explain(self.plan)
+        return report(self.plan, self._db._optimized(self.plan))
 
     if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
 
@@ -458,7 +480,7 @@ class Relation(Live, Generic[*Ts]):
             )
 
     def __repr__(self) -> str:
-        return f"Relation:\n{self.explain()}"
+        return f"Relation:\n{explain(self.plan)}"
 
     def __iter__(self) -> Any:
         raise PlanError(
@@ -575,7 +597,7 @@ class Groups(Generic[K, *Ts]):
             )
 
     def __repr__(self) -> str:
-        return f"Groups by {self._key} of\n{self._relation.explain()}"
+        return f"Groups by {self._key} of\n{self._relation.explain(optimized=False)}"
 
 
 class GroupedRelation(Relation[K, *Ts]):

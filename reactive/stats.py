@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from optimizer import plan
-from optimizer.explain import Explanation, explain
+from optimizer.explain import Explanation, explain, headline
 from reactive.graph import Node
 
 if TYPE_CHECKING:
@@ -57,6 +57,17 @@ def analyzed(root: plan.Node, db: Database) -> Explanation:
         return f"  [{total.rows} rows, {total.bytes} bytes, {total.touched} touched]"
 
     return explain(optimized, remark)
+
+
+def generated(leaf: Node) -> Explanation:
+    """The source of the generated functions that a view depends on."""
+    parts = []
+    for node in sorted(leaf.upstream(), key=lambda node: node.rank):
+        source = getattr(node.operator, "source", None)
+        if source is not None and node.plan is not None:
+            what = "the index of " if _is_part(node) else ""
+            parts.append(f"# {what}{headline(node.plan)}\n{source}")
+    return Explanation("\n".join(parts) or "# no generated code: the plain operators run\n")
 
 
 def _is_part(node: Node) -> bool:

@@ -25,7 +25,7 @@ from reactive.closing import Closing
 from reactive.delta import Delta
 from reactive.errors import ClosedError
 from reactive.observe import Changes, Observer, Subscription, drop_with, notify
-from reactive.stats import Stats, analyzed, stats_of
+from reactive.stats import Stats, analyzed, generated, stats_of
 from reactive.subscribe import join
 from reactive.verify import verify
 from reactive.zset import Pair, Row, canonical, repeat
@@ -184,12 +184,20 @@ class View(Live, Closing, Generic[*Ts]):
         with self._reading():
             return stats_of(self._node, self._db.version)
 
-    def explain(self, *, analyze: bool = False) -> Explanation:
-        """The plan as a tree; with `analyze`, what each operator holds and has touched."""
+    def explain(self, *, analyze: bool = False, code: bool = False) -> Explanation:
+        """As `Relation.explain`.
+
+        Parameters
+        ----------
+        analyze: the plan that is run, with what each operator holds and has touched.
+        code: the generated functions that run it, in the order in which they step.
+        """
         with self._reading():
-            if not analyze:
-                return self.relation.explain()
-            return analyzed(self.relation.plan, self._db)
+            if analyze:
+                return analyzed(self.relation.plan, self._db)
+            if code:
+                return generated(self._node)
+            return self.relation.explain()
 
     def show(self, limit: int = 20) -> None:
         """Print the first rows as a table."""

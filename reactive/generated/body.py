@@ -85,6 +85,15 @@ class Plan:
         """An expression over the rows of now, in terms of what the loop has at hand."""
         return transform(substitute(expr, self.row), projected)
 
+    def take(self, expr: Expr) -> Expr:
+        """`of`, with all that may raise in it evaluated first."""
+        expr = self.of(expr)
+        while isinstance(expr, First):
+            self.acts += [Act("touch", need) for need in expr.needs]
+            expr = expr.then
+        self.need(expr)
+        return expr
+
     def value(self) -> Expr:
         """The row of now as one value."""
         return self.row[0] if len(self.row) == 1 else tuple_of(*self.row)
@@ -99,7 +108,7 @@ class Plan:
                 self.test(body)
                 return
             case plan.Select(_, Lifted(body)):
-                self._select(self.of(body))
+                self._select(body)
             case plan.SelectMany(_, Lifted(body)):
                 self.row = (self._each(self.of(body)),)
             case plan.Unnest(_, Lifted(body)):
@@ -121,10 +130,10 @@ class Plan:
             case _:
                 self.acts.append(Act("test", expr))
 
-    def _select(self, expr: Expr) -> None:
+    def _select(self, body: Expr) -> None:
+        expr = self.of(body)
         if is_value(expr, self.shapes):
-            self.need(expr)
-            self.row = (expr,)
+            self.row = (self.take(body),)
         else:
             self.row = (self._set(expr),)
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from optimizer import plan
-from optimizer.compose import projected
-from optimizer.expr import Expr, Lifted, transform
+from optimizer.expr import Expr, Lifted
 from optimizer.knowledge import hashable
 from optimizer.traverse import functions
 from reactive.codegen import Values, build
@@ -101,15 +100,12 @@ def _key(todo: Plan, written: Lifted | None, steps: Sequence[plan.Step]) -> list
     """The parts of the key; the tests of the side become tests of the loop, in their order."""
     parts: list[Expr] = []
     if written is not None:
-        todo.need(todo.of(written.body))
-        parts.append(todo.of(written.body))
+        parts.append(todo.take(written.body))
     for step in steps:
         if not step.is_key:
             todo.test(step.function.body)
             continue
-        part = transform(todo.of(step.function.body), projected)
-        todo.need(part)
-        parts.append(part)
+        parts.append(todo.take(step.function.body))
     return parts
 
 

@@ -61,6 +61,11 @@ class IndexBy:
         self.odd = False
 
     @property
+    def source(self) -> str | None:
+        """The generated code that computes the keys, if there is any."""
+        return getattr(self._keyed, "source", None)
+
+    @property
     def touched(self) -> int:
         return int(self._keyed.touched)
 

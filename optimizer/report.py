@@ -1,0 +1,63 @@
+"""What the optimizer did, in words: the plan before and after, the rules, what it could not read.
+
+    as written
+      where s.age > 30
+        ...
+    optimized
+      ...
+    rules: make_join, find_join_keys
+    opaque: slow (people.py:31), in where
+      a 'for' statement at line 33
+      write it as one expression, or as names, choices and returns
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from optimizer import plan
+from optimizer.explain import Explanation, explain
+from optimizer.expr import Lifted
+from optimizer.opaque import Opaque
+from optimizer.optimize import Optimized
+from optimizer.rules.read_callables import read_callables
+from optimizer.traverse import functions, rebuilt
+from optimizer.properties import nodes
+
+OURS = frozenset({"read_callables"})
+SHORT = (int, float, str, bytes, bool, type(None), tuple, frozenset)
+
+
+def report(written: plan.Node, optimized: Optimized) -> Explanation:
+    """Everything there is to say of a query's plan."""
+    read = rebuilt(written, read_callables)
+    lines = ["as written", *_indented(explain(read))]
+    if optimized.plan != read:
+        lines += ["optimized", *_indented(explain(optimized.plan))]
+    fired = [name for name in optimized.fired if name not in OURS]
+    lines.append(f"rules: {', '.join(fired) or 'none'}")
+    lines += _captured(read)
+    for function, reason in optimized.opaque():
+        lines += _opaque(function, reason)
+    return Explanation("\n".join(lines))
+
+
+def _indented(text: str) -> Iterator[str]:
+    return (f"  {line}" for line in text.splitlines())
+
+
+def _opaque(function: Opaque, reason: str) -> list[str]:
+    kind = "called as it is" if function.is_part else "opaque"
+    return [f"{kind}: {function}, in {function.role}", *_indented(reason)]
+
+
+def _captured(read: plan.Node) -> list[str]:
+    """The variables whose values the query holds as constants."""
+    values: dict[str, str] = {}
+    for node in nodes(read):
+        for function in functions(node):
+            for origin in function.origins if isinstance(function, Lifted) else ():
+                for capture in origin.captures:
+                    if isinstance(capture.frozen, SHORT):
+                        values[capture.name] = f"{capture.name} = {capture.frozen!r:.60}"
+    return [f"constants: {', '.join(values.values())}"] if values else []
