@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from optimizer.evaluated import evaluated
 from optimizer.expr import (
     Attribute,
@@ -16,14 +18,21 @@ from optimizer.expr import (
     Parameter,
     origins,
     substitute,
+    surely,
     transform,
     tuple_of,
+    walk,
 )
 from optimizer.knowledge import Shapes, is_value, makes_record, record_field, total
 
 
+LARGEST = 400
+"""Nodes that an expression may have; each step of a chain can double it."""
+
+
 def compose(outer: Lifted, inner: Lifted, shapes: Shapes) -> Lifted | None:
-    """`outer(inner(row))` as one expression, evaluating all of `inner`; None if it has a cost.
+    """`outer(inner(row))` as one expression, evaluating all of `inner`; None if it has a cost,
+    or is too long.
 
     `shapes` are those of the row. Fields of a record or tuple that `inner` makes are read from the
     expressions that it is made of, so that it need not be made.
@@ -31,8 +40,12 @@ def compose(outer: Lifted, inner: Lifted, shapes: Shapes) -> Lifted | None:
     if not is_value(inner.body, shapes):
         return None
     body = transform(substitute(outer.body, (inner.body,)), projected)
+    asked = set(surely(body))  # what is evaluated anyway need not be evaluated before
+    body = first(tuple(n for n in needs(inner.body, shapes) if n not in asked), body)
+    if sum(1 for _ in islice(walk(body), LARGEST)) == LARGEST:
+        return None
     return Lifted(
-        first(needs(inner.body, shapes), body),
+        body,
         inner.names,
         origins(inner, outer),
         inner.parameters,

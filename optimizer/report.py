@@ -31,9 +31,9 @@ SHORT = (int, float, str, bytes, bool, type(None), tuple, frozenset)
 def report(written: plan.Node, optimized: Optimized) -> Explanation:
     """Everything there is to say of a query's plan."""
     read = rebuilt(written, read_callables)
-    lines = ["as written", *_indented(explain(read))]
-    if optimized.plan != read:
-        lines += ["optimized", *_indented(explain(optimized.plan))]
+    before, after = explain(read), explain(optimized.plan)
+    lines = ["as written", *_indented(before)]
+    lines += ["optimized", *_indented(after)] if after != before else []
     fired = [name for name in optimized.fired if name not in OURS]
     lines.append(f"rules: {', '.join(fired) or 'none'}")
     lines += _captured(read)

@@ -235,9 +235,9 @@ class Database(Closing):
             table._flowed = True
         leaves = [node for node in stepped if node.leaf is not None]
         for node in leaves:
-            feed: Feed = node.leaf
-            if feed.subscribers and node.operator.changes:
-                delta = feed.delta(self._version, node.operator)
+            feed, operator = node.leaf, node.operator
+            if feed.subscribers and operator.changes:
+                delta = Delta(self._version, operator.changes, feed.key, operator.edits)
                 self._outbox.append((feed.subscribers, delta))
         for node in leaves:
             node.operator.forget()

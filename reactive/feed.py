@@ -49,10 +49,6 @@ class Feed:
             if subscription is not None:
                 subscription.close()
 
-    def delta(self, version: int, leaf: Any) -> Delta[Any]:
-        """What the leaf's last commit changed."""
-        return Delta(version, leaf.changes, self.key, leaf.edits)
-
     def snapshot(self, version: int, rows: Pairs, order: Iterable[Row] | None) -> Delta[Any]:
         """All rows of now, as a delta; `order` gives them in order if they have one."""
         edits = [Edit(position, row, 1) for position, row in enumerate(order or ())]

@@ -118,7 +118,7 @@ class Graph:
     def __init__(self, on_stale: Callable[[Opaque, Capture], None]) -> None:
         self._on_stale = on_stale
         self._nodes: dict[Hashable, Node] = {}
-        self._schedules: dict[tuple[Node, ...], Schedule] = {}
+        self._schedules: dict[Node | tuple[Node, ...], Schedule] = {}
         self._leaves: dict[int, Node] = {}
         self.interrupt: BaseException | None = None
         self._made = 0
@@ -244,14 +244,17 @@ class Graph:
 
         If anything raises, all that was stepped is undone.
         """
-        sources = tuple([source for source, _ in changes])
-        if len(sources) > 1:
-            sources = tuple(sorted(sources, key=lambda node: node.rank))
+        sources: Any = changes[0][0]
+        if len(changes) > 1:
+            sources = tuple(sorted([source for source, _ in changes], key=_rank))
         schedule = self._schedules.get(sources) or self._schedule(sources)
         stepped: list[Node] = []
         self.stepping = True
         try:
-            schedule.step(changes, stepped, self._check)
+            if schedule.run is not None:
+                schedule.run(changes[0][1], stepped.append, self._check)
+            else:
+                schedule.step(changes, stepped, self._check)
         except BaseException as error:
             for done in reversed(stepped):
                 with suppress(Exception):  # one that cannot be undone must not keep the others
@@ -299,8 +302,9 @@ class Graph:
             source.consumers.append((node, port))
         self._schedules.clear()
 
-    def _schedule(self, sources: tuple[Node, ...]) -> Schedule:
+    def _schedule(self, key: Node | tuple[Node, ...]) -> Schedule:
         """All nodes that these sources reach, in topological order."""
+        sources = (key,) if isinstance(key, Node) else key
         if len(self._schedules) > MANY_SCHEDULES:
             self._schedules.clear()
         reached: dict[Node, None] = {}
@@ -311,12 +315,16 @@ class Graph:
                     reached[consumer] = None
                     waiting.append(consumer)
         nodes = tuple(sorted(reached, key=lambda node: node.rank))
-        schedule = self._schedules[sources] = Schedule(sources, nodes)
+        schedule = self._schedules[key] = Schedule(sources, nodes)
         return schedule
 
     def _next_rank(self) -> int:
         self._made += 1
         return self._made
+
+
+def _rank(node: Node) -> int:
+    return node.rank
 
 
 def _at(error: BaseException) -> Node | None:

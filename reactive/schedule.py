@@ -29,26 +29,24 @@ Check = Callable[["Node"], None]
 class Schedule:
     """The nodes that some sources reach, in topological order."""
 
-    __slots__ = ("_run", "_runs", "nodes", "sources")
+    __slots__ = ("_runs", "nodes", "run", "sources")
 
     def __init__(self, sources: tuple[Node, ...], nodes: tuple[Node, ...]) -> None:
         self.sources = sources
         self.nodes = nodes
-        self._run: Callable[..., None] | None = None
+        self.run: Callable[..., None] | None = None
+        """The generated code, once there is some: of the delta, where to note a step, the check."""
         self._runs = 0 if len(nodes) <= FEW and len(sources) == 1 else OFTEN + 1
 
     def step(
         self, changes: Sequence[tuple[Node, Sequence[Any]]], stepped: list[Node], check: Check
     ) -> None:
         """Step what the changes reach; `stepped` is told of each stateful node beforehand."""
-        if self._run is not None:
-            self._run(changes[0][1], stepped.append, check)
-            return
         self.walk(changes, stepped, check)
         if self._runs <= OFTEN:
             self._runs += 1
             if self._runs == OFTEN:
-                self._run = _generated(self.sources[0], self.nodes)
+                self.run = _generated(self.sources[0], self.nodes)
 
     def walk(
         self, changes: Sequence[tuple[Node, Sequence[Any]]], stepped: list[Node], check: Check

@@ -79,7 +79,12 @@ class Table(Relation[T], Collection[T]):
 
         Cost: O(1), and what the views that depend on it do.
         """
-        self._write(self._do.add, row, count)
+        db = self._db
+        db._enter()
+        try:
+            db._change(self, self._do.add(row, count))
+        finally:
+            db._leave()
 
     def add_all(self, rows: Iterable[T]) -> None:
         """Add rows, in one commit; all of them or, if one is refused, none."""
@@ -92,7 +97,12 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: there are not so many. A table that is not stored cannot know.
         """
-        self._write(self._do.remove, row, count)
+        db = self._db
+        db._enter()
+        try:
+            db._change(self, self._do.remove(row, count))
+        finally:
+            db._leave()
 
     def remove_all(self, rows: Iterable[T]) -> None:
         """Remove rows, in one commit; all of them or, if one is absent, none."""
