@@ -10,14 +10,11 @@ from reactive import Database, OrderedView, Table
 
 
 class Engine:
-    """Runs the workload's query as a user would."""
+    """Runs the workload's query as a user would; `optimize=False`: as it is written."""
 
-    def __init__(self, workload: Workload, listener: Listener) -> None:
-        self._db = Database()
-        self._tables: list[Table[Any]] = [
-            self._db.table(table.row_type, name=f"table_{number}", key=table.key)
-            for number, table in enumerate(workload.tables)
-        ]
+    def __init__(self, workload: Workload, listener: Listener, *, optimize: bool = True) -> None:
+        self._db = Database(optimize=optimize)
+        self._tables = tables_of(workload, self._db)
         self._view = workload.query(*self._tables).materialize(workload.name)
         self._subscription = self._view.subscribe(listener.delta)
 
@@ -48,3 +45,11 @@ class Engine:
             statements += [(table.remove_all, delta.removed)] if delta.removed else []
             statements += [(table.add_all, delta.added)] if delta.added else []
         return statements
+
+
+def tables_of(workload: Workload, db: Database) -> list[Table[Any]]:
+    """The tables that a workload's query reads, empty."""
+    return [
+        db.table(table.row_type, name=f"table_{number}", key=table.key)
+        for number, table in enumerate(workload.tables)
+    ]

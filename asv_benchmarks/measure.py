@@ -1,6 +1,6 @@
-"""Time the two sides of a workload: one change until a listener has it, and batches.
+"""Time the sides of a workload: one change until a listener has it, and batches.
 
-Both sides get the same changes, in turn a chunk each, so that a noisy moment hits both.
+All sides get the same changes, in turn a chunk each, so that a noisy moment hits all.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from asv_benchmarks.engine import Engine
 from asv_benchmarks.workload import (
     Change,
+    Listener,
     OldNew,
     Row,
     Rows,
@@ -25,6 +26,9 @@ from asv_benchmarks.workload import (
     load,
 )
 from reactive import Delta
+
+ENGINE, AS_WRITTEN, TWIN = "engine", "as_written", "twin"
+"""The sides: the engine, the engine with `optimize=False`, and the program written by hand."""
 
 SEED = 20
 CHUNK = 100
@@ -83,25 +87,32 @@ def script(workload: Workload, size: int, *, changes: int, batches: int, delta: 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A loaded side, its listener, and the changes that it is to be timed with."""
+    """A side, its listener, and the changes that it is to be timed with."""
 
     side: Side
     ear: Ear
     changes: list[Change]
 
 
-def sides(workload: Workload, todo: Script) -> list[Timed]:
-    """The engine and the twin, loaded."""
-    ears = Ear(), Ear()
-    both: list[Side] = [Engine(workload, ears[0]), workload.twin(ears[1])]
-    for side in both:
-        load(side, todo.rows)
-    return [Timed(side, ear, todo.changes) for side, ear in zip(both, ears, strict=True)]
+def sides(workload: Workload, todo: Script, names: Sequence[str] = (ENGINE, TWIN)) -> list[Timed]:
+    """Sides of these names, loaded."""
+    made = [timed(workload, todo, name) for name in names]
+    for one in made:
+        load(one.side, todo.rows)
+    return made
 
 
-def side_of(workload: Workload, name: str) -> Side:
-    """The empty engine, or the empty twin."""
-    return Engine(workload, Ear()) if name == "engine" else workload.twin(Ear())
+def timed(workload: Workload, todo: Script, name: str) -> Timed:
+    """The empty side of a name, its ear and its changes."""
+    ear = Ear()
+    return Timed(side_of(workload, name, ear), ear, todo.changes)
+
+
+def side_of(workload: Workload, name: str, listener: Listener) -> Side:
+    """The empty side of a name."""
+    if name == TWIN:
+        return workload.twin(listener)
+    return Engine(workload, listener, optimize=name == ENGINE)
 
 
 def latencies(timed: Sequence[Timed]) -> list[Latency]:

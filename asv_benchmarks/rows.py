@@ -12,6 +12,7 @@ PRODUCTS = 1_000
 REGIONS = 50
 SENSORS = 1_000
 PAGES = 100
+DEPOTS = 100
 REGULARS = 1_000
 SPACING = 10**8
 
@@ -52,6 +53,13 @@ class Reading:
     value: int
 
 
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    id: int
+    order: int
+    depot: int
+
+
 def order(number: int, random: Random, customers: int = 1) -> Order:
     """An order of a random customer; four of five are for more than one piece."""
     pick = random.randrange
@@ -73,3 +81,8 @@ def reading(number: int, random: Random) -> Reading:
     """A reading; no two have the same value."""
     value = random.randrange(1_000_000) * SPACING + number
     return Reading(number, random.randrange(SENSORS), value)
+
+
+def parcel(number: int, order: int) -> Parcel:
+    """A parcel of an order, which tells its depot."""
+    return Parcel(number, order, order % DEPOTS)

@@ -1,7 +1,8 @@
 """What a workload is: a query, a twin, rows to begin with and changes to go on with.
 
-The engine and the twin are the two sides of a workload. Both are given the same rows and changes,
-both keep a result that can be read at any time, and both tell a listener how it changes.
+The engine, the engine on the plan as written, and the twin are the sides of a workload. They are
+given the same rows and changes, keep a result that can be read at any time, and tell a listener
+how it changes.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class TableDelta(NamedTuple):
 
 
 class Listener(Protocol):
-    """Whom both sides tell: the engine a `Delta`, the twin old and new rows."""
+    """Whom the sides tell: the engine a `Delta`, the twin old and new rows."""
 
     def delta(self, delta: Delta[Any], /) -> object: ...
     def change(self, old: Row | None, new: Row | None, /) -> object: ...
@@ -94,12 +95,14 @@ class Workload:
     stream: Callable[[Rows, Random], Stream]
 
 
-def load(side: Side, rows: Rows) -> None:
-    """Fill the tables, each in one batch, the largest last."""
+def load(side: Side, rows: Rows, *, part: int | None = None) -> None:
+    """Fill the tables, the largest last, each in one batch; that one in parts, if so asked."""
     for table in reversed(range(len(rows))):
-        none = [TableDelta()] * len(rows)
-        none[table] = TableDelta(added=rows[table])
-        side.batch(*none)
+        size = part if part and not table else len(rows[table]) or 1
+        for start in range(0, len(rows[table]), size):
+            none = [TableDelta()] * len(rows)
+            none[table] = TableDelta(added=rows[table][start : start + size])
+            side.batch(*none)
 
 
 def batch_of(stream: Stream, size: int, tables: int) -> tuple[TableDelta, ...]:

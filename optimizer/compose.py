@@ -25,8 +25,7 @@ from optimizer.expr import (
 )
 from optimizer.knowledge import Shapes, is_value, makes_record, record_field, total
 
-
-LARGEST = 400
+LARGEST = 200
 """Nodes that an expression may have; each step of a chain can double it."""
 
 

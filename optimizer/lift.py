@@ -22,6 +22,7 @@ import ast
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from operator import attrgetter, itemgetter, methodcaller
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -55,12 +56,33 @@ from optimizer.part import UNSET, part_of, resolve
 from optimizer.syntax import NoSyntax, syntax_of
 
 OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//",
-    ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@", ast.LShift: "<<", ast.RShift: ">>",
-    ast.BitOr: "|", ast.BitXor: "^", ast.BitAnd: "&",
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
-    ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
-    ast.Not: "not", ast.USub: "-", ast.UAdd: "+", ast.Invert: "~",
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "@",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.BitAnd: "&",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Not: "not",
+    ast.USub: "-",
+    ast.UAdd: "+",
+    ast.Invert: "~",
 }
 DISPLAYS = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}
 BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
@@ -69,6 +91,7 @@ LARGEST = 400
 LONGEST = 60
 """Nodes of a function that is read in the place of its call."""
 DEEPEST = 5
+TOO_LONG = "it is too long"
 HINT = ("write it as one expression, or as names, choices and returns",)
 
 
@@ -81,8 +104,7 @@ def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
     arguments = tuple(Parameter(index) for index in range(function.parameters))
     try:
         body, names = _read(function.function, _Origin(function, shapes), arguments)
-        if sum(1 for _ in walk(body)) > LARGEST:
-            raise Unreadable("it is too long")
+        _check_length(body)
     except Unreadable as unreadable:
         body, names = Apply(function, arguments, "\n".join((*unreadable.args, *HINT)[:2])), ()
     except RecursionError:
@@ -200,6 +222,7 @@ class _Reader:
         self._function = function
         self._origin = origin
         self._bound = bound
+        self._choices = 0
 
     def body(self, tree: ast.Lambda | ast.FunctionDef) -> Expr:
         if isinstance(tree, ast.Lambda):
@@ -216,14 +239,21 @@ class _Reader:
                 return NONE if value is None else self._expr(value)
             case ast.If(test, body, orelse):
                 chosen = self._expr(test)
+                self._choices += 1
+                if self._choices > LARGEST:
+                    raise Unreadable(TOO_LONG)
                 outer = dict(self._bound)
                 then = self._block([*body, *rest])
                 self._bound = dict(outer)
                 otherwise = self._block([*orelse, *rest])
                 self._bound = outer
                 return Conditional(chosen, then, otherwise)
-            case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(target=ast.Name(name), value=ast.expr() as value):
+            case (
+                ast.Assign([ast.Name(name)], value)
+                | ast.AnnAssign(target=ast.Name(name), value=ast.expr() as value)
+            ):
                 self._bound[name] = found = self._expr(value)
+                _check_length(found)
                 then = self._block(rest)
                 return _with(found, then, then, self._origin.shapes)
             case ast.Expr(ast.Constant()) | ast.Pass():
@@ -331,6 +361,11 @@ class _Reader:
         return Apply(made, tuple(self._bound[name] for name in needed), reason)
 
 
+def _check_length(expr: Expr) -> None:
+    if sum(1 for _ in islice(walk(expr), LARGEST + 1)) > LARGEST:
+        raise Unreadable(TOO_LONG)
+
+
 def _with(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
     """`result`, in which the value was named before `body` used it, any number of times."""
     if total(value, shapes) and is_value(value, shapes):
@@ -352,9 +387,12 @@ def _returns_one_expression(tree: ast.Lambda | ast.FunctionDef) -> bool:
 
 def _kind(node: ast.expr) -> str:
     known = {
-        ast.GeneratorExp: "generator expression", ast.ListComp: "list comprehension",
-        ast.SetComp: "set comprehension", ast.DictComp: "dict comprehension",
-        ast.Lambda: "nested lambda", ast.Name: "a name without a value yet",
+        ast.GeneratorExp: "generator expression",
+        ast.ListComp: "list comprehension",
+        ast.SetComp: "set comprehension",
+        ast.DictComp: "dict comprehension",
+        ast.Lambda: "nested lambda",
+        ast.Name: "a name without a value yet",
     }
     if isinstance(node, ast.Call):
         return "call with a generator or starred arguments"

@@ -14,7 +14,7 @@ from reactive.folds import CountFold
 from reactive.generated.body import Body, Plan, row_names
 from reactive.generated.grouped import Grouped, Grouping
 from reactive.generated.joined import Joined, Pairing, ToList, join_loops, plain_chain
-from reactive.generated.keyed import KeyLoop, key_loop
+from reactive.generated.keyed import KeyCode, KeyLoop
 from reactive.generated.linear import Linear, linear_loop
 from reactive.index import Key
 from reactive.operators.index_by import IndexBy
@@ -64,8 +64,8 @@ def keyed(
             todo.row = (todo.value(),)  # the right side of a join is one value
         written, steps = side
         assert written is None or isinstance(written, Lifted)
-        loop, source = key_loop(chain, bindings(base), todo, written, steps)
-        return KeyLoop(loop, source, KeyBy(key, identity=identity), rows, identity=identity)
+        code = KeyCode(chain, bindings(base), todo, written, steps)
+        return KeyLoop(code, KeyBy(key, identity=identity), rows, identity=identity)
 
     return make, rows
 

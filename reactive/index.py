@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from itertools import repeat
+from typing import Any, Final, overload
 
 from reactive.zset import Batch, Pair, Row
 
@@ -57,6 +58,36 @@ class Weighted(dict[Any, Pair]):
     """The rows of a key by their handle."""
 
     __slots__ = ()
+
+
+class KeyedBatch(Sequence[KeyedPair]):
+    """Rows of the same weight beside their keys: two lists, and no pairs.
+
+    >>> list(KeyedBatch([4, 3], ["anna", "eva"], 1))
+    [(4, ('anna', 1)), (3, ('eva', 1))]
+    """
+
+    __slots__ = ("keys", "rows", "weight")
+
+    def __init__(self, keys: Sequence[Key], rows: Sequence[Row], weight: int) -> None:
+        self.keys = keys
+        self.rows = rows
+        self.weight = weight
+
+    @overload
+    def __getitem__(self, place: int) -> KeyedPair: ...
+    @overload
+    def __getitem__(self, place: slice) -> KeyedBatch: ...
+    def __getitem__(self, place: int | slice) -> KeyedPair | KeyedBatch:
+        if isinstance(place, slice):
+            return KeyedBatch(self.keys[place], self.rows[place], self.weight)
+        return (self.keys[place], (self.rows[place], self.weight))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[KeyedPair]:
+        return zip(self.keys, zip(self.rows, repeat(self.weight)), strict=False)
 
 
 def match_key(key: Key) -> Key:
@@ -124,6 +155,22 @@ class Index:
             self.rows -= 1
         else:
             self._become_weighted(key, [(bucket, 1), (row, weight)])
+
+    def extend(self, batch: KeyedBatch) -> None:
+        """Add all rows of a batch, or none."""
+        buckets, weight, done = self.buckets, batch.weight, 0
+        try:
+            for key, row in zip(batch.keys, batch.rows, strict=True):
+                if weight == 1 and key not in buckets:
+                    buckets[key] = row
+                    self.rows += 1
+                else:
+                    self.add(key, row, weight)
+                done += 1
+        except BaseException:
+            for key, row in zip(batch.keys[:done], batch.rows, strict=False):
+                self.add(key, row, -weight)
+            raise
 
     def _add_to_few(self, key: Key, bucket: Rows, row: Row, weight: int) -> None:
         place = self._place(bucket, row)

@@ -10,7 +10,8 @@ Rows that a table stores are left whole: the index refers to them, which takes l
 two of their fields. So this is for rows that are made on the way, and for tables that are not stored.
 
 Sound:  the expressions read the same values. Rows that agree in what is read add up.
-Needs:  the fields are declared, so that reading them cannot raise; the row is not returned whole.
+Needs:  the fields are declared and part of the row's hash, so that they can be read and hashed; the
+        row is not returned whole.
 Pays:   smaller rows in the indexes, and no work where only other fields change.
 Source: projection pruning of SQL optimizers; beyond [i3ql].
 """
@@ -35,7 +36,7 @@ from optimizer.expr import (
     rebuilt,
     tuple_of,
 )
-from optimizer.knowledge import Shapes, total
+from optimizer.knowledge import Shapes, hashable, total
 from optimizer.properties import bindings, keeps_identity
 from optimizer.traverse import functions, with_functions, with_inputs
 
@@ -93,7 +94,7 @@ def _paths(expr: Expr, mine: set[int], of: Shapes, found: dict[Expr, None]) -> N
         root = root.of
     if isinstance(root, Parameter):
         if root.index in mine:
-            while not total(expr, of):
+            while not (total(expr, of) and hashable(expr, of)):
                 expr = parts(expr)[0]
             found.setdefault(expr)
         return

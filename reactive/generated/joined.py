@@ -29,7 +29,7 @@ from optimizer.knowledge import Shapes
 from optimizer.traverse import functions
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Chain, Plan, row_names
-from reactive.index import NO_MATCH, KeyedPair, Rows, Weighted
+from reactive.index import NO_MATCH, KeyedBatch, KeyedPair, Rows, Weighted
 from reactive.operators.index_by import Before, IndexBy
 from reactive.zset import Pair
 
@@ -64,10 +64,16 @@ class Pairing:
         if self.left.odd or self.right.odd:
             return None
         if left and right:
-            if any(pair[1] < 0 for _, pair in left):
+            if _removes(left):
                 return None
             return self.right.index.buckets.get, Before(self.left.index, left).get
         return self.right.index.buckets.get, self.left.index.buckets.get
+
+
+def _removes(delta: Sequence[KeyedPair]) -> bool:
+    if isinstance(delta, KeyedBatch):
+        return delta.weight < 0
+    return any(pair[1] < 0 for _, pair in delta)
 
 
 class Joined:

@@ -13,6 +13,7 @@ Cost:   O(|dL|).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted
@@ -20,80 +21,112 @@ from optimizer.knowledge import hashable
 from optimizer.traverse import functions
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Chain, Plan, row_names
-from reactive.index import NO_MATCH, KeyedPair, match_key
+from reactive.index import NO_MATCH, KeyedBatch, KeyedPair, match_key
 from reactive.operators.key_by import KeyBy
-from reactive.zset import Pairs, consolidate, is_mixed
-
-Loop = Callable[[Pairs], list[KeyedPair]]
-
+from reactive.zset import Batch, Pairs, consolidate, is_mixed
 
 class KeyLoop:
     """A `KeyBy` that runs the loop; when it raises, the plain one over the plain chain."""
 
-    __slots__ = ("_identity", "_loop", "_plain", "_rows", "source", "tells_rejected", "touched")
+    __slots__ = (
+        *("_batch", "_code", "_identity", "_loop", "_plain", "_rows"),
+        *("source", "tells_rejected", "touched"),
+    )
 
     def __init__(
-        self,
-        loop: Loop,
-        source: str,
-        plain: KeyBy,
-        rows: Callable[[Pairs], Pairs],
-        *,
-        identity: bool,
+        self, code: KeyCode, plain: KeyBy, rows: Callable[[Pairs], Pairs], *, identity: bool
     ) -> None:
-        self._loop = loop
+        self._code = code
+        self._loop, self.source = code.loop(batch=False)
+        self._batch: Callable[..., Any] | None = None
         self._plain = plain
         self._rows = rows
         self._identity = identity
-        self.source = source
         self.tells_rejected = False
         self.touched = 0
 
-    def step(self, delta: Pairs) -> list[KeyedPair]:
+    def step(self, delta: Pairs) -> Sequence[KeyedPair]:
         self.touched += len(delta)
-        if not self.tells_rejected:
-            try:
-                keyed = self._loop(delta)
-            except Exception:
-                return self._carefully(delta)
-            return keyed if self._identity or not is_mixed(delta) else _net(keyed)
-        return self._carefully(delta)
+        if self.tells_rejected:
+            return self._carefully(delta)
+        try:
+            if delta.__class__ is Batch:
+                return self._of_batch(delta)  # type: ignore[arg-type]
+            keyed: list[KeyedPair] = self._loop(delta)
+        except Exception:
+            return self._carefully(delta)
+        return keyed if self._identity or not is_mixed(delta) else _net(keyed)
+
+    def _of_batch(self, delta: Batch) -> KeyedBatch:
+        if self._batch is None:
+            self._batch, _ = self._code.loop(batch=True)
+        return KeyedBatch(*self._batch(delta.rows), delta.weight)
 
     def _carefully(self, delta: Pairs) -> list[KeyedPair]:
         self._plain.tells_rejected = self.tells_rejected
         return self._plain.step(self._rows(delta))
 
 
-def key_loop(
-    chain: Chain,
-    bindings: int,
-    todo: Plan,
-    written: Lifted | None,
-    steps: Sequence[plan.Step],
-) -> tuple[Loop, str]:
-    """The function, and its text."""
-    values = Values()
-    called = [f for node in chain for f in functions(node) if isinstance(f, Lifted)]
-    called += [f for f in (written, *(step.function for step in steps)) if f is not None]
-    names = row_names(called, bindings)
-    key = _key(todo, written, steps)
-    body = Body(values, names, todo.shapes, 2)
-    body.expect([*(act.expr for act in todo.acts), *key])
-    if not todo.is_input:
-        body.expect([todo.value()])
-    if bindings > 1:
-        body.line(f"{', '.join(names)} = row")
-    body.write(todo.acts)
-    shown = _write_key(body, key, todo, is_written=written is not None)
-    pair = "pair" if todo.is_input else f"({body.canonical(todo.value())}, weight)"
-    body.line(f"append(({shown}, {pair}))")
-    head = "    for pair in delta:\n        row, weight = pair"
-    text = "\n".join(
-        ["def keyed(delta):", "    out = []", "    append = out.append"]
-        + [head, *body.lines, "    return out", ""]
-    )
-    values.by_name |= {"NO_MATCH": NO_MATCH, "match_key": match_key}
-    return build("keyed", text, values), text
+class KeyCode:
+    """What the loop does, as far as it does not depend on how its rows come."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        bindings: int,
+        todo: Plan,
+        written: Lifted | None,
+        steps: Sequence[plan.Step],
+    ) -> None:
+        called = [f for node in chain for f in functions(node) if isinstance(f, Lifted)]
+        called += [f for f in (written, *(step.function for step in steps)) if f is not None]
+        self._names = row_names(called, bindings)
+        self._key = _key(todo, written, steps)
+        self._todo = todo
+        self._is_written = written is not None
+
+    def loop(self, *, batch: bool) -> tuple[Callable[..., Any], str]:
+        """The function, of a delta or of the rows of a batch, and its text."""
+        todo, values = self._todo, Values()
+        body = Body(values, self._names, todo.shapes, 2)
+        body.expect([*(act.expr for act in todo.acts), *self._key])
+        body.expect([] if todo.is_input else [todo.value()])
+        if len(self._names) > 1:
+            body.line(f"{', '.join(self._names)} = row")
+        body.write(todo.acts)
+        key = _write_key(body, self._key, todo, is_written=self._is_written)
+        row = "row" if todo.is_input else body.canonical(todo.value())
+        values.by_name |= {"NO_MATCH": NO_MATCH, "match_key": match_key}
+        if batch:
+            body.line(f"add_key({key})")
+            body.line(f"add_row({row})")
+            text = _function(OF_ROWS, body)
+        else:
+            pair = "pair" if todo.is_input else f"({row}, weight)"
+            body.line(f"append(({key}, {pair}))")
+            text = _function(OF_PAIRS, body)
+        return build("keyed", text, values), text
+
+
+OF_PAIRS = """def keyed(delta):
+    out = []
+    append = out.append
+    for pair in delta:
+        row, weight = pair
+{}
+    return out
+"""
+OF_ROWS = """def keyed(rows):
+    keys, kept = [], []
+    add_key, add_row = keys.append, kept.append
+    for row in rows:
+{}
+    return keys, kept
+"""
+
+
+def _function(form: str, body: Body) -> str:
+    return form.format("\n".join(body.lines))
 
 
 def _key(todo: Plan, written: Lifted | None, steps: Sequence[plan.Step]) -> list[Expr]:

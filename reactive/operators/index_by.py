@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
-from reactive.index import NO_MATCH, REJECTED, SUSPECT, Index, Key, KeyedPair, Weighted, itself
+from reactive.index import NO_MATCH, REJECTED, SUSPECT, Index, Key, KeyedBatch, KeyedPair, Weighted, itself
 from reactive.operators.key_by import KeyBy
 from reactive.zset import Pair, Pairs, Row, consolidate
 
@@ -31,7 +31,7 @@ class Keyer(Protocol):
     touched: int
     tells_rejected: bool
 
-    def step(self, delta: Pairs) -> list[KeyedPair]: ...
+    def step(self, delta: Pairs) -> Sequence[KeyedPair]: ...
 
 
 class IndexBy:
@@ -69,23 +69,28 @@ class IndexBy:
     def touched(self) -> int:
         return int(self._keyed.touched)
 
-    def step(self, delta: Pairs) -> list[KeyedPair]:
+    def step(self, delta: Pairs) -> Sequence[KeyedPair]:
         if self._others:
             others = [reference() for reference in self._others]
             self._keyed.tells_rejected = any(o is not None and o.odd for o in others)
-        keyed: list[KeyedPair] = self._keyed.step(delta)
-        add, done = self.index.add, 0
+        keyed: Sequence[KeyedPair] = self._keyed.step(delta)
+        self._last = keyed
+        done = 0
         try:
-            for key, pair in keyed:
+            if keyed.__class__ is KeyedBatch:
+                self.index.extend(keyed)  # type: ignore[arg-type]
+                return keyed
+            add = self.index.add
+            for key, (row, weight) in keyed:
                 if key is SUSPECT or key is REJECTED:
                     self.odd = True
                 if key is not REJECTED:
-                    add(key, *pair)
+                    add(key, row, weight)
                 done += 1
         except BaseException:
             self._take_back(keyed[:done])
+            self._last = ()
             raise
-        self._last = keyed
         return keyed
 
     def undo(self) -> None:

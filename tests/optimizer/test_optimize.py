@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from optimizer import optimize as module
 from optimizer import plan
-from optimizer.expr import Lifted, conjuncts
+from optimizer.expr import Lifted, conjuncts, walk
 from optimizer.optimize import optimize
 from optimizer.properties import nodes
+from optimizer.traverse import functions
 from reactive import Database, Relation, Table
 from reactive.operators.index_by import IndexBy
 from tests.golden.cases import shown
@@ -232,6 +234,40 @@ def test_a_plan_of_a_thousand_levels_is_optimized(step: str) -> None:
             case _:
                 made = made.semi_join(others, on=lambda n, m: n == m)
     assert nodes(db._optimized(made.plan).plan)
+
+
+def test_a_chain_of_selects_does_not_double_with_every_step() -> None:
+    numbers: Relation[Any] = Database().table(int, name="numbers")
+    once, twice = numbers, numbers
+    for _ in range(30):
+        once = once.select(lambda n: n + 1)
+        twice = twice.select(lambda n: (n, n)).select(lambda p: p[0] + p[1])
+    (select, _) = nodes(optimize(once.plan).plan)[::-1]
+    assert isinstance(select, plan.Select)
+    assert isinstance(select.function, Lifted)
+    assert sum(1 for _ in walk(select.function.body)) == 61
+    for node in nodes(optimize(twice.plan).plan):
+        for function in functions(node):
+            assert isinstance(function, Lifted)
+            assert sum(1 for _ in walk(function.body)) < 300
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A row with a field that is no part of its hash, and has none."""
+
+    place: int
+    notes: list[str] = field(hash=False, compare=False)
+
+
+def test_a_field_without_a_hash_does_not_become_a_row() -> None:
+    db = Database()
+    visits, places = db.table(Visit, stored=False), db.table(int, name="places")
+    joined = visits.join(places, on=lambda v, p: v.place == p)
+    view = joined.select(lambda v, p: (len(v.notes), p)).materialize()
+    places.add(1)
+    visits.add_all([Visit(1, ["a"]), Visit(1, ["a", "b"])])
+    assert len(view) == 2
 
 
 def test_rules_come_to_an_end_where_constants_follow_from_each_other(
