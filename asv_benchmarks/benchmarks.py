@@ -8,13 +8,26 @@ from __future__ import annotations
 import os
 from random import Random
 
-from asv_benchmarks.measure import SEED, latencies, script, side_of, sides
+from asv_benchmarks.gain import index_figures, product_figures
+from asv_benchmarks.making import made
+from asv_benchmarks.measure import (
+    AS_WRITTEN,
+    ENGINE,
+    SEED,
+    TWIN,
+    Ear,
+    latencies,
+    script,
+    side_of,
+    sides,
+)
 from asv_benchmarks.run import in_process
 from asv_benchmarks.workload import TableDelta, batch_of, load
 from asv_benchmarks.workloads import WORKLOADS, workload
+from asv_benchmarks.workloads.ten_operators import query
 
 NAMES = [w.name for w in WORKLOADS]
-SIDES = ["engine", "twin"]
+SIDES = [ENGINE, AS_WRITTEN, TWIN]
 SIZES = [10_000, 100_000] + [1_000_000] * (os.environ.get("ASV_LARGE") == "1")
 LARGEST = [SIZES[-1]]
 DELTAS = [1, 1_000]
@@ -30,13 +43,16 @@ class Change:
     def setup(self, name: str, size: int) -> None:
         chosen = workload(name)
         todo = script(chosen, size, changes=1_000, batches=0, delta=1)
-        self._engine, self._twin = latencies(sides(chosen, todo))
+        self._engine, self._written, self._twin = latencies(sides(chosen, todo, SIDES))
 
     def track_engine(self, name: str, size: int) -> float:
         return self._engine.typical
 
     def track_ratio(self, name: str, size: int) -> float:
         return self._engine.typical / self._twin.typical
+
+    def track_gain(self, name: str, size: int) -> float:
+        return self._written.typical / self._engine.typical
 
 
 class Batch:
@@ -52,7 +68,7 @@ class Batch:
         rows = chosen.rows(size, random)
         self._there = batch_of(chosen.stream(rows, random), delta, len(rows))
         self._back = [TableDelta(there.removed, there.added) for there in self._there]
-        self._side = side_of(chosen, side)
+        self._side = side_of(chosen, side, Ear())
         load(self._side, rows)
 
     def time_there_and_back(self, name: str, size: int, delta: int, side: str) -> None:
@@ -72,7 +88,7 @@ class Load:
     def setup(self, name: str, size: int, side: str) -> None:
         chosen = workload(name)
         self._rows = chosen.rows(size, Random(SEED))
-        self._side = side_of(chosen, side)
+        self._side = side_of(chosen, side, Ear())
 
     def time_load(self, name: str, size: int, side: str) -> None:
         load(self._side, self._rows)
@@ -89,6 +105,65 @@ class Memory:
         return float(in_process("load", name, size, side)["held"])
 
 
+class Product:
+    """How many times more a join written as product and where takes without the optimizer."""
+
+    params = ([1_000, 10_000],)
+    param_names = ("size",)
+    timeout = 600
+
+    def setup(self, size: int) -> None:
+        self._figures = product_figures(size)
+
+    def track_load_gain(self, size: int) -> float:
+        return self._gain("load")
+
+    def track_change_gain(self, size: int) -> float:
+        return self._gain("typical")
+
+    def _gain(self, figure: str) -> float:
+        return self._figures[AS_WRITTEN][figure] / self._figures[ENGINE][figure]
+
+
+class Index:
+    """Bytes of state under a selective where above a join."""
+
+    params = (SIZES, [ENGINE, AS_WRITTEN])
+    param_names = ("size", "side")
+    timeout = 600
+
+    def track_state(self, size: int, side: str) -> float:
+        return index_figures(size, side)["state"]
+
+
+class Making:
+    """Make a relation of ten operators, and compile it, on empty tables."""
+
+    def setup(self) -> None:
+        made(query)
+
+    def time_again(self) -> None:
+        made(query)
+
+    def track_first(self) -> float:
+        return float(in_process("making")["cold"])
+
+
+class Start:
+    """Import the library, in a new process."""
+
+    timeout = 600
+
+    def track_import(self) -> float:
+        return float(in_process("import")["import"])
+
+
 Change.track_engine.unit = "ns"  # type: ignore[attr-defined]
 Change.track_ratio.unit = "times the twin"  # type: ignore[attr-defined]
+Change.track_gain.unit = "times as written"  # type: ignore[attr-defined]
+Product.track_load_gain.unit = "times as written"  # type: ignore[attr-defined]
+Product.track_change_gain.unit = "times as written"  # type: ignore[attr-defined]
+Index.track_state.unit = "bytes"  # type: ignore[attr-defined]
+Making.track_first.unit = "ms"  # type: ignore[attr-defined]
+Start.track_import.unit = "ms"  # type: ignore[attr-defined]
 Memory.track_held.unit = "bytes per row"  # type: ignore[attr-defined]

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
+from asv_benchmarks.measure import AS_WRITTEN, ENGINE, TWIN
+
 Run = dict[str, dict[str, float]]
 """Of one run: side -> figure -> value."""
 
@@ -29,8 +31,12 @@ COLUMNS = (
     Figure("held bytes/row", "held", lambda v: f"{v:,.0f}"),
 )
 
-
-TYPICAL = COLUMNS[1]
+RATE, TYPICAL, _, _, PEAK, HELD = COLUMNS
+EFFECT = (RATE, TYPICAL, HELD)
+"""The columns of the effect of optimization."""
+LOAD = Figure("load, ms", "load", lambda v: f"{v * 1e3:,.1f}")
+STATE = Figure("state, bytes", "state", lambda v: f"{v:,.0f}")
+GROWTH = Figure("growth of the process, bytes", "held", STATE.show)
 SMALL = Figure("one change of a small table, µs", "small", TYPICAL.show)
 
 
@@ -38,6 +44,7 @@ SMALL = Figure("one change of a small table, µs", "small", TYPICAL.show)
 class Measured:
     """A workload and its runs."""
 
+    name: str
     title: str
     runs: list[Run]
 
@@ -45,15 +52,20 @@ class Measured:
         """The median over the runs."""
         return median(run[side][figure.name] for run in self.runs)
 
-    def ratio(self, figure: Figure) -> float:
-        """How many times more the engine takes than the twin; median over the runs."""
-        return median(_times(run, figure) for run in self.runs)
+    def ratio(self, figure: Figure, side: str = ENGINE, other: str = TWIN) -> float:
+        """How many times more a side takes than another one; median over the runs."""
+        return median(_times(figure, run[side], run[other]) for run in self.runs)
+
+    def gain(self, figure: Figure) -> float:
+        """How many times more the plan as written takes than the optimized one."""
+        return self.ratio(figure, AS_WRITTEN, ENGINE)
 
     def growth(self, side: str) -> float:
         """One change at the size of the report over one at the small size."""
         return median(run[side][TYPICAL.name] / run[side][SMALL.name] for run in self.runs)
 
 
-def _times(run: Run, figure: Figure) -> float:
-    engine, twin = run["engine"][figure.name], run["twin"][figure.name]
-    return twin / engine if figure.large_is_good else engine / twin
+def _times(figure: Figure, one: dict[str, float], other: dict[str, float]) -> float:
+    if figure.large_is_good:
+        one, other = other, one
+    return one[figure.name] / other[figure.name]

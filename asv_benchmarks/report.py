@@ -1,8 +1,8 @@
-"""The report: every workload, the engine beside its twin, several runs.
+"""The report: the engine beside its twin, and beside itself with plans as written, several runs.
 
 python -m asv_benchmarks.report [--size 1000000] [--runs 5] [--only group_sum ...] [--write]
 
-Each measurement is a process of its own. In a run the two sides follow one another, and the side
+Each measurement is a process of its own. In a run the sides follow one another, and the side
 that goes first changes from run to run.
 """
 
@@ -10,60 +10,103 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
+from asv_benchmarks import sections
 from asv_benchmarks.figures import Measured, Run
-from asv_benchmarks.run import in_process
-from asv_benchmarks.table import put, report
+from asv_benchmarks.measure import AS_WRITTEN, ENGINE
+from asv_benchmarks.run import SIDES, in_process
+from asv_benchmarks.table import machine, put
 from asv_benchmarks.workload import Workload
-from asv_benchmarks.workloads import WORKLOADS
+from asv_benchmarks.workloads import REWRITTEN, WORKLOADS
 
+T = TypeVar("T")
 SMALL = 10_000
+COSTS = "making"
+NAMES = [*(w.name for w in (*WORKLOADS, *REWRITTEN)), COSTS]
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
-SIDES = ("engine", "twin")
-
-
-def measure(workload: Workload, *, size: int, runs: int) -> Measured:
-    """All figures of a workload."""
-    done: list[Run] = []
-    for number in range(runs):
-        _say(f"{workload.name}: run {number + 1} of {runs}")
-        done.append(_run(workload.name, size, number))
-    return Measured(workload.title, done)
 
 
 def main() -> None:
     """Measure, print, and with --write put the tables into the docs."""
     options = _options()
-    chosen = [w for w in WORKLOADS if not options.only or w.name in options.only]
-    measured = [measure(w, size=options.size, runs=options.runs) for w in chosen]
-    text = report(measured, size=options.size, small=SMALL, runs=options.runs)
+    text = report(options.only or NAMES, size=options.size, runs=options.runs)
     print(text)
     if options.write:
         put(text, DOCS)
 
 
-def _run(name: str, size: int, number: int) -> Run:
-    loads = {side: in_process("load", name, size, side) for side in _order(number)}
-    changes = in_process("change", name, size, SMALL)
+def report(names: list[str], *, size: int, runs: int) -> str:
+    """The sections of what is asked for."""
+    small = min(SMALL, size)
+
+    def measured(workload: Workload, run: Callable[[int], Run]) -> Measured:
+        return Measured(workload.name, workload.title, _repeat(workload.name, runs, run))
+
+    of_rewritten = {
+        "product_where": partial(_product, small),
+        "selective_where": partial(_index, size),
+    }
+    usual = [measured(w, partial(_run, w.name, size, small)) for w in WORKLOADS if w.name in names]
+    rewritten = [measured(w, of_rewritten[w.name]) for w in REWRITTEN if w.name in names]
+    found = [[f"Tables of {size:,} rows; medians of {runs} runs. {machine()}"]]
+    if usual:
+        found += [
+            sections.targets(usual, size=size, small=small),
+            sections.sides(usual),
+            sections.growth(usual, size=size, small=small),
+            sections.effect(usual),
+        ]
+    if rewritten:
+        found.append(sections.gains(rewritten))
+    if COSTS in names:
+        found.append(sections.costs(_repeat(COSTS, runs, _once)))
+    return "\n\n".join("\n".join(lines) for lines in found)
+
+
+def _repeat(name: str, runs: int, run: Callable[[int], T]) -> list[T]:
+    done: list[T] = []
+    for number in range(runs):
+        print(f"{name}: run {number + 1} of {runs}", file=sys.stderr, flush=True)
+        done.append(run(number))
+    return done
+
+
+def _run(name: str, size: int, small: int, number: int) -> Run:
+    loads = {side: in_process("load", name, size, side) for side in _order(SIDES, number)}
+    changes = in_process("change", name, size, small)
     return {side: {**loads[side], **changes[side]} for side in SIDES}
 
 
-def _order(number: int) -> tuple[str, ...]:
-    return SIDES if number % 2 == 0 else SIDES[::-1]
+def _product(size: int, number: int) -> Run:
+    figures: Run = in_process("product", size)
+    return figures
+
+
+def _index(size: int, number: int) -> Run:
+    order = _order((ENGINE, AS_WRITTEN), number)
+    return {side: in_process("index", size, side) for side in order}
+
+
+def _once(number: int) -> dict[str, float]:
+    return {**in_process("making"), **in_process("import")}
+
+
+def _order(sides: tuple[str, ...], number: int) -> tuple[str, ...]:
+    first = number % len(sides)
+    return sides[first:] + sides[:first]
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="asv_benchmarks.report", description="Measure it all.")
     parser.add_argument("--size", type=int, default=1_000_000, help="rows of the first table")
     parser.add_argument("--runs", type=int, default=5, help="medians are taken over these")
-    parser.add_argument("--only", nargs="*", default=(), metavar="WORKLOAD", help="not all of them")
+    parser.add_argument("--only", nargs="*", choices=NAMES, metavar="NAME", help="not all of them")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCS.name}")
     return parser.parse_args()
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

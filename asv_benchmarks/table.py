@@ -1,4 +1,4 @@
-"""The report as markdown, and where it stands in the docs."""
+"""Markdown: a table, what it was measured on, and where it stands in the docs."""
 
 from __future__ import annotations
 
@@ -8,29 +8,8 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
-from asv_benchmarks.figures import COLUMNS, SMALL, TYPICAL, Measured
-
 BEGIN = "<!-- report: begin -->"
 END = "<!-- report: end -->"
-MOST_TIMES = 10.0
-MOST_GROWTH = 1.3
-
-
-def report(measured: Sequence[Measured], *, size: int, small: int, runs: int) -> str:
-    """Two tables and how they were made."""
-    return "\n".join(
-        [
-            f"Tables of {size:,} rows; medians of {runs} runs. {machine()}",
-            "",
-            "### Engine and twin",
-            "",
-            *_markdown(["workload", "", *(c.title for c in COLUMNS)], _sides(measured)),
-            "",
-            f"### One change at {small:,} and at {size:,} rows",
-            "",
-            *_markdown(_growth_header(size, small), map(_growth, measured)),
-        ]
-    )
 
 
 def machine() -> str:
@@ -49,48 +28,13 @@ def put(text: str, file: Path) -> None:
     file.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
 
 
-def _sides(measured: Iterable[Measured]) -> Iterable[list[str]]:
-    for workload in measured:
-        for side in ("engine", "twin"):
-            values = (column.show(workload.value(side, column)) for column in COLUMNS)
-            yield [workload.title if side == "engine" else "", side, *values]
-        yield ["", "times the twin", *(f"{workload.ratio(c):.1f}" for c in COLUMNS)]
-
-
-def _growth_header(size: int, small: int) -> list[str]:
-    return [
-        "workload",
-        f"engine {small:,}, µs",
-        f"engine {size:,}, µs",
-        "growth",
-        "growth of the twin",
-        f"growth at most {MOST_GROWTH:g}",
-        f"times the twin {small:,}",
-        f"times the twin {size:,}",
-        f"both at most {MOST_TIMES:g}",
-    ]
-
-
-def _growth(workload: Measured) -> list[str]:
-    growth = workload.growth("engine")
-    times = workload.ratio(SMALL), workload.ratio(TYPICAL)
-    return [
-        workload.title,
-        SMALL.show(workload.value("engine", SMALL)),
-        TYPICAL.show(workload.value("engine", TYPICAL)),
-        f"{growth:.2f}",
-        f"{workload.growth('twin'):.2f}",
-        _verdict(growth <= MOST_GROWTH),
-        *(f"{value:.1f}" for value in times),
-        _verdict(max(times) <= MOST_TIMES),
-    ]
-
-
-def _verdict(reached: bool) -> str:
+def verdict(reached: bool) -> str:
+    """Whether a target was reached, in a word."""
     return "met" if reached else "**missed**"
 
 
-def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table whose first column is text and whose others are figures."""
     lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     text = [

@@ -28,14 +28,30 @@ PLAIN = (int, float, bool, str, bytes, type(None))
 LARGEST = 1 << 64
 LONGEST = 1_000
 BINARY: dict[str, Any] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-    "//": operator.floordiv, "%": operator.mod, "==": operator.eq, "!=": operator.ne,
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-    "is": operator.is_, "is not": operator.is_not, "&": operator.and_, "|": operator.or_,
-    "in": lambda a, b: a in b, "not in": lambda a, b: a not in b,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "is": operator.is_,
+    "is not": operator.is_not,
+    "&": operator.and_,
+    "|": operator.or_,
+    "in": lambda a, b: a in b,
+    "not in": lambda a, b: a not in b,
 }
 UNARY: dict[str, Any] = {
-    "not": operator.not_, "-": operator.neg, "+": operator.pos, "~": operator.invert
+    "not": operator.not_,
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
 }
 
 
@@ -45,9 +61,9 @@ def evaluated_attribute(of: Expr, name: str) -> Expr:
         owner = of.value
         enumeration = isinstance(owner, type) and issubclass(owner, Enum)
         if isinstance(owner, ModuleType) or enumeration:
-            value = vars(owner).get(name) if not enumeration else owner.__members__.get(name)  # type: ignore[attr-defined]
+            value = vars(owner).get(name) if not enumeration else owner.__members__.get(name)
             if isinstance(
-                value, PLAIN + (FunctionType, BuiltinFunctionType, type, ModuleType, Enum)
+                value, (*PLAIN, FunctionType, BuiltinFunctionType, type, ModuleType, Enum)
             ):
                 return constant(value, name) if value is not None else Attribute(of, name)
     return Attribute(of, name)
@@ -77,7 +93,9 @@ def _operation(expr: Expr, symbol: str, values: list[Any]) -> Expr:
     if symbol in ("is", "is not") and not all(v is None or isinstance(v, bool) for v in values):
         return expr
     compute = UNARY.get(symbol) if len(values) == 1 else BINARY.get(symbol)
-    if compute is None or (symbol == "*" and any(isinstance(v, str | bytes | tuple) for v in values)):
+    if compute is None or (
+        symbol == "*" and any(isinstance(v, str | bytes | tuple) for v in values)
+    ):
         return expr
     try:
         result = compute(*values)

@@ -2,14 +2,15 @@
 
     lambda s, m: s.last_name == m.last_name and m.age > limit
 
-    And(Operation("==", (Attribute(Parameter(0), "last_name"), Attribute(Parameter(1), "last_name"))),
-        Operation(">", (Attribute(Parameter(1), "age"), Constant(30))))
+    And((Operation("==", (Attribute(Parameter(0), "last_name"),
+                          Attribute(Parameter(1), "last_name"))),
+         Operation(">", (Attribute(Parameter(1), "age"), Constant(30)))))
 
 Expressions compare by structure. Constants compare by type and value, so that `1`, `True` and `1.0`
 stay different, and objects that nothing is known of by identity. What could not be read is kept as
 an `Opaque` function, called with the expressions that it needs (`Apply`).
 
-Three nodes have no syntax of their own; the optimizer makes them to keep exceptions where they were:
+Three nodes have no syntax of their own. The optimizer makes them to keep exceptions in place:
 
     First(needs, then)      evaluate the needs, which may raise, and then give `then`
     Guard(test, needs)      false where the needs and the test raise nothing and the test is false

@@ -42,11 +42,11 @@ Shapes = tuple[Shape, ...]
 
 CANNOT_RAISE = frozenset({"is", "is not", "==", "!=", "not"})
 TESTS = frozenset({*CANNOT_RAISE, "<", "<=", ">", ">=", "in", "not in"})
-PURE = frozenset(
-    getattr(builtins, name)
-    for name in ["abs", "bool", "bytes", "chr", "complex", "divmod", "float", "format", "frozenset", "hash", "hex", "int", "isinstance", "issubclass", "len", "max", "min", "ord", "pow", "range", "repr", "round", "str", "sum", "tuple", "type"]
-)  # fmt: skip
-ALWAYS_ANSWER = frozenset({isinstance, type, callable, id})
+_PURE = (
+    "abs bool bytes chr complex divmod float format frozenset hash hex int isinstance issubclass "
+    "len max min ord pow range repr round str sum tuple type"
+)
+PURE = frozenset(getattr(builtins, name) for name in _PURE.split())
 
 
 def total(expr: Expr, shapes: Shapes) -> bool:
@@ -64,7 +64,7 @@ def total(expr: Expr, shapes: Shapes) -> bool:
             return operator in CANNOT_RAISE and all(total(o, shapes) for o in operands)
         case And() | Or() | Conditional() | Display("tuple" | "list") | First() | Again():
             return all(total(part, shapes) for part in parts(expr))
-        case Call(Constant(value), arguments, keywords):
+        case Call(Constant(value), arguments):
             known = _always_answers(value, arguments) or makes_record(expr)
             return known and all(total(a, shapes) for a in parts(expr)[1:])
         case _:
@@ -91,7 +91,7 @@ def shape_of(expr: Expr, shapes: Shapes) -> Shape:
 
 
 def is_value(expr: Expr, shapes: Shapes) -> bool:
-    """Whether evaluating it once or several times is the same: it makes no iterator or container."""
+    """Whether evaluating it twice is as good as once: it makes no iterator and no container."""
     match expr:
         case Parameter() | Local() | Constant():
             return True
@@ -189,7 +189,8 @@ def record_field(expr: Expr, name: str) -> Expr | None:
 @lru_cache(maxsize=512)
 def fields_of(kind: type) -> frozenset[str]:
     """The names that can be read of every instance, for nothing but its data."""
-    if "__getattr__" in dir(kind) or kind.__getattribute__ not in _PLAIN_READS:
+    reads: Any = kind.__getattribute__
+    if "__getattr__" in dir(kind) or reads not in _PLAIN_READS:
         return frozenset()
     return frozenset(name for name in _declared(kind) if _is_plain(kind, name))
 
@@ -200,7 +201,7 @@ def constructor(kind: type) -> tuple[str, ...] | None:
     if _is_named_tuple(kind):
         plain = kind.__new__ in _generated_new(kind)
         return tuple(kind._fields) if plain else None  # type: ignore[attr-defined]
-    options = getattr(kind, "__dataclass_params__", None)
+    options: Any = getattr(kind, "__dataclass_params__", None)
     if not dataclasses.is_dataclass(kind) or "__dataclass_params__" not in vars(kind):
         return None
     own = vars(kind).get("__init__")
@@ -240,13 +241,12 @@ def _is_plain(kind: type, name: str) -> bool:
     """Whether reading it runs no code of the user's."""
     found = inspect.getattr_static(kind, name, None)
     reads = getattr(type(found), "__get__", None)
-    return (
-        reads is None
-        or (type(found).__module__ in ("builtins", "collections", "msgspec")
+    return reads is None or (
+        type(found).__module__ in ("builtins", "collections", "msgspec")
         and (
             not isinstance(found, property | classmethod | staticmethod)
             and not inspect.isfunction(found)
-        ))
+        )
     )
 
 
@@ -283,4 +283,4 @@ def _hashable(value: Any) -> bool:
     return isinstance(value, type) or callable(value)
 
 
-_PLAIN_READS = (object.__getattribute__, tuple.__getattribute__)
+_PLAIN_READS: tuple[Any, ...] = (object.__getattribute__, tuple.__getattribute__)

@@ -289,7 +289,7 @@ class _Reader:
             case ast.Tuple(items) | ast.List(items) | ast.Set(items):
                 if any(isinstance(item, ast.Starred) for item in items):
                     return self._kept(node)
-                return Display(DISPLAYS[type(node)], tuple(map(self._expr, items)))  # type: ignore[index, arg-type]
+                return Display(DISPLAYS[type(node)], tuple(map(self._expr, items)))  # type: ignore[arg-type]
             case ast.Dict(keys, values) if all(keys):
                 pairs = zip(keys, values, strict=True)
                 return Display("dict", tuple(self._expr(e) for kv in pairs for e in kv if e))

@@ -26,7 +26,7 @@ from optimizer.opaque import Opaque
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Base of all plan nodes. `facts` is what has been found out about its rows (`properties.py`)."""
+    """Base of all plan nodes. `facts` is what `properties.py` has found out about its rows."""
 
     facts: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 

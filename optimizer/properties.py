@@ -78,8 +78,8 @@ def _shapes(node: plan.Node) -> Shapes:
         ):
             return shapes(node.inputs()[0])
         case _ if isinstance(node, SET_OPERATIONS):
-            left, right = shapes(node.left), shapes(node.right)
-            return tuple(a if a == b else None for a, b in zip(left, right, strict=True))
+            both = zip(*(shapes(source) for source in node.inputs()), strict=True)
+            return tuple(a if a == b else None for a, b in both)
         case _:
             return (None,) * bindings(node)
 

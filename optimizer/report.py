@@ -1,14 +1,14 @@
 """What the optimizer did, in words: the plan before and after, the rules, what it could not read.
 
-    as written
-      where s.age > 30
-        ...
-    optimized
-      ...
-    rules: make_join, find_join_keys
-    opaque: slow (people.py:31), in where
-      a 'for' statement at line 33
-      write it as one expression, or as names, choices and returns
+as written
+  where s.age > 30
+    ...
+optimized
+  ...
+rules: make_join, find_join_keys
+opaque: slow (people.py:31), in where
+  a 'for' statement at line 33
+  write it as one expression, or as names, choices and returns
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from optimizer.explain import Explanation, explain
 from optimizer.expr import Lifted
 from optimizer.opaque import Opaque
 from optimizer.optimize import Optimized
+from optimizer.properties import nodes
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
-from optimizer.properties import nodes
 
 OURS = frozenset({"read_callables"})
 SHORT = (int, float, str, bytes, bool, type(None), tuple, frozenset)

@@ -40,10 +40,21 @@ LONGEST = 60
 TEST, OR, AND, NOT, COMPARISON, UNARY, POWER, ATOM = 0, 1, 2, 3, 4, 11, 12, 14
 BINARY = {
     **dict.fromkeys(["<", "<=", ">", ">=", "==", "!=", "in", "not in", "is", "is not"], COMPARISON),
-    "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9,
-    "*": 10, "/": 10, "//": 10, "%": 10, "@": 10, "**": POWER,
+    "|": 5,
+    "^": 6,
+    "&": 7,
+    "<<": 8,
+    ">>": 8,
+    "+": 9,
+    "-": 9,
+    "*": 10,
+    "/": 10,
+    "//": 10,
+    "%": 10,
+    "@": 10,
+    "**": POWER,
 }
-BRACKETS = {"tuple": "()", "list": "[]", "set": "{}", "dict": "{}"}
+BRACKETS = {"tuple": ("(", ")"), "list": ("[", "]"), "set": ("{", "}")}
 SIMPLE = (int, str, bytes, bool, float, type(None))
 
 Written = tuple[str, int]
@@ -65,7 +76,7 @@ def _shown(expr: Expr) -> Expr:
     match expr:
         case First(_, then):
             return then
-        case Apply(function, arguments, reason) if reason:
+        case Apply(function, _, reason) if reason:
             return Local(function.name if function.is_part else f"{function}")
         case _:
             return expr
@@ -205,8 +216,9 @@ class Writer:
         return "{" + inner + part.conversion + spec + "}"
 
     def _spec(self, spec: Expr) -> str:
-        constant = all(isinstance(p, Constant) for p in _parts(spec))
-        return ":" + "".join(str(p.value) for p in _parts(spec)) if constant else "\0"  # type: ignore[attr-defined]
+        parts = _parts(spec)
+        constant = all(isinstance(part, Constant) for part in parts)
+        return ":" + "".join(str(part.value) for part in parts) if constant else "\0"
 
     def _joined(self, parts: tuple[Expr, ...]) -> str:
         return "''.join((" + "".join(f"{self._piece(part)}, " for part in parts) + "))"

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted
 from optimizer.properties import nodes
 
+T = TypeVar("T")
 Rule = Callable[[plan.Node], plan.Node]
-"""A function from a plan node to one that gives the same rows; itself where it has nothing to do."""
+"""A function from a plan node to one that gives the same rows; itself where it does not apply."""
 
 
 class Interned:
@@ -30,7 +31,7 @@ class Interned:
         signature = tuple(
             [
                 id(value) if isinstance(value, plan.Node) else value
-                for value in [getattr(node, name) for name in _names(type(node))]
+                for value in [getattr(node, name) for name in _names(node)]
             ]
         )
         found = self._known.setdefault((type(node), signature), node)
@@ -70,8 +71,8 @@ def rebuilt(root: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.N
 
 def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:
     """The node over other inputs; itself if they are the same."""
-    names = [n for n in _names(type(node)) if isinstance(getattr(node, n), plan.Node)]
-    changes = {
+    names = [n for n in _names(node) if isinstance(getattr(node, n), plan.Node)]
+    changes: dict[str, Any] = {
         name: source
         for name, source in zip(names, inputs, strict=True)
         if source is not getattr(node, name)
@@ -116,11 +117,16 @@ def lifted(function: Function | None) -> Lifted | None:
     return function if isinstance(function, Lifted) else None
 
 
-def _replaced(thing: Any, **values: Any) -> Any:
+def _replaced(thing: T, **values: Any) -> T:
     changed = {name: v for name, v in values.items() if v is not getattr(thing, name)}
-    return replace(thing, **changed) if changed else thing
+    return replace(thing, **changed) if changed else thing  # type: ignore[type-var]
+
+
+def _names(node: plan.Node) -> tuple[str, ...]:
+    """The fields that make a node what it is."""
+    return _names_of(cast(Hashable, type(node)))
 
 
 @lru_cache(maxsize=64)
-def _names(kind: type) -> tuple[str, ...]:
+def _names_of(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind) if field.init)

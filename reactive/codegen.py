@@ -1,6 +1,6 @@
 """From expressions to functions: source text, compiled, that one can read and step through.
 
-    s.age > 30 and s.first_name == "Sally"      ->      lambda s: s.age > 30 and s.first_name == 'Sally'
+    s.age > 30 and s.first_name == "Sally"  ->  lambda s: s.age > 30 and s.first_name == "Sally"
 
 Values that have no literal are bound to names. The text is registered in `linecache`, so that a
 traceback shows it.

@@ -1,8 +1,8 @@
 """From a plan to nodes of the graph: the one module that knows plans, operators and the graph.
 
-A chain of linear nodes becomes one loop together with what it feeds: the key of an index, the groups
-of an aggregate, or a list. A join's loops take the chain above it. Joins read indexes, which are
-nodes of their own, so that all joins of an input by the same key share one.
+A chain of linear nodes becomes one loop together with what it feeds: the key of an index, the
+groups of an aggregate, or a list. A join's loops take the chain above it. Joins read indexes, which
+are nodes of their own, so that all joins of an input by the same key share one.
 
     aggregate              Grouped: one loop over both sides
       select
@@ -203,7 +203,7 @@ class _Compiler:
         return graph.node(
             ("index", side, arguments, *map(signature, below.chain)),
             (base,),
-            lambda: IndexBy(make(), handle, lambda: rows(graph.contents(base))),
+            lambda: IndexBy(None, handle, lambda: rows(graph.contents(base)), make()),
             plan=owner,
             functions=(*_called(below.chain), *side_functions(side)),
         )

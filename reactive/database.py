@@ -39,7 +39,7 @@ from reactive.zset import Pair
 
 T = TypeVar("T")
 Delivery = tuple[Sequence["weakref.ref[Any]"], Delta[Any]]
-NOBODY: Sequence["weakref.ref[Any]"] = ()
+NOBODY: Sequence[weakref.ref[Any]] = ()
 
 
 class Database(Closing):

@@ -1,4 +1,4 @@
-"""Make the generated operators: the loops, and beside them the plain operators that they stand for."""
+"""Make the generated operators: the loops, and beside each the plain operators it stands for."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The plain operator of a plan node: it calls one callable after the other.
 
-These are the operators of `reactive/operators`, one per node of the plan. `compile.py` puts generated
-loops in their place where it can, and keeps them for what the loops cannot do.
+These are the operators of `reactive/operators`, one per node of the plan. `compile.py` puts
+generated loops in their place where it can, and keeps them for what the loops cannot do.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from reactive.operators.anti_join import anti_join
 from reactive.operators.difference import difference
 from reactive.operators.difference_all import difference_all
 from reactive.operators.distinct import Distinct
+from reactive.operators.index_by import IndexBy
 from reactive.operators.intersection import intersection
 from reactive.operators.intersection_all import intersection_all
 from reactive.operators.join import Join
-from reactive.operators.index_by import IndexBy
 from reactive.operators.matching import KeyMatching, Matching, PredicateMatching
 from reactive.operators.order_by import OrderBy
 from reactive.operators.outer_join import Kept, OuterJoin

@@ -18,14 +18,16 @@ def query(
         .where(lambda o, c: c.active and o.price > 10)
         .select(lambda o, c: (o.product, c.region, o.quantity * o.price))
     )
-    totals: Relation[*tuple[Any, ...]] = (
+    totals = (
         sold.group_by(lambda s: (s[0], s[1]))
         .aggregate(Sum(lambda s: s[2]), Count())
         .where(lambda place, total, count: total > 100 and count > 1)
     )
     kinds = items.where(lambda i: i.kind > 0)
     best: Relation[*tuple[Any, ...]] = (
-        totals.semi_join(kinds, on=lambda place, total, count, i: place[0] == i.id)
+        totals.semi_join(
+            kinds, left_key=lambda place, total, count: place[0], right_key=lambda i: i.id
+        )
         .select(lambda place, total, count: place)
         .distinct()
     )

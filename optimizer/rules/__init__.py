@@ -1,1 +1,1 @@
-"""The rules: each a function from a plan node to a plan node, which is itself where none applies."""
+"""The rules: functions from a plan node to a plan node, itself where they do not apply."""

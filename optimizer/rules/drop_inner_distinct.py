@@ -32,10 +32,10 @@ def drop_inner_distinct(node: plan.Node) -> plan.Node:
             plan.Union(left, right) | plan.Difference(left, right) | plan.Intersection(left, right)
         ):
             a, b = _stripped(left), _stripped(right)
-            return node if a is left and b is right else replace(node, left=a, right=b)  # type: ignore[call-arg]
+            return node if a is left and b is right else replace(node, left=a, right=b)
         case plan.SemiJoin(_, right) | plan.AntiJoin(_, right):
             b = _stripped(right)
-            return node if b is right else replace(node, right=b)  # type: ignore[call-arg]
+            return node if b is right else replace(node, right=b)
         case _:
             return node
 
@@ -49,9 +49,9 @@ def _stripped(node: plan.Node, depth: int = 0) -> plan.Node:
             return _stripped(source, depth + 1)
         case plan.Where(source) | plan.Select(source):
             inner = _stripped(source, depth + 1)
-            return node if inner is source else replace(node, input=inner)  # type: ignore[call-arg]
+            return node if inner is source else replace(node, input=inner)
         case plan.UnionAll(left, right) | plan.Product(left, right) | plan.Join(left, right):
             a, b = _stripped(left, depth + 1), _stripped(right, depth + 1)
-            return node if a is left and b is right else replace(node, left=a, right=b)  # type: ignore[call-arg]
+            return node if a is left and b is right else replace(node, left=a, right=b)
         case _:
             return node

@@ -7,8 +7,8 @@
 The same for semi_join, anti_join and the outer joins, where a side whose rows are kept has no
 conditions of its own.
 
-Sound:  equal values have equal hashes. A row on which a key or condition raises, or whose key has no
-        hash, is paired with all rows of the other side, and the predicate as written is asked.
+Sound:  equal values have equal hashes. A row on which a key or condition raises, or whose key has
+        no hash, is paired with all rows of the other side, and the whole predicate is asked.
 Needs:  what comes before a condition in the predicate is decided by one side, or cannot raise.
 Pays:   a look-up instead of a comparison with every row; the index holds only rows that pass.
 Source: [i3ql] equi-joins and filtered indices.

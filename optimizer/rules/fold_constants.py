@@ -47,7 +47,7 @@ def _folded(function: Function) -> Function:
 
 
 def _condition(body: Expr, of: Shapes) -> Expr:
-    """A condition without parts that are always true; false if a part is, and none before raises."""
+    """Without parts that are always true; false if a part is, and none before it may raise."""
     if not isinstance(body, And):
         return body
     tests = conjuncts(body)

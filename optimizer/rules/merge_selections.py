@@ -6,7 +6,7 @@
       where q
         A
 
-    union: p or q        difference: p and not q        intersection_all, difference_all: no distinct
+    union: p or q       difference: p and not q       intersection_all, difference_all: no distinct
 
 Sound:  all copies of a row pass p, and all pass q, or none does. Both are evaluated for every row
         as long as they may raise.

@@ -7,7 +7,7 @@
                                         M
 
 Rows that a table stores are left whole: the index refers to them, which takes less than a copy of
-two of their fields. So this is for rows that are made on the way, and for tables that are not stored.
+two of their fields. This is for rows that are made on the way, and for tables that are not stored.
 
 Sound:  the expressions read the same values. Rows that agree in what is read add up.
 Needs:  the fields are declared and part of the row's hash, so that they can be read and hashed; the
@@ -140,10 +140,12 @@ class _Reading:
         index = 0 if self.side == "left" else self.count
         row = Parameter(index)
         single = len(self.kept) == 1
-        new = {p: row if single else Item(row, constant(i)) for i, p in enumerate(self.kept)}
+        new: dict[Expr, Expr] = {
+            p: row if single else Item(row, constant(i)) for i, p in enumerate(self.kept)
+        }
         if self.side == "right":
             return function.with_body(_replaced(function.body, new))
-        moved = {**new, Parameter(self.count): Parameter(1)}
+        moved: dict[Expr, Expr] = {**new, Parameter(self.count): Parameter(1)}
         names = ("row", function.names[-1]) if len(function.names) == self.count + 1 else ()
         names = names or ("row", "other")
         return Lifted(_replaced(function.body, moved), names, function.origins, 2)

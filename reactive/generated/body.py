@@ -1,12 +1,13 @@
 """The body of a generated loop: what a chain of linear operators does to one row.
 
-    where o.quantity > 1                          quantity = row.quantity
-    select (o.product, o.quantity * o.price)      if not quantity > 1: continue
-                                                  append(((row.product, quantity * row.price), weight))
+    where o.quantity > 1                        quantity = row.quantity
+    select (o.product, o.quantity * o.price)    if not quantity > 1: continue
+                                                value = quantity * row.price
+                                                append(((row.product, value), weight))
 
-A row that a select makes is not made if it is a tuple or a plain record: what reads its fields reads
-the expressions that it is made of. What is read more than once is put in a variable, as soon as it
-is certain to be evaluated. The order of what may raise is that of the plain operators.
+A row that a select makes is not made if it is a tuple or a plain record: what reads its fields
+reads the expressions that it is made of. What is read more than once is put in a variable, as soon
+as it is certain to be evaluated. The order of what may raise is that of the plain operators.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ class Plan:
 
 
 class Body:
-    """Writes the acts of a plan as lines of code, and then the expressions of who takes the rows."""
+    """Writes the acts of a plan as lines of code, then the expressions of who takes the rows."""
 
     def __init__(self, values: Values, names: Sequence[str], shapes: Shapes, indent: int) -> None:
         self.lines: list[str] = []
@@ -198,6 +199,11 @@ class Body:
         """The text of an expression that is evaluated here and now."""
         self._name_what_comes_twice(expr)
         return self._writer.write(expr, least)
+
+    def named(self, expr: Expr) -> str:
+        """The name of a variable that holds an expression."""
+        text = self.use(expr)
+        return text if text.isidentifier() else self.variable("value", text)
 
     def variable(self, wish: str, text: str) -> str:
         """The name of a new variable, set here."""
@@ -314,10 +320,13 @@ def row_names(functions: Iterable[Lifted], bindings: int) -> tuple[str, ...]:
         return ("row",)
     for function in functions:
         names = function.names
-        if len(set(names)) == len(names) == bindings and not RESERVED.intersection(names):
-            if all(name.isidentifier() and "_" not in name for name in names):
-                return names
+        if len(set(names)) == len(names) == bindings and all(map(_is_free, names)):
+            return names
     return tuple(f"row{index}" for index in range(bindings))
+
+
+def _is_free(name: str) -> bool:
+    return name.isidentifier() and "_" not in name and name not in RESERVED
 
 
 def _reads_local(expr: Expr) -> bool:

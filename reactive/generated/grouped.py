@@ -88,13 +88,7 @@ class Grouping:
 
     def write(self, body: Body, weight: str) -> None:
         """The lines: first all that may raise, then the changes."""
-        values = [None if e is None else body.use(e) for _, e in self._folds]
-        names: list[str | None] = []
-        for text, (_, expr) in zip(values, self._folds, strict=True):
-            if text is None or text.isidentifier():
-                names.append(text)
-            else:
-                names.append(body.variable("value", text))
+        names = [None if value is None else body.named(value) for _, value in self._folds]
         key = "()" if self._key is None else body.canonical(self._key)
         if not key.isidentifier() and self._key is not None:
             key = body.variable("key", key)
@@ -142,9 +136,12 @@ def copied(state: Any) -> Any:
     return (total.copy() if total.__class__ is ExactSum else total, count)
 
 
-BOUND = {
-    **{"copied": copied, "add_to_sum": SumFold().add, "add_to_avg": AvgFold().add},
-    **{"sum_of": SumFold().result, "avg_of": AvgFold().result},
+BOUND: dict[str, Any] = {
+    "copied": copied,
+    "add_to_sum": SumFold().add,
+    "add_to_avg": AvgFold().add,
+    "sum_of": SumFold().result,
+    "avg_of": AvgFold().result,
 }
 """What the lines call by name."""
 

@@ -60,7 +60,7 @@ class Pairing:
     def look_ups(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
     ) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
-        """How to find the partners of a left row and of a right row; None if the plain join must."""
+        """How to find the partners of a left and of a right row; None if the plain join must."""
         if self.left.odd or self.right.odd:
             return None
         if left and right:

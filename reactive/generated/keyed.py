@@ -25,6 +25,7 @@ from reactive.index import NO_MATCH, KeyedBatch, KeyedPair, match_key
 from reactive.operators.key_by import KeyBy
 from reactive.zset import Batch, Pairs, consolidate, is_mixed
 
+
 class KeyLoop:
     """A `KeyBy` that runs the loop; when it raises, the plain one over the plain chain."""
 
@@ -50,8 +51,8 @@ class KeyLoop:
         if self.tells_rejected:
             return self._carefully(delta)
         try:
-            if delta.__class__ is Batch:
-                return self._of_batch(delta)  # type: ignore[arg-type]
+            if isinstance(delta, Batch):
+                return self._of_batch(delta)
             keyed: list[KeyedPair] = self._loop(delta)
         except Exception:
             return self._carefully(delta)
@@ -60,7 +61,8 @@ class KeyLoop:
     def _of_batch(self, delta: Batch) -> KeyedBatch:
         if self._batch is None:
             self._batch, _ = self._code.loop(batch=True)
-        return KeyedBatch(*self._batch(delta.rows), delta.weight)
+        keys, rows = self._batch(delta.rows)
+        return KeyedBatch(keys, rows, delta.weight)
 
     def _carefully(self, delta: Pairs) -> list[KeyedPair]:
         self._plain.tells_rejected = self.tells_rejected

@@ -51,10 +51,9 @@ def linear_loop(todo: Plan, chain: Chain, bindings: int) -> tuple[Loop, str]:
     begin(body, names, "row, weight")
     body.write(todo.acts)
     body.line(f"append(({'row' if todo.is_input else body.canonical(out)}, weight))")
-    text = "\n".join(
-        ["def step(delta):", "    out = []", "    append = out.append"]
-        + ["    for row, weight in delta:", *body.lines, "    return out", ""]
-    )
+    head = ["def step(delta):", "    out = []", "    append = out.append"]
+    lines = [*head, "    for row, weight in delta:", *body.lines, "    return out", ""]
+    text = "\n".join(lines)
     return build("step", text, values), text
 
 

@@ -20,7 +20,17 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol
 
-from reactive.index import NO_MATCH, REJECTED, SUSPECT, Index, Key, KeyedBatch, KeyedPair, Weighted, itself
+from reactive.index import (
+    NO_MATCH,
+    REJECTED,
+    SUSPECT,
+    Index,
+    Key,
+    KeyedBatch,
+    KeyedPair,
+    Weighted,
+    itself,
+)
 from reactive.operators.key_by import KeyBy
 from reactive.zset import Pair, Pairs, Row, consolidate
 
@@ -48,12 +58,12 @@ class IndexBy:
 
     def __init__(
         self,
-        key: Callable[[Row], Key] | Keyer | None,
+        key: Callable[[Row], Key] | None,
         handle: Callable[[Row], Any] = itself,
         all_rows: Callable[[], Iterable[Pair]] | None = None,
+        keyed: Keyer | None = None,
     ) -> None:
-        is_plain = key is None or not hasattr(key, "step")
-        self._keyed: Any = KeyBy(key, identity=handle is not itself) if is_plain else key
+        self._keyed = KeyBy(key, identity=handle is not itself) if keyed is None else keyed
         self._all_rows = all_rows
         self._others: tuple[weakref.ref[IndexBy], ...] = ()
         self._last: Sequence[KeyedPair] = ()
@@ -67,7 +77,7 @@ class IndexBy:
 
     @property
     def touched(self) -> int:
-        return int(self._keyed.touched)
+        return self._keyed.touched
 
     def step(self, delta: Pairs) -> Sequence[KeyedPair]:
         if self._others:
@@ -77,8 +87,8 @@ class IndexBy:
         self._last = keyed
         done = 0
         try:
-            if keyed.__class__ is KeyedBatch:
-                self.index.extend(keyed)  # type: ignore[arg-type]
+            if isinstance(keyed, KeyedBatch):
+                self.index.extend(keyed)
                 return keyed
             add = self.index.add
             for key, (row, weight) in keyed:

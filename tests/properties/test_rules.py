@@ -25,7 +25,7 @@ from optimizer.rules.read_callables import read_callables
 from optimizer.rules.split_where import split_where
 from reactive import Database
 from reactive.relation import Relation
-from tests import queries
+from tests import queries, random_rows
 from tests.written import evaluated
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -39,13 +39,13 @@ class Copy:
         self.name = name
         self.node = node
         self.db = Database(optimize=False)
-        self.tables = queries.tables(self.db)
+        self.tables = random_rows.tables(self.db)
         self.view: Any = None
 
     def materialize(self) -> bool:
         return self._succeeds(self._materialize)
 
-    def commit(self, changes: list[queries.Change]) -> bool:
+    def commit(self, changes: list[random_rows.Change]) -> bool:
         return self._succeeds(lambda: self._commit(changes))
 
     def rows(self) -> Counter[Any]:
@@ -54,10 +54,10 @@ class Copy:
     def _materialize(self) -> None:
         self.view = Relation(self.db, self.node).materialize()
 
-    def _commit(self, changes: list[queries.Change]) -> None:
+    def _commit(self, changes: list[random_rows.Change]) -> None:
         with self.db.transaction():
             for change in changes:
-                queries.apply(self.tables, change)
+                random_rows.apply(self.tables, change)
 
     def _succeeds(self, act: Callable[[], None]) -> bool:
         try:
@@ -70,7 +70,7 @@ class Copy:
 
 def node_of(query: str) -> plan.Node:
     """The plan of a query, which any database with the same tables can run."""
-    node: plan.Node = evaluated(query, {**queries.NAMES, **queries.tables(Database())}).plan
+    node: plan.Node = evaluated(query, {**random_rows.NAMES, **random_rows.tables(Database())}).plan
     return node
 
 

@@ -1,0 +1,163 @@
+"""The sections of the report: figures beside their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from asv_benchmarks.figures import (
+    COLUMNS,
+    EFFECT,
+    GROWTH,
+    LOAD,
+    PEAK,
+    RATE,
+    SMALL,
+    STATE,
+    TYPICAL,
+    Figure,
+    Measured,
+)
+from asv_benchmarks.measure import AS_WRITTEN, ENGINE, TWIN
+from asv_benchmarks.table import markdown, verdict
+
+MOST_LOAD = 2.5
+LOADED = ("group_sum", "join_sum")
+"""The workloads whose load has a target."""
+MOST_TIMES = 5.0
+MOST_PEAK = 2.0
+MOST_GROWTH = 1.3
+GAINS: dict[str, tuple[tuple[Figure, float | None], ...]] = {
+    "product_where": ((LOAD, 1_000.0), (TYPICAL, 1_000.0)),
+    "selective_where": ((STATE, 10.0), (GROWTH, None)),
+}
+"""What is measured of a query that is to be rewritten, and the least gain."""
+COSTS: tuple[tuple[str, str, float | None], ...] = (
+    ("a relation of ten operators, again", "warm", 5.0),
+    ("the same, of callables not seen before", "new", None),
+    ("the same, the first time in a process", "cold", None),
+    ("`import reactive`", "import", 150.0),
+    ("its processor time", "import_processor", None),
+    ("a process that imports nothing", "bare", None),
+)
+"""What is measured once, its name, and the most milliseconds."""
+
+
+def targets(measured: Sequence[Measured], *, size: int, small: int) -> list[str]:
+    """The engine beside the twin, where that has a target."""
+    header = [
+        "times the twin",
+        "bulk load",
+        f"at most {MOST_LOAD:g}",
+        f"one change at {small:,}",
+        f"at {size:,}",
+        f"both at most {MOST_TIMES:g}",
+        "peak memory",
+        f"at most {MOST_PEAK:g}",
+    ]
+    return ["### Targets", "", *markdown(header, map(_targets, measured))]
+
+
+def sides(measured: Sequence[Measured]) -> list[str]:
+    """All figures of the engine and of the twin."""
+    header = ["workload", "", *(c.title for c in COLUMNS)]
+    return ["### Engine and twin", "", *markdown(header, _sides(measured))]
+
+
+def growth(measured: Sequence[Measured], *, size: int, small: int) -> list[str]:
+    """One change on small and on large tables."""
+    header = [
+        "workload",
+        f"engine {small:,}, µs",
+        f"engine {size:,}, µs",
+        "growth",
+        "growth of the twin",
+        f"growth at most {MOST_GROWTH:g}",
+    ]
+    title = f"### One change at {small:,} and at {size:,} rows"
+    return [title, "", *markdown(header, map(_growth, measured))]
+
+
+def effect(measured: Sequence[Measured]) -> list[str]:
+    """The engine, optimized and with the plan as written."""
+    header = ["workload", "", *(c.title for c in EFFECT)]
+    return ["### The effect of optimization", "", *markdown(header, _effect(measured))]
+
+
+def gains(measured: Sequence[Measured]) -> list[str]:
+    """The effect where a query was not written for speed."""
+    header = ["query", "", "optimized", "as written", "gain", "at least", ""]
+    rows = [row for one in measured for row in _gains(one)]
+    return ["### Queries that were not written for speed", "", *markdown(header, rows)]
+
+
+def costs(runs: Sequence[dict[str, float]]) -> list[str]:
+    """What is paid once for a query, and for a process."""
+    rows = [
+        [what, f"{value:,.1f}", *_judged(most, most is None or value <= most)]
+        for what, name, most in COSTS
+        for value in [median(run[name] for run in runs)]
+    ]
+    header = ["once", "ms", "at most", ""]
+    return ["### Making a query, and starting", "", *markdown(header, rows)]
+
+
+def _targets(workload: Measured) -> list[str]:
+    load, peak = workload.ratio(RATE), workload.ratio(PEAK)
+    times = workload.ratio(SMALL), workload.ratio(TYPICAL)
+    return [
+        workload.title,
+        f"{load:.2f}",
+        verdict(load <= MOST_LOAD) if workload.name in LOADED else "",
+        *(f"{value:.2f}" for value in times),
+        verdict(max(times) <= MOST_TIMES),
+        f"{peak:.2f}",
+        verdict(peak <= MOST_PEAK),
+    ]
+
+
+def _sides(measured: Iterable[Measured]) -> Iterable[list[str]]:
+    for workload in measured:
+        yield [workload.title, "engine", *_values(workload, ENGINE, COLUMNS)]
+        yield ["", "twin", *_values(workload, TWIN, COLUMNS)]
+        yield ["", "times the twin", *(f"{workload.ratio(c):.1f}" for c in COLUMNS)]
+
+
+def _growth(workload: Measured) -> list[str]:
+    growth = workload.growth(ENGINE)
+    return [
+        workload.title,
+        SMALL.show(workload.value(ENGINE, SMALL)),
+        TYPICAL.show(workload.value(ENGINE, TYPICAL)),
+        f"{growth:.2f}",
+        f"{workload.growth(TWIN):.2f}",
+        verdict(growth <= MOST_GROWTH),
+    ]
+
+
+def _effect(measured: Iterable[Measured]) -> Iterable[list[str]]:
+    for workload in measured:
+        yield [workload.title, "optimized", *_values(workload, ENGINE, EFFECT)]
+        yield ["", "as written", *_values(workload, AS_WRITTEN, EFFECT)]
+        yield ["", "gain", *(f"{workload.gain(c):.1f}" for c in EFFECT)]
+
+
+def _gains(query: Measured) -> Iterable[list[str]]:
+    for number, (figure, least) in enumerate(GAINS[query.name]):
+        gain = query.gain(figure)
+        yield [
+            "" if number else query.title,
+            figure.title,
+            figure.show(query.value(ENGINE, figure)),
+            figure.show(query.value(AS_WRITTEN, figure)),
+            f"{gain:,.1f}" if gain < 100 else f"{gain:,.0f}",
+            *_judged(least, least is None or gain >= least),
+        ]
+
+
+def _judged(target: float | None, reached: bool) -> list[str]:
+    return ["", ""] if target is None else [f"{target:,g}", verdict(reached)]
+
+
+def _values(workload: Measured, side: str, figures: Iterable[Figure]) -> Iterable[str]:
+    return (figure.show(workload.value(side, figure)) for figure in figures)
