@@ -15,8 +15,8 @@ class Engine:
     def __init__(self, workload: Workload, listener: Listener, *, optimize: bool = True) -> None:
         self._db = Database(optimize=optimize)
         self._tables = tables_of(workload, self._db)
-        self._view = workload.query(*self._tables).materialize(workload.name)
-        self._subscription = self._view.subscribe(listener.delta)
+        self.view = workload.query(*self._tables).materialize(workload.name)
+        self._subscription = self.view.subscribe(listener.delta)
 
     def verbs(self) -> Sequence[tuple[Verb, Verb]]:
         return [(table.add, table.remove) for table in self._tables]
@@ -32,9 +32,9 @@ class Engine:
                 statement(rows)
 
     def result(self) -> Result:
-        if isinstance(self._view, OrderedView):
-            return self._view.snapshot()
-        items: list[Any] = list(self._view.items())
+        if isinstance(self.view, OrderedView):
+            return self.view.snapshot()
+        items: list[Any] = list(self.view.items())
         return dict(items)
 
     def _statements(

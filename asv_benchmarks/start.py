@@ -7,6 +7,7 @@ own, which the first start fills.
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -49,5 +50,5 @@ def started(program: str, folder: str) -> Start:
 
 def _of_children() -> float:
     """Seconds of processor time of all processes that were started and have ended."""
-    times = os.times()
-    return times.children_user + times.children_system
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -10,14 +10,16 @@ of the function with its variables frozen, and remembers the originals to notice
 
 Small built-in containers (at most 100 elements) are copied too, so that changing them in place
 is noticed. Attributes of captured objects (`self.limit`) cannot be frozen; a change of theirs is
-noticed too. Variables of the functions that a callable calls are not followed.
+noticed too. So are changes of the variables of functions that a callable names, and that these
+name, as long as they are the user's.
 """
 
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from operator import attrgetter, itemgetter, methodcaller
 from types import (
@@ -33,6 +35,7 @@ from typing import Any
 from optimizer.loads import UNSET, attribute, paths, variable
 
 SMALL = 100
+DEEPEST = 3
 REFLECTIVE = frozenset({"globals", "vars", "eval", "exec", "__import__"})
 CONTAINERS = (list, dict, set, bytearray)
 PLAIN = (int, str, bytes, bool, type(None))
@@ -45,7 +48,8 @@ class Capture:
 
     `source` is the closure cell, the dictionary of globals, or the function whose default it is,
     that the variable lives in; or the object whose `attribute` it is. `frozen` is what the
-    callable is given, `witness` what the variable is compared with.
+    callable is given, `witness` what the variable is compared with. `reader` is the function that
+    reads it, where that is not the callable itself.
     """
 
     name: str
@@ -54,6 +58,12 @@ class Capture:
     frozen: Any
     witness: Any
     attribute: str | None = None
+    reader: str | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the callable sees a change: the variable could not be frozen."""
+        return self.attribute is not None or self.reader is not None
 
     def changed(self) -> bool:
         """Whether the variable now means something else than when the relation was made."""
@@ -86,7 +96,8 @@ def freeze(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Capt
         return (MethodType(inner, function.__self__) if captures else function), captures
     if not isinstance(function, FunctionType):
         return function, ()
-    captures = tuple(_captures(function))
+    own = tuple(_captures(function))
+    captures = (*own, *_of_callees(own))
     return (_rebuilt(function, captures) if captures else function), captures
 
 
@@ -163,6 +174,25 @@ def _attributes(function: FunctionType) -> Iterator[Capture]:
             owner = value
 
 
+def _of_callees(captures: tuple[Capture, ...], depth: int = 1) -> Iterator[Capture]:
+    """The data that the user's functions read which a callable names, and which these name."""
+    for capture in captures:
+        called = capture.original
+        if depth <= DEEPEST and isinstance(called, FunctionType) and _is_users(called):
+            own = tuple(_captures(called))
+            for inner in own:
+                if not callable(inner.original) and inner.attribute is None:
+                    yield replace(inner, reader=called.__name__)
+            yield from _of_callees(own, depth + 1)
+
+
+def _is_users(function: FunctionType) -> bool:
+    """Whether it is neither of the standard library nor of an installed package."""
+    module = str(function.__module__).partition(".")[0]
+    installed = "site-packages" in function.__code__.co_filename
+    return module not in sys.stdlib_module_names and not installed
+
+
 def _frozen(value: Any) -> Any:
     """A copy of a small container; an empty one may be meant as itself, such as a sentinel."""
     return _copied(value) if type(value) in CONTAINERS and value else value
@@ -175,7 +205,7 @@ def _copied(value: Any) -> Any:
 
 
 def _rebuilt(function: FunctionType, captures: tuple[Capture, ...]) -> FunctionType:
-    captures = tuple(c for c in captures if c.attribute is None)
+    captures = tuple(c for c in captures if not c.is_live)
     by_cell = {id(c.source): c.frozen for c in captures if isinstance(c.source, CellType)}
     cells = tuple(
         CellType(by_cell[id(cell)]) if id(cell) in by_cell else cell

@@ -19,7 +19,8 @@ from optimizer.errors import PlanError
 from optimizer.opaque import Opaque
 from optimizer.optimize import PHASES, Optimized, Phase, optimize
 from optimizer.plan import Node as PlanNode
-from optimizer.traverse import Rule
+from optimizer.properties import nodes, tables
+from optimizer.traverse import Rule, functions
 from reactive.closing import Closing
 from reactive.compile import compile_plan
 from reactive.delta import Delta
@@ -267,6 +268,11 @@ class Database(Closing):
             self._graph.sweep()
             raise
 
+    def _watch(self, leaf: Node, written: PlanNode) -> None:
+        """Notice changes of what a query captured, though a rule may have dropped who reads it."""
+        called = [function for node in nodes(written) for function in functions(node)]
+        self._graph.watch(leaf, [self._source(table) for table in tables(written)], called)
+
     def _drop(self, leaf: int) -> None:
         """A leaf that nobody holds any more; called by the garbage collector, at any time."""
         self._dropped.append(leaf)
@@ -333,9 +339,10 @@ def _stale(function: Opaque, capture: Capture) -> str:
     name, short = capture.name, capture.name.rpartition(".")[2]
     made = "has changed since the relation was made"
     again = "  make the relation again, or bind the value"
-    if capture.attribute is not None:
+    if capture.is_live:
+        by = function if capture.reader is None else f"{capture.reader}, called by {function}"
         return (
-            f"{name!r}, read by {function}, {made}; its views hold results of both values\n"
+            f"{name!r}, read by {by}, {made}; its views hold results of both values\n"
             f"{again}: `lambda row, {short}={name}: ...`"
         )
     kept = f"its views keep the value of then, {capture.frozen!r:.80}"

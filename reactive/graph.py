@@ -40,7 +40,7 @@ class Node:
     __slots__ = (
         *("blank", "consumers", "contents", "dirty", "functions", "graph", "guards", "inbox"),
         *("inputs", "leaf", "operator", "plan", "rank", "settle", "signature"),
-        *("stateful", "step"),
+        *("stateful", "step", "watchers"),
     )
 
     def __init__(
@@ -69,6 +69,8 @@ class Node:
         self.settle: Callable[[], None] = getattr(operator, "commit", _no_step)
         self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
         self.leaf: Any = None
+        self.watchers: tuple[Node, ...] = ()
+        """Leaves with captured variables that no operator reads any more (of a source)."""
         self.consumers: list[tuple[Node, int]] = []
         self.blank: tuple[Sequence[Any], ...] = ((),) * len(inputs)
         self.inbox: list[Sequence[Any]]
@@ -122,6 +124,7 @@ class Graph:
         self._leaves: dict[int, Node] = {}
         self.interrupt: BaseException | None = None
         self._made = 0
+        self._sources: list[Node] = []
         self._told: dict[int, Capture] = {}
         self.stepping = False
         self.making: object = None
@@ -131,6 +134,7 @@ class Graph:
         """A node without inputs, fed by a table."""
         node = Node(self, None, (), rank=self._next_rank(), plan=plan)
         node.contents = contents
+        self._sources.append(node)
         return node
 
     def node(
@@ -183,7 +187,18 @@ class Graph:
         """Detach the leaf of this rank, if it is still there."""
         node = self._leaves.pop(rank, None)
         if node is not None:
+            for source in self._sources:
+                source.watchers = tuple(leaf for leaf in source.watchers if leaf is not node)
             self.detach(node)
+
+    def watch(self, leaf: Node, sources: Iterable[Node], called: Iterable[Function]) -> None:
+        """Report changes of what these captured also where no operator calls them any more."""
+        seen = {id(o) for node in leaf.upstream() for o in origins(*node.functions)}
+        guards = tuple((o, c) for o in origins(*called) if id(o) not in seen for c in o.captures)
+        if guards:
+            leaf.guards = guards
+            for source in sources:
+                source.watchers = (*source.watchers, leaf)
 
     def detach(self, node: Node) -> None:
         """Drop a node that nothing reads, and then its inputs that nothing else reads."""
@@ -251,6 +266,9 @@ class Graph:
         stepped: list[Node] = []
         self.stepping = True
         try:
+            for source, _ in changes:
+                for leaf in source.watchers:
+                    self._check(leaf)
             if schedule.run is not None:
                 schedule.run(changes[0][1], stepped.append, self._check)
             else:

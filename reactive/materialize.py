@@ -39,6 +39,7 @@ def _made(relation: AnyRelation, feed: Feed) -> AnyView:
     except BaseException:
         db._graph.sweep()
         raise
+    db._watch(node, relation.plan)
     return kind(db, relation, node, feed)
 
 

@@ -34,6 +34,7 @@ def subscribe(
         feed = Feed(relation.plan, None, place)
         order = source.operator if isinstance(relation.plan, plan.OrderBy) else None
         node = db._graph.attach(Tap(order), source, feed, fill=False)
+        db._watch(node, relation.plan)
 
         def rows() -> tuple[Sequence[Pair], Iterable[Row] | None]:
             sequence = None if order is None else order.sequence()

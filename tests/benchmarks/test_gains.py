@@ -8,17 +8,17 @@ from random import Random
 
 import pytest
 
-from asv_benchmarks.engine import tables_of
+from asv_benchmarks.engine import Engine, tables_of
 from asv_benchmarks.gain import index_figures, product_figures
 from asv_benchmarks.making import made, making_figures, other_query
-from asv_benchmarks.measure import AS_WRITTEN, ENGINE
+from asv_benchmarks.measure import AS_WRITTEN, ENGINE, Ear, side_of
 from asv_benchmarks.report import report
 from asv_benchmarks.rows import Customer, Item, Order, customer, order
 from asv_benchmarks.sections import costs
 from asv_benchmarks.start import import_figures
 from asv_benchmarks.table import BEGIN, END, put
 from asv_benchmarks.workload import Workload
-from asv_benchmarks.workloads import REWRITTEN, product_where, ten_operators
+from asv_benchmarks.workloads import REWRITTEN, WORKLOADS, product_where, ten_operators
 from optimizer import plan
 from optimizer.properties import nodes
 from reactive import Database
@@ -87,6 +87,13 @@ def test_only_the_product_as_written_looks_at_every_pair() -> None:
         for optimize in (True, False)
     ]
     assert touched[0] < 10 * SIZE < SIZE * SIZE < touched[1]
+
+
+@pytest.mark.parametrize("workload", [*WORKLOADS, *REWRITTEN], ids=lambda w: w.name)
+def test_the_side_as_written_runs_no_generated_code(workload: Workload) -> None:
+    side = side_of(workload, AS_WRITTEN, Ear())
+    assert isinstance(side, Engine)
+    assert "no generated code" in str(side.view.explain(code=True))
 
 
 def test_a_product_is_measured_and_its_sides_agree() -> None:
