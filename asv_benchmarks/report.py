@@ -61,7 +61,7 @@ def report(names: list[str], *, size: int, runs: int) -> str:
             sections.effect(usual),
         ]
     if rewritten:
-        found.append(sections.gains(rewritten))
+        found.append(sections.gains(rewritten, size=size, small=small))
     if COSTS in names:
         found.append(sections.costs(_repeat(COSTS, runs, _once)))
     return "\n\n".join("\n".join(lines) for lines in found)

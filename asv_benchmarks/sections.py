@@ -84,11 +84,12 @@ def effect(measured: Sequence[Measured]) -> list[str]:
     return ["### The effect of optimization", "", *markdown(header, _effect(measured))]
 
 
-def gains(measured: Sequence[Measured]) -> list[str]:
+def gains(measured: Sequence[Measured], *, size: int, small: int) -> list[str]:
     """The effect where a query was not written for speed."""
+    tables = f"The product is over {small:,} x {small:,} rows, the join over {size:,} x {size:,}."
     header = ["query", "", "optimized", "as written", "gain", "at least", ""]
     rows = [row for one in measured for row in _gains(one)]
-    return ["### Queries that were not written for speed", "", *markdown(header, rows)]
+    return ["### Queries that were not written for speed", "", tables, "", *markdown(header, rows)]
 
 
 def costs(runs: Sequence[dict[str, float]]) -> list[str]:

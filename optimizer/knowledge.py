@@ -242,7 +242,7 @@ def _is_plain(kind: type, name: str) -> bool:
     found = inspect.getattr_static(kind, name, None)
     reads = getattr(type(found), "__get__", None)
     return reads is None or (
-        type(found).__module__ in ("builtins", "collections", "msgspec")
+        type(found).__module__ in ("builtins", "_collections", "collections", "msgspec")
         and (
             not isinstance(found, property | classmethod | staticmethod)
             and not inspect.isfunction(found)

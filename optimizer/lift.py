@@ -53,7 +53,7 @@ from optimizer.expr import (
 from optimizer.knowledge import Shapes, is_value, total
 from optimizer.opaque import Opaque
 from optimizer.part import UNSET, part_of, resolve
-from optimizer.syntax import NoSyntax, syntax_of
+from optimizer.syntax import NoSyntax, shared_syntax_of
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -139,7 +139,9 @@ def _read(
             return inner, names[1:] if len(names) > len(arguments) else names
         case functools.partial():
             if not isinstance(function.func, FunctionType):
-                raise Unreadable("it is a partial of what is no Python function")
+                raise Unreadable(
+                    "it is a partial of what is no Python function", "write a lambda instead"
+                )
             given = tuple(map(constant, function.args))
             keywords = {name: constant(value) for name, value in function.keywords.items()}
             tree = _tree(function.func)
@@ -155,11 +157,14 @@ def _read(
                 return _read(MethodType(call, function), origin, arguments)
             if type(function).__name__ in ("method_descriptor", "wrapper_descriptor"):
                 return Call(constant(function), arguments), ()
-            raise Unreadable(f"a {type(function).__name__} has no Python code to read")
+            raise Unreadable(
+                f"a {type(function).__name__} has no Python code to read",
+                "pass a lambda that calls it",
+            )
 
 
 def _tree(function: FunctionType) -> ast.Lambda | ast.FunctionDef:
-    tree = syntax_of(function.__code__, function.__globals__)
+    tree = shared_syntax_of(function.__code__, function.__globals__)
     if isinstance(tree, NoSyntax):
         raise Unreadable(tree.reason, tree.remedy)
     if not isinstance(tree, ast.Lambda | ast.FunctionDef):
@@ -179,7 +184,7 @@ def _bound(
     """The parameters with what they are given, or their defaults."""
     declared = tree.args
     if declared.vararg or declared.kwarg:
-        raise Unreadable("it takes any number of arguments")
+        raise Unreadable("it takes any number of arguments", "name its parameters")
     positional = [a.arg for a in [*declared.posonlyargs, *declared.args]]
     if len(arguments) > len(positional) or any(a.arg in keywords for a in declared.posonlyargs):
         raise Unreadable("it does not take these arguments")
@@ -259,8 +264,7 @@ class _Reader:
             case ast.Expr(ast.Constant()) | ast.Pass():
                 return self._block(rest)
             case _:
-                kind = type(first).__name__.lower().replace("augassign", "assignment")
-                raise Unreadable(f"a {kind!r} statement at line {first.lineno}")
+                raise Unreadable(f"{_statement(first)} at line {first.lineno}")
 
     def _expr(self, node: ast.expr) -> Expr:
         match node:
@@ -283,7 +287,7 @@ class _Reader:
             case ast.BinOp(left, operator, right):
                 return Operation(OPERATORS[type(operator)], (self._expr(left), self._expr(right)))
             case ast.Compare(left, operators, rights):
-                return self._comparison([left, *rights], operators)
+                return self._comparison(node, [left, *rights], operators)
             case ast.IfExp(test, then, otherwise):
                 return Conditional(self._expr(test), self._expr(then), self._expr(otherwise))
             case ast.Tuple(items) | ast.List(items) | ast.Set(items):
@@ -308,11 +312,20 @@ class _Reader:
     def _name(self, node: ast.Name, name: str) -> Expr:
         if name in self._bound:
             return self._bound[name]
+        if (
+            name in self._function.__code__.co_varnames
+            or name in self._function.__code__.co_cellvars
+        ):
+            raise Unreadable(f"{name!r} may have no value when it is read")
         value = resolve(self._function, name)
         return self._kept(node) if value is UNSET else constant(value, name)
 
-    def _comparison(self, operands: list[ast.expr], operators: list[ast.cmpop]) -> Expr:
+    def _comparison(
+        self, whole: ast.Compare, operands: list[ast.expr], operators: list[ast.cmpop]
+    ) -> Expr:
         read = list(map(self._expr, operands))
+        if any(isinstance(e, Call | Apply) for middle in read[1:-1] for e in walk(middle)):
+            return self._kept(whole)  # each is called once
         pairs = zip(read, operators, read[1:], strict=False)
         links = tuple(Operation(OPERATORS[type(op)], (a, b)) for a, op, b in pairs)
         return links[0] if len(links) == 1 else And(links)
@@ -374,7 +387,10 @@ def _with(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
         return First((value,), result)
     if sum(e is value for e in walk(body)) == 1 and any(e is value for e in surely(body)):
         return result
-    raise Unreadable("it uses a value twice that may be an iterator, or not always")
+    raise Unreadable(
+        "it uses a value twice that may be an iterator, or not always",
+        "call it where it is used, or give the rows a class that declares its fields",
+    )
 
 
 def _returns_one_expression(tree: ast.Lambda | ast.FunctionDef) -> bool:
@@ -383,6 +399,19 @@ def _returns_one_expression(tree: ast.Lambda | ast.FunctionDef) -> bool:
     documented = isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant)
     rest = tree.body[1:] if documented else tree.body
     return len(rest) == 1 and isinstance(rest[0], ast.Return) and rest[0].value is not None
+
+
+def _statement(node: ast.stmt) -> str:
+    known = {
+        ast.Assign: "an assignment to more than a name",
+        ast.AugAssign: "an augmented assignment",
+        ast.FunctionDef: "a nested function",
+        ast.ClassDef: "a nested class",
+        ast.Assert: "an 'assert'",
+        ast.Expr: "an expression whose value is not used",
+    }
+    name = type(node).__name__.lower()
+    return known.get(type(node), f"a {name!r} statement")
 
 
 def _kind(node: ast.expr) -> str:

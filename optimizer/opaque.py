@@ -87,6 +87,8 @@ def _identity(function: Callable[..., Any], captures: tuple[Capture, ...]) -> ob
 
 
 def _check_parameters(function: Callable[..., Any], parameters: int, role: str, label: str) -> None:
+    if _takes(function, parameters):
+        return
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -99,6 +101,15 @@ def _check_parameters(function: Callable[..., Any], parameters: int, role: str, 
             f"but {label} takes {_taken(signature)}\n"
             "  one argument for each binding of the relation"
         ) from None
+
+
+def _takes(function: Callable[..., Any], parameters: int) -> bool:
+    """The fast way to see that a plain function can be called like that."""
+    if not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
+        return False
+    code = function.__code__
+    least = code.co_argcount - len(function.__defaults__ or ())
+    return not code.co_kwonlyargcount and least <= parameters <= code.co_argcount
 
 
 def _taken(signature: inspect.Signature) -> str:

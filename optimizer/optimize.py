@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optimizer import plan
+from optimizer.errors import PlanError
 from optimizer.expr import Apply, Lifted, walk
 from optimizer.opaque import Opaque
 from optimizer.properties import nodes
@@ -62,7 +63,8 @@ PHASES: tuple[Phase, ...] = (
     (find_join_keys,),
 )
 
-MOST_PASSES = 200
+MOST_PASSES = 1000
+LARGEST_GROWTH = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +120,30 @@ def _run(root: plan.Node, phase: Phase, known: Interned, fired: dict[str, None])
         for rule in phase:
             new = rule(node)
             if new is not node:
-                fired.setdefault(rule.__name__)
+                name = _name(rule)
+                if not isinstance(new, plan.Node):
+                    raise PlanError(
+                        f"rule {name} gave {new!r:.60}, not a plan node\n"
+                        "  it must return its argument where it does not apply"
+                    )
+                fired.setdefault(name)
+                last[0] = name
                 node = known.all(new)
         return node
 
+    last, largest = [""], LARGEST_GROWTH * (10 + len(nodes(root)))
     for _ in range(MOST_PASSES):
         new = rebuilt(root, changed)
         if new is root:
-            break
+            return root
         root = new
-    return root
+        if len(nodes(root)) > largest:
+            break
+    raise PlanError(
+        f"the rules do not come to an end; the last one that applied is {last[0]}\n"
+        "  a rule must return its argument where it has nothing to do"
+    )
+
+
+def _name(rule: Rule) -> str:
+    return str(getattr(rule, "__name__", rule))

@@ -89,6 +89,14 @@ def syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSyntax:
         return TOO_DEEP
 
 
+def shared_syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSyntax:
+    """The same tree for everybody who asks: it must not be changed."""
+    try:
+        return _found(_Asked(code, {name: module[name] for name in HINTS if name in module}))
+    except (RecursionError, MemoryError):
+        return TOO_DEEP
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
     """A code object by identity: those of equal texts in different files are equal."""

@@ -27,6 +27,7 @@ from optimizer.expr import (
     Expr,
     Function,
     Guard,
+    Lifted,
     Parameter,
 )
 from optimizer.opaque import Opaque
@@ -125,6 +126,23 @@ def callable_of(function: Function) -> Callable[..., Any]:
     arguments = tuple(map(Parameter, range(function.parameters)))
     if isinstance(body, Apply) and body.arguments == arguments:
         return body.function.function
+    return _deferred(function)
+
+
+def _deferred(function: Lifted) -> Callable[..., Any]:
+    """The callable, compiled when it is first called: most are there for what seldom happens."""
+    made: Callable[..., Any] | None = None
+
+    def call(*row: Any) -> Any:
+        nonlocal made
+        if made is None:
+            made = _compiled(function)
+        return made(*row)
+
+    return call
+
+
+def _compiled(function: Lifted) -> Callable[..., Any]:
     values = Values(function.names)
     names = _distinct(function.names, function.parameters)
     text = f"lambda {', '.join(names)}: {CodeWriter(names, values).write(function.body)}"

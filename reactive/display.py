@@ -6,13 +6,14 @@ import dataclasses
 import html as escape
 from collections.abc import Collection, Iterable
 from itertools import islice
-from typing import Any
-
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from reactive.zset import Row
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+# `rich` is imported where something is shown: it takes a fifth of the time of importing all this.
 
 LIMIT = 20
 Named = Any
@@ -21,15 +22,20 @@ Named = Any
 
 def show(rows: Named, limit: int) -> None:
     """Print the first rows."""
+    from rich.console import Console
+
     Console().print(table(rows, limit))
 
 
 def table(rows: Named, limit: int = LIMIT) -> RichTable:
     """The first rows as a `rich` table, one column per field or binding."""
+    from rich.table import Table
+    from rich.text import Text
+
     header, lines, more = _cells(rows, limit)
     title, caption = _title(rows), f"{more} more rows" if more else ""
     width = max(len(title), len(caption))
-    result = RichTable(title=title, caption=caption or None, min_width=width)
+    result = Table(title=title, caption=caption or None, min_width=width)
     for name in header:
         result.add_column(Text(name))
     for line in lines:

@@ -23,7 +23,6 @@ from reactive.operators.anti_join import anti_join
 from reactive.operators.difference import difference
 from reactive.operators.difference_all import difference_all
 from reactive.operators.distinct import Distinct
-from reactive.operators.index_by import IndexBy
 from reactive.operators.intersection import intersection
 from reactive.operators.intersection_all import intersection_all
 from reactive.operators.join import Join
@@ -105,15 +104,15 @@ def plain_join(node: plan.Node, match: plan.Match, left: Any, right: Any) -> Any
         case plan.Join():
             return Join(left, right, pair, on, whole)
         case plan.SemiJoin():
-            return semi_join(_matching(left, right, on, whole, pair))
+            return semi_join(_matching(node, left, right, on, whole, pair))
         case plan.AntiJoin():
-            return anti_join(_matching(left, right, on, whole, pair))
+            return anti_join(_matching(node, left, right, on, whole, pair))
         case plan.OuterJoin(kind=kind):
             join = Join(left, right, pair, on, whole)
-            back = _matching(right, left, on, whole, lambda row, other: pair(other, row))
+            back = _matching(node, right, left, on, whole, lambda row, other: pair(other, row))
             nothing = None if count == 1 else (None,) * count
             keep_left: Kept = (
-                _matching(left, right, on, whole, pair),
+                _matching(node, left, right, on, whole, pair),
                 lambda row: pair(row, None),
             )
             keep_right: Kept = (back, lambda row: pair(nothing, row))
@@ -127,13 +126,14 @@ def plain_join(node: plan.Node, match: plan.Match, left: Any, right: Any) -> Any
 
 
 def _matching(
+    node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin,
     left: Any,
     right: Any,
     on: Callable[[Row], object] | None,
     whole: Callable[[Row], object] | None,
     pair: Callable[[Row, Row], Row],
 ) -> Matching:
-    if not isinstance(right, IndexBy) or whole is None:
+    if whole is None or by_key_alone(node):
         return KeyMatching(left.index)
     asked = whole
     return PredicateMatching(
@@ -187,7 +187,7 @@ def side_key(side: Side, count: int) -> Callable[[Row], Key] | None:
     return None if key is None else written_key(key)
 
 
-def by_key_alone(node: plan.SemiJoin | plan.AntiJoin) -> bool:
+def by_key_alone(node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> bool:
     """Whether a key tells all, and none can fail to be computed."""
     match = node.match
     if match.early is None:

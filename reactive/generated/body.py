@@ -41,6 +41,7 @@ from optimizer.expr import (
     surely,
     transform,
     tuple_of,
+    walk,
 )
 from optimizer.knowledge import Shapes, is_canonical, is_value, makes_record, total
 from reactive.codegen import CodeWriter, Values
@@ -49,6 +50,8 @@ Chain = Sequence[plan.Node]
 """Where, select, unnest and select_many nodes, the first to see a row first."""
 
 WORTH_A_NAME = (Attribute, Item, Operation, Call, Conditional)
+LONGEST = 60
+"""Nodes of an expression that is written out wherever its value is read."""
 MAY_MAKE_NAN = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
 
@@ -133,7 +136,7 @@ class Plan:
 
     def _select(self, body: Expr) -> None:
         expr = self.of(body)
-        if is_value(expr, self.shapes):
+        if is_value(expr, self.shapes) and sum(1 for _ in walk(expr)) <= LONGEST:
             self.row = (self.take(body),)
         else:
             self.row = (self._set(expr),)

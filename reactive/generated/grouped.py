@@ -31,7 +31,7 @@ from reactive.zset import Pair
 IN_LINE = (CountFold, SumFold, AvgFold)
 """The folds whose state is a number, or an `ExactSum`, which can be copied."""
 
-Loop = Callable[..., Sequence[Pair]]
+Loop = Callable[..., Any]
 NONE_BEFORE: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -178,9 +178,11 @@ class Grouped:
         before: dict[Any, Any] = {}
         self._before = before
         try:
-            return self._loop(self._groups, before, delta)
+            out: Sequence[Pair] = self._loop(self._groups, before, delta)
+            return out
         except Exception:
-            return self._do_plainly(delta)
+            pass
+        return self._do_plainly(delta)
 
     def _step_pairs(self, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Pair]:
         self.touched += len(left) + len(right)
@@ -190,7 +192,9 @@ class Grouped:
         found = self._pairing.look_ups(left, right)
         try:
             if found is not None:
-                return self._loop(self._groups, before, left, right, *found)
+                changes, pairs = self._loop(self._groups, before, left, right, *found)
+                self.touched += pairs
+                return changes  # type: ignore[no-any-return]
         except Exception:
             pass
         return self._do_plainly(left, right)

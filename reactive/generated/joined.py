@@ -101,12 +101,13 @@ class Joined:
         found = self._pairing.look_ups(left, right)
         if found is None:
             return self._carefully(left, right)
+        out: list[Pair] | None
         try:
-            out: list[Pair] = self._loop(None, None, left, right, *found)
-        except Exception:
-            return self._carefully(left, right)
-        self.touched += len(out)
-        return out
+            out, pairs = self._loop(None, None, left, right, *found)
+        except Exception:  # the plain operators raise it, or see that it does not count
+            out, pairs = None, 0
+        self.touched += pairs
+        return self._carefully(left, right) if out is None else out
 
     def contents(self) -> Sequence[Pair]:
         return self._contents()
@@ -132,7 +133,8 @@ def join_loops(
         takes = taker(todo)
         lines += _loop(todo, names, values, takes, is_left=is_left)
     head = "def step(groups, before, left, right, find_right, find_left):"
-    text = "\n".join([head, *takes.prologue(), *lines, *takes.epilogue(), ""])
+    lines = [head, "    pairs = 0", *takes.prologue(), *lines, *takes.epilogue()]
+    text = "\n".join([*lines[:-1], "    return out, pairs", ""])
     values.by_name |= {"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, "Rows": Rows, "Weighted": Weighted}
     values.by_name |= takes.bound
     return build("step", text, values), text
@@ -156,11 +158,14 @@ def _loop(
     head.line("if found.__class__ is Weighted:")
     lines += head.lines
     one = inner[0] if len(inner) == 1 else "row"
+    lines.append("            pairs += len(found)")
     lines.append(f"            for {one}, times in found.values():")
     lines.append("                times *= weight")
     lines += _inner(head, todo, inner, taker, "times")
     lines.append("        else:")
-    lines.append(f"            for {one} in (found if found.__class__ is Rows else (found,)):")
+    lines.append("            if found.__class__ is not Rows: found = (found,)")
+    lines.append("            pairs += len(found)")
+    lines.append(f"            for {one} in found:")
     return lines + _inner(head, todo, inner, taker, "weight")
 
 

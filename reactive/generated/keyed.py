@@ -48,13 +48,13 @@ class KeyLoop:
 
     def step(self, delta: Pairs) -> Sequence[KeyedPair]:
         self.touched += len(delta)
-        if self.tells_rejected:
-            return self._carefully(delta)
-        try:
-            if isinstance(delta, Batch):
-                return self._of_batch(delta)
-            keyed: list[KeyedPair] = self._loop(delta)
-        except Exception:
+        keyed: Sequence[KeyedPair] | None = None
+        if not self.tells_rejected:
+            try:
+                keyed = self._of_batch(delta) if isinstance(delta, Batch) else self._loop(delta)
+            except Exception:  # the plain key raises it, or sees that it does not count
+                keyed = None
+        if keyed is None:
             return self._carefully(delta)
         return keyed if self._identity or not is_mixed(delta) else _net(keyed)
 
@@ -162,7 +162,7 @@ def _write_key(body: Body, key: list[Expr], todo: Plan, *, is_written: bool) -> 
     return f"NO_MATCH if {nan} else {whole}"
 
 
-def _net(keyed: list[KeyedPair]) -> list[KeyedPair]:
+def _net(keyed: Sequence[KeyedPair]) -> Sequence[KeyedPair]:
     """Without the rows that come and go."""
     if len(keyed) < 2:
         return keyed

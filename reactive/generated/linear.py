@@ -37,7 +37,8 @@ class Linear:
         try:
             return self._loop(delta)
         except Exception:  # the plain operators raise it, or see that it does not count
-            return self._carefully(delta)
+            pass
+        return self._carefully(delta)
 
 
 def linear_loop(todo: Plan, chain: Chain, bindings: int) -> tuple[Loop, str]:

@@ -218,7 +218,7 @@ def test_a_part_that_has_no_node_is_kept_with_what_it_reads() -> None:
         ("def f(s):\n    for c in s.last_name:\n        return c\n", "'for' statement"),
         (
             "def f(s):\n    total = 0\n    total += s.age\n    return total\n",
-            "'assignment' statement",
+            "augmented assignment",
         ),
         (
             "def f(s):\n    try:\n        return s.age\n    except Exception:\n        return 0\n",
@@ -226,7 +226,10 @@ def test_a_part_that_has_no_node_is_kept_with_what_it_reads() -> None:
         ),
         ("def f(s):\n    return (age := s.age) and age > 3\n", "':=', 'await' or 'yield' in it"),
         ("def f(*rows):\n    return rows[0].age\n", "any number of arguments"),
-        ("def f(s):\n    a, b = s.first_name, s.age\n    return b\n", "'assign' statement"),
+        (
+            "def f(s):\n    a, b = s.first_name, s.age\n    return b\n",
+            "assignment to more than a name",
+        ),
     ],
 )
 def test_an_opaque_callable_says_why(text: str, reason: str) -> None:
