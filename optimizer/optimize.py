@@ -116,7 +116,9 @@ def _run(root: plan.Node, phase: Phase, known: Interned, fired: dict[str, None])
     """The rules of a phase, at every node, until nothing changes."""
 
     def changed(node: plan.Node) -> plan.Node:
-        node = known.one(node)
+        node = start = known.one(node)
+        if id(node) in settled:
+            return node
         for rule in phase:
             new = rule(node)
             if new is not node:
@@ -129,16 +131,22 @@ def _run(root: plan.Node, phase: Phase, known: Interned, fired: dict[str, None])
                 fired.setdefault(name)
                 last[0] = name
                 node = known.all(new)
+        if node is start:
+            settled.add(id(node))  # which stays alive in `known`
         return node
 
-    last, largest = [""], LARGEST_GROWTH * (10 + len(nodes(root)))
-    for _ in range(MOST_PASSES):
+    settled: set[int] = set()
+    last, largest = [""], 0
+    for passes in range(MOST_PASSES):
         new = rebuilt(root, changed)
         if new is root:
             return root
         root = new
-        if len(nodes(root)) > largest:
-            break
+        if passes > 3:  # a rule that never ends makes plans that grow
+            size = len(nodes(root))
+            if largest and size > LARGEST_GROWTH * largest:
+                break
+            largest = largest or size
     raise PlanError(
         f"the rules do not come to an end; the last one that applied is {last[0]}\n"
         "  a rule must return its argument where it has nothing to do"

@@ -32,9 +32,13 @@ class Node:
 
     def inputs(self) -> tuple[Node, ...]:
         """The nodes whose rows this one reads, left to right."""
-        kind: Any = type(self)
-        values = [getattr(self, name) for name in _fields(kind)]
-        return tuple([value for value in values if isinstance(value, Node)])
+        known: tuple[Node, ...] | None = self.facts.get("inputs")
+        if known is None:
+            kind: Any = type(self)
+            values = [getattr(self, name) for name in _fields(kind)]
+            known = tuple([value for value in values if isinstance(value, Node)])
+            self.facts["inputs"] = known
+        return known
 
 
 @lru_cache(maxsize=64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import fields, replace
 from functools import lru_cache
+from operator import is_
 from typing import Any, TypeVar, cast
 
 from optimizer import plan
@@ -28,6 +29,8 @@ class Interned:
 
     def one(self, node: plan.Node) -> plan.Node:
         """The node for all that are equal to this one, whose inputs are such nodes already."""
+        if id(node) in self._ids:
+            return node
         signature = tuple(
             [
                 id(value) if isinstance(value, plan.Node) else value
@@ -71,6 +74,9 @@ def rebuilt(root: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.N
 
 def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:
     """The node over other inputs; itself if they are the same."""
+    inputs = tuple(inputs)
+    if all(map(is_, inputs, node.inputs())):
+        return node
     names = [n for n in _names(node) if isinstance(getattr(node, n), plan.Node)]
     changes: dict[str, Any] = {
         name: source

@@ -12,9 +12,11 @@ from types import MappingProxyType
 from typing import Any
 
 from reactive.operators.order_by import Edit, OrderBy
-from reactive.zset import Pair, Pairs, Row, consolidate, integrate, negate
+from reactive.zset import Pair, Pairs, Row, consolidate, insert_new, integrate, negate
 
 Key = Callable[[Row], Any]
+MANY = 16
+"""Rows of a delta from which on it is worth a try that all are new."""
 NONE_BEFORE: Mapping[Any, Row | None] = MappingProxyType({})
 
 
@@ -39,13 +41,20 @@ class Bag:
 
     def step(self, delta: Pairs) -> None:
         self.touched += len(delta)
+        if len(delta) > MANY and insert_new(self._weights, delta):
+            self.changes = self._last = changes = delta
+        else:
+            changes = self._integrate(delta)
+        self.size += sum(weight for _, weight in changes)
+
+    def _integrate(self, delta: Pairs) -> Pairs:
         self.changes = self._last = changes = consolidate(delta)
         try:
             integrate(self._weights, changes)
         except BaseException:
             self._last = ()
             raise
-        self.size += sum(weight for _, weight in changes)
+        return changes
 
     def undo(self) -> None:
         integrate(self._weights, negate(self._last))

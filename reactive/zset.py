@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
 from itertools import repeat as repeat_value
 from typing import Any, overload
 from weakref import WeakValueDictionary
@@ -114,6 +115,35 @@ def integrate(weights: dict[Row, int], pairs: Pairs) -> None:
         for row, weight in pairs[:done]:
             _add(weights, row, -weight)
         raise
+
+
+def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
+    """Add a delta, if it has only rows that are not there yet, each once, with positive weights.
+
+    Then it needs no consolidation, and each row is hashed once. Otherwise nothing is done.
+    """
+    done, size, add = 0, len(weights), weights.setdefault
+    try:
+        for row, weight in pairs:
+            if weight <= 0:
+                break
+            add(row, weight)
+            if len(weights) == size:
+                break
+            size += 1
+            done += 1
+        else:
+            return True
+    except BaseException:
+        _take_out(weights, pairs, done)
+        raise
+    _take_out(weights, pairs, done)
+    return False
+
+
+def _take_out(weights: dict[Row, int], pairs: Pairs, count: int) -> None:
+    for row, _ in islice(pairs, count):
+        del weights[row]
 
 
 def _add(weights: dict[Row, int], row: Row, weight: int) -> None:

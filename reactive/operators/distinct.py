@@ -16,7 +16,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from reactive.zset import Pair, Pairs, Row, consolidate, integrate, negate
+from reactive.zset import Pair, Pairs, Row, consolidate, insert_new, integrate, negate
+
+MANY = 16
+"""Rows of a delta from which on it is worth a try that all are new."""
 
 
 class Distinct:
@@ -31,11 +34,14 @@ class Distinct:
 
     def __init__(self) -> None:
         self._weights: dict[Row, int] = {}
-        self._last: list[Pair] = []
+        self._last: Pairs = []
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
         self.touched += len(delta)
+        if len(delta) > MANY and insert_new(self._weights, delta):
+            self._last = delta
+            return [(row, 1) for row, _ in delta]
         changes = consolidate(delta)
         get = self._weights.get
         out = []
