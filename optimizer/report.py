@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optimizer import plan
-from optimizer.explain import Explanation, explain
-from optimizer.expr import Lifted
+from optimizer.explain import Explanation, explain, headline
+from optimizer.expr import Expr, Lifted, Operation, conjuncts
 from optimizer.opaque import Opaque
 from optimizer.optimize import Optimized
 from optimizer.properties import nodes
@@ -34,9 +34,10 @@ def report(written: plan.Node, optimized: Optimized) -> Explanation:
     before, after = explain(read), explain(optimized.plan)
     lines = ["as written", *_indented(before)]
     lines += ["optimized", *_indented(after)] if after != before else []
-    fired = [name for name in optimized.fired if name not in OURS]
+    fired = [name for name in optimized.fired if name not in OURS and after != before]
     lines.append(f"rules: {', '.join(fired) or 'none'}")
     lines += _captured(read)
+    lines += [line for node in nodes(optimized.plan) for line in _unkeyed(node)]
     for function, reason in optimized.opaque():
         lines += _opaque(function, reason)
     return Explanation("\n".join(lines))
@@ -51,6 +52,28 @@ def _opaque(function: Opaque, reason: str) -> list[str]:
     return [f"{kind}: {function}, in {function.role}", *_indented(reason)]
 
 
+def _unkeyed(node: plan.Node) -> list[str]:
+    """What to say of a join that looks at every pair, though it has a predicate."""
+    if not isinstance(node, plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
+        return []
+    match = node.match
+    found = match.early is not None and any(step.is_key for step in match.early.left)
+    if found or match.left_key is not None or match.on is None:
+        return []
+    on = match.on
+    equations = isinstance(on, Lifted) and any(_is_equation(t) for t in conjuncts(on.body)[1:])
+    hint = (
+        "an equation comes after a condition that may raise: put it first"
+        if equations
+        else "a join needs `left == right` among its conditions to look partners up"
+    )
+    return [f"every pair is asked: {headline(node)}", f"  {hint}"]
+
+
+def _is_equation(test: Expr) -> bool:
+    return isinstance(test, Operation) and test.operator == "=="
+
+
 def _captured(read: plan.Node) -> list[str]:
     """The variables whose values the query holds as constants."""
     values: dict[str, str] = {}
@@ -58,6 +81,6 @@ def _captured(read: plan.Node) -> list[str]:
         for function in functions(node):
             for origin in function.origins if isinstance(function, Lifted) else ():
                 for capture in origin.captures:
-                    if isinstance(capture.frozen, SHORT):
+                    if not capture.is_live and isinstance(capture.frozen, SHORT):
                         values[capture.name] = f"{capture.name} = {capture.frozen!r:.60}"
     return [f"constants: {', '.join(values.values())}"] if values else []

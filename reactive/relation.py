@@ -467,7 +467,7 @@ class Relation(Live, Generic[*Ts]):
               table words
         rules: push_where_below_distinct
         """
-        if not optimized:
+        if not (optimized and self._db._phases):
             return explain(self.plan)
         return report(self.plan, self._db._optimized(self.plan))
 

@@ -65,9 +65,11 @@ def generated(leaf: Node) -> Explanation:
     for node in sorted(leaf.upstream(), key=lambda node: node.rank):
         source = getattr(node.operator, "source", None)
         if source is not None and node.plan is not None:
-            what = "the index of " if _is_part(node) else ""
-            parts.append(f"# {what}{headline(node.plan)}\n{source}")
-    return Explanation("\n".join(parts) or "# no generated code: the plain operators run\n")
+            below = node.inputs[0].plan
+            is_index = _is_part(node) and below is not None
+            of = f"the keys of {headline(below)}, for " if is_index and below else ""
+            parts.append(f"# {of}{headline(node.plan)}\n{source}")
+    return Explanation("\n".join(parts).rstrip() or "# no generated code: plain operators run")
 
 
 def _is_part(node: Node) -> bool:

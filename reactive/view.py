@@ -193,11 +193,9 @@ class View(Live, Closing, Generic[*Ts]):
         code: the generated functions that run it, in the order in which they step.
         """
         with self._reading():
-            if analyze:
-                return analyzed(self.relation.plan, self._db)
-            if code:
-                return generated(self._node)
-            return self.relation.explain()
+            parts = [analyzed(self.relation.plan, self._db)] if analyze else []
+            parts += [generated(self._node)] if code else []
+            return Explanation("\n\n".join(parts)) if parts else self.relation.explain()
 
     def show(self, limit: int = 20) -> None:
         """Print the first rows as a table."""
