@@ -51,6 +51,7 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.knowledge import Shapes, is_value, total
+from optimizer.loads import unread_parameters
 from optimizer.opaque import Opaque
 from optimizer.part import UNSET, part_of, resolve
 from optimizer.syntax import NoSyntax, shared_syntax_of
@@ -106,9 +107,10 @@ def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
         body, names = _read(function.function, _Origin(function, shapes), arguments)
         _check_length(body)
     except Unreadable as unreadable:
-        body, names = Apply(function, arguments, "\n".join((*unreadable.args, *HINT)[:2])), ()
+        reason = "\n".join((*unreadable.args, *HINT)[:2])
+        body, names = Apply(function, _read_by(function), reason), ()
     except RecursionError:
-        body, names = Apply(function, arguments, "it is nested too deeply"), ()
+        body, names = Apply(function, _read_by(function), "it is nested too deeply"), ()
     names = names or tuple(f"row{i or ''}" for i in range(function.parameters))
     return Lifted(body, names, (function,), function.parameters, function)
 
@@ -120,6 +122,12 @@ class _Origin:
     function: Opaque
     shapes: Shapes
     depth: int = 0
+
+
+def _read_by(function: Opaque) -> tuple[Expr, ...]:
+    """The arguments of a callable that is kept whole; None for those that it does not look at."""
+    unread = unread_parameters(function.function)
+    return tuple(NONE if i in unread else Parameter(i) for i in range(function.parameters))
 
 
 def _read(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME"}
 CELLS = {"LOAD_DEREF", "LOAD_CLASSDEREF"}
 UNSET: Any = object()
+REFLECTIVE = frozenset({"locals", "vars", "eval", "exec", "dir"})
 
 
 class Path(NamedTuple):
@@ -38,6 +39,27 @@ def paths(code: CodeType) -> tuple[Path, ...]:
     found += (path for inner in nested for path in paths(inner))
     outside = (p for p in found if not p.in_cell or p.names[0] in code.co_freevars)
     return tuple(dict.fromkeys(outside))
+
+
+@lru_cache(maxsize=1024)
+def unread_parameters(function: Any) -> frozenset[int]:
+    """The positions of parameters that a plain function certainly never reads.
+
+    >>> sorted(unread_parameters(lambda a, b, c: b))
+    [0, 2]
+    """
+    if not isinstance(function, FunctionType):
+        return frozenset()
+    code = function.__code__
+    loaded = {*code.co_cellvars, *REFLECTIVE.intersection(code.co_names)}
+    for instruction in dis.get_instructions(code):
+        if "LOAD" in instruction.opname:
+            value = instruction.argval
+            loaded.update(value if isinstance(value, tuple) else [str(value)])
+    if loaded & REFLECTIVE:
+        return frozenset()
+    names = code.co_varnames[: code.co_argcount]
+    return frozenset(place for place, name in enumerate(names) if name not in loaded)
 
 
 def variable(function: FunctionType, path: Path) -> Any:
