@@ -14,7 +14,8 @@ import pytest
 
 from tests.optimizer.torture.run import Context, contexts, lacks, objections
 
-VERSIONS = [(3, minor) for minor in range(11, 15)]
+VERSIONS = [(3, minor) for minor in range(11, 15) if (3, minor) != sys.version_info[:2]]
+"""The others than the one that runs the tests."""
 
 
 @pytest.mark.parametrize("context", contexts(), ids=lambda context: context.name)
@@ -26,8 +27,6 @@ def test_no_tree_is_wrong_in(context: Context, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: f"python3.{version[1]}")
 def test_no_tree_is_wrong_on(version: tuple[int, int], tmp_path: Path) -> None:
-    if version == sys.version_info[:2]:
-        pytest.skip("this is the version that runs the tests")
     python = interpreter(version)
     if python is None:
         pytest.skip(f"no CPython {version[0]}.{version[1]} on PATH or among the versions of pyenv")
