@@ -1,0 +1,87 @@
+"""Generated code: its names, its text, and that nothing of it is left behind."""
+
+from __future__ import annotations
+
+import gc
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reactive import Count, Database, Sum
+
+
+def generated() -> set[str]:
+    return {name for name in linecache.cache if name.startswith("<reactive ")}
+
+
+def test_the_text_of_generated_code_goes_with_the_view() -> None:
+    gc.collect()
+    before = generated()
+    db = Database()
+    numbers = db.table(int, name="numbers")
+    view = numbers.where(lambda n: n > 1).group_by(lambda n: n % 3).aggregate(Count()).materialize()
+    numbers.add_all(range(5))
+    assert len(generated() - before) > 0
+    view.close()
+    del view
+    gc.collect()
+    assert generated() <= before
+
+
+class Delta:
+    """Its name is one that generated code uses."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Delta) and other.value == self.value
+
+
+out, append, get, row, weight = 1, 2, 3, 4, 5
+"""Names that generated code uses for something else."""
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (lambda t: t.select(lambda delta: delta + out + append), [8]),
+        (lambda t: t.select(lambda row: row + weight + get), [13]),
+        (lambda t: t.where(lambda n: n == row + 1), [5]),
+        (lambda t: t.join(t).select(lambda row, weight: row + weight + out), [11]),
+        (lambda t: t.join(t, on=lambda key, found: key == found).select(lambda a, b: a + get), [8]),
+        (
+            lambda t: t.group_by(lambda group: group + row).aggregate(Sum(lambda v: v + out)),
+            [(9, 6)],
+        ),
+        (
+            lambda t: t.unnest(lambda n: (n, out)).select(lambda n, element: element + append),
+            [7, 3],
+        ),
+    ],
+)
+def test_names_of_the_user_and_of_the_code_do_not_meet(
+    made: Callable[[Any], Any], expected: list[Any]
+) -> None:
+    db = Database()
+    table = db.table(int, name="t")
+    view = made(table).materialize()
+    table.add(5)
+    assert list(view) == expected
+    view.verify()
+    table.remove(5)
+    assert list(view) == []
+
+
+def test_what_two_expressions_share_is_evaluated_once() -> None:
+    db = Database()
+    table = db.table(tuple, name="t")
+    view = table.where(lambda r: r[0] * r[1] > 2).select(lambda r: (r[0] * r[1], 0)).materialize()
+    assert str(view.explain(code=True)).count("row[0] * row[1]") == 1
+    table.add((2, 3))
+    assert list(view) == [(6, 0)]
