@@ -34,6 +34,11 @@ class Fold(Protocol):
 
     @property
     def in_place(self) -> bool: ...
+    @property
+    def over_values(self) -> bool:
+        """Whether the state is a `Values`, which other such folds of the same value can share."""
+        ...
+
     def zero(self) -> Any: ...
     def add(self, state: Any, value: Any, weight: int) -> Any: ...
     def result(self, state: Any) -> Any: ...
@@ -44,6 +49,7 @@ class CountFold:
     """The number of rows."""
 
     in_place = False
+    over_values = False
 
     def zero(self) -> int:
         return 0
@@ -60,6 +66,7 @@ class SumFold:
     """A plain integer while all values are integers, an `ExactSum` from the first other one."""
 
     in_place = True
+    over_values = False
 
     def zero(self) -> Any:
         return 0
@@ -84,6 +91,7 @@ class AvgFold:
     """The exact sum, rounded once, over the number of rows."""
 
     in_place = True
+    over_values = False
 
     def zero(self) -> tuple[Any, int]:
         return (0, 0)
@@ -147,6 +155,7 @@ class _ValuesFold:
     """What the folds over distinct values share."""
 
     in_place = True
+    over_values = True
 
     def zero(self) -> Values:
         return Values()
@@ -201,6 +210,7 @@ class UserFold:
     minus: Opaque
     finish: Opaque | None
     in_place = False
+    over_values = False
 
     def zero(self) -> Any:
         return self.initial
@@ -224,6 +234,7 @@ class MonoidFold:
     combine: Opaque
     finish: Opaque | None
     in_place = True
+    over_values = False
 
     def zero(self) -> MonoidTree:
         return MonoidTree(self.initial, self.combine.function)

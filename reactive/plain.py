@@ -81,7 +81,11 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
 
 def plain_aggregate(node: plan.Aggregate) -> Aggregate:
     count = bindings(node.input)
-    folds = [(a.fold, _value(a, count)) for a in node.aggregates]
+    known: dict[Function | None, Any] = {}
+    folds = [
+        (a.fold, known.setdefault(a.value, _value(a, count)) if a.value else _value(a, count))
+        for a in node.aggregates
+    ]
     return Aggregate(maybe(node.key, count), folds)
 
 

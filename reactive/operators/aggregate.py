@@ -46,7 +46,7 @@ class Aggregate:
     """
 
     __slots__ = (
-        *("_adders", "_bare", "_before", "_folds", "_key", "_last"),
+        *("_adders", "_bare", "_before", "_folds", "_homes", "_key", "_last"),
         *("_progress", "_results", "_values", "groups", "touched"),
     )
 
@@ -59,8 +59,12 @@ class Aggregate:
         self._before: dict[Any, Group | None] = {}  # touched groups, as they were
         self._last: Evaluated = _NOTHING
         self._progress = (0, 0)  # the fold that is being fed, and how many rows it has
-        self._adders = list(enumerate((fold.add for fold in self._folds), 1))
-        self._results = list(enumerate((fold.result for fold in self._folds), 1))
+        self._homes = _homes(folds)
+        own = {home: self._folds[home - 1] for home in self._homes}
+        self._adders = [(position, fold.add) for position, fold in own.items()]
+        self._results = [
+            (home, fold.result) for home, fold in zip(self._homes, self._folds, strict=True)
+        ]
         self.touched = 0
         if key is None:
             self.groups[()] = group = self._new()
@@ -91,7 +95,9 @@ class Aggregate:
     def undo(self) -> None:
         keys, columns, delta = self._last
         complete, done = self._progress
-        for position, add in self._adders[:complete]:
+        for position, add in self._adders:
+            if position > complete:
+                break
             if self._folds[position - 1].in_place:
                 rows = len(delta) if position < complete else done
                 for key, value, (_, weight) in islice(
@@ -127,8 +133,9 @@ class Aggregate:
     def _evaluate(self, delta: Pairs) -> tuple[list[Any], list[Sequence[Any]]]:
         """The key of each row, and for each fold its value of each row."""
         columns: list[Sequence[Any]] = []
-        for value in self._values:
-            columns.append(delta if value is None else _column(value, delta))
+        for position, value in enumerate(self._values, 1):
+            is_own = self._homes[position - 1] == position and value is not None
+            columns.append(_column(value, delta) if is_own and value else delta)
         if self._key is None:
             return [()] * len(delta), columns
         keys = []
@@ -138,7 +145,11 @@ class Aggregate:
         return keys, columns
 
     def _new(self) -> Group:
-        return [0, *(fold.zero() for fold in self._folds), None]
+        states = [
+            fold.zero() if home == position else None
+            for position, (home, fold) in enumerate(zip(self._homes, self._folds, strict=True), 1)
+        ]
+        return [0, *states, None]
 
     def _touch(self, keys: list[Any], delta: Pairs) -> list[Group]:
         """The group of each row, remembered as it was, with the row counted in."""
@@ -181,6 +192,15 @@ class Aggregate:
             return None
         results = [result(group[position]) for position, result in self._results]
         return tuple(results) if self._key is None else (key, *results)
+
+
+def _homes(folds: Sequence[tuple[Fold, Value | None]]) -> list[int]:
+    """Where each fold has its state: those over the distinct values of one callable share it."""
+    found: dict[Value | None, int] = {}
+    return [
+        found.setdefault(value, position) if fold.over_values and value is not None else position
+        for position, (fold, value) in enumerate(folds, 1)
+    ]
 
 
 def _column(value: Value, delta: Pairs) -> list[Any]:
