@@ -48,6 +48,10 @@ REJECTED: Final = Mark("REJECTED")
 """The key of rows that are left out of the index, since only suspects of the other side ask."""
 
 
+NOTHING: Final[Any] = Mark("NOTHING")
+"""What a look-up finds where there is no row."""
+
+
 class Rows(list[Row]):
     """A few different rows of a key, each with weight 1."""
 
@@ -137,11 +141,11 @@ class Index:
     def add(self, key: Key, row: Row, weight: int) -> None:
         """Add a row's weight; a sum of zero removes the row, its last row removes the key."""
         buckets = self.buckets
-        if key not in buckets:
+        bucket = buckets.get(key, NOTHING)
+        if bucket is NOTHING:
             buckets[key] = row if weight == 1 else self._weighted([(row, weight)])
             self.rows += 1
             return
-        bucket = buckets[key]
         kind = bucket.__class__
         if kind is Weighted:
             self._add_to_weighted(key, bucket, row, weight)

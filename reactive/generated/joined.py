@@ -29,12 +29,9 @@ from optimizer.knowledge import Shapes
 from optimizer.traverse import functions
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Chain, Plan, row_names
-from reactive.index import NO_MATCH, KeyedBatch, KeyedPair, Rows, Weighted
+from reactive.index import NO_MATCH, NOTHING, KeyedBatch, KeyedPair, Rows, Weighted
 from reactive.operators.index_by import Before, IndexBy
 from reactive.zset import Pair
-
-NOTHING: Any = object()
-"""What a look-up finds where there is no row."""
 
 
 class Taker(Protocol):
@@ -51,11 +48,12 @@ class Taker(Protocol):
 class Pairing:
     """The two indexes of a join, and when its loops may run."""
 
-    __slots__ = ("left", "right")
+    __slots__ = ("_finds", "left", "right")
 
     def __init__(self, left: IndexBy, right: IndexBy) -> None:
         self.left = left
         self.right = right
+        self._finds = right.index.buckets.get, left.index.buckets.get
 
     def look_ups(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
@@ -67,7 +65,7 @@ class Pairing:
             if _removes(left):
                 return None
             return self.right.index.buckets.get, Before(self.left.index, left).get
-        return self.right.index.buckets.get, self.left.index.buckets.get
+        return self._finds
 
 
 def _removes(delta: Sequence[KeyedPair]) -> bool:

@@ -28,6 +28,7 @@ from reactive.index import (
     Key,
     KeyedBatch,
     KeyedPair,
+    Mark,
     Weighted,
     itself,
 )
@@ -92,7 +93,7 @@ class IndexBy:
                 return keyed
             add = self.index.add
             for key, (row, weight) in keyed:
-                if key is SUSPECT or key is REJECTED:
+                if key.__class__ is Mark and key is not NO_MATCH:
                     self.odd = True
                 if key is not REJECTED:
                     add(key, row, weight)
