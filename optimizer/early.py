@@ -114,5 +114,5 @@ class _Finder:
 
 
 def strict(function: Function | None, of: Shapes) -> bool:
-    """Whether a key as written may raise."""
+    """Whether a callable that may be absent may raise."""
     return function is not None and not (isinstance(function, Lifted) and total(function.body, of))

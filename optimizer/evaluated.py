@@ -47,6 +47,7 @@ BINARY: dict[str, Any] = {
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
 }
+GIVE_BOOL = frozenset({">", ">=", "in", "not in", "is", "is not", "not"})
 UNARY: dict[str, Any] = {
     "not": operator.not_,
     "-": operator.neg,
@@ -127,8 +128,7 @@ def _junction(expr: Expr, parts: tuple[Expr, ...], *, stop: bool) -> Expr:
 
 def _is_test(expr: Expr) -> bool:
     """Whether it gives True or False and nothing else."""
-    tests = ("==", "!=", "<", "<=", ">", ">=", "in", "not in", "is", "is not", "not")
-    return isinstance(expr, Operation) and expr.operator in tests[4:]
+    return isinstance(expr, Operation) and expr.operator in GIVE_BOOL
 
 
 def _is_plain(expr: Expr) -> bool:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.early import pair_shapes
-from optimizer.expr import Function, Lifted
-from optimizer.knowledge import Shapes, total
+from optimizer.early import pair_shapes, strict
 from optimizer.properties import nodes, row_shape, shapes
 from optimizer.traverse import functions
 
@@ -25,16 +23,10 @@ def _calls(node: plan.Node) -> bool:
         case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
             match = node.match
             return (
-                _raises(match.left_key, shapes(node.left))
-                or _raises(match.right_key, (row_shape(node.right),))
-                or _raises(match.on, pair_shapes(node))
+                strict(match.left_key, shapes(node.left))
+                or strict(match.right_key, (row_shape(node.right),))
+                or strict(match.on, pair_shapes(node))
             )
         case _:
             of = shapes(node.inputs()[0])
-            return any(_raises(function, of) for function in functions(node))
-
-
-def _raises(function: Function | None, of: Shapes) -> bool:
-    if function is None:
-        return False
-    return not (isinstance(function, Lifted) and total(function.body, of))
+            return any(strict(function, of) for function in functions(node))

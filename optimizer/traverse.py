@@ -93,6 +93,11 @@ def functions(node: plan.Node) -> list[Function]:
     return found
 
 
+def read_functions(*nodes: plan.Node) -> list[Lifted]:
+    """The callables of some nodes that have been read."""
+    return [f for node in nodes for f in functions(node) if isinstance(f, Lifted)]
+
+
 def with_functions(node: plan.Node, change: Callable[[Function], Function]) -> plan.Node:
     """The node with other callables; itself if they are the same."""
 
@@ -116,11 +121,6 @@ def with_functions(node: plan.Node, change: Callable[[Function], Function]) -> p
             return _replaced(node, key=of(key))
         case _:
             return node
-
-
-def lifted(function: Function | None) -> Lifted | None:
-    """The callable as an expression; None if there is none, or it has not been read."""
-    return function if isinstance(function, Lifted) else None
 
 
 def _replaced(thing: T, **values: Any) -> T:

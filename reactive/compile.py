@@ -18,14 +18,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted
 from optimizer.properties import bindings, keeps_identity, nodes
 from optimizer.traverse import functions
-from reactive.fuse import grouped, joined, keyed, linear
+from reactive.fuse import Below, grouped, joined, keyed, linear
 from reactive.generated.grouped import is_in_line
 from reactive.graph import Graph, Node
 from reactive.index import itself
@@ -49,19 +48,6 @@ INNER = (plan.Product, plan.Join)
 
 Source = Callable[[plan.Table], Node]
 AnyJoin = plan.Product | plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
-
-
-@dataclass(frozen=True, slots=True)
-class Below:
-    """What a node reads: a chain of linear nodes, the first to see a row first, over a base."""
-
-    chain: tuple[plan.Node, ...]
-    base: plan.Node
-
-    @property
-    def top(self) -> plan.Node:
-        """The node whose rows come out."""
-        return self.chain[-1] if self.chain else self.base
 
 
 def compile_plan(

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted
 from optimizer.properties import bindings, row_shape, shapes
-from optimizer.traverse import functions
-from reactive.codegen import Values, build
+from optimizer.traverse import read_functions
 from reactive.folds import CountFold
-from reactive.generated.body import Body, Plan, row_names
+from reactive.generated.body import Plan
 from reactive.generated.grouped import Grouped, Grouping
-from reactive.generated.joined import Joined, Pairing, ToList, join_loops, plain_chain
+from reactive.generated.joined import Joined, Pairing, join_loops
 from reactive.generated.keyed import KeyCode, KeyLoop
-from reactive.generated.linear import Linear, linear_loop
+from reactive.generated.linear import Linear, delta_loop
+from reactive.generated.taker import ToList
 from reactive.index import Key
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
@@ -26,21 +27,29 @@ Rows = Callable[[Sequence[Any]], Sequence[Any]]
 Make = Callable[[], Any]
 
 
-class Below(Protocol):
-    """A chain of linear nodes over a base."""
+@dataclass(frozen=True, slots=True)
+class Below:
+    """What a node reads: a chain of linear nodes, the first to see a row first, over a base."""
+
+    chain: tuple[plan.Node, ...]
+    base: plan.Node
 
     @property
-    def chain(self) -> tuple[plan.Node, ...]: ...
-    @property
-    def base(self) -> plan.Node: ...
+    def top(self) -> plan.Node:
+        """The node whose rows come out."""
+        return self.chain[-1] if self.chain else self.base
+
+    def plan(self) -> Plan:
+        """What a loop over the rows of the base has to do."""
+        return Plan(self.chain, bindings(self.base), shapes(self.base))
 
 
 def linear(below: Below) -> Make:
     """The operator of a chain."""
 
     def make() -> Linear:
-        count = bindings(below.base)
-        loop, text = linear_loop(Plan(below.chain, count, shapes(below.base)), below.chain, count)
+        todo = below.plan()
+        loop, text = delta_loop("delta", todo, read_functions(*below.chain), ToList(todo))
         return Linear(loop, _Lazy(below.chain).run, text)
 
     return make
@@ -50,21 +59,15 @@ def keyed(
     below: Below, side: Side, arguments: int, key: Callable[[Row], Key] | None, *, identity: bool
 ) -> tuple[Make, Rows]:
     """What keys the rows of a chain, and how to make these rows of those of the base."""
-    base, chain = below.base, below.chain
-    operators: list[Any] = []
-
-    def rows(delta: Sequence[Any]) -> Sequence[Any]:
-        if not operators:
-            operators.extend(_plain(chain))
-        return plain_chain(operators, delta)
+    rows = _Lazy(below.chain).run
 
     def make() -> KeyLoop:
-        todo = Plan(chain, bindings(base), shapes(base))
+        todo = below.plan()
         if arguments < len(todo.row):
             todo.row = (todo.value(),)  # the right side of a join is one value
         written, steps = side
         assert written is None or isinstance(written, Lifted)
-        code = KeyCode(chain, bindings(base), todo, written, steps)
+        code = KeyCode(below.chain, todo, written, steps)
         return KeyLoop(code, KeyBy(key, identity=identity), rows, identity=identity)
 
     return make, rows
@@ -74,24 +77,10 @@ def grouped(node: plan.Aggregate, below: Below) -> Make:
     """The operator of an aggregate over a chain."""
 
     def make() -> Grouped:
-        count = bindings(below.base)
-        todo = Plan(below.chain, count, shapes(below.base))
-        grouping = _grouping(node, todo)
-        values = Values()
-        names = row_names([f for n in (*below.chain, node) for f in _read(n)], count)
-        body = Body(values, names, todo.shapes, 2)
-        body.expect([*(act.expr for act in todo.acts), *grouping.exprs()])
-        if count > 1:
-            body.line(f"{', '.join(names)} = row")
-        body.write(todo.acts)
-        grouping.write(body, "weight")
-        lines = ["def step(groups, before, delta):", *grouping.prologue()]
-        text = "\n".join(
-            [*lines, "    for row, weight in delta:", *body.lines, *grouping.epilogue(), ""]
-        )
-        values.by_name |= grouping.bound
-        operators = _Lazy(below.chain)
-        return Grouped(plain_aggregate(node), build("step", text, values), operators.run, text)
+        todo = below.plan()
+        called = read_functions(*below.chain, node)
+        loop, text = delta_loop("groups, before, delta", todo, called, _grouping(node, todo))
+        return Grouped(plain_aggregate(node), loop, _Lazy(below.chain).run, text)
 
     return make
 
@@ -137,13 +126,12 @@ class _Lazy:
         self._operators: list[Any] | None = None
 
     def run(self, delta: Sequence[Pair]) -> Sequence[Pair]:
+        """What they make of a delta, one after the other."""
         if self._operators is None:
-            self._operators = _plain(self._chain)
-        return plain_chain(self._operators, delta)
-
-
-def _plain(chain: tuple[plan.Node, ...]) -> list[Any]:
-    return [plain_operator(node)[0]() for node in chain]
+            self._operators = [plain_operator(node)[0]() for node in self._chain]
+        for operator in self._operators:
+            delta = operator.step(delta)
+        return delta
 
 
 def _grouping(node: plan.Aggregate, todo: Plan) -> Grouping:
@@ -161,7 +149,3 @@ def _grouping(node: plan.Aggregate, todo: Plan) -> Grouping:
 def _body(function: Any) -> Expr:
     assert isinstance(function, Lifted)
     return function.body
-
-
-def _read(node: plan.Node) -> list[Lifted]:
-    return [f for f in functions(node) if isinstance(f, Lifted)]

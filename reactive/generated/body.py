@@ -69,6 +69,7 @@ class Plan:
 
     def __init__(self, chain: Chain, bindings: int, shapes: Shapes) -> None:
         self.shapes = shapes
+        self.bindings = bindings
         self.acts: list[Act] = []
         self.row: tuple[Expr, ...] = tuple(map(Parameter, range(bindings)))
         self.is_input = True
@@ -173,6 +174,16 @@ class Body:
         inner._taken |= self._taken
         inner._often = self._often
         return inner
+
+    def begin(self, acts: Sequence[Act], more: Sequence[Expr]) -> None:
+        """Announce acts and what follows them, and take a row of several bindings apart."""
+        self.expect([*(act.expr for act in acts), *more])
+        self.unpack(self._names)
+
+    def unpack(self, names: Sequence[str]) -> None:
+        """Put the bindings of `row` in variables, if it has several."""
+        if len(names) > 1:
+            self.line(f"{', '.join(names)} = row")
 
     def expect(self, exprs: Iterable[Expr]) -> None:
         """Tell beforehand what will be written, so that what comes twice gets a name."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from optimizer.expr import Expr, Lifted
+from optimizer.expr import Expr
 from reactive.exact import ExactSum
 from reactive.folds import AvgFold, CountFold, SumFold
 from reactive.generated.body import Body
@@ -236,8 +236,3 @@ class Grouped:
 def is_in_line(folds: Iterable[Any]) -> bool:
     """Whether all folds can be part of a loop."""
     return all(isinstance(fold, IN_LINE) for fold in folds)
-
-
-def lifted(function: Any) -> bool:
-    """Whether a callable has been read, or there is none."""
-    return function is None or isinstance(function, Lifted)

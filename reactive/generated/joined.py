@@ -21,28 +21,17 @@ Source: [dbsp] bilinear operators; [i3ql] join.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from optimizer import plan
-from optimizer.expr import Expr, Lifted
+from optimizer.expr import Lifted
 from optimizer.knowledge import Shapes
-from optimizer.traverse import functions
+from optimizer.traverse import read_functions
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Chain, Plan, row_names
+from reactive.generated.taker import Taker
 from reactive.index import NO_MATCH, NOTHING, KeyedBatch, KeyedPair, Rows, Weighted
 from reactive.operators.index_by import Before, IndexBy
 from reactive.zset import Pair
-
-
-class Taker(Protocol):
-    """What takes the rows of a loop: it writes lines into it."""
-
-    bound: dict[str, Any]
-
-    def exprs(self) -> list[Expr]: ...
-    def prologue(self) -> list[str]: ...
-    def write(self, body: Body, weight: str) -> None: ...
-    def epilogue(self) -> list[str]: ...
 
 
 class Pairing:
@@ -120,11 +109,12 @@ def join_loops(
 ) -> tuple[Callable[..., Any], str]:
     """The function, and its text. `groups` and `before` are for a taker that has groups."""
     values = Values()
-    called = [f for node in chain for f in functions(node) if isinstance(f, Lifted)]
-    names = row_names([f for f in (rest, *called) if f is not None], bindings + 1)
+    called = [*([] if rest is None else [rest]), *read_functions(*chain)]
+    names = row_names(called, bindings + 1)
     lines: list[str] = []
     for is_left in (True, False):
         todo = Plan((), bindings + 1, shapes)
+        todo.is_input = False  # a pair has to be made
         if rest is not None:
             todo.test(rest.body)
         todo.extend(chain)
@@ -147,10 +137,9 @@ def _loop(
     lines = [f"    for key, pair in {delta}:", f"        found = {find}(key, NOTHING)"]
     lines += ["        if found is NOTHING or key is NO_MATCH: continue"]
     head = Body(values, names, todo.shapes, 2)
-    _expect(head, todo, taker)
+    head.expect([*(act.expr for act in todo.acts), *taker.exprs()])
     head.line(f"{outer[0] if len(outer) == 1 else 'row'}, weight = pair")
-    if len(outer) > 1:
-        head.line(f"{', '.join(outer)} = row")
+    head.unpack(outer)
     count = len(names) - 1
     head.hoist(frozenset(range(count)) if is_left else frozenset({count}))
     head.line("if found.__class__ is Weighted:")
@@ -169,43 +158,7 @@ def _loop(
 
 def _inner(head: Body, todo: Plan, inner: Sequence[str], taker: Taker, weight: str) -> list[str]:
     body = head.nested(4)
-    if len(inner) > 1:
-        body.line(f"{', '.join(inner)} = row")
+    body.unpack(inner)
     body.write(todo.acts)
     taker.write(body, weight)
     return body.lines
-
-
-def _expect(body: Body, todo: Plan, taker: Taker) -> None:
-    body.expect(act.expr for act in todo.acts)
-    body.expect(taker.exprs())
-
-
-class ToList:
-    """Takes rows into a list of pairs."""
-
-    def __init__(self, todo: Plan) -> None:
-        self._row = todo.value()
-        self.bound: dict[str, Any] = {}
-
-    def prologue(self) -> list[str]:
-        return ["    out = []", "    append = out.append"]
-
-    def epilogue(self) -> list[str]:
-        return ["    return out"]
-
-    def exprs(self) -> list[Expr]:
-        return [self._row]
-
-    def write(self, body: Body, weight: str) -> None:
-        body.line(f"append(({body.canonical(self._row)}, {weight}))")
-
-
-def plain_chain(operators: Sequence[Any], delta: Sequence[Pair]) -> Sequence[Pair]:
-    """What plain operators make of a delta, one after the other."""
-    for operator in operators:
-        delta = operator.step(delta)
-    return delta
-
-
-AnyJoin = plan.Join | plan.Product

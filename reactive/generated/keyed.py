@@ -18,7 +18,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Expr, Lifted
 from optimizer.knowledge import hashable
-from optimizer.traverse import functions
+from optimizer.traverse import read_functions
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Chain, Plan, row_names
 from reactive.index import NO_MATCH, KeyedBatch, KeyedPair, match_key
@@ -75,14 +75,13 @@ class KeyCode:
     def __init__(
         self,
         chain: Chain,
-        bindings: int,
         todo: Plan,
         written: Lifted | None,
         steps: Sequence[plan.Step],
     ) -> None:
-        called = [f for node in chain for f in functions(node) if isinstance(f, Lifted)]
+        called = read_functions(*chain)
         called += [f for f in (written, *(step.function for step in steps)) if f is not None]
-        self._names = row_names(called, bindings)
+        self._names = row_names(called, todo.bindings)
         self._key = _key(todo, written, steps)
         self._todo = todo
         self._is_written = written is not None
@@ -91,10 +90,7 @@ class KeyCode:
         """The function, of a delta or of the rows of a batch, and its text."""
         todo, values = self._todo, Values()
         body = Body(values, self._names, todo.shapes, 2)
-        body.expect([*(act.expr for act in todo.acts), *self._key])
-        body.expect([] if todo.is_input else [todo.value()])
-        if len(self._names) > 1:
-            body.line(f"{', '.join(self._names)} = row")
+        body.begin(todo.acts, [*self._key, *([] if todo.is_input else [todo.value()])])
         body.write(todo.acts)
         key = _write_key(body, self._key, todo, is_written=self._is_written)
         row = "row" if todo.is_input else body.canonical(todo.value())

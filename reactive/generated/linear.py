@@ -9,12 +9,13 @@ Source: [i3ql] fusion of selections and projections.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from optimizer.expr import Expr, Lifted
-from optimizer.traverse import functions
+from optimizer.expr import Lifted
 from reactive.codegen import Values, build
-from reactive.generated.body import Act, Body, Chain, Plan, row_names
+from reactive.generated.body import Body, Plan, row_names
+from reactive.generated.taker import Taker
 from reactive.zset import Pair, Pairs
 
 Loop = Callable[[Pairs], list[Pair]]
@@ -41,30 +42,16 @@ class Linear:
         return self._carefully(delta)
 
 
-def linear_loop(todo: Plan, chain: Chain, bindings: int) -> tuple[Loop, str]:
-    """The function, and its text."""
+def delta_loop(
+    parameters: str, todo: Plan, called: Iterable[Lifted], taker: Taker
+) -> tuple[Callable[..., Any], str]:
+    """The function that runs over the pairs of a delta, and its text."""
     values = Values()
-    called = [f for node in chain for f in functions(node) if isinstance(f, Lifted)]
-    names = row_names(called, bindings)
-    body = Body(values, names, todo.shapes, 2)
-    out = todo.value()
-    expect(body, todo.acts, [] if todo.is_input else [out])
-    begin(body, names, "row, weight")
+    body = Body(values, row_names(called, todo.bindings), todo.shapes, 2)
+    body.begin(todo.acts, taker.exprs())
     body.write(todo.acts)
-    body.line(f"append(({'row' if todo.is_input else body.canonical(out)}, weight))")
-    head = ["def step(delta):", "    out = []", "    append = out.append"]
-    lines = [*head, "    for row, weight in delta:", *body.lines, "    return out", ""]
-    text = "\n".join(lines)
+    taker.write(body, "weight")
+    head = [f"def step({parameters}):", *taker.prologue(), "    for row, weight in delta:"]
+    text = "\n".join([*head, *body.lines, *taker.epilogue(), ""])
+    values.by_name |= taker.bound
     return build("step", text, values), text
-
-
-def expect(body: Body, acts: Sequence[Act], more: Sequence[Expr]) -> None:
-    """Tell the body all that will be written."""
-    body.expect(act.expr for act in acts)
-    body.expect(more)
-
-
-def begin(body: Body, names: Sequence[str], pair: str) -> None:
-    """Take a row with several bindings apart."""
-    if len(names) > 1:
-        body.line(f"{', '.join(names)} = row")

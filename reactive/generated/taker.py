@@ -1,0 +1,41 @@
+"""What takes the rows of a loop: it writes lines before it, into it and after it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from optimizer.expr import Expr
+from reactive.generated.body import Body, Plan
+
+
+class Taker(Protocol):
+    """`bound` are the values that its lines call by name."""
+
+    bound: dict[str, Any]
+
+    def exprs(self) -> list[Expr]: ...
+    def prologue(self) -> list[str]: ...
+    def write(self, body: Body, weight: str) -> None: ...
+    def epilogue(self) -> list[str]: ...
+
+
+class ToList:
+    """Takes rows into a list of pairs."""
+
+    def __init__(self, todo: Plan) -> None:
+        self._row = todo.value()
+        self._is_input = todo.is_input
+        self.bound: dict[str, Any] = {}
+
+    def prologue(self) -> list[str]:
+        return ["    out = []", "    append = out.append"]
+
+    def epilogue(self) -> list[str]:
+        return ["    return out"]
+
+    def exprs(self) -> list[Expr]:
+        return [] if self._is_input else [self._row]
+
+    def write(self, body: Body, weight: str) -> None:
+        row = "row" if self._is_input else body.canonical(self._row)
+        body.line(f"append(({row}, {weight}))")
