@@ -47,7 +47,7 @@ BINARY: dict[str, Any] = {
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
 }
-GIVE_BOOL = frozenset({">", ">=", "in", "not in", "is", "is not", "not"})
+GIVE_BOOL = frozenset({"in", "not in", "is", "is not", "not"})
 UNARY: dict[str, Any] = {
     "not": operator.not_,
     "-": operator.neg,
