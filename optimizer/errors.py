@@ -9,6 +9,10 @@ class PlanError(ReactiveError, ValueError):
     """The query cannot mean anything: a wrong callable, relation or aggregate in it."""
 
 
+class StratificationError(PlanError):
+    """A recursive relation depends on its own negation or aggregate, which has no meaning."""
+
+
 class StaleCaptureWarning(UserWarning):
     """A variable that a query captured has changed since: the view keeps the old meaning."""
 

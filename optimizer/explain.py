@@ -56,6 +56,14 @@ def headline(node: plan.Node) -> str:
             return f"aggregate {', '.join(map(_folded, aggregates))}{by}"
         case plan.OrderBy(_, key, descending, limit, offset):
             return f"order_by {written(key)}" + _window(descending, limit, offset)
+        case plan.Fixpoint(names=names, best=best):
+            return f"fixpoint {', '.join(map(_defined, names, best))}"
+        case plan.Component(fixpoint, index):
+            return f"{fixpoint.names[index]} of"
+        case plan.Recursive(name=name):
+            return f"recursive {name}".rstrip()
+        case plan.Iterate(name=name, times=times):
+            return f"iterate {name}, {times} times"
         case _:
             return node_name(node)
 
@@ -101,6 +109,13 @@ def _match(match: plan.Match) -> str:
 
 def _equation(left: Function | None, right: Function | None) -> str:
     return " == ".join(written(f) for f in (left, right) if f is not None)
+
+
+def _defined(name: str, best: plan.Best | None) -> str:
+    if best is None:
+        return name
+    kept = "Max" if best.largest else "Min"
+    return f"{name} (keep {kept}({written(best.value)}) by {written(best.by)})"
 
 
 def _folded(folded: plan.Folded) -> str:

@@ -36,9 +36,17 @@ class Node:
         if known is None:
             kind: Any = type(self)
             values = [getattr(self, name) for name in _fields(kind)]
-            known = tuple([value for value in values if isinstance(value, Node)])
+            known = tuple([node for value in values for node in nodes_in(value)])
             self.facts["inputs"] = known
         return known
+
+
+def nodes_in(value: Any) -> tuple[Node, ...]:
+    """The nodes in a field of a node: itself, those of a tuple, or none."""
+    if isinstance(value, Node):
+        return (value,)
+    is_several = value.__class__ is tuple and value and isinstance(value[0], Node)
+    return value if is_several else ()
 
 
 @lru_cache(maxsize=64)
@@ -73,6 +81,63 @@ class Shared(Node):
     since each reader would get a copy of its own."""
 
     input: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Recursive(Node):
+    """A recursive relation inside its own definition: the rows that it has so far.
+
+    `level` says of which definition; those around it have higher numbers. `of` is what is known of
+    each binding (`knowledge.Shapes`).
+    """
+
+    level: Any
+    index: int
+    name: str
+    is_set: bool
+    of: tuple[Any, ...] = (None,)
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """Of the rows with equal keys, the one with the least or largest value is kept."""
+
+    by: Function
+    value: Function
+    largest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fixpoint(Node):
+    """The smallest relations that are what their bodies say of them; as a node, the first one.
+
+    A body reads them as `Recursive`. Rows are sets; `best` may keep one of each key.
+    """
+
+    bodies: tuple[Node, ...]
+    level: Any
+    names: tuple[str, ...]
+    best: tuple[Best | None, ...]
+    max_rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Component(Node):
+    """One of several relations that are defined together."""
+
+    input: Fixpoint
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Iterate(Node):
+    """A body applied so many times, from `start` on. Bags; the body may do anything."""
+
+    start: Node
+    body: Node
+    level: Any
+    name: str
+    times: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,10 @@ def bindings(node: plan.Node) -> int:
         match node:
             case plan.Table() | plan.Select() | plan.SelectMany():
                 return appended + 1
+            case plan.Fixpoint() | plan.Component():
+                return appended + 1
+            case plan.Recursive(of=of):
+                return appended + len(of)
             case plan.Empty(count):
                 return appended + count
             case plan.Aggregate(_, key, aggregates):
@@ -35,6 +39,25 @@ def shapes(node: plan.Node) -> Shapes:
 def is_set(node: plan.Node) -> bool:
     """Whether no row occurs twice."""
     return bool(_fact(node, _is_set))
+
+
+def free(node: plan.Node) -> frozenset[Any]:
+    """The levels of the recursive relations that it reads outside their definition."""
+    found: frozenset[Any] = _fact(node, _free)
+    return found
+
+
+def _free(node: plan.Node) -> frozenset[Any]:
+    read: frozenset[Any] = frozenset().union(*map(free, node.inputs()))
+    match node:
+        case plan.Recursive(level):
+            return frozenset([level])
+        case plan.Fixpoint(level=level):
+            return read - {level}
+        case plan.Iterate(start, body, level):
+            return free(start) | (free(body) - {level})
+        case _:
+            return read
 
 
 def _fact(node: plan.Node, compute: Callable[[plan.Node], Any]) -> Any:
@@ -60,6 +83,10 @@ def _shapes(node: plan.Node) -> Shapes:
             return (kind if isinstance(kind, type) and kind is not object else None,)
         case plan.Select(source, Lifted(body)):
             return (shape_of(body, shapes(source)),)
+        case plan.Recursive(of=of):
+            return of
+        case plan.Component(fixpoint, index):
+            return shapes(fixpoint.bodies[index])
         case plan.Unnest(source):
             return (*shapes(source), None)
         case plan.Product(left, right) | plan.Join(left, right):
@@ -75,6 +102,7 @@ def _shapes(node: plan.Node) -> Shapes:
             | plan.Shared()
             | plan.SemiJoin()
             | plan.AntiJoin()
+            | plan.Fixpoint()
         ):
             return shapes(node.inputs()[0])
         case _ if isinstance(node, SET_OPERATIONS):
@@ -111,8 +139,10 @@ def _is_set(node: plan.Node) -> bool:
             return is_set(left) and is_set(right)
         case plan.Distinct() | plan.Union() | plan.Difference() | plan.Intersection():
             return True
-        case plan.Aggregate() | plan.Empty():
+        case plan.Aggregate() | plan.Empty() | plan.Fixpoint() | plan.Component():
             return True
+        case plan.Recursive(is_set=sure):
+            return sure
         case _:
             return False
 

@@ -18,8 +18,10 @@ def may_raise(root: plan.Node) -> bool:
 
 def _calls(node: plan.Node) -> bool:
     match node:
-        case plan.Table() | plan.Empty():
+        case plan.Table() | plan.Empty() | plan.Recursive() | plan.Component():
             return False
+        case plan.Fixpoint() | plan.Iterate():
+            return True
         case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
             match = node.match
             return (

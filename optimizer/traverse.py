@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted
-from optimizer.properties import nodes
+from optimizer.properties import free, nodes
 
 T = TypeVar("T")
 Rule = Callable[[plan.Node], plan.Node]
@@ -33,7 +33,7 @@ class Interned:
             return node
         signature = tuple(
             [
-                id(value) if isinstance(value, plan.Node) else value
+                tuple(map(id, plan.nodes_in(value))) or value
                 for value in [getattr(node, name) for name in _names(node)]
             ]
         )
@@ -72,18 +72,51 @@ def rebuilt(root: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.N
     return made[id(root)]
 
 
+def substituted(
+    root: plan.Node, level: Any, value: Callable[[plan.Recursive], plan.Node]
+) -> plan.Node:
+    """The plan with the recursive relations of a level replaced, where they are not defined."""
+    made: dict[int, plan.Node] = {}
+    for node in nodes(root):
+        if level not in free(node):
+            made[id(node)] = node
+        elif isinstance(node, plan.Recursive):
+            made[id(node)] = value(node)
+        else:
+            made[id(node)] = with_inputs(node, [made[id(source)] for source in node.inputs()])
+    return made[id(root)]
+
+
+def unrolled(node: plan.Iterate) -> plan.Node:
+    """An iteration written out: its body over its body over ... over where it starts."""
+    rounds = node.start
+    for _ in range(node.times):
+        rounds = _over(node, rounds)
+    return rounds
+
+
+def without_iterations(root: plan.Node) -> plan.Node:
+    """The plan with all iterations written out."""
+    return rebuilt(root, lambda n: unrolled(n) if isinstance(n, plan.Iterate) else n)
+
+
+def _over(node: plan.Iterate, rows: plan.Node) -> plan.Node:
+    return substituted(node.body, node.level, lambda _: rows)
+
+
 def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:
     """The node over other inputs; itself if they are the same."""
     inputs = tuple(inputs)
     if all(map(is_, inputs, node.inputs())):
         return node
-    names = [n for n in _names(node) if isinstance(getattr(node, n), plan.Node)]
-    changes: dict[str, Any] = {
-        name: source
-        for name, source in zip(names, inputs, strict=True)
-        if source is not getattr(node, name)
-    }
-    return replace(node, **changes) if changes else node
+    changes: dict[str, Any] = {}
+    given = iter(inputs)
+    for name in _names(node):
+        value = getattr(node, name)
+        new = tuple(next(given) for _ in plan.nodes_in(value))
+        if new:
+            changes[name] = new if value.__class__ is tuple else new[0]
+    return replace(node, **changes)
 
 
 def functions(node: plan.Node) -> list[Function]:
@@ -119,6 +152,10 @@ def with_functions(node: plan.Node, change: Callable[[Function], Function]) -> p
             return _replaced(node, key=of(key), aggregates=aggregates if same else folded)
         case plan.OrderBy(_, key):
             return _replaced(node, key=of(key))
+        case plan.Fixpoint(best=best) if any(best):
+            kept = [b and _replaced(b, by=of(b.by), value=of(b.value)) for b in best]
+            same = all(map(is_, kept, best))
+            return node if same else replace(node, best=tuple(kept))
         case _:
             return node
 

@@ -23,14 +23,17 @@ from reactive.database import Database
 from reactive.delta import Delta
 from reactive.errors import (
     ClosedError,
+    FixpointError,
     PlanError,
     ReactiveError,
     StaleCaptureError,
     StaleCaptureWarning,
+    StratificationError,
     TableError,
     TransactionError,
     VerificationError,
 )
+from reactive.fixpoint import fixpoint, iterate
 from reactive.multiset import Multiset
 from reactive.observe import Changes, Observer, Subscription
 from reactive.operators.order_by import Edit
@@ -52,6 +55,7 @@ __all__ = [
     "Database",
     "Delta",
     "Edit",
+    "FixpointError",
     "GroupedRelation",
     "GroupedView",
     "Groups",
@@ -68,6 +72,7 @@ __all__ = [
     "StaleCaptureError",
     "StaleCaptureWarning",
     "Stats",
+    "StratificationError",
     "Subscription",
     "Sum",
     "Table",
@@ -76,4 +81,6 @@ __all__ = [
     "TransactionError",
     "VerificationError",
     "View",
+    "fixpoint",
+    "iterate",
 ]

@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from reactive.graph import Node
 
 LONGEST_ROW = 200
-ROWS_ARE_IN = ("reactive.operators.", "reactive.contents", "reactive.zset", "reactive.index")
+ROWS_ARE_IN = (
+    "reactive.operators.",
+    "reactive.recursion.",
+    "reactive.contents",
+    "reactive.zset",
+    "reactive.index",
+)
 WHERE, ROLLED_BACK = "  in ", "  transaction rolled back: no table or view changed"
 
 

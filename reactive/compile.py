@@ -21,13 +21,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer import plan
+from optimizer.clauses import Program, clauses
 from optimizer.expr import Function, Lifted
 from optimizer.properties import bindings, keeps_identity, nodes
-from optimizer.traverse import functions
+from optimizer.traverse import functions, without_iterations
 from reactive.fuse import Below, grouped, joined, keyed, linear
 from reactive.generated.grouped import is_in_line
 from reactive.graph import Graph, Node
 from reactive.index import itself
+from reactive.operators.fixpoint import Output
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
 from reactive.operators.nothing import Nothing
@@ -41,6 +43,7 @@ from reactive.plain import (
     sides,
     signature,
 )
+from reactive.recursion.build import build, inputs_of
 
 LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
 JOINS = (plan.Product, plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
@@ -57,7 +60,8 @@ def compile_plan(
 
     Those that are part of another's loop have none. Without `generate` every node has its own.
     """
-    compiler = _Compiler(root, graph, source, generate=generate)
+    written, root = root, without_iterations(root)
+    compiler = Compiler(root, graph, source, generate=generate)
     waiting = [root]
     while waiting:
         node = waiting[-1]
@@ -67,24 +71,30 @@ def compile_plan(
             waiting.pop()
             if id(node) not in compiler.made:
                 compiler.made[id(node)] = compiler.make(node)
+    compiler.made[id(written)] = compiler.made[id(root)]
     return compiler.made
 
 
-class _Compiler:
+class Compiler:
+    """Makes nodes of the graph; `made` are those of the plan's nodes, by their `id`."""
+
     def __init__(self, root: plan.Node, graph: Graph, source: Source, *, generate: bool) -> None:
-        self._graph = graph
+        self.graph = graph
         self._source = source
         self._generate = generate
         self._readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
+        self._programs: dict[int, Program] = {}
         self.made: dict[int, Node] = {}
 
     def reads(self, node: plan.Node) -> tuple[plan.Node, ...]:
         """The plan nodes whose nodes of the graph this one is made from."""
+        if isinstance(node, plan.Fixpoint):
+            return tuple(inputs_of(self._program(node), self.below))
         below = self._chain(node)
         if below is not None and self._takes_join(node, below):
-            return tuple(self._below(n).base for n in below.base.inputs())
+            return tuple(self.below(n).base for n in below.base.inputs())
         if isinstance(node, JOINS):
-            return tuple(self._below(n).base for n in node.inputs())
+            return tuple(self.below(n).base for n in node.inputs())
         return node.inputs() if below is None else (below.base,)
 
     def make(self, node: plan.Node) -> Node:
@@ -93,7 +103,11 @@ class _Compiler:
             case plan.Table():
                 return self._source(node)
             case plan.Empty():
-                return self._graph.node(("empty",), (), Nothing, plan=node)
+                return self.graph.node(("empty",), (), Nothing, plan=node)
+            case plan.Fixpoint():
+                return self._output(node, build(node, self._program(node), self), 0)
+            case plan.Component(fixpoint, index):
+                return self._output(node, self.made[id(fixpoint)].inputs[0], index)
         below = self._chain(node)
         if below is not None and self._takes_join(node, below):
             return self._over_join(node, below)
@@ -105,7 +119,18 @@ class _Compiler:
             return self._over_delta(node, below)
         make, called = plain_operator(node)
         inputs = tuple(self.made[id(n)] for n in node.inputs())
-        return self._graph.node(signature(node), inputs, make, plan=node, functions=called)
+        return self.graph.node(signature(node), inputs, make, plan=node, functions=called)
+
+    def _program(self, node: plan.Fixpoint) -> Program:
+        if id(node) not in self._programs:
+            self._programs[id(node)] = clauses(node)
+        return self._programs[id(node)]
+
+    def _output(self, node: plan.Node, fixpoint: Node, index: int) -> Node:
+        operator = fixpoint.operator
+        return self.graph.node(
+            ("output", index), (fixpoint,), lambda: Output(operator, index), plan=node
+        )
 
     # What is part of whose loop.
 
@@ -114,13 +139,13 @@ class _Compiler:
         if not self._generate or not _is_read(node):
             return None
         if isinstance(node, LINEAR):
-            below = self._below(node.input)
+            below = self.below(node.input)
             return Below((*below.chain, node), below.base)
         if isinstance(node, plan.Aggregate) and is_in_line(a.fold for a in node.aggregates):
-            return self._below(node.input)
+            return self.below(node.input)
         return None
 
-    def _below(self, node: plan.Node) -> Below:
+    def below(self, node: plan.Node) -> Below:
         """A node as a chain over a base, as far down as nobody else reads it."""
         chain: list[plan.Node] = []
         if self._generate:
@@ -138,7 +163,7 @@ class _Compiler:
 
     def _over_delta(self, node: plan.Node, below: Below) -> Node:
         make = grouped(node, below) if isinstance(node, plan.Aggregate) else linear(below)
-        return self._graph.node(
+        return self.graph.node(
             ("loop", *map(signature, _parts(node, below))),
             (self.made[id(below.base)],),
             make,
@@ -151,7 +176,7 @@ class _Compiler:
         assert isinstance(join, INNER)
         left, right = self._indexes(join)
         parts = _parts(node, below)
-        return self._graph.node(
+        return self.graph.node(
             ("loop", *map(signature, [join, *(p for p in parts if p is not join)])),
             (left, right),
             joined(join, node, below.chain, left.operator, right.operator),
@@ -162,7 +187,7 @@ class _Compiler:
     def _join(self, node: AnyJoin) -> Node:
         match = plan.Match() if isinstance(node, plan.Product) else node.match
         left, right = self._indexes(node)
-        return self._graph.node(
+        return self.graph.node(
             signature(node),
             (left, right),
             lambda: plain_join(node, match, left.operator, right.operator),
@@ -175,17 +200,18 @@ class _Compiler:
         """The indexes of both sides of a join."""
         match = plan.Match() if isinstance(node, plan.Product) else node.match
         left_side, right_side = sides(match)
-        left = self._index(node, self._below(node.left), left_side, bindings(node.left))
+        left = self.index(node, self.below(node.left), left_side, bindings(node.left))
         if isinstance(node, plan.SemiJoin | plan.AntiJoin) and by_key_alone(node):
-            return left, self._keyed(node, self._below(node.right), right_side)
-        right = self._index(node, self._below(node.right), right_side, 1)
+            return left, self._keyed(node, self.below(node.right), right_side)
+        right = self.index(node, self.below(node.right), right_side, 1)
         _introduce(left, left_side, right, right_side)
         return left, right
 
-    def _index(self, owner: plan.Node, below: Below, side: Side, arguments: int) -> Node:
-        make, rows = self._key_maker(below, side, arguments)
+    def index(self, owner: plan.Node, below: Below, side: Side, arguments: int) -> Node:
+        """The index of a chain by a key, for a join to look rows up in."""
+        make, rows = self.key_maker(below, side, arguments)
         handle = id if keeps_identity(below.top) else itself
-        base, graph = self.made[id(below.base)], self._graph
+        base, graph = self.made[id(below.base)], self.graph
         return graph.node(
             ("index", side, arguments, *map(signature, below.chain)),
             (base,),
@@ -195,8 +221,8 @@ class _Compiler:
         )
 
     def _keyed(self, owner: plan.Node, below: Below, side: Side) -> Node:
-        make, _ = self._key_maker(below, side, 1)
-        return self._graph.node(
+        make, _ = self.key_maker(below, side, 1)
+        return self.graph.node(
             ("key", side, *map(signature, below.chain)),
             (self.made[id(below.base)],),
             make,
@@ -204,9 +230,10 @@ class _Compiler:
             functions=(*_called(below.chain), *side_functions(side)),
         )
 
-    def _key_maker(
+    def key_maker(
         self, below: Below, side: Side, arguments: int
     ) -> tuple[Callable[[], Any], Callable[[Sequence[Any]], Sequence[Any]]]:
+        """How to make what keys the rows of a chain, and these rows of those of the base."""
         key = side_key(side, arguments)
         identity = keeps_identity(below.top)
         if self._generate and _lifted(side_functions(side)):

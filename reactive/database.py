@@ -19,10 +19,12 @@ from optimizer.errors import PlanError
 from optimizer.opaque import Opaque
 from optimizer.optimize import PHASES, Optimized, Phase, optimize
 from optimizer.plan import Node as PlanNode
-from optimizer.properties import nodes, tables
+from optimizer.plan import Recursive
+from optimizer.properties import free, nodes, tables
 from optimizer.traverse import Rule, functions
 from reactive.closing import Closing
 from reactive.compile import compile_plan
+from reactive.definition import outside
 from reactive.delta import Delta
 from reactive.errors import (
     ClosedError,
@@ -251,6 +253,8 @@ class Database(Closing):
 
     def _optimized(self, plan: PlanNode) -> Optimized:
         """The plan that is run for a plan as written."""
+        if free(plan):
+            raise outside(_open_names(plan))
         return optimize(plan, self._phases)
 
     def _compile(self, plan: PlanNode) -> Node:
@@ -327,6 +331,12 @@ class Database(Closing):
         base = getattr(row_type, "__name__", str(row_type))
         numbered = (f"{base}_{n}" for n in range(2, len(taken) + 3))
         return base if base not in taken else next(n for n in numbered if n not in taken)
+
+
+def _open_names(plan: PlanNode) -> str:
+    """The recursive relations that are not defined."""
+    read = (node for node in nodes(plan) if isinstance(node, Recursive))
+    return ", ".join(sorted({repr(node.name) for node in read if node.level in free(plan)}))
 
 
 _CLOSED = "the database is closed\n  make another one"

@@ -3,7 +3,13 @@
 A user's own exception stays itself. It gets a note that says where it was raised.
 """
 
-from optimizer.errors import PlanError, ReactiveError, StaleCaptureError, StaleCaptureWarning
+from optimizer.errors import (
+    PlanError,
+    ReactiveError,
+    StaleCaptureError,
+    StaleCaptureWarning,
+    StratificationError,
+)
 
 
 class TableError(ReactiveError, LookupError):
@@ -13,6 +19,10 @@ class TableError(ReactiveError, LookupError):
 
 class TransactionError(ReactiveError, RuntimeError):
     """A change at a time when none can be made."""
+
+
+class FixpointError(ReactiveError, RuntimeError):
+    """A recursion that does not come to an end: the commit that set it off is rolled back."""
 
 
 class ClosedError(ReactiveError, RuntimeError):
@@ -25,10 +35,12 @@ class VerificationError(ReactiveError, AssertionError):
 
 __all__ = [
     "ClosedError",
+    "FixpointError",
     "PlanError",
     "ReactiveError",
     "StaleCaptureError",
     "StaleCaptureWarning",
+    "StratificationError",
     "TableError",
     "TransactionError",
     "VerificationError",

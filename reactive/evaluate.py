@@ -18,6 +18,7 @@ from optimizer.opaque import Opaque
 from optimizer.properties import bindings, nodes
 from reactive import folds
 from reactive.codegen import callable_of
+from reactive.evaluate_fixpoint import Variables, iterated, smallest
 from reactive.index import NO_MATCH, match_key
 from reactive.multiset import Multiset
 from reactive.order import LAST, sort_key, tie_key
@@ -25,25 +26,49 @@ from reactive.zset import NAN, Pair, Row, canonical, is_nan, repeat
 
 Bag = Counter[Row]
 Tables = Callable[[plan.Table], Iterable[Pair]]
+PLAIN = tuple(
+    kind
+    for kind in plan.Node.__subclasses__()
+    if kind not in (plan.Fixpoint, plan.Component, plan.Iterate)
+)
+"""Nodes whose inputs are evaluated once."""
 
 
 def evaluate(node: plan.Node, tables: Tables) -> Bag:
     """The rows of a query with their weights; `tables` gives the rows of a table."""
+    return _evaluate(node, tables, {})
+
+
+def _evaluate(node: plan.Node, tables: Tables, variables: Variables) -> Bag:
+    """The same inside recursive definitions, whose relations have these rows so far."""
     known: dict[int, Bag] = {}
 
     def of(source: plan.Node) -> Bag:
         return known[id(source)]
 
-    for part in nodes(node):
-        known[id(part)] = _rows(part, of, tables)
+    def run(body: plan.Node, more: Variables) -> Bag:
+        return _evaluate(body, tables, {**variables, **more})
+
+    for part in nodes(node, into=PLAIN):
+        match part:
+            case plan.Table():
+                known[id(part)] = Counter(dict(tables(part)))
+            case plan.Recursive(level, index):
+                known[id(part)] = variables[level, index]
+            case plan.Iterate():
+                known[id(part)] = iterated(part, run)
+            case plan.Fixpoint():
+                known[id(part)] = smallest(part, run)[0]
+            case plan.Component(fixpoint, index):
+                known[id(part)] = smallest(fixpoint, run)[index]
+            case _:
+                known[id(part)] = _rows(part, of)
     return known[id(node)]
 
 
-def _rows(node: plan.Node, of: Callable[[plan.Node], Bag], tables: Tables) -> Bag:
+def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
     """The rows of one node, with those of its inputs known."""
     match node:
-        case plan.Table():
-            return Counter(dict(tables(node)))
         case plan.Empty():
             return Counter()
         case plan.Where(source, p):

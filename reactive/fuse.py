@@ -118,6 +118,11 @@ def joined(
     return make
 
 
+def chained(chain: tuple[plan.Node, ...]) -> Rows:
+    """What the plain operators of a chain make of a delta."""
+    return _Lazy(chain).run
+
+
 class _Lazy:
     """The plain operators of a chain, made when they are first needed."""
 

@@ -26,7 +26,7 @@ from reactive.operators.distinct import Distinct
 from reactive.operators.intersection import intersection
 from reactive.operators.intersection_all import intersection_all
 from reactive.operators.join import Join
-from reactive.operators.matching import KeyMatching, Matching, PredicateMatching
+from reactive.operators.matching import Fits, KeyMatching, Matching, PredicateMatching
 from reactive.operators.order_by import OrderBy
 from reactive.operators.outer_join import Kept, OuterJoin
 from reactive.operators.product import product
@@ -139,13 +139,20 @@ def _matching(
 ) -> Matching:
     if whole is None or by_key_alone(node):
         return KeyMatching(left.index)
-    asked = whole
-    return PredicateMatching(
-        left,
-        right,
-        _always if on is None else lambda row, other: on(pair(row, other)),
-        lambda row, other: asked(pair(row, other)),
-    )
+    return PredicateMatching(left, right, _of_two(on, pair), _of_two(whole, pair))
+
+
+def fitting(node: plan.AntiJoin) -> tuple[Fits, Fits]:
+    """What to ask of a row and another of the same key, and of two rows of any keys."""
+    match = node.match
+    count = bindings(node.left)
+    whole = maybe(match.on, count + 1)
+    on = whole if match.early is None else maybe(match.early.rest, count + 1)
+    return _of_two(on, pair_with(count)), _of_two(whole, pair_with(count))
+
+
+def _of_two(on: Callable[[Row], object] | None, pair: Callable[[Row, Row], Row]) -> Fits:
+    return _always if on is None else lambda row, other: on(pair(row, other))
 
 
 def _always(row: Row, other: Row) -> bool:

@@ -27,6 +27,7 @@ from optimizer.source import caller
 from reactive import subscribe
 from reactive.aggregates import Aggregation, folded
 from reactive.callables import Live, taken
+from reactive.definition import agree
 from reactive.delta import Delta
 from reactive.materialize import materialize
 from reactive.observe import Changes, Observer, Subscription
@@ -510,7 +511,7 @@ class Relation(Live, Generic[*Ts]):
         if not isinstance(other, Relation):
             hint = "use its .relation" if isinstance(other, View) else "put the rows in a table"
             raise PlanError(f"{role} takes a relation, not {type(other).__name__}\n  {hint}")
-        if other._db is not self._db:
+        if other._db is not self._db and not agree(self._db, other._db):
             raise PlanError(
                 f"{role} of relations of two databases\n"
                 "  a query reads the tables of one; subscribe to the other and copy what it needs"

@@ -23,6 +23,8 @@ def read_callables(node: plan.Node) -> plan.Node:
     inputs = node.inputs()
     if not inputs:
         return node
+    if isinstance(node, plan.Fixpoint):
+        return _read_best(node)
     of = shapes(inputs[0])
     if len(inputs) == 1:
         return with_functions(node, lambda f: _read(f, of))
@@ -35,6 +37,17 @@ def read_callables(node: plan.Node) -> plan.Node:
         return _read(function, (*of, right))
 
     return with_functions(node, read)
+
+
+def _read_best(node: plan.Fixpoint) -> plan.Node:
+    """Which rows are kept is asked of single rows of each relation."""
+    shape_of = {
+        id(function): shapes(body)
+        for body, best in zip(node.bodies, node.best, strict=True)
+        if best is not None
+        for function in (best.by, best.value)
+    }
+    return with_functions(node, lambda f: _read(f, shape_of.get(id(f), (None,))))
 
 
 def _read(function: Function, of: Shapes) -> Function:

@@ -99,13 +99,13 @@ class IndexBy:
                     add(key, row, weight)
                 done += 1
         except BaseException:
-            self._take_back(keyed[:done])
+            self.take_back(keyed[:done])
             self._last = ()
             raise
         return keyed
 
     def undo(self) -> None:
-        self._take_back(self._last)
+        self.take_back(self._last)
         self.commit()
 
     def commit(self) -> None:
@@ -129,7 +129,8 @@ class IndexBy:
     def footprint(self) -> tuple[int, int]:
         return self.index.rows, self.index.bytes()
 
-    def _take_back(self, keyed: Sequence[KeyedPair]) -> None:
+    def take_back(self, keyed: Sequence[KeyedPair]) -> None:
+        """Take a delta out again that the index has taken in."""
         for key, (row, weight) in reversed(keyed):
             if key is not REJECTED:
                 self.index.add(key, row, -weight)

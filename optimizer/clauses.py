@@ -1,0 +1,166 @@
+"""A recursion in normal form: each relation as clauses, ways to derive rows of it.
+
+    reach = edges U select(join(reach, edges))
+
+        reach  <-  edges                               from inputs alone
+        reach  <-  select(join(reach, edges))          from one or two rows of recursive relations
+
+What is derived inside is a set, so that a union is two clauses and a distinct nothing. A join reads
+recursive relations and inputs, and no other join: what else stands there becomes a relation of its
+own, which so has its rows counted and dated like those that the user named.
+
+Source: Datalog; the normal form with at most two premises is common in deductive databases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optimizer import plan
+from optimizer.expr import Expr, Lifted, Parameter, tuple_of
+from optimizer.knowledge import Shapes
+from optimizer.properties import bindings, free, is_set, shapes
+from optimizer.traverse import substituted, unrolled, with_inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """Rows of `head` are those of `body`.
+
+    A body is closed (it reads inputs alone), or a chain of linear nodes over a recursive relation
+    or over a join or anti-join, whose sides are closed sets, or recursive relations below wheres.
+    """
+
+    head: int
+    body: plan.Node
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """All clauses of a fixpoint; `best` is what is kept of each relation.
+
+    The relations that the user named come first.
+    """
+
+    best: tuple[plan.Best | None, ...]
+    clauses: tuple[Clause, ...]
+
+
+def clauses(node: plan.Fixpoint) -> Program:
+    """The normal form of a fixpoint that is stratified and reads no relation around it."""
+    normal = _Normal(node.level)
+    normal.define(node)
+    return Program(tuple(normal.best), tuple(normal.clauses))
+
+
+def is_closed(node: plan.Node) -> bool:
+    """Whether it reads no recursive relation."""
+    return not free(node)
+
+
+class _Normal:
+    def __init__(self, level: int) -> None:
+        self._level = level
+        self._cuts: dict[int, tuple[plan.Node, plan.Node]] = {}
+        self._inner: dict[int, list[plan.Recursive]] = {}
+        self.best: list[plan.Best | None] = []
+        self.clauses: list[Clause] = []
+
+    def define(self, node: plan.Fixpoint) -> list[plan.Recursive]:
+        """Take in a fixpoint: the one itself, or one in its body that reads its relations."""
+        own = [
+            self._relation(name, shapes(body), best)
+            for name, body, best in zip(node.names, node.bodies, node.best, strict=True)
+        ]
+
+        for relation, body in zip(own, node.bodies, strict=True):
+            self._derive(relation, substituted(body, node.level, lambda r: own[r.index]))
+        return own
+
+    def _relation(self, name: str, of: Shapes, best: plan.Best | None = None) -> plan.Recursive:
+        self.best.append(best)
+        return plan.Recursive(self._level, len(self.best) - 1, name, True, of)
+
+    def _derive(self, head: plan.Recursive, body: plan.Node) -> None:
+        self.clauses += [Clause(head.index, way) for way in self._ways(body)]
+
+    def _ways(self, node: plan.Node) -> list[plan.Node]:
+        """The bodies of the clauses that together derive the rows of a node."""
+        if is_closed(node):
+            return [node]
+        match node:
+            case plan.Recursive():
+                return [node]
+            case plan.Union(left, right) | plan.UnionAll(left, right):
+                return [*self._ways(left), *self._ways(right)]
+            case plan.Distinct(source):
+                return self._ways(source)
+            case plan.Where() | plan.Select() | plan.SelectMany() | plan.Unnest():
+                return [with_inputs(node, [way]) for way in self._ways(node.input)]
+            case plan.Join() | plan.Product() | plan.AntiJoin():
+                return [self._over_sets(node)]
+            case plan.SemiJoin(left, right, match):
+                pairs = self._over_sets(plan.Join(left, right, match))
+                return [plan.Select(pairs, _first(bindings(left)))]
+            case plan.Intersection() | plan.IntersectionAll():
+                pairs = self._over_sets(plan.Join(node.left, node.right, _equal_rows(node)))
+                return [plan.Select(pairs, _first(bindings(node.left)))]
+            case plan.Difference(left, right):
+                return [self._over_sets(plan.AntiJoin(left, right, _equal_rows(node)))]
+            case plan.Fixpoint():
+                return [self._inner_relations(node)[0]]
+            case plan.Component(fixpoint, index):
+                return [self._inner_relations(fixpoint)[index]]
+            case plan.Iterate():
+                return self._ways(unrolled(node))
+            case _:
+                raise TypeError(f"recursion cannot go through {type(node).__name__}")
+
+    def _inner_relations(self, fixpoint: plan.Fixpoint) -> list[plan.Recursive]:
+        """The relations of a fixpoint in a body, which several nodes may read."""
+        if id(fixpoint) not in self._inner:
+            self._inner[id(fixpoint)] = self.define(fixpoint)
+        return self._inner[id(fixpoint)]
+
+    def _over_sets(self, node: plan.Node) -> plan.Node:
+        return with_inputs(node, [self._premise(source) for source in node.inputs()])
+
+    def _premise(self, node: plan.Node) -> plan.Node:
+        """What a join can read: a closed set, or a recursive relation below wheres."""
+        if is_closed(node):
+            return node if is_set(node) else plan.Distinct(node)
+        source = node
+        while isinstance(source, plan.Where):
+            source = source.input
+        return node if isinstance(source, plan.Recursive) else self._cut(node)
+
+    def _cut(self, node: plan.Node) -> plan.Node:
+        """A relation that has the rows of a node."""
+        if id(node) not in self._cuts:
+            relation = self._relation("", shapes(node))
+            self._cuts[id(node)] = relation, node
+            self._derive(relation, node)
+        return self._cuts[id(node)][0]
+
+
+def _equal_rows(node: plan.Node) -> plan.Match:
+    """Pairs of equal rows, a NaN among them too: a row is no NaN inside two tuples."""
+    left, _ = node.inputs()
+    return plan.Match(_in_tuples(bindings(left)), _in_tuples(1))
+
+
+def _in_tuples(count: int) -> Lifted:
+    return _function(tuple_of(tuple_of(_row(count))), count)
+
+
+def _first(count: int) -> Lifted:
+    """Of so many bindings and one more: the first ones, as one value."""
+    return _function(_row(count), count + 1)
+
+
+def _row(count: int) -> Expr:
+    return Parameter(0) if count == 1 else tuple_of(*map(Parameter, range(count)))
+
+
+def _function(body: Expr, parameters: int) -> Lifted:
+    return Lifted(body, tuple(f"row{i}" for i in range(parameters)), (), parameters)

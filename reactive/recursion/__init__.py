@@ -1,0 +1,1 @@
+"""How a recursive relation is kept up to date: its facts, and the ways to derive them."""

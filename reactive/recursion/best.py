@@ -1,0 +1,178 @@
+"""A recursive relation that keeps the best row of each key; the others wait.
+
+    entries   row -> its rank and key, for all rows that are supported
+    groups    key -> the entries of its rows, the best one first
+    chosen    key -> the row that is in the relation
+
+Rows enter best first over all keys, as in Dijkstra's algorithm: where no row leads to a better one
+than itself, each key is so decided once. A row that is beaten leaves first, with all that depends
+on it, before the better one enters.
+
+State:  beside that of `Facts`, an entry for each row that waits or is there.
+Cost:   O(log rows) per row that is found, as long as groups are small.
+Source: superior functions: Knuth, *A Generalization of Dijkstra's Algorithm*, 1977.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import insort
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+from reactive.recursion.facts import Facts
+from reactive.recursion.ranking import Rank, ranker
+from reactive.zset import Pair, Row, canonical
+
+Entry = tuple[Any, Any, Row, Any]
+"""Value, tie, row and key."""
+
+
+class BestFacts(Facts):
+    """Facts of which one of each key is let in.
+
+    >>> facts = BestFacts(by=lambda row: row[0], value=lambda row: row[1], largest=False)
+    >>> facts.take([(("a", 5), 1), (("a", 3), 1), (("b", 4), 1)])
+    >>> facts.enter(2, 0), facts.enter(3, 1)
+    ([('a', 3)], [('b', 4)])
+    """
+
+    __slots__ = ("_beaten", "_born", "_by", "_open", "_rank", "chosen", "entries", "groups")
+
+    def __init__(
+        self, *, by: Callable[[Row], Any], value: Callable[[Row], Any], largest: bool
+    ) -> None:
+        self._by = by
+        self._rank: Callable[[Row], Rank] = ranker(value, largest=largest)
+        self.entries: dict[Row, Entry] = {}
+        self.groups: dict[Any, list[Entry]] = {}
+        self.chosen: dict[Any, Row] = {}
+        self._open: list[tuple[Any, int, Entry]] = []  # a heap of what may be best of its key
+        self._beaten: list[Row] = []
+        self._born: dict[Row, int] = {}
+        super().__init__()
+
+    def enter(self, now: int, depth: int) -> list[Row]:
+        """Let in the best rows that are not there; none, if others have to leave before."""
+        self._arrange(depth)
+        best = self._pop_best()
+        self._beaten = [self.chosen[key] for _, _, _, key in best if key in self.chosen]
+        if self._beaten:
+            for entry in best:
+                self._push(entry)
+            return []
+        rows = [row for _, _, row, _ in best]
+        for _, _, row, key in best:
+            self.chosen[key] = row
+            self._note(self._unchoose, key)
+        if rows:
+            self._enter(rows, now)
+            self.depth = max(self._born.get(row, 1) for row in rows)
+        return rows
+
+    def commit(self) -> None:
+        super().commit()
+        self._open, self._beaten, self._born = [], [], {}
+
+    def undo(self) -> None:
+        if self._was_empty:
+            for state in (self.entries, self.groups, self.chosen):
+                state.clear()
+        super().undo()
+
+    def footprint(self) -> tuple[int, int]:
+        rows, size = super().footprint()
+        states = (self.entries, self.groups, self.chosen, *self.groups.values())
+        entry = sys.getsizeof((0, 0, 0, 0))
+        return rows, size + sum(map(sys.getsizeof, states)) + entry * len(self.entries)
+
+    @property
+    def is_losing(self) -> bool:
+        return bool(self.lost or self._beaten)
+
+    def leave(self) -> list[Pair]:
+        pairs = super().leave()
+        beaten, self._beaten = self._beaten, []
+        for row in beaten:
+            if row in self.rounds:
+                self._leave(row)
+                pairs.append((row, -self._leaving[row]))
+        return pairs
+
+    def _leave(self, row: Row) -> None:
+        super()._leave(row)
+        key = self.entries[row][3]
+        self.chosen.pop(key)
+        self._note(self._choose, (key, row))
+        if row not in self.support:
+            self._remove(row)
+        self._open_group(key)
+
+    def _forget(self, row: Row) -> None:
+        super()._forget(row)
+        if row in self.entries:
+            key = self.entries[row][3]
+            self._remove(row)
+            self._open_group(key)
+
+    def _arrange(self, depth: int) -> None:
+        """Put the rows that were found into their groups."""
+        for row in [*self._found, *self._fresh]:
+            if row not in self.entries:
+                key = canonical(self._by(row))
+                self._insert((*self._rank(row), row, key))
+                self._note(self._take_out, row)
+                self._born[row] = depth + 1
+            self._open_group(self.entries[row][3])
+        self._found, self._fresh = {}, []
+
+    def _pop_best(self) -> list[Entry]:
+        """The best entries of all keys that are open, if several those of equal value."""
+        best: dict[Any, Entry] = {}
+        while self._open:
+            value, _, entry = self._open[0]
+            if best and next(iter(best.values()))[0] < value:
+                break
+            heappop(self._open)
+            if self._is_open(entry):
+                best[entry[3]] = entry
+        return list(best.values())
+
+    def _is_open(self, entry: Entry) -> bool:
+        """Whether it is the best of its key, and not there."""
+        _, _, row, key = entry
+        group = self.groups.get(key)
+        return group is not None and group[0] is entry and row not in self.rounds
+
+    def _open_group(self, key: Any) -> None:
+        """Consider the best of a key, if it is not there."""
+        group = self.groups.get(key)
+        if group and group[0][2] not in self.rounds:
+            self._push(group[0])
+
+    def _push(self, entry: Entry) -> None:
+        heappush(self._open, (entry[0], id(entry), entry))
+
+    def _insert(self, entry: Entry) -> None:
+        hash(entry[3])
+        insort(self.groups.setdefault(entry[3], []), entry)
+        self.entries[entry[2]] = entry
+
+    def _remove(self, row: Row) -> None:
+        self._note(self._insert, self.entries[row])
+        self._take_out(row)
+
+    def _take_out(self, row: Row) -> None:
+        entry = self.entries.pop(row)
+        group = self.groups[entry[3]]
+        group.remove(entry)
+        if not group:
+            del self.groups[entry[3]]
+
+    def _choose(self, was: tuple[Any, Row]) -> None:
+        key, row = was
+        self.chosen[key] = row
+
+    def _unchoose(self, key: Any) -> None:
+        del self.chosen[key]

@@ -1,0 +1,258 @@
+"""The rows of a recursive relation, why each is there, and since when.
+
+    support   row -> how many derivations it has from rows and inputs that are there now
+    rounds    row -> the round in which it came to be; a row without one is not in the relation
+    firm      row -> how many of its derivations are from rows of earlier rounds; 1 if not listed
+
+A derivation comes as a pair: the row, and as its weight the latest round of the recursive rows
+that it is made of (the first round if there are none), negative if it vanishes. It is firm for a
+row that is there since a later round than that.
+
+Invariants, between two calls
+-----------------------------
+1. A row that is there has a firm derivation, or is in `lost`. So each has a proof from inputs
+   alone, by induction over the rounds: what supports itself in a circle is not firm all the way.
+2. Rounds are dates of arrival, and no distances. A new derivation changes nothing but a count.
+3. `support` counts all derivations; a row that left and is still supported can come back at once.
+
+State:  two numbers per row; a third where a row has not exactly one firm derivation.
+Cost:   O(1) per derivation that comes or goes.
+Source: derivation counts of [counting], dated as in [elastic] to tell circular support apart.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+from reactive.zset import Batch, Pair, Pairs, Row, consolidate
+
+GIVEN = 1
+"""The round of what is derived from inputs alone."""
+
+Undo = tuple[Callable[[Any], None], Any]
+
+
+class Facts:
+    """One relation of a fixpoint.
+
+    >>> facts = Facts()
+    >>> facts.take([("b", GIVEN), ("a", GIVEN)])
+    >>> facts.enter(2, 0), facts.lost
+    (['b', 'a'], [])
+    >>> facts.take([("a", -GIVEN), ("b", -GIVEN), ("b", 7)])
+    >>> facts.leave(), list(facts.rounds), facts.enter(8, 0)
+    ([('a', -2), ('b', -2)], [], ['b'])
+    """
+
+    __slots__ = (
+        *("_entered", "_found", "_fresh", "_leaving", "_left", "_log"),
+        *("_was_empty", "depth", "firm", "lost", "rounds", "support", "touched"),
+    )
+
+    def __init__(self) -> None:
+        self.support: dict[Row, int] = {}
+        self.rounds: dict[Row, int] = {}
+        self.firm: dict[Row, int] = {}
+        self.lost: list[Row] = []
+        """Rows that are there and may have no firm derivation any more."""
+        self.touched = 0
+        self._found: dict[Row, None] = {}  # supported, and not there
+        self._fresh: list[Row] = []  # the same, just derived for the first time
+        self._leaving: dict[Row, int] = {}  # the rounds of those that left last
+        self._begin()
+
+    def _begin(self) -> None:
+        self.depth = 0
+        """How many steps those that entered last are away from what changed."""
+        self._log: list[Undo] = []
+        self._entered: list[list[Row]] = []
+        self._left: list[Row] = []
+        self._was_empty = not self.support
+
+    # Derivations.
+
+    def take(self, derivations: Pairs) -> None:
+        """Take in derivations that come and go."""
+        done = 0
+        self.touched += len(derivations)
+        try:
+            for row, weight in derivations:
+                self._take(row, weight)
+                done += 1
+        finally:
+            self._note(
+                self._take_back, derivations if done == len(derivations) else derivations[:done]
+            )
+
+    def _take(self, row: Row, weight: int) -> None:
+        since = self.rounds.get(row)
+        support = self.support
+        if weight > 0:
+            supported = support.get(row, 0)
+            support[row] = supported + 1
+            if since is None:
+                if not supported:
+                    self._found[row] = None
+            elif weight < since:
+                self._set_firm(row, self.firm.get(row, 1) + 1)
+            return
+        supported = support[row] - 1
+        if supported:
+            support[row] = supported
+        else:
+            del support[row]
+        if since is None:
+            if not supported:
+                self._forget(row)
+        elif -weight < since:
+            firm = self.firm.get(row, 1) - 1
+            self._set_firm(row, firm)
+            if not firm:
+                self.lost.append(row)
+
+    def count(self, rows: Sequence[Row], now: int) -> None:
+        """Take in derivations from rows of this round, the latest there is: none is firm yet."""
+        support = self.support
+        before = len(support)
+        self.touched += len(rows)
+        try:
+            _count(support, rows)
+        except BaseException:
+            rows = rows[: _counted(support, rows)]
+            raise
+        finally:
+            self._note(self._take_back, Batch(rows, now))
+        self._fresh += list(islice(reversed(support), len(support) - before))[::-1]
+
+    def _set_firm(self, row: Row, number: int) -> None:
+        if number == 1:
+            self.firm.pop(row, None)
+        else:
+            self.firm[row] = number
+
+    def _forget(self, row: Row) -> None:
+        """A row that is not there has no derivation any more."""
+        self._found.pop(row, None)
+
+    # Rows.
+
+    @property
+    def is_losing(self) -> bool:
+        """Whether rows have to leave before others may enter."""
+        return bool(self.lost)
+
+    def enter(self, now: int, depth: int) -> list[Row]:
+        """Let all rows in that are supported and not there; say which.
+
+        `depth` is that of the rows from which the last ones were derived.
+        """
+        rows = [*self._found, *self._fresh]
+        if rows:
+            self._found, self._fresh = {}, []
+            self.depth = depth + 1
+            self._enter(rows, now)
+        return rows
+
+    def _enter(self, rows: list[Row], now: int) -> None:
+        self.rounds.update(dict.fromkeys(rows, now))
+        supports = map(self.support.__getitem__, rows)
+        self.firm.update([(r, n) for r, n in zip(rows, supports, strict=True) if n != 1])
+        self._entered.append(rows)
+        self._note(self._put_out, rows)
+
+    def leave(self) -> list[Pair]:
+        """Put all rows out that have no firm derivation; say which, and since when they were there.
+
+        Those that are still supported may come back, when all that depended on them has left too.
+        """
+        lost, self.lost = self.lost, []
+        self._found.update(dict.fromkeys(self._fresh))
+        self._fresh = []
+        self._leaving = {}
+        for row in lost:
+            if self.firm.get(row, 1) == 0 and row in self.rounds:
+                self._leave(row)
+        return [(row, -since) for row, since in self._leaving.items()]
+
+    def _leave(self, row: Row) -> None:
+        since = self._leaving[row] = self.rounds.pop(row)
+        firm = self.firm.pop(row, 1)
+        self._left.append(row)
+        self._note(self._put_back, (row, since, firm))
+        if row in self.support:
+            self._found[row] = None
+
+    def since(self, row: Row) -> int:
+        """The round of a row that is there, or that was among the last to leave."""
+        found = self.rounds.get(row)
+        return self._leaving[row] if found is None else found
+
+    def some_found(self, most: int) -> list[Row]:
+        """A few of the rows that wait to be let in."""
+        return list(islice([*self._found, *self._fresh], most))
+
+    # A commit.
+
+    def net(self) -> Sequence[Pair]:
+        """What the commit has changed so far."""
+        entered = [row for rows in self._entered for row in rows]
+        if not self._left:
+            return Batch(entered, 1) if entered else ()
+        return consolidate([*Batch(self._left, -1), *Batch(entered, 1)])
+
+    def undo(self) -> None:
+        """Be as before the commit."""
+        if self._was_empty:
+            for state in (self.support, self.rounds, self.firm):
+                state.clear()
+        log, self._log = self._log, []
+        for take_back, what in reversed(log):
+            take_back(what)
+        self.commit()
+
+    def commit(self) -> None:
+        """Forget how it was before."""
+        self._found, self._fresh, self.lost = {}, [], []
+        self._leaving = {}
+        self._begin()
+
+    def footprint(self) -> tuple[int, int]:
+        """Rows, and bytes of the dictionaries."""
+        return len(self.rounds), sum(map(sys.getsizeof, (self.support, self.rounds, self.firm)))
+
+    def _note(self, take_back: Callable[[Any], None], what: Any) -> None:
+        if not self._was_empty:
+            self._log.append((take_back, what))
+
+    def _take_back(self, derivations: Pairs) -> None:
+        for row, weight in reversed(derivations):
+            self._take(row, -weight)
+
+    def _put_out(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            del self.rounds[row]
+            self.firm.pop(row, None)
+
+    def _put_back(self, was: tuple[Row, int, int]) -> None:
+        row, since, firm = was
+        self.rounds[row] = since
+        self._set_firm(row, firm)
+
+
+def _count(support: dict[Row, int], rows: Iterable[Row]) -> None:
+    """Add one for each row: what `collections.Counter` does, on a dictionary."""
+    Counter.update(support, rows)  # type: ignore[call-overload]
+
+
+def _counted(support: dict[Row, int], rows: Sequence[Row]) -> int:
+    """How many rows were counted before one that has no hash or does not compare."""
+    for place, row in enumerate(rows):
+        try:
+            support.get(row)
+        except Exception:
+            return place
+    return len(rows)
