@@ -81,7 +81,7 @@ class Compiler:
     def __init__(self, root: plan.Node, graph: Graph, source: Source, *, generate: bool) -> None:
         self.graph = graph
         self._source = source
-        self._generate = generate
+        self.generates = generate
         self._readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
         self._programs: dict[int, Program] = {}
         self.made: dict[int, Node] = {}
@@ -111,7 +111,7 @@ class Compiler:
         below = self._chain(node)
         if below is not None and self._takes_join(node, below):
             return self._over_join(node, below)
-        if isinstance(node, INNER) and self._generate and _is_read(node):
+        if isinstance(node, INNER) and self.generates and _is_read(node):
             return self._over_join(node, Below((), node))
         if isinstance(node, JOINS):
             return self._join(node)
@@ -136,7 +136,7 @@ class Compiler:
 
     def _chain(self, node: plan.Node) -> Below | None:
         """What the loop of a node runs over; None for a node that has no loop."""
-        if not self._generate or not _is_read(node):
+        if not self.generates or not _is_read(node):
             return None
         if isinstance(node, LINEAR):
             below = self.below(node.input)
@@ -148,7 +148,7 @@ class Compiler:
     def below(self, node: plan.Node) -> Below:
         """A node as a chain over a base, as far down as nobody else reads it."""
         chain: list[plan.Node] = []
-        if self._generate:
+        if self.generates:
             while isinstance(node, LINEAR) and self._readers[id(node)] < 2 and _is_read(node):
                 chain.append(node)
                 node = node.input
@@ -236,7 +236,7 @@ class Compiler:
         """How to make what keys the rows of a chain, and these rows of those of the base."""
         key = side_key(side, arguments)
         identity = keeps_identity(below.top)
-        if self._generate and _lifted(side_functions(side)):
+        if self.generates and _lifted(side_functions(side)):
             return keyed(below, side, arguments, key, identity=identity)
         return (lambda: KeyBy(key, identity=identity)), (lambda rows: rows)
 

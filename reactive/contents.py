@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from reactive.operators.order_by import Edit, OrderBy
-from reactive.zset import Pair, Pairs, Row, consolidate, insert_new, integrate, negate
+from reactive.zset import Batch, Pair, Pairs, Row, consolidate, insert_new, integrate, negate
 
 Key = Callable[[Row], Any]
 MANY = 16
@@ -176,6 +176,47 @@ class Sequence:
 
     def at(self, position: int) -> Row:
         return self._order.at(position)
+
+    def footprint(self) -> tuple[int, int]:
+        return 0, 0
+
+
+class Members:
+    """The rows of a recursive relation, each once. The operator below holds them.
+
+    >>> members = Members({"a": 2, "b": 3})
+    >>> len(members), list(members.items())
+    (2, [('a', 1), ('b', 1)])
+    """
+
+    __slots__ = ("_rounds", "changes", "touched")
+    edits: tuple[Edit, ...] = ()
+
+    def __init__(self, rounds: Mapping[Row, int]) -> None:
+        self._rounds = rounds
+        self.changes: Pairs = ()
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> None:
+        self.touched += len(delta)
+        self.changes = delta
+
+    def undo(self) -> None:
+        self.changes = ()
+
+    def commit(self) -> None: ...
+
+    def forget(self) -> None:
+        self.changes = ()
+
+    def __len__(self) -> int:
+        return len(self._rounds)
+
+    def count(self, row: Row) -> int:
+        return int(row in self._rounds)
+
+    def items(self) -> Collection[Pair]:
+        return Batch(list(self._rounds), 1)
 
     def footprint(self) -> tuple[int, int]:
         return 0, 0

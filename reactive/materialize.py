@@ -8,9 +8,10 @@ from optimizer import plan
 from optimizer.properties import groups
 from optimizer.source import Place
 from reactive.collector import paused
-from reactive.contents import Bag, Groups, Sequence
+from reactive.contents import Bag, Groups, Members, Sequence
 from reactive.feed import Feed
 from reactive.graph import Node
+from reactive.operators.fixpoint import Output
 from reactive.view import AnyView, GroupedView, OrderedView, View
 
 if TYPE_CHECKING:
@@ -50,4 +51,6 @@ def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
     aggregate = groups(node)
     if aggregate is not None and aggregate.key is not None:
         return GroupedView, Groups()
+    if isinstance(source.operator, Output):
+        return View, Members(source.operator.rounds)
     return View, Bag()

@@ -92,7 +92,7 @@ class KeyCode:
         body = Body(values, self._names, todo.shapes, 2)
         body.begin(todo.acts, [*self._key, *([] if todo.is_input else [todo.value()])])
         body.write(todo.acts)
-        key = _write_key(body, self._key, todo, is_written=self._is_written)
+        key = write_key(body, self._key, todo, is_written=self._is_written)
         row = "row" if todo.is_input else body.canonical(todo.value())
         values.by_name |= {"NO_MATCH": NO_MATCH, "match_key": match_key}
         if batch:
@@ -140,7 +140,7 @@ def _key(todo: Plan, written: Lifted | None, steps: Sequence[plan.Step]) -> list
     return parts
 
 
-def _write_key(body: Body, key: list[Expr], todo: Plan, *, is_written: bool) -> str:
+def write_key(body: Body, key: list[Expr], todo: Plan, *, is_written: bool) -> str:
     """The text of the key, after the lines that find out whether it matches anything."""
     if not key:
         return "()"

@@ -24,25 +24,18 @@ Source: docs/recursion.md; [dbsp] section 5; [counting]; [elastic].
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from reactive.collector import paused
 from reactive.errors import FixpointError
 from reactive.recursion.facts import GIVEN, Facts
 from reactive.recursion.premise import Premise
 from reactive.recursion.ways import Copied, Given, Lone, Paired
-from reactive.zset import Batch, Pair, Pairs
+from reactive.zset import Batch, Pair, Pairs, Row
 
 MOST_SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """What a way reads on one side: a premise by its number, or an input by its port."""
-
-    premise: int | None
-    port: int | None
 
 
 @dataclass(slots=True)
@@ -53,17 +46,17 @@ class Circuit:
     names: tuple[str, ...]
     max_rounds: int
     premises: list[Premise] = field(default_factory=list)
-    given: list[tuple[Given, int]] = field(default_factory=list)
-    copied: list[Copied] = field(default_factory=list)
-    paired: list[tuple[Paired | Lone, Side, Side]] = field(default_factory=list)
+    fed: list[tuple[Given | Paired | Lone, int]] = field(default_factory=list)
+    """Ways that an input leads into, and its port."""
+    left: list[tuple[Copied | Paired | Lone, int]] = field(default_factory=list)
+    """Ways that a relation leads into, on the left if they have two sides, and its number."""
+    right: list[tuple[Paired, int]] = field(default_factory=list)
+    """Ways that a relation leads into on the right."""
 
     def wiring(self) -> Hashable:
         """Which way leads from where to where."""
-        return (
-            tuple((way.head, port) for way, port in self.given),
-            tuple((way.head, way.relation) for way in self.copied),
-            tuple((way.head, left, right) for way, left, right in self.paired),
-        )
+        ways = (self.fed, self.left, self.right)
+        return tuple(tuple((way.head, source) for way, source in some) for some in ways)
 
 
 class Fixpoint:
@@ -78,10 +71,15 @@ class Fixpoint:
     @property
     def touched(self) -> int:
         circuit = self._circuit
-        ways = [way for way, _, _ in circuit.paired]
-        return sum(part.touched for part in (*circuit.facts, *ways))
+        ways = {way for way, _ in (*circuit.left, *circuit.right)}
+        facts = sum(facts.touched for facts in circuit.facts)
+        return facts + sum(way.touched for way in ways)
 
     def step(self, *inputs: Sequence[Any]) -> Sequence[Sequence[Pair]]:
+        with paused():
+            return self._step(inputs)
+
+    def _step(self, inputs: Sequence[Sequence[Any]]) -> Sequence[Sequence[Pair]]:
         self._take_inputs(inputs)
         depth = 0
         while True:
@@ -95,8 +93,7 @@ class Fixpoint:
                 self._derive(entering)
             elif not any(facts.is_losing for facts in self._circuit.facts):
                 break
-        deltas = [facts.net() for facts in self._circuit.facts[: len(self._circuit.names)]]
-        return deltas if any(deltas) else ()
+        return self._finished()
 
     def undo(self) -> None:
         for premise in self._circuit.premises:
@@ -115,7 +112,11 @@ class Fixpoint:
 
     def rows(self, relation: int) -> Sequence[Pair]:
         """All rows of a relation."""
-        return Batch(list(self._circuit.facts[relation].rounds), 1)
+        return Batch(list(self.rounds(relation)), 1)
+
+    def rounds(self, relation: int) -> Mapping[Row, int]:
+        """The rows of a relation, and when they came to be: not a copy."""
+        return self._circuit.facts[relation].rounds
 
     def footprint(self) -> tuple[int, int]:
         sizes = [facts.footprint() for facts in self._circuit.facts]
@@ -123,14 +124,19 @@ class Fixpoint:
         return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
 
     def _take_inputs(self, inputs: Sequence[Sequence[Any]]) -> None:
-        circuit = self._circuit
-        for way, port in circuit.given:
+        for way, port in self._circuit.fed:
             if inputs[port]:
-                circuit.facts[way.head].take(way.given(inputs[port]))
-        for pair, left, right in circuit.paired:
-            deltas = [() if s.port is None else inputs[s.port] for s in (left, right)]
-            if any(deltas):
-                circuit.facts[pair.head].take(pair.derived(*deltas))
+                self._circuit.facts[way.head].take(way.given(inputs[port]))
+
+    def _finished(self) -> Sequence[Sequence[Pair]]:
+        """The net changes; premises that did not follow the rounds take them in."""
+        facts = self._circuit.facts
+        nets = {id(relation): relation.net() for relation in facts}
+        for premise in self._circuit.premises:
+            if not premise.follows and nets[id(premise.facts)]:
+                premise.change(nets[id(premise.facts)])
+        deltas = [nets[id(relation)] for relation in facts[: len(self._circuit.names)]]
+        return deltas if any(deltas) else ()
 
     def _depth(self, entering: Sequence[Batch]) -> int:
         """How many steps the rows that enter are away from the inputs that changed."""
@@ -141,22 +147,19 @@ class Fixpoint:
         return depth
 
     def _derive(self, changed: Sequence[Pairs]) -> None:
-        """Take in what follows from rows that enter or leave."""
+        """Take in what follows from rows that enter or leave.
+
+        With `+` and `-` for what enters and leaves, of two relations first d(L) R, then L' d(R).
+        """
         circuit = self._circuit
-        out: list[tuple[int, Sequence[Pair]]] = []
-        keyed = [
-            premise.change(changed[premise.relation]) if changed[premise.relation] else ()
-            for premise in circuit.premises
-        ]
-        for copied in circuit.copied:
-            if changed[copied.relation]:
-                out.append((copied.head, copied.derived(changed[copied.relation])))
-        for way, left, right in circuit.paired:
-            deltas = [() if s.premise is None else keyed[s.premise] for s in (left, right)]
-            if any(deltas):
-                out.append((way.head, way.derived(*deltas)))
+        out = [(w.head, w.from_left(changed[of])) for w, of in circuit.left if changed[of]]
+        for premise in circuit.premises:
+            delta = changed[circuit.facts.index(premise.facts)]
+            if premise.follows and delta:
+                premise.change(delta)
+        out += [(w.head, w.from_right(changed[of])) for w, of in circuit.right if changed[of]]
         for head, derivations in out:
-            circuit.facts[head].take(derivations)
+            circuit.facts[head].follow(derivations)
 
     def _endless(self, entering: Sequence[Batch]) -> FixpointError:
         circuit = self._circuit
@@ -189,3 +192,8 @@ class Output:
 
     def contents(self) -> Sequence[Pair]:
         return self._fixpoint.rows(self._relation)
+
+    @property
+    def rounds(self) -> Mapping[Row, int]:
+        """The rows that are there now, and since when."""
+        return self._fixpoint.rounds(self._relation)

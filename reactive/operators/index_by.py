@@ -46,7 +46,7 @@ class Keyer(Protocol):
 
 
 class IndexBy:
-    """Keeps an `Index` of its input.
+    """Keeps an `Index` of its input; rows that the key rejects too, if so told.
 
     >>> by_length = IndexBy(len)
     >>> by_length.step([("anna", 1), ("otto", 1)])
@@ -55,7 +55,10 @@ class IndexBy:
     [('anna', 1), ('otto', 1)]
     """
 
-    __slots__ = ("__weakref__", "_all_rows", "_keyed", "_last", "_others", "index", "odd")
+    __slots__ = (
+        *("__weakref__", "_all_rows", "_keeps_rejected", "_keyed", "_last", "_others"),
+        *("index", "odd"),
+    )
 
     def __init__(
         self,
@@ -63,12 +66,16 @@ class IndexBy:
         handle: Callable[[Row], Any] = itself,
         all_rows: Callable[[], Iterable[Pair]] | None = None,
         keyed: Keyer | None = None,
+        index: Any = None,
+        *,
+        keeps_rejected: bool = False,
     ) -> None:
         self._keyed = KeyBy(key, identity=handle is not itself) if keyed is None else keyed
         self._all_rows = all_rows
         self._others: tuple[weakref.ref[IndexBy], ...] = ()
         self._last: Sequence[KeyedPair] = ()
-        self.index = Index(handle)
+        self._keeps_rejected = keeps_rejected
+        self.index: Any = Index(handle) if index is None else index
         self.odd = False
 
     @property
@@ -80,12 +87,22 @@ class IndexBy:
     def touched(self) -> int:
         return self._keyed.touched
 
-    def step(self, delta: Pairs) -> Sequence[KeyedPair]:
+    def keyed(self, delta: Pairs) -> Sequence[KeyedPair]:
+        """A delta with its keys, not taken in. With a suspect in it, the index is odd from now."""
+        keyed = self._with_keys(delta)
+        if not isinstance(keyed, KeyedBatch):
+            self.odd = self.odd or any(key is SUSPECT for key, _ in keyed)
+        return keyed
+
+    def _with_keys(self, delta: Pairs) -> Sequence[KeyedPair]:
         if self._others:
             others = [reference() for reference in self._others]
-            self._keyed.tells_rejected = any(o is not None and o.odd for o in others)
-        keyed: Sequence[KeyedPair] = self._keyed.step(delta)
-        self._last = keyed
+            told = self._keeps_rejected or any(o is not None and o.odd for o in others)
+            self._keyed.tells_rejected = told
+        return self._keyed.step(delta)
+
+    def step(self, delta: Pairs) -> Sequence[KeyedPair]:
+        keyed = self._last = self._with_keys(delta)
         done = 0
         try:
             if isinstance(keyed, KeyedBatch):
@@ -95,7 +112,7 @@ class IndexBy:
             for key, (row, weight) in keyed:
                 if key.__class__ is Mark and key is not NO_MATCH:
                     self.odd = True
-                if key is not REJECTED:
+                if key is not REJECTED or self._keeps_rejected:
                     add(key, row, weight)
                 done += 1
         except BaseException:
@@ -132,7 +149,7 @@ class IndexBy:
     def take_back(self, keyed: Sequence[KeyedPair]) -> None:
         """Take a delta out again that the index has taken in."""
         for key, (row, weight) in reversed(keyed):
-            if key is not REJECTED:
+            if key is not REJECTED or self._keeps_rejected:
                 self.index.add(key, row, -weight)
 
 

@@ -89,25 +89,26 @@ class BestFacts(Facts):
 
     @property
     def is_losing(self) -> bool:
-        return bool(self.lost or self._beaten)
+        return super().is_losing or bool(self._beaten)
 
     def leave(self) -> list[Pair]:
         pairs = super().leave()
-        beaten, self._beaten = self._beaten, []
-        for row in beaten:
-            if row in self.rounds:
-                self._leave(row)
-                pairs.append((row, -self._leaving[row]))
-        return pairs
+        beaten = {row: self.rounds[row] for row in self._beaten if row in self.rounds}
+        self._beaten = []
+        self._note(self._restore_firm, [(row, self.firm.get(row, 1)) for row in beaten])
+        self._put_out(beaten)
+        self._leaving.update(beaten)
+        return [*pairs, *((row, -since) for row, since in beaten.items())]
 
-    def _leave(self, row: Row) -> None:
-        super()._leave(row)
-        key = self.entries[row][3]
-        self.chosen.pop(key)
-        self._note(self._choose, (key, row))
-        if row not in self.support:
-            self._remove(row)
-        self._open_group(key)
+    def _put_out(self, leaving: dict[Row, int]) -> None:
+        super()._put_out(leaving)
+        for row in leaving:
+            key = self.entries[row][3]
+            del self.chosen[key]
+            self._note(self._choose, (key, row))
+            if row not in self.support:
+                self._remove(row)
+            self._open_group(key)
 
     def _forget(self, row: Row) -> None:
         super()._forget(row)
@@ -176,3 +177,7 @@ class BestFacts(Facts):
 
     def _unchoose(self, key: Any) -> None:
         del self.chosen[key]
+
+    def _restore_firm(self, firm: list[tuple[Row, int]]) -> None:
+        for row, number in firm:
+            self._set_firm(row, number)

@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from optimizer.clauses import Clause, Program, is_closed
-from optimizer.expr import Function
-from optimizer.properties import bindings
+from optimizer.expr import Function, Lifted
+from optimizer.properties import bindings, row_shape, shapes
 from optimizer.traverse import functions
 from reactive.fuse import Below, chained
+from reactive.generated.derived import Way
 from reactive.graph import Node
 from reactive.index import itself
-from reactive.operators.fixpoint import Circuit, Fixpoint, Side
+from reactive.operators.fixpoint import Circuit, Fixpoint
 from reactive.operators.index_by import IndexBy
 from reactive.plain import Side as KeySide
 from reactive.plain import fitting, plain_join, sides, signature, spread
 from reactive.recursion.best import BestFacts
 from reactive.recursion.facts import Facts
+from reactive.recursion.loops import CopyLoops, PairLoops
 from reactive.recursion.premise import Premise
+from reactive.recursion.row_index import RowIndex
 from reactive.recursion.ways import Copied, Given, Lone, Paired
 
 if TYPE_CHECKING:
@@ -68,23 +71,27 @@ def build(node: plan.Fixpoint, program: Program, compiler: Compiler) -> Node:
 class _Builder:
     def __init__(self, node: plan.Fixpoint, program: Program, compiler: Compiler) -> None:
         self._compiler = compiler
-        self._premises: dict[Any, int] = {}
+        self._premises: dict[Any, Premise] = {}
+        self._ports_of: dict[int, int] = {}
         self.ports: list[Node] = []
         self.circuit = Circuit(list(map(_facts, program.best)), node.names, node.max_rounds)
 
     def add(self, clause: Clause) -> None:
         """The operator of a clause."""
+        circuit = self.circuit
         if is_closed(clause.body):
             port = self._port(self._compiler.made[id(clause.body)])
-            self.circuit.given.append((Given(clause.head), port))
+            circuit.fed.append((Given(clause.head), port))
             return
         chain, base = _taken_apart(clause.body)
-        run = chained(chain)
         if isinstance(base, plan.Recursive):
-            self.circuit.copied.append(Copied(clause.head, base.index, run))
+            loops = CopyLoops(Below(chain, base)) if self._reads([*chain]) else None
+            circuit.left.append((Copied(clause.head, chained(chain), loops), base.index))
+        elif isinstance(base, plan.AntiJoin):
+            self._add_lone(clause.head, base, chained(chain))
         else:
-            assert isinstance(base, plan.Join | plan.Product | plan.AntiJoin)
-            self._add_join(clause.head, base, run)
+            assert isinstance(base, plan.Join | plan.Product)
+            self._add_pairs(clause.head, base, chain)
 
     def called(self, body: plan.Node) -> list[Function]:
         """The callables that the operator of a clause calls."""
@@ -105,70 +112,124 @@ class _Builder:
         read = [part for source in base.inputs() for part in _open_parts(source)]
         return tuple(map(signature, [*chain, base, *read]))
 
-    def _add_join(
-        self, head: int, join: plan.Join | plan.Product | plan.AntiJoin, run: Any
+    def _add_lone(self, head: int, join: plan.AntiJoin, run: Any) -> None:
+        left, right = self._sides(join, join.match)
+        assert isinstance(left, Premise) and isinstance(right, IndexBy)
+        way = Lone(head, run, (left, right), *fitting(join))
+        self._connect(way, left, right)
+
+    def _add_pairs(
+        self, head: int, join: plan.Join | plan.Product, chain: tuple[plan.Node, ...]
     ) -> None:
         match = plan.Match() if isinstance(join, plan.Product) else join.match
-        left_key, right_key = sides(match)
-        left = self._side(join, join.left, left_key, bindings(join.left))
-        right = self._side(join, join.right, right_key, 1)
-        left_index, right_index = self._index(left), self._index(right)
-        for index, (_, steps), other in (
-            (left_index, left_key, right_index),
-            (right_index, right_key, left_index),
-        ):
-            if not all(step.is_key for step in steps):
-                index.meets(other)
-        way: Paired | Lone
-        if isinstance(join, plan.AntiJoin):
-            assert left.premise is not None
-            fits, whole = fitting(join)
-            premise = self.circuit.premises[left.premise]
-            since = self._since(left)
-            assert since is not None
-            way = Lone(head, premise, right_index, fits, whole, run, since)
+        left, right = self._sides(join, match)
+        indexes = [s.index_by if isinstance(s, Premise) else s for s in (left, right)]
+        loops = (
+            self._loops(join, match, chain, left, right, is_left=True),
+            self._loops(join, match, chain, right, left, is_left=False),
+        )
+        way = Paired(
+            head,
+            plain_join(join, match, *indexes),
+            chained(chain),
+            (left, right),
+            loops,
+            bindings(join.left),
+        )
+        self._connect(way, left, right)
+
+    def _connect(
+        self, way: Paired | Lone, left: Premise | IndexBy, right: Premise | IndexBy
+    ) -> None:
+        """Lead relations and inputs into a way."""
+        circuit = self.circuit
+        if isinstance(left, Premise):
+            circuit.left.append((way, circuit.facts.index(left.facts)))
         else:
-            pairs = plain_join(join, match, left_index, right_index)
-            since_left, since_right = self._since(left), self._since(right)
-            way = Paired(head, pairs, run, since_left, since_right, bindings(join.left))
-        self.circuit.paired.append((way, left, right))
+            circuit.fed.append((way, self._ports_of[id(left)]))
+        if isinstance(right, IndexBy):
+            circuit.fed.append((way, self._ports_of[id(right)]))
+        elif isinstance(way, Paired):
+            circuit.right.append((way, circuit.facts.index(right.facts)))
 
-    def _side(self, join: plan.Node, source: plan.Node, key: KeySide, arguments: int) -> Side:
-        if is_closed(source):
-            compiler = self._compiler
-            node = compiler.index(join, compiler.below(source), key, arguments)
-            return Side(None, self._port(node))
-        return Side(self._premise(source, key, arguments), None)
+    def _sides(
+        self, join: plan.Join | plan.Product | plan.AntiJoin, match: plan.Match
+    ) -> tuple[Premise | IndexBy, Premise | IndexBy]:
+        """The sides of a join, which know of each other."""
+        keys = sides(match)
+        follows = not (is_closed(join.left) or is_closed(join.right))
+        left = self._side(join, join.left, keys[0], bindings(join.left), follows=follows)
+        right = self._side(join, join.right, keys[1], 1, follows=follows)
+        first, second = (s.index_by if isinstance(s, Premise) else s for s in (left, right))
+        if not all(step.is_key for step in keys[0][1]):
+            first.meets(second)
+        if not all(step.is_key for step in keys[1][1]):
+            second.meets(first)
+        return left, right
 
-    def _premise(self, source: plan.Node, key: KeySide, arguments: int) -> int:
+    def _side(
+        self, join: plan.Node, source: plan.Node, key: KeySide, arguments: int, *, follows: bool
+    ) -> Premise | IndexBy:
+        if not is_closed(source):
+            return self._premise(source, key, arguments, follows=follows)
+        compiler = self._compiler
+        node = compiler.index(join, compiler.below(source), key, arguments)
+        index: IndexBy = node.operator
+        self._ports_of[id(index)] = self._port(node)
+        return index
+
+    def _premise(
+        self, source: plan.Node, key: KeySide, arguments: int, *, follows: bool
+    ) -> Premise:
         chain, base = _taken_apart(source)
         assert isinstance(base, plan.Recursive)
-        told = (base.index, key, arguments, *map(signature, chain))
+        told = (base.index, key, arguments, follows, *map(signature, chain))
         if told not in self._premises:
             make, rows = self._compiler.key_maker(Below(chain, base), key, arguments)
             facts = self.circuit.facts[base.index]
             every = lambda: rows([(row, 1) for row in facts.rounds])  # noqa: E731
-            index_by = IndexBy(None, itself, every, make())
-            self._premises[told] = len(self.circuit.premises)
-            self.circuit.premises.append(Premise(base.index, index_by))
+            index_by = IndexBy(
+                None, itself, None if follows else every, make(), RowIndex(), keeps_rejected=follows
+            )
+            premise = self._premises[told] = Premise(facts, index_by, follows=follows)
+            self.circuit.premises.append(premise)
         return self._premises[told]
+
+    def _loops(
+        self,
+        join: plan.Join | plan.Product,
+        match: plan.Match,
+        chain: tuple[plan.Node, ...],
+        mine: Premise | IndexBy,
+        other: Premise | IndexBy,
+        *,
+        is_left: bool,
+    ) -> PairLoops | None:
+        """The generated loops of a side, if it is recursive and all that they call was read."""
+        source = join.left if is_left else join.right
+        below, base = _taken_apart(source)
+        key, steps = sides(match)[not is_left]
+        rest = match.on if match.early is None else match.early.rest
+        called = [f for part in (*below, *chain) for f in functions(part)]
+        called += [f for f in (key, rest, *(s.function for s in steps)) if f is not None]
+        if not isinstance(mine, Premise) or not self._all_read(called):
+            return None
+        assert key is None or isinstance(key, Lifted)
+        assert rest is None or isinstance(rest, Lifted)
+        of = (*shapes(join.left), row_shape(join.right))
+        way = Way(below, (key, steps), is_left, len(of), bindings(base), of, rest, chain)
+        return PairLoops(way, mine, other)
+
+    def _all_read(self, called: Sequence[Function]) -> bool:
+        return self._compiler.generates and all(isinstance(f, Lifted) for f in called)
+
+    def _reads(self, parts: Sequence[plan.Node]) -> bool:
+        return self._all_read([f for part in parts for f in functions(part)])
 
     def _port(self, node: Node) -> int:
         if node not in self.ports:
             self.ports.append(node)
         return self.ports.index(node)
-
-    def _index(self, side: Side) -> IndexBy:
-        if side.premise is not None:
-            return self.circuit.premises[side.premise].index_by
-        assert side.port is not None
-        index: IndexBy = self.ports[side.port].operator
-        return index
-
-    def _since(self, side: Side) -> Callable[[Any], int] | None:
-        if side.premise is None:
-            return None
-        return self.circuit.facts[self.circuit.premises[side.premise].relation].since
 
 
 def _facts(best: plan.Best | None) -> Facts:

@@ -49,7 +49,7 @@ class Facts:
     """
 
     __slots__ = (
-        *("_entered", "_found", "_fresh", "_leaving", "_left", "_log"),
+        *("_entered", "_found", "_fresh", "_gone", "_leaving", "_left", "_log"),
         *("_was_empty", "depth", "firm", "lost", "rounds", "support", "touched"),
     )
 
@@ -62,7 +62,8 @@ class Facts:
         self.touched = 0
         self._found: dict[Row, None] = {}  # supported, and not there
         self._fresh: list[Row] = []  # the same, just derived for the first time
-        self._leaving: dict[Row, int] = {}  # the rounds of those that left last
+        self._gone: dict[Row, int] = {}  # rows that are out, whose followers still have to go
+        self._leaving: dict[Row, int] = {}  # the same, those whose followers are going
         self._begin()
 
     def _begin(self) -> None:
@@ -70,13 +71,13 @@ class Facts:
         """How many steps those that entered last are away from what changed."""
         self._log: list[Undo] = []
         self._entered: list[list[Row]] = []
-        self._left: list[Row] = []
+        self._left: list[Iterable[Row]] = []
         self._was_empty = not self.support
 
     # Derivations.
 
     def take(self, derivations: Pairs) -> None:
-        """Take in derivations that come and go."""
+        """Take in derivations that changed inputs bring, or take away."""
         done = 0
         self.touched += len(derivations)
         try:
@@ -84,9 +85,17 @@ class Facts:
                 self._take(row, weight)
                 done += 1
         finally:
-            self._note(
-                self._take_back, derivations if done == len(derivations) else derivations[:done]
-            )
+            self._note(self._take_back, derivations[:done])
+
+    def follow(self, derivations: Pairs) -> None:
+        """Take in what follows from rows that entered or left in this round."""
+        self.touched += len(derivations)
+        if isinstance(derivations, Batch):
+            self._count(derivations)
+        elif derivations and derivations[0][1] < 0:
+            self._drop(derivations)
+        else:
+            self.take(derivations)
 
     def _take(self, row: Row, weight: int) -> None:
         since = self.rounds.get(row)
@@ -114,19 +123,46 @@ class Facts:
             if not firm:
                 self.lost.append(row)
 
-    def count(self, rows: Sequence[Row], now: int) -> None:
-        """Take in derivations from rows of this round, the latest there is: none is firm yet."""
-        support = self.support
+    def _count(self, derivations: Batch) -> None:
+        """Derivations from rows of this round, the latest there is: none is firm yet."""
+        rows, support = derivations.rows, self.support
         before = len(support)
-        self.touched += len(rows)
         try:
-            _count(support, rows)
+            count(support, rows)
         except BaseException:
-            rows = rows[: _counted(support, rows)]
+            rows = rows[: counted(support, rows)]
             raise
         finally:
-            self._note(self._take_back, Batch(rows, now))
+            self._note(self._take_back, Batch(rows, derivations.weight))
         self._fresh += list(islice(reversed(support), len(support) - before))[::-1]
+
+    def _drop(self, derivations: Pairs) -> None:
+        """Derivations that vanish. A row that loses its only one leaves at once."""
+        support, rounds, firm = self.support, self.rounds, self.firm
+        leaving: dict[Row, int] = {}
+        done = 0
+        try:
+            for row, weight in derivations:
+                supported = support[row]
+                since = rounds.get(row)
+                if supported == 1:
+                    del support[row]
+                    if since is None:
+                        self._forget(row)
+                    else:
+                        leaving[row] = since
+                else:
+                    support[row] = supported - 1
+                    if since is not None and -weight < since:
+                        left = firm.get(row, 1) - 1
+                        self._set_firm(row, left)
+                        if not left:
+                            self.lost.append(row)
+                done += 1
+        finally:
+            self._note(self._take_back, derivations[:done])
+            self._gone.update(leaving)
+            self._put_out(leaving)
 
     def _set_firm(self, row: Row, number: int) -> None:
         if number == 1:
@@ -143,14 +179,14 @@ class Facts:
     @property
     def is_losing(self) -> bool:
         """Whether rows have to leave before others may enter."""
-        return bool(self.lost)
+        return bool(self.lost or self._gone)
 
     def enter(self, now: int, depth: int) -> list[Row]:
         """Let all rows in that are supported and not there; say which.
 
         `depth` is that of the rows from which the last ones were derived.
         """
-        rows = [*self._found, *self._fresh]
+        rows = [*self._found, *self._fresh] if self._found else self._fresh
         if rows:
             self._found, self._fresh = {}, []
             self.depth = depth + 1
@@ -162,7 +198,7 @@ class Facts:
         supports = map(self.support.__getitem__, rows)
         self.firm.update([(r, n) for r, n in zip(rows, supports, strict=True) if n != 1])
         self._entered.append(rows)
-        self._note(self._put_out, rows)
+        self._note(self._take_out, rows)
 
     def leave(self) -> list[Pair]:
         """Put all rows out that have no firm derivation; say which, and since when they were there.
@@ -170,21 +206,29 @@ class Facts:
         Those that are still supported may come back, when all that depended on them has left too.
         """
         lost, self.lost = self.lost, []
-        self._found.update(dict.fromkeys(self._fresh))
-        self._fresh = []
-        self._leaving = {}
-        for row in lost:
-            if self.firm.get(row, 1) == 0 and row in self.rounds:
-                self._leave(row)
+        rounds, firm = self.rounds, self.firm
+        self._leaving, self._gone = self._gone, {}
+        if self._fresh:
+            self._found.update(dict.fromkeys(self._fresh))
+            self._fresh = []
+        if lost:
+            more = {row: rounds[row] for row in lost if firm.get(row) == 0 and row in rounds}
+            self._found.update([(row, None) for row in more if row in self.support])
+            self._put_out(more)
+            self._leaving.update(more)
         return [(row, -since) for row, since in self._leaving.items()]
 
-    def _leave(self, row: Row) -> None:
-        since = self._leaving[row] = self.rounds.pop(row)
-        firm = self.firm.pop(row, 1)
-        self._left.append(row)
-        self._note(self._put_back, (row, since, firm))
-        if row in self.support:
-            self._found[row] = None
+    def _put_out(self, leaving: dict[Row, int]) -> None:
+        if not leaving:
+            return
+        rounds, firm = self.rounds, self.firm
+        for row in leaving:
+            del rounds[row]
+        if firm:
+            for row in leaving:
+                firm.pop(row, None)
+        self._left.append(leaving)
+        self._note(self._put_back, leaving)
 
     def since(self, row: Row) -> int:
         """The round of a row that is there, or that was among the last to leave."""
@@ -199,10 +243,14 @@ class Facts:
 
     def net(self) -> Sequence[Pair]:
         """What the commit has changed so far."""
-        entered = [row for rows in self._entered for row in rows]
+        entered = self._entered
+        came = entered[0] if len(entered) == 1 else [row for rows in entered for row in rows]
         if not self._left:
-            return Batch(entered, 1) if entered else ()
-        return consolidate([*Batch(self._left, -1), *Batch(entered, 1)])
+            return Batch(came, 1) if came else ()
+        went = [row for rows in self._left for row in rows]
+        if not came:
+            return Batch(went, -1)
+        return consolidate([*Batch(went, -1), *Batch(came, 1)])
 
     def undo(self) -> None:
         """Be as before the commit."""
@@ -217,7 +265,7 @@ class Facts:
     def commit(self) -> None:
         """Forget how it was before."""
         self._found, self._fresh, self.lost = {}, [], []
-        self._leaving = {}
+        self._gone, self._leaving = {}, {}
         self._begin()
 
     def footprint(self) -> tuple[int, int]:
@@ -232,23 +280,23 @@ class Facts:
         for row, weight in reversed(derivations):
             self._take(row, -weight)
 
-    def _put_out(self, rows: Iterable[Row]) -> None:
+    def _take_out(self, rows: Iterable[Row]) -> None:
         for row in rows:
             del self.rounds[row]
             self.firm.pop(row, None)
 
-    def _put_back(self, was: tuple[Row, int, int]) -> None:
-        row, since, firm = was
-        self.rounds[row] = since
-        self._set_firm(row, firm)
+    def _put_back(self, rows: dict[Row, int]) -> None:
+        """Rows come back that left without a firm derivation."""
+        self.rounds.update(rows)
+        self.firm.update(dict.fromkeys(rows, 0))
 
 
-def _count(support: dict[Row, int], rows: Iterable[Row]) -> None:
+def count(support: dict[Row, int], rows: Iterable[Row]) -> None:
     """Add one for each row: what `collections.Counter` does, on a dictionary."""
     Counter.update(support, rows)  # type: ignore[call-overload]
 
 
-def _counted(support: dict[Row, int], rows: Sequence[Row]) -> int:
+def counted(support: dict[Row, int], rows: Sequence[Row]) -> int:
     """How many rows were counted before one that has no hash or does not compare."""
     for place, row in enumerate(rows):
         try:

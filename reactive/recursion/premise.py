@@ -1,7 +1,11 @@
-"""A recursive relation as one side of a join: its rows by key, and the deltas of an index.
+"""A recursive relation as one side of a join: its rows by key.
 
-It is an `IndexBy` that takes several deltas in one commit, one in each round, and can take all of
-them back. The weights in it are 1; when a row came is in `Facts`.
+It is an index that takes several deltas in one commit, and can take all of them back. Where the
+other side is an input, it is read when that input changes and at no other time: then it is brought
+up to date once, at the end of a commit. Otherwise it follows each round.
+
+State:  the rows, by key (`row_index.py`).
+Cost:   O(rows that enter or leave).
 """
 
 from __future__ import annotations
@@ -10,38 +14,44 @@ from collections.abc import Sequence
 
 from reactive.index import KeyedPair
 from reactive.operators.index_by import IndexBy
+from reactive.recursion.facts import Facts
 from reactive.zset import Batch, Pair, Pairs
 
 
 class Premise:
     """The rows of a relation, by key.
 
-    >>> premise = Premise(0, IndexBy(len))
+    >>> premise = Premise(Facts(), IndexBy(len), follows=False)
     >>> premise.change([("anna", 3)])
-    [(4, ('anna', 1))]
     >>> list(premise.index_by.index.pairs(4))
     [('anna', 1)]
     """
 
-    __slots__ = ("_taken", "index_by", "relation")
+    __slots__ = ("_taken", "facts", "follows", "index_by")
 
-    def __init__(self, relation: int, index_by: IndexBy) -> None:
-        self.relation = relation
+    def __init__(self, facts: Facts, index_by: IndexBy, *, follows: bool) -> None:
+        self.facts = facts
         self.index_by = index_by
+        self.follows = follows
+        """Whether it follows each round."""
         self._taken: list[Sequence[KeyedPair]] = []
 
-    def change(self, delta: Pairs) -> Sequence[KeyedPair]:
-        """Take in rows that enter or leave, with rounds as weights; the same with their keys."""
-        keyed = self.index_by.step(_weighted(delta))
-        self._taken.append(keyed)
-        return keyed
+    def keyed(self, delta: Pairs) -> Sequence[KeyedPair]:
+        """Rows that enter or leave, with their keys; they are not taken in."""
+        return self.index_by.keyed(_weighted(delta))
+
+    def change(self, delta: Pairs) -> None:
+        """Take in rows that enter or leave; the weights in the index are 1."""
+        self._taken.append(self.index_by.step(_weighted(delta)))
 
     def undo(self) -> None:
+        """Be as before the commit."""
         for keyed in reversed(self._taken):
             self.index_by.take_back(keyed)
         self.commit()
 
     def commit(self) -> None:
+        """Forget how it was before."""
         self._taken = []
         self.index_by.commit()
 

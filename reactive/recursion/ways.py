@@ -6,26 +6,31 @@
     Lone       from a recursive row that no row of an input matches
 
 What comes out are derivations: pairs of a row and, as weight, the latest round of the recursive
-rows that it is made of, negative for a derivation that vanishes.
+rows that it is made of, negative for a derivation that vanishes. Rows that enter a relation come as
+a `Batch` whose weight is the round of now, and so do the derivations that follow from them.
+
+Where loops were generated (`generated/derived.py`) they run; if they raise, what is written here
+does the same again, row by row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from reactive.index import KeyedPair
 from reactive.operators.index_by import Before, IndexBy
 from reactive.operators.suspects import Candidates
 from reactive.recursion.facts import GIVEN
+from reactive.recursion.loops import CopyLoops, PairLoops
 from reactive.recursion.premise import Premise
 from reactive.zset import Pair, Pairs, Row, consolidate
 
-Since = Callable[[Row], int]
-"""The round of a recursive row."""
 Chain = Callable[[Sequence[Pair]], Sequence[Pair]]
 """What a chain of linear operators makes of pairs; weights go through as they are."""
 Keyed = Sequence[KeyedPair]
+Side = Premise | IndexBy
+"""A recursive relation, or an input."""
 
 
 class Given:
@@ -35,9 +40,10 @@ class Given:
     [('a', 1), ('a', 1), ('b', -1)]
     """
 
+    __slots__ = ("head",)
+
     def __init__(self, head: int) -> None:
         self.head = head
-        self.touched = 0
 
     def given(self, delta: Pairs) -> list[Pair]:
         out: list[Pair] = []
@@ -50,44 +56,76 @@ class Given:
 class Copied:
     """Rows of a relation, through a chain."""
 
-    def __init__(self, head: int, relation: int, chain: Chain) -> None:
+    __slots__ = ("_chain", "_loops", "head", "touched")
+
+    def __init__(self, head: int, chain: Chain, loops: CopyLoops | None) -> None:
         self.head = head
-        self.relation = relation
         self._chain = chain
+        self._loops = loops
         self.touched = 0
 
-    def derived(self, delta: Pairs) -> Sequence[Pair]:
-        return self._chain(delta)
+    def from_left(self, delta: Pairs) -> Pairs:
+        self.touched += len(delta)
+        out = None if self._loops is None else self._loops.run(delta)
+        return self._chain(delta) if out is None else out
 
 
 class Paired:
-    """Pairs of a join, through a chain.
+    """Pairs of a join, through a chain; at least one side is a premise."""
 
-    `left` and `right` say when the rows of a side came, None for a side that is an input.
-    """
+    __slots__ = ("_bindings", "_chain", "_join", "_loops", "_touched", "head", "left", "right")
 
     def __init__(
         self,
         head: int,
         join: Any,
         chain: Chain,
-        left: Since | None,
-        right: Since | None,
+        sides: tuple[Side, Side],
+        loops: tuple[PairLoops | None, PairLoops | None],
         bindings: int,
     ) -> None:
         self.head = head
+        self.left, self.right = sides
         self._join = join
         self._chain = chain
-        self._left = left
-        self._right = right
+        self._loops = loops
         self._bindings = bindings
+        self._touched = 0
 
     @property
     def touched(self) -> int:
-        touched: int = self._join.touched
+        touched: int = self._join.touched + self._touched
         return touched
 
-    def derived(self, left: Keyed, right: Keyed) -> Sequence[Pair]:
+    def given(self, keyed: Keyed) -> Pairs:
+        """What comes of changes of the side that is an input."""
+        is_left = isinstance(self.right, Premise)
+        loops = self._loops[is_left]
+        out = None if loops is None else loops.given(keyed)
+        if out is None:
+            return self._plain(*((keyed, ()) if is_left else ((), keyed)))
+        self._touched += len(keyed) + len(out)
+        return out
+
+    def from_left(self, delta: Pairs) -> Pairs:
+        """What comes of rows of the left that enter or leave, with the right as it is."""
+        return self._from(0, self.left, delta)
+
+    def from_right(self, delta: Pairs) -> Pairs:
+        """The same for the right."""
+        return self._from(1, self.right, delta)
+
+    def _from(self, side: int, premise: Side, delta: Pairs) -> Pairs:
+        assert isinstance(premise, Premise)
+        loops = self._loops[side]
+        out = None if loops is None else loops.run(delta)
+        if out is None:
+            keyed = premise.keyed(delta)
+            return self._plain(*((keyed, ()) if side == 0 else ((), keyed)))
+        self._touched += len(delta) + len(out)
+        return out
+
+    def _plain(self, left: Keyed, right: Keyed) -> Pairs:
         return self._chain(
             [
                 (row, self._since(row) if weight > 0 else -self._since(row))
@@ -97,73 +135,75 @@ class Paired:
 
     def _since(self, row: Row) -> int:
         """The round of the later one of a pair."""
-        left = 0
-        if self._left is not None:
-            left = self._left(row[0] if self._bindings == 1 else row[:-1])
-        return left if self._right is None else max(left, self._right(row[-1]))
+        left = right = 0
+        if isinstance(self.left, Premise):
+            left = self.left.facts.since(row[0] if self._bindings == 1 else row[:-1])
+        if isinstance(self.right, Premise):
+            right = self.right.facts.since(row[-1])
+        return max(left, right)
 
 
 class Lone:
     """Rows of a relation that no row of an input matches, through a chain.
 
-    Cost: O(changed rows of the relation x matches that are asked before one fits); for changed rows
-    of the input, that for every row of the relation that they match.
+    Cost: O(changed rows of the relation + matches that are asked); for changed rows of the input,
+    that for every row of the relation that they match.
     """
+
+    __slots__ = ("_chain", "_fits", "_whole", "head", "left", "right", "touched")
 
     def __init__(
         self,
         head: int,
-        premise: Premise,
-        others: IndexBy,
+        chain: Chain,
+        sides: tuple[Premise, IndexBy],
         fits: Callable[[Row, Row], object],
         whole: Callable[[Row, Row], object],
-        chain: Chain,
-        since: Since,
     ) -> None:
         self.head = head
-        self._rows = premise.index_by
-        self._others = others
+        self.left, self.right = sides
+        self._chain = chain
         self._fits = fits
         self._whole = whole
-        self._chain = chain
-        self._since = since
         self.touched = 0
 
-    def derived(self, left: Keyed, right: Keyed) -> Sequence[Pair]:
-        now = self._partners(())
+    def from_left(self, delta: Pairs) -> Pairs:
+        keyed = self.left.keyed(delta)
+        has_partner = self._partners(())
+        since = self.left.facts.since
         out: list[Pair] = []
-        for key, (row, weight) in left:
-            if not now(key, row):
-                since = self._since(row)
-                out.append((row, since if weight > 0 else -since))
-        if right:
-            out += self._turned(right, now)
+        for key, (row, weight) in keyed:
+            if not has_partner(key, row):
+                out.append((row, since(row) if weight > 0 else -since(row)))
         return self._chain(out)
 
-    def _turned(self, right: Keyed, now: Callable[[Any, Row], bool]) -> Iterable[Pair]:
+    def given(self, keyed: Keyed) -> Pairs:
         """Rows that lose their last partner, or find a first one."""
-        before = self._partners(right)
+        before, now = self._partners(keyed), self._partners(())
         asked: dict[Row, Any] = {}
-        rows = Candidates(self._rows) if self._is_odd() else self._rows.index
-        for key, _ in right:
+        index = self.left.index_by
+        rows = Candidates(index) if self._is_odd() else index.index
+        for key, _ in keyed:
             for row, _ in rows.pairs(key):
                 asked.setdefault(row, key)
         self.touched += len(asked)
+        out: list[Pair] = []
         for row, key in asked.items():
             was, is_matched = before(key, row), now(key, row)
             if was != is_matched:
-                since = self._since(row)
-                yield row, -since if is_matched else since
+                since = self.left.facts.since(row)
+                out.append((row, -since if is_matched else since))
+        return self._chain(out)
 
     def _is_odd(self) -> bool:
-        return self._rows.odd or self._others.odd
+        return self.left.index_by.odd or self.right.odd
 
     def _partners(self, since: Keyed) -> Callable[[Any, Row], bool]:
         """Whether a row with a key has a partner; or had, before a delta of the others."""
-        others: Any = self._others.index
+        others: Any = self.right.index
         fits = self._fits
         if self._is_odd():  # keys say nothing then
-            others, fits = _Everything(self._others, since), self._whole
+            others, fits = _Everything(self.right, since), self._whole
         elif since:
             others = Before(others, since)
 
