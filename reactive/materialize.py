@@ -36,7 +36,8 @@ def _made(relation: AnyRelation, feed: Feed) -> AnyView:
     source = db._compile(relation.plan)
     kind, contents = _contents(relation.plan, source)
     try:
-        node = db._graph.attach(contents, source, feed)
+        is_filled = isinstance(contents, Members)
+        node = db._graph.attach(contents, source, feed, fill=not is_filled)
     except BaseException:
         db._graph.sweep()
         raise

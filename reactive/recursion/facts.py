@@ -25,7 +25,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from reactive.zset import Batch, Pair, Pairs, Row, consolidate
@@ -49,7 +49,17 @@ class Facts:
     """
 
     __slots__ = (
-        *("_entered", "_found", "_fresh", "_gone", "_leaving", "_left", "_log"),
+        *(
+            "_derived",
+            "_entered",
+            "_known",
+            "_found",
+            "_fresh",
+            "_gone",
+            "_leaving",
+            "_left",
+            "_log",
+        ),
         *("_was_empty", "depth", "firm", "lost", "rounds", "support", "touched"),
     )
 
@@ -72,6 +82,8 @@ class Facts:
         self._log: list[Undo] = []
         self._entered: list[list[Row]] = []
         self._left: list[Iterable[Row]] = []
+        self._derived = 0  # derivations since rows entered last
+        self._known = -1  # rows with support when rows entered last; -1 if that says nothing
         self._was_empty = not self.support
 
     # Derivations.
@@ -80,6 +92,7 @@ class Facts:
         """Take in derivations that changed inputs bring, or take away."""
         done = 0
         self.touched += len(derivations)
+        self._derived += len(derivations)
         try:
             for row, weight in derivations:
                 self._take(row, weight)
@@ -134,13 +147,19 @@ class Facts:
             raise
         finally:
             self._note(self._take_back, Batch(rows, derivations.weight))
-        self._fresh += list(islice(reversed(support), len(support) - before))[::-1]
+        new = len(support) - before
+        self._derived += len(rows)
+        if new == len(rows):
+            self._fresh += rows
+        else:
+            self._fresh += list(islice(reversed(support), new))[::-1]
 
     def _drop(self, derivations: Pairs) -> None:
         """Derivations that vanish. A row that loses its only one leaves at once."""
         support, rounds, firm = self.support, self.rounds, self.firm
         leaving: dict[Row, int] = {}
         done = 0
+        self._derived += len(derivations)
         try:
             for row, weight in derivations:
                 supported = support[row]
@@ -186,7 +205,10 @@ class Facts:
 
         `depth` is that of the rows from which the last ones were derived.
         """
-        rows = [*self._found, *self._fresh] if self._found else self._fresh
+        rows = self._fresh
+        if self._found:
+            rows = [*self._found, *self._fresh]
+            self._known = -1
         if rows:
             self._found, self._fresh = {}, []
             self.depth = depth + 1
@@ -194,11 +216,18 @@ class Facts:
         return rows
 
     def _enter(self, rows: list[Row], now: int) -> None:
-        self.rounds.update(dict.fromkeys(rows, now))
-        supports = map(self.support.__getitem__, rows)
-        self.firm.update([(r, n) for r, n in zip(rows, supports, strict=True) if n != 1])
+        self.rounds.update(zip(rows, repeat(now), strict=False))
+        if self._derived != len(rows):  # else each of them has one derivation
+            self.firm.update([pair for pair in self._supports(rows) if pair[1] != 1])
+        self._derived, self._known = 0, len(self.support)
         self._entered.append(rows)
         self._note(self._take_out, rows)
+
+    def _supports(self, rows: list[Row]) -> Iterable[tuple[Row, int]]:
+        support = self.support
+        if self._known >= 0 and len(support) - self._known == len(rows):  # the last keys
+            return islice(reversed(support.items()), len(rows))
+        return zip(rows, map(support.__getitem__, rows), strict=True)
 
     def leave(self) -> list[Pair]:
         """Put all rows out that have no firm derivation; say which, and since when they were there.

@@ -10,7 +10,7 @@ Cost:   O(1) per row; a look-up O(1).
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from reactive.index import NO_MATCH, NOTHING, Key, KeyedBatch, KeyedPair
@@ -77,15 +77,32 @@ class RowIndex:
 
     def extend(self, batch: KeyedBatch) -> None:
         """Add all rows of a batch, or take them out; all of them, or none."""
-        done = 0
+        pairs = zip(batch.keys, batch.rows, strict=True)
         try:
-            for key, row in zip(batch.keys, batch.rows, strict=True):
-                self.add(key, row, batch.weight)
-                done += 1
+            if batch.weight > 0:
+                self._add_all(pairs)
+                self.rows += len(batch)
+            else:
+                for key, row in pairs:
+                    self._remove(key, row)
         except BaseException:
+            done = len(batch) - len(list(pairs)) - 1
+            self.rows += done * (batch.weight > 0)
             for key, row in zip(batch.keys[:done], batch.rows, strict=False):
                 self.add(key, row, -batch.weight)
             raise
+
+    def _add_all(self, pairs: Iterable[tuple[Key, Row]]) -> None:
+        buckets = self.buckets
+        get = buckets.get
+        for key, row in pairs:
+            bucket = get(key, NOTHING)
+            if bucket is NOTHING:
+                buckets[key] = row
+            elif bucket.__class__ is Many:
+                bucket[row] = None
+            else:
+                buckets[key] = Many(((bucket, None), (row, None)))
 
     def bytes(self) -> int:
         """Bytes of the dictionaries, without the rows and keys."""
