@@ -243,9 +243,15 @@ class Body:
             case _:
                 return f"canonical({self.use(expr)})"
 
-    def hoist(self, readable: frozenset[int]) -> None:
-        """Put fields of some parameters in variables now, before a loop over others begins."""
+    def hoist(self, readable: frozenset[int], within: Iterable[Expr] | None = None) -> None:
+        """Put fields of some parameters in variables now, before a loop over others begins.
+
+        Those that are read `within` some expressions, or all that are read.
+        """
+        found = None if within is None else {part for expr in within for part in walk(expr)}
         for expr in list(self._often):
+            if found is not None and expr not in found:
+                continue
             outside = reads(expr) <= readable and not _reads_local(expr)
             if outside and isinstance(expr, Attribute | Item) and total(expr, self._shapes):
                 self._name(expr)

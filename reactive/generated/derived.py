@@ -95,6 +95,21 @@ def joined(way: Way) -> Loop:
     return _built(["def joined(delta, find, rounds):", *START, *loop], values)
 
 
+def _find(body: Body, key: list[Expr], todo: Plan, *, is_written: bool) -> None:
+    """Look the key up."""
+    names = [body.use(part) for part in key]
+    names = [n if n.isidentifier() else body.variable("key", n) for n in names]
+    if is_written:
+        whole = body.variable("key", write_key(body, key, todo, is_written=True))
+        body.line(f"if {whole} is NO_MATCH: continue")
+    else:
+        for name in names:
+            body.line(f"if {name} != {name}: continue")
+        whole = names[0] if len(names) == 1 else f"({', '.join(names)})"
+    body.line(f"found = find({whole}, NOTHING)")
+    body.line("if found is NOTHING: continue")
+
+
 def copying(chain: tuple[plan.Node, ...], todo: Plan) -> Loop:
     """`rows -> rows`: a chain over the rows of a relation."""
     values = Values()
@@ -111,8 +126,9 @@ FIND = (
     "        if found is NOTHING or key is NO_MATCH: continue",
 )
 IN_INDEX = (
-    "        if found.__class__ is Weighted: found = [row for row, _ in found.values()]",
-    "        elif found.__class__ is not Rows and found.__class__ is not Many: found = (found,)",
+    "        kind = found.__class__",
+    "        if kind is not Rows and kind is not Many:",
+    "            found = [row for row, _ in found.values()] if kind is Weighted else (found,)",
 )
 
 
@@ -126,14 +142,15 @@ def _outward(way: Way, head: str, each: str, made: str) -> Loop:
     body.expect([*(act.expr for act in (*first.acts, *todo.acts)), *key, row])
     body.unpack(mine)
     body.write(first.acts)
-    body.line(f"key = {write_key(body, key, first, is_written=way.key[0] is not None)}")
-    body.hoist(frozenset(way.places))
+    _find(body, key, first, is_written=way.key[0] is not None)
+    after = [*(act.expr for act in todo.acts), row]
+    body.hoist(frozenset(way.places), after)
     inner = body.nested(3)
     inner.unpack(theirs)
     inner.write(todo.acts)
     shown = made.format(row=inner.canonical(row), theirs=_one(theirs))
     inner.line(f"append({shown})")
-    loop = [f"    for {each.format(mine=_one(mine))} in delta:", *body.lines, *FIND, *IN_INDEX]
+    loop = [f"    for {each.format(mine=_one(mine))} in delta:", *body.lines, *IN_INDEX]
     return _built(
         [head, *START, *loop, f"        for {_one(theirs)} in found:", *inner.lines], values
     )

@@ -67,6 +67,7 @@ class BestFacts(Facts):
             self.chosen[key] = row
             self._note(self._unchoose, key)
         if rows:
+            self._is_single, self._known = False, -1
             self._enter(rows, now)
             self.depth = max(self._born.get(row, 1) for row in rows)
         return rows
@@ -96,6 +97,8 @@ class BestFacts(Facts):
         beaten = {row: self.rounds[row] for row in self._beaten if row in self.rounds}
         self._beaten = []
         self._note(self._restore_firm, [(row, self.firm.get(row, 1)) for row in beaten])
+        for row in beaten:
+            del self.rounds[row]
         self._put_out(beaten)
         self._leaving.update(beaten)
         return [*pairs, *((row, -since) for row, since in beaten.items())]

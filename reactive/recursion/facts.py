@@ -49,18 +49,8 @@ class Facts:
     """
 
     __slots__ = (
-        *(
-            "_derived",
-            "_entered",
-            "_known",
-            "_found",
-            "_fresh",
-            "_gone",
-            "_leaving",
-            "_left",
-            "_log",
-        ),
-        *("_was_empty", "depth", "firm", "lost", "rounds", "support", "touched"),
+        *("_entered", "_found", "_fresh", "_gone", "_is_single", "_known", "_leaving", "_left"),
+        *("_log", "_was_empty", "depth", "firm", "lost", "rounds", "support", "touched"),
     )
 
     def __init__(self) -> None:
@@ -82,23 +72,25 @@ class Facts:
         self._log: list[Undo] = []
         self._entered: list[list[Row]] = []
         self._left: list[Iterable[Row]] = []
-        self._derived = 0  # derivations since rows entered last
-        self._known = -1  # rows with support when rows entered last; -1 if that says nothing
+        self._is_single = False  # whether all that was derived since rows entered last is fresh
+        self._known = -1  # how many rows had support then; -1 if others than fresh ones came since
         self._was_empty = not self.support
 
     # Derivations.
 
     def take(self, derivations: Pairs) -> None:
         """Take in derivations that changed inputs bring, or take away."""
-        done = 0
         self.touched += len(derivations)
-        self._derived += len(derivations)
+        self._is_single, self._known = False, -1
+        at: Pair | None = None
         try:
-            for row, weight in derivations:
-                self._take(row, weight)
-                done += 1
+            for at in derivations:
+                self._take(*at)
+        except BaseException:
+            derivations = derivations[: _place(derivations, at)]
+            raise
         finally:
-            self._note(self._take_back, derivations[:done])
+            self._note(self._take_back, derivations)
 
     def follow(self, derivations: Pairs) -> None:
         """Take in what follows from rows that entered or left in this round."""
@@ -141,45 +133,49 @@ class Facts:
         rows, support = derivations.rows, self.support
         before = len(support)
         try:
-            count(support, rows)
+            _count_up(support, rows)
         except BaseException:
-            rows = rows[: counted(support, rows)]
+            rows = rows[: _counted(support, rows)]
             raise
         finally:
             self._note(self._take_back, Batch(rows, derivations.weight))
         new = len(support) - before
-        self._derived += len(rows)
         if new == len(rows):
             self._fresh += rows
         else:
+            self._is_single = False
             self._fresh += list(islice(reversed(support), new))[::-1]
 
     def _drop(self, derivations: Pairs) -> None:
         """Derivations that vanish. A row that loses its only one leaves at once."""
         support, rounds, firm = self.support, self.rounds, self.firm
+        take, leave = support.pop, rounds.pop
         leaving: dict[Row, int] = {}
-        done = 0
-        self._derived += len(derivations)
+        at: Pair | None = None
+        self._is_single, self._known = False, -1
         try:
-            for row, weight in derivations:
-                supported = support[row]
-                since = rounds.get(row)
+            for at in derivations:
+                row, weight = at
+                supported = take(row)
                 if supported == 1:
-                    del support[row]
+                    since = leave(row, None)
                     if since is None:
                         self._forget(row)
                     else:
                         leaving[row] = since
-                else:
-                    support[row] = supported - 1
-                    if since is not None and -weight < since:
-                        left = firm.get(row, 1) - 1
-                        self._set_firm(row, left)
-                        if not left:
-                            self.lost.append(row)
-                done += 1
+                    continue
+                support[row] = supported - 1
+                since = rounds.get(row)
+                if since is not None and -weight < since:
+                    left = firm.get(row, 1) - 1
+                    self._set_firm(row, left)
+                    if not left:
+                        self.lost.append(row)
+        except BaseException:
+            derivations = derivations[: _place(derivations, at)]
+            raise
         finally:
-            self._note(self._take_back, derivations[:done])
+            self._note(self._take_back, derivations)
             self._gone.update(leaving)
             self._put_out(leaving)
 
@@ -208,7 +204,6 @@ class Facts:
         rows = self._fresh
         if self._found:
             rows = [*self._found, *self._fresh]
-            self._known = -1
         if rows:
             self._found, self._fresh = {}, []
             self.depth = depth + 1
@@ -217,15 +212,15 @@ class Facts:
 
     def _enter(self, rows: list[Row], now: int) -> None:
         self.rounds.update(zip(rows, repeat(now), strict=False))
-        if self._derived != len(rows):  # else each of them has one derivation
+        if not self._is_single:
             self.firm.update([pair for pair in self._supports(rows) if pair[1] != 1])
-        self._derived, self._known = 0, len(self.support)
+        self._is_single, self._known = True, len(self.support)
         self._entered.append(rows)
         self._note(self._take_out, rows)
 
     def _supports(self, rows: list[Row]) -> Iterable[tuple[Row, int]]:
         support = self.support
-        if self._known >= 0 and len(support) - self._known == len(rows):  # the last keys
+        if self._known >= 0:  # they are the last keys
             return islice(reversed(support.items()), len(rows))
         return zip(rows, map(support.__getitem__, rows), strict=True)
 
@@ -235,6 +230,7 @@ class Facts:
         Those that are still supported may come back, when all that depended on them has left too.
         """
         lost, self.lost = self.lost, []
+        self._is_single, self._known = False, -1
         rounds, firm = self.rounds, self.firm
         self._leaving, self._gone = self._gone, {}
         if self._fresh:
@@ -243,21 +239,20 @@ class Facts:
         if lost:
             more = {row: rounds[row] for row in lost if firm.get(row) == 0 and row in rounds}
             self._found.update([(row, None) for row in more if row in self.support])
+            for row in more:
+                del rounds[row]
             self._put_out(more)
             self._leaving.update(more)
         return [(row, -since) for row, since in self._leaving.items()]
 
     def _put_out(self, leaving: dict[Row, int]) -> None:
-        if not leaving:
-            return
-        rounds, firm = self.rounds, self.firm
-        for row in leaving:
-            del rounds[row]
-        if firm:
-            for row in leaving:
-                firm.pop(row, None)
-        self._left.append(leaving)
-        self._note(self._put_back, leaving)
+        """Note that rows have left."""
+        if leaving:
+            if self.firm:
+                for row in leaving:
+                    self.firm.pop(row, None)
+            self._left.append(leaving)
+            self._note(self._put_back, leaving)
 
     def since(self, row: Row) -> int:
         """The round of a row that is there, or that was among the last to leave."""
@@ -320,12 +315,16 @@ class Facts:
         self.firm.update(dict.fromkeys(rows, 0))
 
 
-def count(support: dict[Row, int], rows: Iterable[Row]) -> None:
+def _count_up(support: dict[Row, int], rows: Iterable[Row]) -> None:
     """Add one for each row: what `collections.Counter` does, on a dictionary."""
     Counter.update(support, rows)  # type: ignore[call-overload]
 
 
-def counted(support: dict[Row, int], rows: Sequence[Row]) -> int:
+def _place(derivations: Pairs, pair: Pair | None) -> int:
+    return next((i for i, other in enumerate(derivations) if other is pair), 0)
+
+
+def _counted(support: dict[Row, int], rows: Sequence[Row]) -> int:
     """How many rows were counted before one that has no hash or does not compare."""
     for place, row in enumerate(rows):
         try:

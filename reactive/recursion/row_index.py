@@ -51,29 +51,12 @@ class RowIndex:
                 yield key, (row, 1)
 
     def add(self, key: Key, row: Row, weight: int) -> None:
-        """Put a row in that is not there, or take one out that is."""
-        buckets = self.buckets
-        if weight < 0:
-            self._remove(key, row)
-            return
-        bucket = buckets.get(key, NOTHING)
-        if bucket is NOTHING:
-            buckets[key] = row
-        elif bucket.__class__ is Many:
-            bucket[row] = None
+        """Put a row in that is not there (1), or take one out that is (-1)."""
+        if weight > 0:
+            self._add_all(((key, row),))
         else:
-            buckets[key] = Many(((bucket, None), (row, None)))
-        self.rows += 1
-
-    def _remove(self, key: Key, row: Row) -> None:
-        bucket = self.buckets[key]
-        if bucket.__class__ is not Many:
-            del self.buckets[key]
-        else:
-            del bucket[row]
-            if len(bucket) == 1:
-                (self.buckets[key],) = bucket
-        self.rows -= 1
+            self._remove_all(((key, row),))
+        self.rows += weight
 
     def extend(self, batch: KeyedBatch) -> None:
         """Add all rows of a batch, or take them out; all of them, or none."""
@@ -83,11 +66,11 @@ class RowIndex:
                 self._add_all(pairs)
                 self.rows += len(batch)
             else:
-                for key, row in pairs:
-                    self._remove(key, row)
+                self._remove_all(pairs)
+                self.rows -= len(batch)
         except BaseException:
             done = len(batch) - len(list(pairs)) - 1
-            self.rows += done * (batch.weight > 0)
+            self.rows += done * batch.weight
             for key, row in zip(batch.keys[:done], batch.rows, strict=False):
                 self.add(key, row, -batch.weight)
             raise
@@ -103,6 +86,17 @@ class RowIndex:
                 bucket[row] = None
             else:
                 buckets[key] = Many(((bucket, None), (row, None)))
+
+    def _remove_all(self, pairs: Iterable[tuple[Key, Row]]) -> None:
+        buckets = self.buckets
+        for key, row in pairs:
+            bucket = buckets[key]
+            if bucket.__class__ is not Many:
+                del buckets[key]
+                continue
+            del bucket[row]
+            if len(bucket) == 1:
+                (buckets[key],) = bucket
 
     def bytes(self) -> int:
         """Bytes of the dictionaries, without the rows and keys."""
