@@ -126,7 +126,7 @@ class BestFacts(Facts):
             if row not in self.entries:
                 key = canonical(self._by(row))
                 self._insert((*self._rank(row), row, key))
-                self._note(self._take_out, row)
+                self._note(self._discard, row)
                 self._born[row] = depth + 1
             self._open_group(self.entries[row][3])
         self._found, self._fresh = {}, []
@@ -165,9 +165,9 @@ class BestFacts(Facts):
 
     def _remove(self, row: Row) -> None:
         self._note(self._insert, self.entries[row])
-        self._take_out(row)
+        self._discard(row)
 
-    def _take_out(self, row: Row) -> None:
+    def _discard(self, row: Row) -> None:
         entry = self.entries.pop(row)
         group = self.groups[entry[3]]
         group.remove(entry)
