@@ -88,8 +88,8 @@ class Compiler:
 
     def reads(self, node: plan.Node) -> tuple[plan.Node, ...]:
         """The plan nodes whose nodes of the graph this one is made from."""
-        if isinstance(node, plan.Fixpoint):
-            return tuple(inputs_of(self._program(node), self.below))
+        if isinstance(node, plan.Fixpoint | plan.Component):
+            return tuple(inputs_of(self._program(_defining(node)), self.below))
         below = self._chain(node)
         if below is not None and self._takes_join(node, below):
             return tuple(self.below(n).base for n in below.base.inputs())
@@ -104,10 +104,8 @@ class Compiler:
                 return self._source(node)
             case plan.Empty():
                 return self.graph.node(("empty",), (), Nothing, plan=node)
-            case plan.Fixpoint():
-                return self._output(node, build(node, self._program(node), self), 0)
-            case plan.Component(fixpoint, index):
-                return self._output(node, self.made[id(fixpoint)].inputs[0], index)
+            case plan.Fixpoint() | plan.Component():
+                return self._output(node)
         below = self._chain(node)
         if below is not None and self._takes_join(node, below):
             return self._over_join(node, below)
@@ -126,7 +124,11 @@ class Compiler:
             self._programs[id(node)] = clauses(node)
         return self._programs[id(node)]
 
-    def _output(self, node: plan.Node, fixpoint: Node, index: int) -> Node:
+    def _output(self, node: plan.Fixpoint | plan.Component) -> Node:
+        """The node of one of the relations of a fixpoint."""
+        defining = _defining(node)
+        fixpoint = build(defining, self._program(defining), self)
+        index = node.index if isinstance(node, plan.Component) else 0
         operator = fixpoint.operator
         return self.graph.node(
             ("output", index), (fixpoint,), lambda: Output(operator, index), plan=node
@@ -239,6 +241,10 @@ class Compiler:
         if self.generates and _lifted(side_functions(side)):
             return keyed(below, side, arguments, key, identity=identity)
         return (lambda: KeyBy(key, identity=identity)), (lambda rows: rows)
+
+
+def _defining(node: plan.Fixpoint | plan.Component) -> plan.Fixpoint:
+    return node.input if isinstance(node, plan.Component) else node
 
 
 def _parts(node: plan.Node, below: Below) -> list[plan.Node]:

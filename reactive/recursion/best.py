@@ -16,7 +16,7 @@ Source: superior functions: Knuth, *A Generalization of Dijkstra's Algorithm*, 1
 from __future__ import annotations
 
 import sys
-from bisect import insort
+from bisect import bisect
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
@@ -97,9 +97,9 @@ class BestFacts(Facts):
         beaten = {row: self.rounds[row] for row in self._beaten if row in self.rounds}
         self._beaten = []
         self._note(self._restore_firm, [(row, self.firm.get(row, 1)) for row in beaten])
+        self._put_out(beaten)
         for row in beaten:
             del self.rounds[row]
-        self._put_out(beaten)
         self._leaving.update(beaten)
         return [*pairs, *((row, -since) for row, since in beaten.items())]
 
@@ -158,21 +158,36 @@ class BestFacts(Facts):
     def _push(self, entry: Entry) -> None:
         heappush(self._open, (entry[0], id(entry), entry))
 
+    # The changes below are made, or not, also where rows and keys do not let themselves be hashed.
+
     def _insert(self, entry: Entry) -> None:
-        hash(entry[3])
-        insort(self.groups.setdefault(entry[3], []), entry)
-        self.entries[entry[2]] = entry
+        group = self.groups.setdefault(entry[3], [])
+        try:
+            place = bisect(group, entry)
+            self.entries[entry[2]] = entry
+        except BaseException:
+            if not group:
+                del self.groups[entry[3]]
+            raise
+        group.insert(place, entry)
 
     def _remove(self, row: Row) -> None:
-        self._note(self._insert, self.entries[row])
+        entry = self.entries[row]
         self._discard(row)
+        self._note(self._insert, entry)
 
     def _discard(self, row: Row) -> None:
-        entry = self.entries.pop(row)
+        entry = self.entries[row]
         group = self.groups[entry[3]]
-        group.remove(entry)
-        if not group:
+        del self.entries[row]
+        if len(group) > 1:
+            del group[next(place for place, other in enumerate(group) if other is entry)]
+            return
+        try:
             del self.groups[entry[3]]
+        except BaseException:
+            self.entries[row] = entry
+            raise
 
     def _choose(self, was: tuple[Any, Row]) -> None:
         key, row = was

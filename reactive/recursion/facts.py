@@ -82,7 +82,7 @@ class Facts:
         """Take in derivations that changed inputs bring, or take away."""
         self.touched += len(derivations)
         self._is_single, self._known = False, -1
-        at: Pair | None = None
+        at = None
         try:
             for at in derivations:
                 self._take(*at)
@@ -104,38 +104,55 @@ class Facts:
 
     def _take(self, row: Row, weight: int) -> None:
         since = self.rounds.get(row)
-        support = self.support
+        supported = self.support.get(row, 0)
         if weight > 0:
-            supported = support.get(row, 0)
-            support[row] = supported + 1
             if since is None:
                 if not supported:
                     self._found[row] = None
-            elif weight < since:
-                self._set_firm(row, self.firm.get(row, 1) + 1)
-            return
-        supported = support[row] - 1
-        if supported:
-            support[row] = supported
+                self.support[row] = supported + 1
+            else:
+                self._support_more(row, supported + 1, weight < since)
+        elif since is not None:
+            self._support_less(row, supported - 1, -weight < since)
+        elif supported > 1:
+            self.support[row] = supported - 1
         else:
-            del support[row]
-        if since is None:
-            if not supported:
-                self._forget(row)
-        elif -weight < since:
-            firm = self.firm.get(row, 1) - 1
-            self._set_firm(row, firm)
+            self._forget(row)
+            del self.support[row]
+
+    def _support_more(self, row: Row, supported: int, is_firm: bool) -> None:
+        self.support[row] = supported
+        if is_firm:
+            self._or_else(row, supported - 1, self.firm.get(row, 1) + 1)
+
+    def _support_less(self, row: Row, supported: int, is_firm: bool) -> None:
+        firm = self.firm.get(row, 1) - is_firm
+        if supported:
+            self.support[row] = supported
+        else:
+            del self.support[row]
+        if is_firm:
+            self._or_else(row, supported + 1, firm)
             if not firm:
                 self.lost.append(row)
+
+    def _or_else(self, row: Row, supported: int, firm: int) -> None:
+        """Note firm derivations; if the row does not let itself be hashed, both numbers stay."""
+        try:
+            self._set_firm(row, firm)
+        except BaseException:
+            self.support[row] = supported
+            raise
 
     def _count(self, derivations: Batch) -> None:
         """Derivations from rows of this round, the latest there is: none is firm yet."""
         rows, support = derivations.rows, self.support
         before = len(support)
+        counting = iter(rows)
         try:
-            _count_up(support, rows)
+            Counter.update(support, counting)  # type: ignore[call-overload]
         except BaseException:
-            rows = rows[: _counted(support, rows)]
+            rows = rows[: len(rows) - sum(1 for _ in counting) - 1]
             raise
         finally:
             self._note(self._take_back, Batch(rows, derivations.weight))
@@ -151,14 +168,16 @@ class Facts:
         support, rounds, firm = self.support, self.rounds, self.firm
         take, leave = support.pop, rounds.pop
         leaving: dict[Row, int] = {}
-        at: Pair | None = None
+        at = taken = left = None
         self._is_single, self._known = False, -1
         try:
             for at in derivations:
                 row, weight = at
                 supported = take(row)
+                taken = at
                 if supported == 1:
                     since = leave(row, None)
+                    left = at
                     if since is None:
                         self._forget(row)
                     else:
@@ -167,17 +186,22 @@ class Facts:
                 support[row] = supported - 1
                 since = rounds.get(row)
                 if since is not None and -weight < since:
-                    left = firm.get(row, 1) - 1
-                    self._set_firm(row, left)
-                    if not left:
+                    number = firm.get(row, 1) - 1
+                    self._set_firm(row, number)
+                    if not number:
                         self.lost.append(row)
         except BaseException:
+            if taken is at is not None:  # a row that does not let itself be hashed or compared
+                support[row] = supported
+            if left is at is not None and since is not None:
+                rounds[row] = since
+                leaving.pop(row, None)
             derivations = derivations[: _place(derivations, at)]
             raise
         finally:
             self._note(self._take_back, derivations)
-            self._gone.update(leaving)
             self._put_out(leaving)
+            self._gone.update(leaving)
 
     def _set_firm(self, row: Row, number: int) -> None:
         if number == 1:
@@ -211,12 +235,14 @@ class Facts:
         return rows
 
     def _enter(self, rows: list[Row], now: int) -> None:
-        self.rounds.update(zip(rows, repeat(now), strict=False))
+        try:
+            self.rounds.update(zip(rows, repeat(now), strict=False))
+        finally:
+            self._note(self._take_out, (rows, now))
         if not self._is_single:
             self.firm.update([pair for pair in self._supports(rows) if pair[1] != 1])
         self._is_single, self._known = True, len(self.support)
         self._entered.append(rows)
-        self._note(self._take_out, rows)
 
     def _supports(self, rows: list[Row]) -> Iterable[tuple[Row, int]]:
         support = self.support
@@ -239,20 +265,20 @@ class Facts:
         if lost:
             more = {row: rounds[row] for row in lost if firm.get(row) == 0 and row in rounds}
             self._found.update([(row, None) for row in more if row in self.support])
+            self._put_out(more)
             for row in more:
                 del rounds[row]
-            self._put_out(more)
             self._leaving.update(more)
         return [(row, -since) for row, since in self._leaving.items()]
 
     def _put_out(self, leaving: dict[Row, int]) -> None:
-        """Note that rows have left."""
+        """Note that rows leave."""
         if leaving:
+            self._note(self._put_back, leaving)
+            self._left.append(leaving)
             if self.firm:
                 for row in leaving:
                     self.firm.pop(row, None)
-            self._left.append(leaving)
-            self._note(self._put_back, leaving)
 
     def since(self, row: Row) -> int:
         """The round of a row that is there, or that was among the last to leave."""
@@ -304,10 +330,12 @@ class Facts:
         for row, weight in reversed(derivations):
             self._take(row, -weight)
 
-    def _take_out(self, rows: Iterable[Row]) -> None:
+    def _take_out(self, came: tuple[list[Row], int]) -> None:
+        rows, now = came
         for row in rows:
-            del self.rounds[row]
-            self.firm.pop(row, None)
+            if self.rounds.get(row) == now:
+                del self.rounds[row]
+                self.firm.pop(row, None)
 
     def _put_back(self, rows: dict[Row, int]) -> None:
         """Rows come back that left without a firm derivation."""
@@ -315,20 +343,5 @@ class Facts:
         self.firm.update(dict.fromkeys(rows, 0))
 
 
-def _count_up(support: dict[Row, int], rows: Iterable[Row]) -> None:
-    """Add one for each row: what `collections.Counter` does, on a dictionary."""
-    Counter.update(support, rows)  # type: ignore[call-overload]
-
-
 def _place(derivations: Pairs, pair: Pair | None) -> int:
     return next((i for i, other in enumerate(derivations) if other is pair), 0)
-
-
-def _counted(support: dict[Row, int], rows: Sequence[Row]) -> int:
-    """How many rows were counted before one that has no hash or does not compare."""
-    for place, row in enumerate(rows):
-        try:
-            support.get(row)
-        except Exception:
-            return place
-    return len(rows)

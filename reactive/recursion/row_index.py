@@ -96,7 +96,14 @@ class RowIndex:
                 continue
             del bucket[row]
             if len(bucket) == 1:
-                (buckets[key],) = bucket
+                self._shrink(key, bucket, row)
+
+    def _shrink(self, key: Key, bucket: Many, gone: Row) -> None:
+        try:
+            (self.buckets[key],) = bucket
+        except BaseException:  # the key does not let itself be hashed: all is as before
+            bucket[gone] = None
+            raise
 
     def bytes(self) -> int:
         """Bytes of the dictionaries, without the rows and keys."""
