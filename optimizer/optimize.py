@@ -39,7 +39,9 @@ from optimizer.rules.push_where_below_outer_join import push_where_below_outer_j
 from optimizer.rules.push_where_below_select import push_where_below_select
 from optimizer.rules.push_where_below_semi_join import push_where_below_semi_join
 from optimizer.rules.push_where_below_union import push_where_below_union
+from optimizer.rules.push_where_into_fixpoint import push_where_into_fixpoint
 from optimizer.rules.read_callables import read_callables
+from optimizer.rules.shape_recursion import shape_recursion
 from optimizer.rules.split_where import split_where
 from optimizer.rules.strengthen_outer_join import strengthen_outer_join
 from optimizer.traverse import Interned, Rule, functions, rebuilt, with_inputs
@@ -47,14 +49,14 @@ from optimizer.traverse import Interned, Rule, functions, rebuilt, with_inputs
 Phase = tuple[Rule, ...]
 
 PHASES: tuple[Phase, ...] = (
-    (read_callables,),
+    (read_callables, shape_recursion),
     (fold_constants, drop_true_where, empty_false_where, propagate_empty),
     (drop_distinct, drop_inner_distinct, merge_equal_sides, merge_selections),
     (
         *(split_where, make_join, merge_where_into_join, strengthen_outer_join),
         *(push_where_below_select, push_where_below_union, push_where_below_distinct),
         *(push_where_below_difference, push_where_below_aggregate),
-        *(push_where_below_semi_join, push_where_below_outer_join),
+        *(push_where_below_semi_join, push_where_below_outer_join, push_where_into_fixpoint),
         *(propagate_constants, push_test_below_join),
     ),
     (make_semi_join, fuse_wheres, fuse_selects, drop_identity_select, drop_distinct),

@@ -13,10 +13,11 @@ RAISING = (plan.Unnest, plan.SelectMany, plan.OrderBy, plan.Aggregate)
 
 def may_raise(root: plan.Node) -> bool:
     """Whether any callable in the plan, or what is done with its results, may raise."""
-    return any(isinstance(node, RAISING) or _calls(node) for node in nodes(root))
+    return any(isinstance(node, RAISING) or calls_may_raise(node) for node in nodes(root))
 
 
-def _calls(node: plan.Node) -> bool:
+def calls_may_raise(node: plan.Node) -> bool:
+    """Whether the callables of one node may."""
     match node:
         case plan.Table() | plan.Empty() | plan.Recursive() | plan.Component():
             return False

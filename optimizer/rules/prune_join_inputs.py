@@ -66,7 +66,7 @@ def _kept(joined: plan.Join, side: str, bodies: list[Expr]) -> tuple[Expr, ...] 
     """What is read of a side, if that is less than its rows."""
     source: plan.Node = getattr(joined, side)
     count = bindings(joined.left)
-    if keeps_identity(source) or _is_pruned(source):
+    if keeps_identity(source) or _is_as_it_should_be(source):
         return None
     of, found = pair_shapes(joined), dict[Expr, None]()
     mine = set(range(count)) if side == "left" else {count}
@@ -79,10 +79,12 @@ def _kept(joined: plan.Join, side: str, bodies: list[Expr]) -> tuple[Expr, ...] 
     return None if everything or not found else tuple(found)
 
 
-def _is_pruned(node: plan.Node) -> bool:
+def _is_as_it_should_be(node: plan.Node) -> bool:
+    """Whether its rows are pruned already, or kept whole somewhere else."""
     while isinstance(node, plan.Where):
         node = node.input
-    return isinstance(node, plan.Select | plan.Aggregate | plan.SelectMany | plan.Empty)
+    pruned = (plan.Select, plan.Aggregate, plan.SelectMany, plan.Empty)
+    return isinstance(node, (*pruned, plan.Recursive, plan.Fixpoint, plan.Component))
 
 
 def _paths(expr: Expr, mine: set[int], of: Shapes, found: dict[Expr, None]) -> None:

@@ -25,11 +25,13 @@ Source: docs/recursion.md; [dbsp] section 5; [counting]; [elastic].
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from reactive.collector import paused
 from reactive.errors import FixpointError
+from reactive.operators.index_by import IndexBy
 from reactive.recursion.facts import GIVEN, Facts
 from reactive.recursion.premise import Premise
 from reactive.recursion.ways import Copied, Given, Lone, Paired
@@ -50,6 +52,8 @@ class Circuit:
     """Ways that an input leads into, and its port."""
     left: list[tuple[Copied | Paired | Lone, int]] = field(default_factory=list)
     """Ways that a relation leads into, on the left if they have two sides, and its number."""
+    indexes: dict[int, IndexBy] = field(default_factory=dict)
+    """The inputs that are indexes, by port."""
     right: list[tuple[Paired, int]] = field(default_factory=list)
     """Ways that a relation leads into on the right."""
 
@@ -77,23 +81,57 @@ class Fixpoint:
 
     def step(self, *inputs: Sequence[Any]) -> Sequence[Sequence[Pair]]:
         with paused():
-            return self._step(inputs)
+            try:
+                self._take(inputs)
+                self._settle()
+            except FixpointError:
+                raise
+            except Exception:
+                if not _is_mixed(inputs):
+                    raise
+                self.undo()
+                self._carefully(inputs)
+            return self._finished()
 
-    def _step(self, inputs: Sequence[Sequence[Any]]) -> Sequence[Sequence[Pair]]:
-        self._take_inputs(inputs)
+    def _carefully(self, inputs: Sequence[Sequence[Any]]) -> None:
+        """The same, so that no callable sees a pair of a row that leaves and one that comes.
+
+        What goes is dealt with before what comes is there. This takes longer where both derive the
+        same rows, and is done only where something raised.
+        """
+        gone, came = (
+            [[part for part in delta if _weight(part) * sign > 0] for delta in inputs]
+            for sign in (-1, 1)
+        )
+        with ExitStack() as hidden:
+            for port, index in self._circuit.indexes.items():
+                hidden.enter_context(index.without(came[port]))
+            self._take(gone)
+            self._let_leave()
+        self._tell_premises([facts.net() for facts in self._circuit.facts])
+        self._take(came)
+        self._settle()
+        for premise in self._circuit.premises:
+            if not premise.follows:
+                premise.undo()  # they are told of all changes at the end
+
+    def _let_leave(self) -> None:
+        """Rows without a firm derivation leave, and those that so lose theirs."""
+        while any(facts.is_losing for facts in self._circuit.facts):
+            self._derive([facts.leave() for facts in self._circuit.facts])
+
+    def _settle(self) -> None:
+        """Let rows leave and enter until nothing changes."""
         depth = 0
         while True:
-            if any(facts.is_losing for facts in self._circuit.facts):
-                self._derive([facts.leave() for facts in self._circuit.facts])
-                continue
+            self._let_leave()
             now = self._round = self._round + 1
             entering = [Batch(facts.enter(now, depth), now) for facts in self._circuit.facts]
             if any(entering):
                 depth = self._depth(entering)
                 self._derive(entering)
             elif not any(facts.is_losing for facts in self._circuit.facts):
-                break
-        return self._finished()
+                return
 
     def undo(self) -> None:
         for premise in self._circuit.premises:
@@ -123,20 +161,24 @@ class Fixpoint:
         sizes += [premise.index_by.footprint() for premise in self._circuit.premises]
         return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
 
-    def _take_inputs(self, inputs: Sequence[Sequence[Any]]) -> None:
+    def _take(self, inputs: Sequence[Sequence[Any]]) -> None:
         for way, port in self._circuit.fed:
             if inputs[port]:
                 self._circuit.facts[way.head].take(way.given(inputs[port]))
 
     def _finished(self) -> Sequence[Sequence[Pair]]:
-        """The net changes; premises that did not follow the rounds take them in."""
+        """The net changes, which premises that do not follow the rounds take in now."""
         facts = self._circuit.facts
-        nets = {id(relation): relation.net() for relation in facts}
-        for premise in self._circuit.premises:
-            if not premise.follows and nets[id(premise.facts)]:
-                premise.change(nets[id(premise.facts)])
-        deltas = [nets[id(relation)] for relation in facts[: len(self._circuit.names)]]
+        nets = [relation.net() for relation in facts]
+        self._tell_premises(nets)
+        deltas = nets[: len(self._circuit.names)]
         return deltas if any(deltas) else ()
+
+    def _tell_premises(self, nets: Sequence[Pairs]) -> None:
+        for premise in self._circuit.premises:
+            net = nets[self._circuit.facts.index(premise.facts)]
+            if net and not premise.follows:
+                premise.change(net)
 
     def _depth(self, entering: Sequence[Batch]) -> int:
         """How many steps the rows that enter are away from the inputs that changed."""
@@ -172,6 +214,16 @@ class Fixpoint:
             "  transaction rolled back: no table or view changed\n"
             "  bound what the step makes of a row, or raise max_rounds="
         )
+
+
+def _is_mixed(inputs: Sequence[Sequence[Any]]) -> bool:
+    return len({_weight(part) > 0 for delta in inputs for part in delta}) > 1
+
+
+def _weight(part: Any) -> int:
+    """The weight of a pair, or of a pair beside its key."""
+    weight: int = part[1] if isinstance(part[1], int) else part[1][1]
+    return weight
 
 
 class Output:

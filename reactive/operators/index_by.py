@@ -17,7 +17,8 @@ Source: [dbsp] integration of bilinear operators; shared arrangements of differe
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from reactive.index import (
@@ -56,7 +57,8 @@ class IndexBy:
     """
 
     __slots__ = (
-        *("__weakref__", "_all_rows", "_keeps_rejected", "_keyed", "_last", "_others"),
+        *("__weakref__", "_all_rows", "_hidden", "_keeps_rejected", "_keyed", "_last"),
+        "_others",
         *("index", "odd"),
     )
 
@@ -75,6 +77,7 @@ class IndexBy:
         self._others: tuple[weakref.ref[IndexBy], ...] = ()
         self._last: Sequence[KeyedPair] = ()
         self._keeps_rejected = keeps_rejected
+        self._hidden: Sequence[KeyedPair] = ()
         self.index: Any = Index(handle) if index is None else index
         self.odd = False
 
@@ -137,8 +140,20 @@ class IndexBy:
     def all_rows(self) -> Iterable[Pair]:
         """The rows of the input, those too that the index leaves out."""
         if self._all_rows is not None:
-            return self._all_rows()
+            hidden = [(row, -weight) for _, (row, weight) in self._hidden]
+            return consolidate([*self._all_rows(), *hidden]) if hidden else self._all_rows()
         return [pair for _, pair in self.index.items()]
+
+    @contextmanager
+    def without(self, keyed: Sequence[KeyedPair]) -> Iterator[None]:
+        """As it would be without a delta that it has taken in."""
+        self.take_back(keyed)
+        self._hidden = keyed
+        try:
+            yield
+        finally:
+            self._hidden = ()
+            self.take_back([(key, (row, -weight)) for key, (row, weight) in keyed])
 
     def contents(self) -> Iterable[KeyedPair]:
         return list(self.index.items())

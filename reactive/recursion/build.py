@@ -175,7 +175,8 @@ class _Builder:
         compiler = self._compiler
         node = compiler.index(join, compiler.below(source), key, arguments)
         index: IndexBy = node.operator
-        self._ports_of[id(index)] = self._port(node)
+        port = self._ports_of[id(index)] = self._port(node)
+        self.circuit.indexes[port] = index
         return index
 
     def _premise(

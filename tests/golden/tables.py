@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reactive import Collect, Count, Database, Max, Sum, Table
+from reactive import Collect, Count, Database, Max, Min, Sum, Table, fixpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,9 @@ NAMES: dict[str, Any] = {
     "Count": Count,
     "Sum": Sum,
     "Max": Max,
+    "Min": Min,
     "Collect": Collect,
+    "fixpoint": fixpoint,
 }
 CALM: dict[str, Sequence[Any]] = {
     "students": (SALLY, JOE),

@@ -1,0 +1,44 @@
+"""Find out what the rows of a recursive relation are, from what its definition makes.
+
+    fixpoint r                      fixpoint r
+      union                           union
+        table edges          ->         table edges
+        select Edge(...)                select Edge(...)
+          recursive r                     recursive r        of Edges
+
+Sound:  what is known of the body's rows without knowing anything of those that it reads holds for
+        all rows that there can ever be.
+Needs:  the shape of the body is known.
+Pays:   fields of recursive rows are read without fear that they are not there.
+Source: type inference by induction over the rounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optimizer import plan
+from optimizer.properties import nodes, shapes
+from optimizer.traverse import substituted
+
+
+def shape_recursion(node: plan.Node) -> plan.Node:
+    if not isinstance(node, plan.Fixpoint):
+        return node
+    known = [shapes(body) for body in node.bodies]
+    news = {
+        part.index
+        for body in node.bodies
+        for part in nodes(body)
+        if isinstance(part, plan.Recursive)
+        and part.level == node.level
+        and part.of == (None,) != known[part.index]
+    }
+    if not news:
+        return node
+
+    def shaped(part: plan.Recursive) -> plan.Node:
+        return replace(part, of=known[part.index]) if part.index in news else part
+
+    bodies = tuple(substituted(body, node.level, shaped) for body in node.bodies)
+    return replace(node, bodies=bodies)
