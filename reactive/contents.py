@@ -189,11 +189,11 @@ class Members:
     (2, [('a', 1), ('b', 1)])
     """
 
-    __slots__ = ("_rounds", "changes", "touched")
+    __slots__ = ("_rows", "changes", "touched")
     edits: tuple[Edit, ...] = ()
 
-    def __init__(self, rounds: Mapping[Row, int]) -> None:
-        self._rounds = rounds
+    def __init__(self, rows: Mapping[Row, object]) -> None:
+        self._rows = rows
         self.changes: Pairs = ()
         self.touched = 0
 
@@ -210,13 +210,13 @@ class Members:
         self.changes = ()
 
     def __len__(self) -> int:
-        return len(self._rounds)
+        return len(self._rows)
 
     def count(self, row: Row) -> int:
-        return int(row in self._rounds)
+        return int(row in self._rows)
 
     def items(self) -> Collection[Pair]:
-        return Batch(list(self._rounds), 1)
+        return Batch(list(self._rows), 1)
 
     def footprint(self) -> tuple[int, int]:
         return 0, 0

@@ -34,10 +34,10 @@ def smallest(node: plan.Fixpoint, run: Run) -> list[Bag]:
     relations: list[Bag] = [Counter() for _ in node.bodies]
     for _ in range(node.max_rounds + 2):
         variables = {(node.level, index): rows for index, rows in enumerate(relations)}
-        new = [
-            _kept(best, run(body, variables))
-            for body, best in zip(node.bodies, node.best, strict=True)
-        ]
+        found = [run(body, variables) for body in node.bodies]
+        if all(node.best):  # a row may be beaten by what follows from it
+            found = [rows | old for rows, old in zip(found, relations, strict=True)]
+        new = [_kept(best, rows) for best, rows in zip(node.best, found, strict=True)]
         if new == relations:
             return relations
         relations = new

@@ -53,5 +53,5 @@ def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
     if aggregate is not None and aggregate.key is not None:
         return GroupedView, Groups()
     if isinstance(source.operator, Output):
-        return View, Members(source.operator.rounds)
+        return View, Members(source.operator.shown)
     return View, Bag()

@@ -108,7 +108,7 @@ class Fixpoint:
                 hidden.enter_context(index.without(came[port]))
             self._take(gone)
             self._let_leave()
-        self._tell_premises([facts.net() for facts in self._circuit.facts])
+        self._tell_premises()
         self._take(came)
         self._settle()
         for premise in self._circuit.premises:
@@ -150,11 +150,11 @@ class Fixpoint:
 
     def rows(self, relation: int) -> Sequence[Pair]:
         """All rows of a relation."""
-        return Batch(list(self.rounds(relation)), 1)
+        return Batch(list(self.shown(relation)), 1)
 
-    def rounds(self, relation: int) -> Mapping[Row, int]:
-        """The rows of a relation, and when they came to be: not a copy."""
-        return self._circuit.facts[relation].rounds
+    def shown(self, relation: int) -> Mapping[Row, object]:
+        """The rows of a relation: not a copy."""
+        return self._circuit.facts[relation].shown
 
     def footprint(self) -> tuple[int, int]:
         sizes = [facts.footprint() for facts in self._circuit.facts]
@@ -168,17 +168,20 @@ class Fixpoint:
 
     def _finished(self) -> Sequence[Sequence[Pair]]:
         """The net changes, which premises that do not follow the rounds take in now."""
-        facts = self._circuit.facts
-        nets = [relation.net() for relation in facts]
-        self._tell_premises(nets)
-        deltas = nets[: len(self._circuit.names)]
+        self._tell_premises()
+        named = self._circuit.facts[: len(self._circuit.names)]
+        deltas = [facts.net() for facts in named]
         return deltas if any(deltas) else ()
 
-    def _tell_premises(self, nets: Sequence[Pairs]) -> None:
+    def _tell_premises(self) -> None:
+        moved: dict[int, Sequence[Pair]] = {}
         for premise in self._circuit.premises:
-            net = nets[self._circuit.facts.index(premise.facts)]
-            if net and not premise.follows:
-                premise.change(net)
+            if not premise.follows:
+                facts = premise.facts
+                if id(facts) not in moved:
+                    moved[id(facts)] = facts.moved()
+                if moved[id(facts)]:
+                    premise.change(moved[id(facts)])
 
     def _depth(self, entering: Sequence[Batch]) -> int:
         """How many steps the rows that enter are away from the inputs that changed."""
@@ -246,6 +249,6 @@ class Output:
         return self._fixpoint.rows(self._relation)
 
     @property
-    def rounds(self) -> Mapping[Row, int]:
-        """The rows that are there now, and since when."""
-        return self._fixpoint.rounds(self._relation)
+    def shown(self) -> Mapping[Row, object]:
+        """The rows that are there now: not a copy."""
+        return self._fixpoint.shown(self._relation)

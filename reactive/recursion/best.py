@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
 from reactive.recursion.facts import Facts
 from reactive.recursion.ranking import Rank, ranker
-from reactive.zset import Pair, Row, canonical
+from reactive.zset import Pair, Row, canonical, consolidate
 
 Entry = tuple[Any, Any, Row, Any]
 """Value, tie, row and key."""
@@ -38,7 +38,10 @@ class BestFacts(Facts):
     ([('a', 3)], [('b', 4)])
     """
 
-    __slots__ = ("_beaten", "_born", "_by", "_open", "_rank", "chosen", "entries", "groups")
+    __slots__ = (
+        *("_beaten", "_born", "_by", "_changed", "_open", "_rank", "_shows", "_was_beaten"),
+        *("chosen", "entries", "groups", "stays"),
+    )
 
     def __init__(
         self, *, by: Callable[[Row], Any], value: Callable[[Row], Any], largest: bool
@@ -48,43 +51,60 @@ class BestFacts(Facts):
         self.entries: dict[Row, Entry] = {}
         self.groups: dict[Any, list[Entry]] = {}
         self.chosen: dict[Any, Row] = {}
+        self._shows: dict[Row, None] = {}
+        self.stays = False
+        """Whether a row that is beaten by what follows from it stays, without being shown."""
+        super().__init__()
+
+    def _begin(self) -> None:
+        super()._begin()
         self._open: list[tuple[Any, int, Entry]] = []  # a heap of what may be best of its key
         self._beaten: list[Row] = []
+        self._was_beaten: dict[Row, None] = {}
         self._born: dict[Row, int] = {}
-        super().__init__()
+        self._changed: list[Pair] = []  # what is shown, and not any more
+
+    @property
+    def shown(self) -> Mapping[Row, object]:
+        return self._shows
 
     def enter(self, now: int, depth: int) -> list[Row]:
         """Let in the best rows that are not there; none, if others have to leave before."""
         self._arrange(depth)
-        best = self._pop_best()
-        self._beaten = [self.chosen[key] for _, _, _, key in best if key in self.chosen]
-        if self._beaten:
-            for entry in best:
-                self._push(entry)
-            return []
-        rows = [row for _, _, row, _ in best]
-        for _, _, row, key in best:
-            self.chosen[key] = row
-            self._note(self._unchoose, key)
-        if rows:
-            self._is_single, self._known = False, -1
-            self._enter(rows, now)
-            self.depth = max(self._born.get(row, 1) for row in rows)
-        return rows
+        while best := self._pop_best():
+            self._beaten = [row for row in map(self._beaten_by, best) if row is not None]
+            if self._beaten:
+                for entry in best:
+                    self._push(entry)
+                return []
+            rows = [row for _, _, row, _ in best if row not in self.rounds]
+            if rows:
+                self._is_single, self._known = False, -1
+                self._enter(rows, now)
+                self.depth = max(self._born.get(row, 1) for row in rows)
+            for _, _, row, key in best:
+                self._choose(key, row)
+            if rows:
+                return rows
+        return []
 
-    def commit(self) -> None:
-        super().commit()
-        self._open, self._beaten, self._born = [], [], {}
+    def _beaten_by(self, entry: Entry) -> Row | None:
+        """The row that has to leave before the best of its key enters."""
+        row = self.chosen.get(entry[3])
+        return None if self.stays and row in self._was_beaten else row
+
+    def net(self) -> Sequence[Pair]:
+        return consolidate(self._changed)
 
     def undo(self) -> None:
         if self._was_empty:
-            for state in (self.entries, self.groups, self.chosen):
+            for state in (self.entries, self.groups, self.chosen, self._shows):
                 state.clear()
         super().undo()
 
     def footprint(self) -> tuple[int, int]:
         rows, size = super().footprint()
-        states = (self.entries, self.groups, self.chosen, *self.groups.values())
+        states = (self.entries, self.groups, self.chosen, self._shows, *self.groups.values())
         entry = sys.getsizeof((0, 0, 0, 0))
         return rows, size + sum(map(sys.getsizeof, states)) + entry * len(self.entries)
 
@@ -101,14 +121,16 @@ class BestFacts(Facts):
         for row in beaten:
             del self.rounds[row]
         self._leaving.update(beaten)
+        self._was_beaten.update(dict.fromkeys(beaten))
+        self._born.update(dict.fromkeys(beaten, self.depth + 1))
         return [*pairs, *((row, -since) for row, since in beaten.items())]
 
     def _put_out(self, leaving: dict[Row, int]) -> None:
         super()._put_out(leaving)
         for row in leaving:
-            key = self.entries[row][3]
-            del self.chosen[key]
-            self._note(self._choose, (key, row))
+            _, _, row, key = self.entries[row]
+            if self.chosen.get(key) is row:
+                self._choose(key, None)
             if row not in self.support:
                 self._remove(row)
             self._open_group(key)
@@ -144,15 +166,15 @@ class BestFacts(Facts):
         return list(best.values())
 
     def _is_open(self, entry: Entry) -> bool:
-        """Whether it is the best of its key, and not there."""
+        """Whether it is the best of its key, and not chosen."""
         _, _, row, key = entry
         group = self.groups.get(key)
-        return group is not None and group[0] is entry and row not in self.rounds
+        return group is not None and group[0] is entry and self.chosen.get(key) is not row
 
     def _open_group(self, key: Any) -> None:
-        """Consider the best of a key, if it is not there."""
+        """Consider the best of a key, if it is not chosen."""
         group = self.groups.get(key)
-        if group and group[0][2] not in self.rounds:
+        if group and self._is_open(group[0]):
             self._push(group[0])
 
     def _push(self, entry: Entry) -> None:
@@ -189,12 +211,22 @@ class BestFacts(Facts):
             self.entries[row] = entry
             raise
 
-    def _choose(self, was: tuple[Any, Row]) -> None:
-        key, row = was
-        self.chosen[key] = row
+    def _choose(self, key: Any, row: Row | None) -> None:
+        """Show a row for its key, or none."""
+        before = self.chosen.get(key)
+        self._note(self._chose, (key, before))
+        self._chose((key, row))
+        self._changed += [(before, -1)] if before is not None else []
+        self._changed += [(row, 1)] if row is not None else []
 
-    def _unchoose(self, key: Any) -> None:
-        del self.chosen[key]
+    def _chose(self, choice: tuple[Any, Row | None]) -> None:
+        key, row = choice
+        before = self.chosen.pop(key, None)
+        if before is not None:
+            self._shows.pop(before, None)
+        if row is not None:
+            self.chosen[key] = row
+            self._shows[row] = None
 
     def _restore_firm(self, firm: list[tuple[Row, int]]) -> None:
         for row, number in firm:

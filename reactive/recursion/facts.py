@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, repeat
 from typing import Any
 
@@ -57,18 +57,18 @@ class Facts:
         self.support: dict[Row, int] = {}
         self.rounds: dict[Row, int] = {}
         self.firm: dict[Row, int] = {}
+        self.touched = 0
+        self._begin()
+
+    def _begin(self) -> None:
         self.lost: list[Row] = []
         """Rows that are there and may have no firm derivation any more."""
-        self.touched = 0
+        self.depth = 0
+        """How many steps those that entered last are away from what changed."""
         self._found: dict[Row, None] = {}  # supported, and not there
         self._fresh: list[Row] = []  # the same, just derived for the first time
         self._gone: dict[Row, int] = {}  # rows that are out, whose followers still have to go
         self._leaving: dict[Row, int] = {}  # the same, those whose followers are going
-        self._begin()
-
-    def _begin(self) -> None:
-        self.depth = 0
-        """How many steps those that entered last are away from what changed."""
         self._log: list[Undo] = []
         self._entered: list[list[Row]] = []
         self._left: list[Iterable[Row]] = []
@@ -291,8 +291,17 @@ class Facts:
 
     # A commit.
 
+    @property
+    def shown(self) -> Mapping[Row, object]:
+        """The rows that the relation has to those outside."""
+        return self.rounds
+
     def net(self) -> Sequence[Pair]:
-        """What the commit has changed so far."""
+        """How the commit has changed what is shown so far."""
+        return self.moved()
+
+    def moved(self) -> Sequence[Pair]:
+        """Which rows have entered and left in this commit."""
         entered = self._entered
         came = entered[0] if len(entered) == 1 else [row for rows in entered for row in rows]
         if not self._left:
@@ -314,8 +323,6 @@ class Facts:
 
     def commit(self) -> None:
         """Forget how it was before."""
-        self._found, self._fresh, self.lost = {}, [], []
-        self._gone, self._leaving = {}, {}
         self._begin()
 
     def footprint(self) -> tuple[int, int]:
