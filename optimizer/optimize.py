@@ -105,9 +105,14 @@ def _marked(root: plan.Node, known: Interned) -> plan.Node:
     made: dict[int, plan.Node] = {}
     for node in nodes(root):
         new = known.one(with_inputs(node, [made[id(source)] for source in node.inputs()]))
-        shared = readers[id(node)] > 1 and node.inputs()
+        shared = readers[id(node)] > 1 and node.inputs() and not _has_components(node)
         made[id(node)] = known.one(plan.Shared(new)) if shared else new
     return made[id(root)]
+
+
+def _has_components(node: plan.Node) -> bool:
+    """Whether it is read through its components, which no rule reaches through."""
+    return isinstance(node, plan.Fixpoint) and len(node.names) > 1
 
 
 def _unmarked(node: plan.Node) -> plan.Node:

@@ -25,8 +25,6 @@ Step = tuple[str, str]
 """What the recursion goes through, and what it depends on there: its negation, an aggregate, ..."""
 
 REMEDY = "  move the anti_join, difference or aggregate outside the fixpoint"
-WHOLE = (plan.OuterJoin, plan.Aggregate, plan.OrderBy, plan.DifferenceAll)
-"""Nodes that recursion may not go through at all."""
 
 
 def check_stratified(node: plan.Fixpoint) -> None:
@@ -69,6 +67,9 @@ def _forbidden(node: plan.Node) -> Iterator[tuple[plan.Node, Step]]:
                 yield source, (f"{name} ({side} input)", "negation")
         case plan.Aggregate() | plan.OrderBy():
             yield node.input, (name, "aggregate" if isinstance(node, plan.Aggregate) else "order")
+        case plan.Fixpoint(best=best) if any(best):
+            for body in node.bodies:
+                yield body, ("fixpoint with keep=", "aggregate")
         case _:
             return
 

@@ -21,6 +21,7 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.opaque import Opaque, opaque
 from optimizer.properties import bindings, nodes
+from optimizer.strata import in_strata
 from optimizer.stratify import check_stratified
 from optimizer.traverse import substituted
 from reactive.aggregates import Aggregation, Max, Min
@@ -114,14 +115,11 @@ def fixpoint(
     level, db, results = _called(step, names, is_set=True)
     if len(names) == 1:
         keep, by = (keep,), (by,)
-    node = _finished(
-        plan.Fixpoint(tuple(results), level, names, _best(names, keep, by), max_rounds)
-    )
-    assert isinstance(node, plan.Fixpoint)
+    node = plan.Fixpoint(tuple(results), level, names, _best(names, keep, by), max_rounds)
     check_stratified(node)
-    if len(names) == 1:
-        return Relation(db, node)
-    return tuple(Relation(db, plan.Component(node, i)) for i in range(len(names)))
+    parts = in_strata(node, _finished_fixpoint)
+    relations: tuple[AnyRelation, ...] = tuple(Relation(db, part) for part in parts)
+    return relations[0] if len(names) == 1 else relations
 
 
 def iterate(
@@ -153,7 +151,8 @@ def iterate(
     _check_count("times", times)
     level, db, (body,) = _called(step, names, is_set=False, start=start)
     node = plan.Iterate(start.plan, body, level, names[0], times)
-    return Relation(db, _finished(node))
+    number = _level(node)
+    return Relation(db, replace(node, level=number, body=_numbered(body, node, number)))
 
 
 def _called(
@@ -210,18 +209,19 @@ def _shown(thing: Any) -> str:
     return "None (does it have a return?)" if thing is None else type(thing).__name__
 
 
-def _finished(node: plan.Fixpoint | plan.Iterate) -> plan.Node:
-    """The node with the level that equal definitions have too: one above those inside."""
-    own = node.level
+def _finished_fixpoint(node: plan.Fixpoint) -> plan.Fixpoint:
+    level = _level(node)
+    return replace(node, level=level, bodies=tuple(_numbered(b, node, level) for b in node.bodies))
+
+
+def _level(node: plan.Fixpoint | plan.Iterate) -> int:
+    """The number that equal definitions have too: one above those inside."""
     inside = [n.level for n in nodes(node) if isinstance(n, plan.Fixpoint | plan.Iterate)]
-    level = 1 + max((n for n in inside if n is not own), default=0)
+    return 1 + max((n for n in inside if n is not node.level), default=0)
 
-    def numbered(body: plan.Node) -> plan.Node:
-        return substituted(body, own, lambda relation: replace(relation, level=level))
 
-    if isinstance(node, plan.Fixpoint):
-        return replace(node, level=level, bodies=tuple(map(numbered, node.bodies)))
-    return replace(node, level=level, body=numbered(node.body))
+def _numbered(body: plan.Node, node: plan.Fixpoint | plan.Iterate, level: int) -> plan.Node:
+    return substituted(body, node.level, lambda relation: replace(relation, level=level))
 
 
 def _best(names: tuple[str, ...], keep: Any, by: Any) -> tuple[plan.Best | None, ...]:
