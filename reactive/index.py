@@ -182,25 +182,29 @@ class Index:
             bucket.append(row)
             self.rows += 1
         elif place >= 0 and weight == -1:
-            del bucket[place]
+            if len(bucket) == 2:
+                self.buckets[key] = bucket[1 - place]
+            else:
+                del bucket[place]
             self.rows -= 1
-            if len(bucket) == 1:
-                self.buckets[key] = bucket[0]
         else:
             self._become_weighted(key, [*_pairs(bucket), (row, weight)])
 
     def _add_to_weighted(self, key: Key, bucket: Weighted, row: Row, weight: int) -> None:
         handle = self._handle(row)
         held, total = bucket.get(handle, (row, 0))
-        if total == 0:
-            self.rows += 1
         if total + weight:
             bucket[handle] = (held, total + weight)
+            self.rows += total == 0
             return
-        del bucket[handle]
+        held = bucket.pop(handle)
+        try:
+            if len(bucket) <= 1:
+                self._shrink(key, bucket)
+        except BaseException:  # a key that does not let itself be hashed
+            bucket[handle] = held
+            raise
         self.rows -= 1
-        if len(bucket) <= 1:
-            self._shrink(key, bucket)
 
     def _shrink(self, key: Key, bucket: Weighted) -> None:
         if not bucket:
@@ -213,10 +217,11 @@ class Index:
     def _become_weighted(self, key: Key, pairs: list[Pair]) -> None:
         bucket = self._weighted(pairs)
         held = self.buckets[key]
-        self.rows += len(bucket) - (len(held) if held.__class__ is Rows else 1)
-        self.buckets[key] = bucket
-        if len(bucket) <= 1:
+        if len(bucket) > 1 or any(weight != 1 for _, weight in bucket.values()):
+            self.buckets[key] = bucket
+        else:
             self._shrink(key, bucket)
+        self.rows += len(bucket) - (len(held) if held.__class__ is Rows else 1)
 
     def _weighted(self, pairs: list[Pair]) -> Weighted:
         bucket, handle = Weighted(), self._handle

@@ -121,9 +121,10 @@ class Facts:
             del self.support[row]
 
     def _support_more(self, row: Row, supported: int, is_firm: bool) -> None:
+        firm = self.firm.get(row, 1) + is_firm
         self.support[row] = supported
         if is_firm:
-            self._or_else(row, supported - 1, self.firm.get(row, 1) + 1)
+            self._or_else(row, supported - 1, firm)
 
     def _support_less(self, row: Row, supported: int, is_firm: bool) -> None:
         firm = self.firm.get(row, 1) - is_firm
