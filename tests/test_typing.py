@@ -10,11 +10,14 @@ from reactive import (
     Database,
     GroupedRelation,
     GroupedView,
+    Min,
     OrderedView,
     Relation,
     Sum,
     Table,
     View,
+    fixpoint,
+    iterate,
 )
 
 
@@ -69,3 +72,23 @@ def test_types_of_aggregates() -> None:
     two = students.group_by(lambda s: s.name).aggregate(Count(), Sum(lambda s: s.age))
     assert_type(two, GroupedRelation[str, int, Any])
     assert_type(students.aggregate(Count()), Relation[int])
+
+
+def test_recursive_relations_have_the_type_of_what_the_step_returns() -> None:
+    db = Database()
+    students = db.table(Student)
+
+    def older(found: Relation[Student]) -> Relation[Student]:
+        return students.union(found.select(lambda s: Student(s.name, min(s.age + 1, 99))))
+
+    def both(
+        found: Relation[Student], names: Relation[str]
+    ) -> tuple[Relation[Student], Relation[str]]:
+        return older(found), found.select(lambda s: s.name).union(names)
+
+    assert_type(fixpoint(older), Relation[Student])
+    assert_type(fixpoint(older, keep=Min(lambda s: s.age), by=lambda s: s.name), Relation[Student])
+    assert_type(fixpoint(lambda found: students.union(found)), Relation[Student])
+    assert_type(fixpoint(both), tuple[Relation[Student], Relation[str]])
+    adults = iterate(lambda found: found.where(lambda s: s.age > 17), students, times=2)
+    assert_type(adults, Relation[Student])
