@@ -167,6 +167,15 @@ def build(name: str, text: str, values: Values) -> Callable[..., Any]:
     return made
 
 
+def source_of(made: Callable[..., Any]) -> str:
+    """The text that `build` made a function of.
+
+    >>> source_of(build("one", "def one():\n    return 1\n", Values()))
+    'def one():\n    return 1\n'
+    """
+    return "".join(linecache.getlines(made.__code__.co_filename))
+
+
 def _all_of(tests: list[Callable[..., Any]]) -> Callable[..., Any]:
     def conjunction(*row: Any) -> object:
         result: object = True

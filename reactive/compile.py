@@ -130,9 +130,10 @@ class Compiler:
         fixpoint = build(defining, self._program(defining), self)
         index = node.index if isinstance(node, plan.Component) else 0
         operator = fixpoint.operator
-        return self.graph.node(
+        output = self.graph.node(
             ("output", index), (fixpoint,), lambda: Output(operator, index), plan=node
         )
+        return self.made.setdefault(id(defining), output)
 
     # What is part of whose loop.
 

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 from optimizer import plan
 from optimizer.explain import Explanation, explain, headline
+from optimizer.properties import free
 from reactive.graph import Node
 
 if TYPE_CHECKING:
     from reactive.database import Database
+
+
+INDEXES = ("index", "key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +55,10 @@ def analyzed(root: plan.Node, db: Database) -> Explanation:
             return f"  [{db._tables[node.number]._held()} rows]"
         compiled = made.get(id(node))
         if compiled is None:
-            return "  [in the loop above]"
-        own = [compiled, *(n for n in compiled.inputs if _is_part(n))]
-        total = _sum(own, 0)
+            return "  [in the recursion above]" if free(node) else "  [in the loop above]"
+        if isinstance(node, plan.Component):
+            return ""
+        total = _sum(_own(compiled), 0)
         return f"  [{total.rows} rows, {total.bytes} bytes, {total.touched} touched]"
 
     return explain(optimized, remark)
@@ -66,17 +71,26 @@ def generated(leaf: Node) -> Explanation:
         source = getattr(node.operator, "source", None)
         if source is not None and node.plan is not None:
             below = node.inputs[0].plan
-            is_index = _is_part(node) and below is not None
+            is_index = _kind(node) in INDEXES and below is not None
             of = f"the keys of {headline(below)}, for " if is_index and below else ""
             parts.append(f"# {of}{headline(node.plan)}\n{source}")
     return Explanation("\n".join(parts).rstrip() or "# no generated code: plain operators run")
 
 
+def _own(node: Node) -> list[Node]:
+    """A node, and those that serve it alone or as an index."""
+    parts = [part for part in node.inputs if _is_part(part)]
+    return list(dict.fromkeys([node, *(n for part in parts for n in _own(part))]))
+
+
 def _is_part(node: Node) -> bool:
     """Whether a node serves the operator above it, having no plan node of its own."""
+    return _kind(node) in (*INDEXES, "fixpoint")
+
+
+def _kind(node: Node) -> object:
     signature = node.signature
-    kind = signature[0][0] if isinstance(signature, tuple) else None
-    return kind in ("index", "key")
+    return signature[0][0] if isinstance(signature, tuple) else None
 
 
 def _sum(nodes: list[Node], commits: int) -> Stats:

@@ -73,6 +73,12 @@ class Fixpoint:
         self._round = GIVEN
 
     @property
+    def source(self) -> str | None:
+        """The generated loops, if there are any."""
+        ways = dict.fromkeys(way for way, _ in (*self._circuit.left, *self._circuit.right))
+        return "\n".join(text for way in ways for text in way.sources()) or None
+
+    @property
     def touched(self) -> int:
         circuit = self._circuit
         ways = {way for way, _ in (*circuit.left, *circuit.right)}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer.traverse import read_functions
+from reactive.codegen import source_of
 from reactive.fuse import Below
 from reactive.generated.derived import Way, copying, entering, joined, leaving, leaving_both
 from reactive.generated.linear import delta_loop
@@ -25,45 +26,51 @@ Loop = Callable[..., Any]
 class CopyLoops:
     """A chain over rows that enter or leave."""
 
-    __slots__ = ("_below", "_pairs", "_rows")
+    __slots__ = ("_below", "_made")
 
     def __init__(self, below: Below) -> None:
         self._below = below
-        self._rows: Loop | None = None
-        self._pairs: Loop | None = None
+        self._made: dict[str, Loop] = {}
 
     def run(self, delta: Pairs) -> Pairs | None:
         """What comes of them."""
         try:
             if isinstance(delta, Batch):
-                if self._rows is None:
-                    self._rows = copying(self._below.chain, self._below.plan())
-                return Batch(self._rows(delta.rows), delta.weight)
-            if self._pairs is None:
-                self._pairs = self._made_for_pairs()
-            pairs: Pairs = self._pairs(delta)
+                return Batch(self._loop("enter")(delta.rows), delta.weight)
+            pairs: Pairs = self._loop("leave")(delta)
             return pairs
         except Exception:
             return None
 
-    def _made_for_pairs(self) -> Loop:
-        todo = self._below.plan()
-        loop, _ = delta_loop("delta", todo, read_functions(*self._below.chain), ToList(todo))
-        return loop
+    def sources(self) -> list[str]:
+        """The text of the loops."""
+        return [source_of(self._loop(kind)) for kind in ("enter", "leave")]
+
+    def _loop(self, kind: str) -> Loop:
+        if kind not in self._made:
+            todo = self._below.plan()
+            if kind == "enter":
+                self._made[kind] = copying(self._below.chain, todo)
+            else:
+                called = read_functions(*self._below.chain)
+                self._made[kind], _ = delta_loop("delta", todo, called, ToList(todo))
+        return self._made[kind]
 
 
 class PairLoops:
     """Rows of one side that enter or leave, joined with the other side."""
 
-    __slots__ = ("_enter", "_join", "_leave", "_mine", "_other", "_way")
+    __slots__ = ("_made", "_makers", "_mine", "_other", "_way")
 
     def __init__(self, way: Way, mine: Premise, other: Premise | IndexBy) -> None:
         self._way = way
         self._mine = mine
         self._other = other
-        self._enter: Loop | None = None
-        self._leave: Loop | None = None
-        self._join: Loop | None = None
+        self._made: dict[str, Loop] = {}
+        if isinstance(other, Premise):
+            self._makers = {"enter": entering, "leave": leaving_both}
+        else:
+            self._makers = {"enter": entering, "leave": leaving, "given": joined}
 
     def run(self, delta: Pairs) -> Pairs | None:
         """What comes of rows that enter or leave."""
@@ -74,18 +81,9 @@ class PairLoops:
         find = index.index.buckets.get
         try:
             if isinstance(delta, Batch):
-                if self._enter is None:
-                    self._enter = entering(self._way)
-                return Batch(self._enter(delta.rows, find), delta.weight)
-            pairs: Pairs
-            if isinstance(other, Premise):
-                if self._leave is None:
-                    self._leave = leaving_both(self._way)
-                pairs = self._leave(delta, find, other.facts.since)
-            else:
-                if self._leave is None:
-                    self._leave = leaving(self._way)
-                pairs = self._leave(delta, find)
+                return Batch(self._loop("enter")(delta.rows, find), delta.weight)
+            more = (other.facts.since,) if isinstance(other, Premise) else ()
+            pairs: Pairs = self._loop("leave")(delta, find, *more)
             return pairs
         except Exception:
             return None
@@ -96,10 +94,18 @@ class PairLoops:
         assert isinstance(other, IndexBy)
         if other.odd or mine.index_by.odd:
             return None
-        if self._join is None:
-            self._join = joined(self._way)
+        find = mine.index_by.index.buckets.get
         try:
-            pairs: Pairs = self._join(keyed, mine.index_by.index.buckets.get, mine.facts.rounds)
+            pairs: Pairs = self._loop("given")(keyed, find, mine.facts.rounds)
             return pairs
         except Exception:
             return None
+
+    def sources(self) -> list[str]:
+        """The text of the loops."""
+        return [source_of(self._loop(kind)) for kind in self._makers]
+
+    def _loop(self, kind: str) -> Loop:
+        if kind not in self._made:
+            self._made[kind] = self._makers[kind](self._way)
+        return self._made[kind]

@@ -64,6 +64,10 @@ class Copied:
         self._loops = loops
         self.touched = 0
 
+    def sources(self) -> list[str]:
+        """The generated loops."""
+        return [] if self._loops is None else self._loops.sources()
+
     def from_left(self, delta: Pairs) -> Pairs:
         self.touched += len(delta)
         out = None if self._loops is None else self._loops.run(delta)
@@ -96,6 +100,10 @@ class Paired:
     def touched(self) -> int:
         touched: int = self._join.touched + self._touched
         return touched
+
+    def sources(self) -> list[str]:
+        """The generated loops."""
+        return [text for loops in self._loops if loops is not None for text in loops.sources()]
 
     def given(self, keyed: Keyed) -> Pairs:
         """What comes of changes of the side that is an input."""
@@ -166,6 +174,10 @@ class Lone:
         self._fits = fits
         self._whole = whole
         self.touched = 0
+
+    def sources(self) -> list[str]:
+        """None: it has no generated loops."""
+        return []
 
     def from_left(self, delta: Pairs) -> Pairs:
         keyed = self.left.keyed(delta)
