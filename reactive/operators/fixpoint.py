@@ -124,7 +124,8 @@ class Fixpoint:
     def _let_leave(self) -> None:
         """Rows without a firm derivation leave, and those that so lose theirs."""
         while any(facts.is_losing for facts in self._circuit.facts):
-            self._derive([facts.leave() for facts in self._circuit.facts])
+            dated = not all(facts.has_only_ones for facts in self._circuit.facts)
+            self._derive([facts.leave(dated=dated) for facts in self._circuit.facts])
 
     def _settle(self) -> None:
         """Let rows leave and enter until nothing changes."""

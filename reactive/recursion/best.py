@@ -112,7 +112,11 @@ class BestFacts(Facts):
     def is_losing(self) -> bool:
         return super().is_losing or bool(self._beaten)
 
-    def leave(self) -> list[Pair]:
+    @property
+    def has_only_ones(self) -> bool:
+        return False
+
+    def leave(self, *, dated: bool = True) -> Sequence[Pair]:
         pairs = super().leave()
         beaten = {row: self.rounds[row] for row in self._beaten if row in self.rounds}
         self._beaten = []

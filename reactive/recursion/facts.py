@@ -23,7 +23,7 @@ Source: derivation counts of [counting], dated as in [elastic] to tell circular 
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, repeat
 from typing import Any
@@ -49,7 +49,17 @@ class Facts:
     """
 
     __slots__ = (
-        *("_entered", "_found", "_fresh", "_gone", "_is_single", "_known", "_leaving", "_left"),
+        *(
+            "_derivations",
+            "_entered",
+            "_found",
+            "_fresh",
+            "_gone",
+            "_is_single",
+            "_known",
+            "_leaving",
+            "_left",
+        ),
         *("_log", "_was_empty", "depth", "firm", "lost", "rounds", "support", "touched"),
     )
 
@@ -58,6 +68,7 @@ class Facts:
         self.rounds: dict[Row, int] = {}
         self.firm: dict[Row, int] = {}
         self.touched = 0
+        self._derivations = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -90,13 +101,17 @@ class Facts:
             derivations = derivations[: _place(derivations, at)]
             raise
         finally:
+            self._derivations += sum([1 if weight > 0 else -1 for _, weight in derivations])
             self._note(self._take_back, derivations)
 
     def follow(self, derivations: Pairs) -> None:
         """Take in what follows from rows that entered or left in this round."""
         self.touched += len(derivations)
         if isinstance(derivations, Batch):
-            self._count(derivations)
+            if derivations.weight > 0:
+                self._count(derivations)
+            else:
+                self._drop_only_ones(derivations)
         elif derivations and derivations[0][1] < 0:
             self._drop(derivations)
         else:
@@ -156,6 +171,7 @@ class Facts:
             rows = rows[: len(rows) - sum(1 for _ in counting) - 1]
             raise
         finally:
+            self._derivations += len(rows)
             self._note(self._take_back, Batch(rows, derivations.weight))
         new = len(support) - before
         if new == len(rows):
@@ -200,9 +216,34 @@ class Facts:
             derivations = derivations[: _place(derivations, at)]
             raise
         finally:
+            self._derivations -= len(derivations)
             self._note(self._take_back, derivations)
             self._put_out(leaving)
             self._gone.update(leaving)
+
+    def _drop_only_ones(self, derivations: Batch) -> None:
+        """Derivations that vanish, each the only one of its row: `has_only_ones` said so."""
+        rows, leaving = derivations.rows, dict[Row, int]()
+        self._is_single, self._known = False, -1
+        dropping = iter(rows)
+        try:
+            deque(map(self.support.pop, dropping), maxlen=0)
+            leaving = dict(zip(rows, map(self.rounds.get, rows, repeat(0)), strict=True))
+            deque(map(self.rounds.pop, leaving, repeat(0)), maxlen=0)
+        except BaseException:  # a row that does not let itself be hashed or compared
+            left = sum(1 for _ in dropping)
+            dropped = rows[: len(rows) - left - 1] if left else rows
+            self.support.update(dict.fromkeys(dropped, 1))
+            self.rounds.update((row, since) for row, since in leaving.items() if since)
+            raise
+        if 0 in leaving.values():
+            for row in [row for row, since in leaving.items() if not since]:
+                del leaving[row]
+                self._forget(row)
+        self._derivations -= len(rows)
+        self._note(self._take_back, derivations)
+        self._put_out(leaving)
+        self._gone.update(leaving)
 
     def _set_firm(self, row: Row, number: int) -> None:
         if number == 1:
@@ -251,9 +292,15 @@ class Facts:
             return islice(reversed(support.items()), len(rows))
         return zip(rows, map(support.__getitem__, rows), strict=True)
 
-    def leave(self) -> list[Pair]:
+    @property
+    def has_only_ones(self) -> bool:
+        """Whether each row has one derivation."""
+        return self._derivations == len(self.support)
+
+    def leave(self, *, dated: bool = True) -> Sequence[Pair]:
         """Put all rows out that have no firm derivation; say which, and since when they were there.
 
+        Where no row has several derivations, dates are of no use, and not given if not `dated`.
         Those that are still supported may come back, when all that depended on them has left too.
         """
         lost, self.lost = self.lost, []
@@ -270,6 +317,8 @@ class Facts:
             for row in more:
                 del rounds[row]
             self._leaving.update(more)
+        if not dated:
+            return Batch(list(self._leaving), -GIVEN)
         return [(row, -since) for row, since in self._leaving.items()]
 
     def _put_out(self, leaving: dict[Row, int]) -> None:
@@ -315,6 +364,7 @@ class Facts:
     def undo(self) -> None:
         """Be as before the commit."""
         if self._was_empty:
+            self._derivations = 0
             for state in (self.support, self.rounds, self.firm):
                 state.clear()
         log, self._log = self._log, []
@@ -337,6 +387,7 @@ class Facts:
     def _take_back(self, derivations: Pairs) -> None:
         for row, weight in reversed(derivations):
             self._take(row, -weight)
+            self._derivations += 1 if weight < 0 else -1
 
     def _take_out(self, came: tuple[list[Row], int]) -> None:
         rows, now = came
