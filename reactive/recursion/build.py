@@ -23,12 +23,13 @@ from reactive.graph import Node
 from reactive.index import itself
 from reactive.operators.fixpoint import Circuit, Fixpoint
 from reactive.operators.index_by import IndexBy
+from reactive.operators.key_by import KeyBy
 from reactive.plain import Side as KeySide
-from reactive.plain import fitting, plain_join, sides, signature, spread
+from reactive.plain import fitting, plain_join, side_key, sides, signature, spread
 from reactive.recursion.best import BestFacts
 from reactive.recursion.facts import Facts
 from reactive.recursion.loops import CopyLoops, PairLoops
-from reactive.recursion.premise import Premise
+from reactive.recursion.premise import FilteredKeys, Premise
 from reactive.recursion.row_index import RowIndex
 from reactive.recursion.ways import Copied, Given, Lone, Paired
 
@@ -189,7 +190,7 @@ class _Builder:
         assert isinstance(base, plan.Recursive)
         told = (base.index, key, arguments, follows, *map(signature, chain))
         if told not in self._premises:
-            make, rows = self._compiler.key_maker(Below(chain, base), key, arguments)
+            make, rows = self._key_maker(Below(chain, base), key, arguments)
             facts = self.circuit.facts[base.index]
             every = lambda: rows([(row, 1) for row in facts.rounds])  # noqa: E731
             index_by = IndexBy(
@@ -198,6 +199,13 @@ class _Builder:
             premise = self._premises[told] = Premise(facts, index_by, follows=follows)
             self.circuit.premises.append(premise)
         return self._premises[told]
+
+    def _key_maker(self, below: Below, key: KeySide, arguments: int) -> tuple[Any, Any]:
+        """How to make what keys the rows of a relation below wheres, and how to filter them."""
+        if self._reads(below.chain):
+            return self._compiler.key_maker(below, key, arguments)
+        run = chained(below.chain)
+        return lambda: FilteredKeys(run, KeyBy(side_key(key, arguments))), run
 
     def _loops(
         self,

@@ -23,7 +23,7 @@ Source: derivation counts of [counting], dated as in [elastic] to tell circular 
 from __future__ import annotations
 
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, repeat
 from typing import Any
@@ -223,20 +223,18 @@ class Facts:
 
     def _drop_only_ones(self, derivations: Batch) -> None:
         """Derivations that vanish, each the only one of its row: `has_only_ones` said so."""
-        rows, leaving = derivations.rows, dict[Row, int]()
+        rows, sinces = derivations.rows, list[int]()
+        supports: list[int] = []
         self._is_single, self._known = False, -1
-        dropping = iter(rows)
         try:
-            deque(map(self.support.pop, dropping), maxlen=0)
-            leaving = dict(zip(rows, map(self.rounds.get, rows, repeat(0)), strict=True))
-            deque(map(self.rounds.pop, leaving, repeat(0)), maxlen=0)
+            supports.extend(map(self.support.pop, rows))
+            sinces.extend(map(self.rounds.pop, rows, repeat(0)))
+            leaving = dict(zip(rows, sinces, strict=True))
         except BaseException:  # a row that does not let itself be hashed or compared
-            left = sum(1 for _ in dropping)
-            dropped = rows[: len(rows) - left - 1] if left else rows
-            self.support.update(dict.fromkeys(dropped, 1))
-            self.rounds.update((row, since) for row, since in leaving.items() if since)
+            self.support.update(zip(rows, supports, strict=False))
+            self.rounds.update((r, since) for r, since in zip(rows, sinces, strict=False) if since)
             raise
-        if 0 in leaving.values():
+        if 0 in sinces:
             for row in [row for row, since in leaving.items() if not since]:
                 del leaving[row]
                 self._forget(row)

@@ -10,10 +10,11 @@ Cost:   O(rows that enter or leave).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from reactive.index import KeyedPair
 from reactive.operators.index_by import IndexBy
+from reactive.operators.key_by import KeyBy
 from reactive.recursion.facts import Facts
 from reactive.zset import Batch, Pair, Pairs
 
@@ -54,6 +55,38 @@ class Premise:
         """Forget how it was before."""
         self._taken = []
         self.index_by.commit()
+
+
+class FilteredKeys:
+    """The keys of rows that pass some wheres.
+
+    >>> from reactive.operators.key_by import KeyBy
+    >>> FilteredKeys(lambda pairs: [p for p in pairs if p[0] != "otto"], KeyBy(len)).step(
+    ...     [("anna", 1), ("otto", 1)])
+    [(4, ('anna', 1))]
+    """
+
+    __slots__ = ("_keys", "_wheres")
+
+    def __init__(self, wheres: Callable[[Pairs], Pairs], keys: KeyBy) -> None:
+        self._wheres = wheres
+        self._keys = keys
+
+    @property
+    def touched(self) -> int:
+        return self._keys.touched
+
+    @property
+    def tells_rejected(self) -> bool:
+        """Whether rows that the key rejects are told of."""
+        return self._keys.tells_rejected
+
+    @tells_rejected.setter
+    def tells_rejected(self, value: bool) -> None:
+        self._keys.tells_rejected = value
+
+    def step(self, delta: Pairs) -> Sequence[KeyedPair]:
+        return self._keys.step(self._wheres(delta))
 
 
 def _weighted(delta: Pairs) -> Sequence[Pair]:
