@@ -133,7 +133,8 @@ class Compiler:
         output = self.graph.node(
             ("output", index), (fixpoint,), lambda: Output(operator, index), plan=node
         )
-        return self.made.setdefault(id(defining), output)
+        self.made.setdefault(id(defining), output)
+        return output
 
     # What is part of whose loop.
 
