@@ -35,9 +35,10 @@ def smallest(node: plan.Fixpoint, run: Run) -> list[Bag]:
     for _ in range(node.max_rounds + 2):
         variables = {(node.level, index): rows for index, rows in enumerate(relations)}
         found = [run(body, variables) for body in node.bodies]
-        if all(node.best):  # a row may be beaten by what follows from it
-            found = [rows | old for rows, old in zip(found, relations, strict=True)]
-        new = [_kept(best, rows) for best, rows in zip(node.best, found, strict=True)]
+        new = [
+            _kept(best, rows if best is None else rows | old)  # one may be beaten by its followers
+            for best, rows, old in zip(node.best, found, relations, strict=True)
+        ]
         if new == relations:
             return relations
         relations = new

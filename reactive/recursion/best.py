@@ -6,7 +6,8 @@
 
 Rows enter best first over all keys, as in Dijkstra's algorithm: where no row leads to a better one
 than itself, each key is so decided once. A row that is beaten leaves first, with all that depends
-on it, before the better one enters.
+on it, before the better one enters. If that takes the better one with it, which so
+was derived from the one that it beats, the beaten row comes back and stays, without being shown.
 
 State:  beside that of `Facts`, an entry for each row that waits or is there.
 Cost:   O(log rows) per row that is found, as long as groups are small.
@@ -40,7 +41,7 @@ class BestFacts(Facts):
 
     __slots__ = (
         *("_beaten", "_born", "_by", "_changed", "_open", "_rank", "_shows", "_was_beaten"),
-        *("chosen", "entries", "groups", "stays"),
+        *("chosen", "entries", "groups"),
     )
 
     def __init__(
@@ -52,8 +53,6 @@ class BestFacts(Facts):
         self.groups: dict[Any, list[Entry]] = {}
         self.chosen: dict[Any, Row] = {}
         self._shows: dict[Row, None] = {}
-        self.stays = False
-        """Whether a row that is beaten by what follows from it stays, without being shown."""
         super().__init__()
 
     def _begin(self) -> None:
@@ -89,9 +88,12 @@ class BestFacts(Facts):
         return []
 
     def _beaten_by(self, entry: Entry) -> Row | None:
-        """The row that has to leave before the best of its key enters."""
+        """The row that has to leave before the best of its key enters.
+
+        None if it has left before, and came back because nothing better is there without it.
+        """
         row = self.chosen.get(entry[3])
-        return None if self.stays and row in self._was_beaten else row
+        return None if row in self._was_beaten else row
 
     def net(self) -> Sequence[Pair]:
         return consolidate(self._changed)

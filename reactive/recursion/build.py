@@ -76,9 +76,6 @@ class _Builder:
         self._ports_of: dict[int, int] = {}
         self.ports: list[Node] = []
         self.circuit = Circuit(list(map(_facts, program.best)), node.names, node.max_rounds)
-        for facts in self.circuit.facts:
-            if isinstance(facts, BestFacts):
-                facts.stays = all(node.best)
 
     def add(self, clause: Clause) -> None:
         """The operator of a clause."""
