@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, Parameter, tuple_of
 from optimizer.knowledge import Shapes
-from optimizer.properties import bindings, free, is_set, shapes
+from optimizer.properties import bindings, free, is_set, shapes, tables
 from optimizer.traverse import substituted, unrolled, with_inputs
 
 
@@ -28,7 +28,8 @@ class Clause:
     """Rows of `head` are those of `body`.
 
     A body is closed (it reads inputs alone), or a chain of linear nodes over a recursive relation
-    or over a join or anti-join, whose sides are closed sets, or recursive relations below wheres.
+    or over a join or anti-join, whose sides are closed, or recursive relations below wheres. Of
+    closed sides it counts whether a row is there, not how often.
     """
 
     head: int
@@ -123,12 +124,16 @@ class _Normal:
         return self._inner[id(fixpoint)]
 
     def _over_sets(self, node: plan.Node) -> plan.Node:
-        return with_inputs(node, [self._premise(source) for source in node.inputs()])
+        match = getattr(node, "match", plan.Match())
+        steps = ((), ()) if match.early is None else (match.early.left, match.early.right)
+        sides = zip(node.inputs(), steps, strict=True)
+        return with_inputs(node, [self._premise(*side) for side in sides])
 
-    def _premise(self, node: plan.Node) -> plan.Node:
-        """What a join can read: a closed set, or a recursive relation below wheres."""
+    def _premise(self, node: plan.Node, steps: tuple[plan.Step, ...]) -> plan.Node:
+        """What a join can read: a closed relation, or a recursive one below wheres."""
         if is_closed(node):
-            return node if is_set(node) else plan.Distinct(node)
+            counted = _has_no_debts(node) and all(step.is_key for step in steps)
+            return node if counted or is_set(node) else plan.Distinct(node)
         source = node
         while isinstance(source, plan.Where):
             source = source.input
@@ -141,6 +146,11 @@ class _Normal:
             self._cuts[id(node)] = relation, node
             self._derive(relation, node)
         return self._cuts[id(node)][0]
+
+
+def _has_no_debts(node: plan.Node) -> bool:
+    """Whether no row has a weight below zero, as it may after a table that is not stored."""
+    return all(table.stored for table in tables(node))
 
 
 def _equal_rows(node: plan.Node) -> plan.Match:

@@ -132,6 +132,16 @@ class Index:
             return ()
         return _pairs(self.buckets[key])
 
+    def weight(self, key: Key, row: Row) -> int:
+        """How often a row is there."""
+        bucket = self.buckets.get(key, NOTHING)
+        if bucket.__class__ is Weighted:
+            held: Pair = bucket.get(self._handle(row), (row, 0))
+            return held[1]
+        if bucket.__class__ is Rows:
+            return int(self._place(bucket, row) >= 0)
+        return int(bucket is not NOTHING and self._is_same(bucket, row))
+
     def items(self) -> Iterator[KeyedPair]:
         """Every row with its key, those that match nothing too."""
         for key, bucket in self.buckets.items():

@@ -169,9 +169,14 @@ class Fixpoint:
         return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
 
     def _take(self, inputs: Sequence[Sequence[Any]]) -> None:
-        for way, port in self._circuit.fed:
-            if inputs[port]:
-                self._circuit.facts[way.head].take(way.given(inputs[port]))
+        out = [(w.head, w.given(inputs[port])) for w, port in self._circuit.fed if inputs[port]]
+        is_loss = all(weight < 0 for _, derivations in out for _, weight in derivations)
+        for head, derivations in out:
+            facts = self._circuit.facts[head]
+            if is_loss:
+                facts.follow(derivations)
+            else:
+                facts.take(derivations)
 
     def _finished(self) -> Sequence[Sequence[Pair]]:
         """The net changes, which premises that do not follow the rounds take in now."""

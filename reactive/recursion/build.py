@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.clauses import Clause, Program, is_closed
 from optimizer.expr import Function, Lifted
-from optimizer.properties import bindings, row_shape, shapes
+from optimizer.properties import bindings, is_set, row_shape, shapes
 from optimizer.traverse import functions
 from reactive.fuse import Below, chained
 from reactive.generated.derived import Way
@@ -136,6 +136,7 @@ class _Builder:
             (left, right),
             loops,
             bindings(join.left),
+            is_set=all(is_set(side) for side in join.inputs() if is_closed(side)),
         )
         self._connect(way, left, right)
 

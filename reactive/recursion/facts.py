@@ -105,7 +105,7 @@ class Facts:
             self._note(self._take_back, derivations)
 
     def follow(self, derivations: Pairs) -> None:
-        """Take in what follows from rows that entered or left in this round."""
+        """Take in what follows from rows that entered or left, or derivations that all vanish."""
         self.touched += len(derivations)
         if isinstance(derivations, Batch):
             if derivations.weight > 0:

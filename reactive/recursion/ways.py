@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from reactive.index import KeyedPair
+from reactive.index import Index, KeyedPair
 from reactive.operators.index_by import Before, IndexBy
 from reactive.operators.suspects import Candidates
 from reactive.recursion.facts import GIVEN
@@ -31,6 +31,25 @@ Chain = Callable[[Sequence[Pair]], Sequence[Pair]]
 Keyed = Sequence[KeyedPair]
 Side = Premise | IndexBy
 """A recursive relation, or an input."""
+
+
+def appearing(index: Index, keyed: Keyed) -> Keyed:
+    """Of a delta that an index has taken in, the rows that are there now and were not, or reverse.
+
+    >>> index = Index()
+    >>> for row, weight in (("a", 2), ("b", 1)):
+    ...     index.add(1, row, weight)
+    >>> appearing(index, [(1, ("a", 1)), (1, ("b", 1)), (1, ("c", -1))])
+    [(1, ('b', 1)), (1, ('c', -1))]
+    """
+    keys = {pair[0]: key for key, pair in keyed}
+    out: list[KeyedPair] = []
+    for row, change in consolidate([pair for _, pair in keyed]):
+        key = keys[row]
+        now = index.weight(key, row)
+        if (now > 0) != (now - change > 0):
+            out.append((key, (row, 1 if now > 0 else -1)))
+    return out
 
 
 class Given:
@@ -75,9 +94,15 @@ class Copied:
 
 
 class Paired:
-    """Pairs of a join, through a chain; at least one side is a premise."""
+    """Pairs of a join, through a chain; at least one side is a premise.
 
-    __slots__ = ("_bindings", "_chain", "_join", "_loops", "_touched", "head", "left", "right")
+    Of an input, it counts that a row is there, not how often; `is_set` if that is once anyway.
+    """
+
+    __slots__ = (
+        *("_bindings", "_chain", "_is_set", "_join", "_loops", "_touched"),
+        *("head", "left", "right"),
+    )
 
     def __init__(
         self,
@@ -87,9 +112,12 @@ class Paired:
         sides: tuple[Side, Side],
         loops: tuple[PairLoops | None, PairLoops | None],
         bindings: int,
+        *,
+        is_set: bool,
     ) -> None:
         self.head = head
         self.left, self.right = sides
+        self._is_set = is_set
         self._join = join
         self._chain = chain
         self._loops = loops
@@ -108,6 +136,12 @@ class Paired:
     def given(self, keyed: Keyed) -> Pairs:
         """What comes of changes of the side that is an input."""
         is_left = isinstance(self.right, Premise)
+        mine, others = (self.right, self.left) if is_left else (self.left, self.right)
+        assert isinstance(mine, Premise) and isinstance(others, IndexBy)
+        if not mine.index_by.index.rows:
+            return ()
+        if not self._is_set:
+            keyed = appearing(others.index, keyed)
         loops = self._loops[is_left]
         out = None if loops is None else loops.given(keyed)
         if out is None:
