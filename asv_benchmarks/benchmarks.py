@@ -1,13 +1,15 @@
 """What asv runs: classes parameterised by workload, table size and delta size.
 
-Nothing here asserts seconds. `ASV_LARGE=1` adds tables of a million rows, and the product of two
-tables of ten thousand.
+Nothing here asserts seconds. `ASV_LARGE=1` adds tables of a million rows, the product of two
+tables of ten thousand, and the recursive cases over the standard library, which take seconds to
+read.
 """
 
 from __future__ import annotations
 
 import os
 from random import Random
+from statistics import median
 
 from asv_benchmarks.gain import index_figures, product_figures
 from asv_benchmarks.making import made
@@ -22,6 +24,9 @@ from asv_benchmarks.measure import (
     side_of,
     sides,
 )
+from asv_benchmarks.recursion.cases import CASES, OF_LIBRARY, recursive
+from asv_benchmarks.recursion.measure import edit_figures
+from asv_benchmarks.recursion.sides import SCRATCH
 from asv_benchmarks.run import in_process
 from asv_benchmarks.workload import TableDelta, batch_of, load
 from asv_benchmarks.workloads import WORKLOADS, workload
@@ -34,6 +39,7 @@ SIZES = [10_000, 100_000] + [1_000_000] * IS_LARGE
 PRODUCTS = [1_000] + [10_000] * IS_LARGE
 LARGEST = [SIZES[-1]]
 DELTAS = [1, 1_000]
+RECURSIVE = [case.name for case in CASES if IS_LARGE or case not in OF_LIBRARY]
 
 
 class Change:
@@ -139,6 +145,45 @@ class Index:
         return index_figures(size, side)["state"]
 
 
+class Recursion:
+    """The first evaluation of a recursive query, beside the same from scratch."""
+
+    params = (RECURSIVE,)
+    param_names = ("case",)
+    timeout = 600
+
+    def track_first_ratio(self, name: str) -> float:
+        seconds = [in_process("recursion", name, s)["seconds"] for s in (ENGINE, SCRATCH)]
+        return float(seconds[0] / seconds[1])
+
+    def track_held(self, name: str) -> float:
+        figures = in_process("recursion", name, ENGINE)
+        return float(figures["held"] / figures["rows"])
+
+
+class RecursionEdit:
+    """How many times more an edit takes from scratch: of a few edits of each kind."""
+
+    params = (RECURSIVE,)
+    param_names = ("case",)
+    timeout = 600
+
+    def setup(self, name: str) -> None:
+        figures = edit_figures(recursive(name), names=(ENGINE, SCRATCH), most=3)
+        self._gains = [
+            again / once
+            for ways in figures.values()
+            for times in ways.values()
+            for again, once in zip(times[SCRATCH], times[ENGINE], strict=True)
+        ]
+
+    def track_gain(self, name: str) -> float:
+        return median(self._gains)
+
+    def track_least_gain(self, name: str) -> float:
+        return min(self._gains)
+
+
 class Making:
     """Make a relation of ten operators, and compile it, on empty tables."""
 
@@ -167,6 +212,10 @@ Change.track_gain.unit = "times as written"  # type: ignore[attr-defined]
 Product.track_load_gain.unit = "times as written"  # type: ignore[attr-defined]
 Product.track_change_gain.unit = "times as written"  # type: ignore[attr-defined]
 Index.track_state.unit = "bytes"  # type: ignore[attr-defined]
+Recursion.track_first_ratio.unit = "times from scratch"  # type: ignore[attr-defined]
+Recursion.track_held.unit = "bytes per row"  # type: ignore[attr-defined]
+RecursionEdit.track_gain.unit = "times from scratch"  # type: ignore[attr-defined]
+RecursionEdit.track_least_gain.unit = "times from scratch"  # type: ignore[attr-defined]
 Making.track_first.unit = "ms"  # type: ignore[attr-defined]
 Start.track_import.unit = "ms"  # type: ignore[attr-defined]
 Memory.track_held.unit = "bytes per row"  # type: ignore[attr-defined]

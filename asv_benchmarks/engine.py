@@ -1,21 +1,21 @@
-"""The engine's side of any workload: a database, its tables, a view and a subscription."""
+"""The engine's side of anything measured: a database, its tables, a view and a subscription."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from asv_benchmarks.workload import Listener, Result, TableDelta, Verb, Workload
+from asv_benchmarks.workload import Asked, Listener, Result, TableDelta, Verb
 from reactive import Database, OrderedView, Table
 
 
 class Engine:
-    """Runs the workload's query as a user would; `optimize=False`: as it is written."""
+    """Runs a query as a user would; `optimize=False`: as it is written."""
 
-    def __init__(self, workload: Workload, listener: Listener, *, optimize: bool = True) -> None:
+    def __init__(self, asked: Asked, listener: Listener, *, optimize: bool = True) -> None:
         self._db = Database(optimize=optimize)
-        self._tables = tables_of(workload, self._db)
-        self.view = workload.query(*self._tables).materialize(workload.name)
+        self._tables = tables_of(asked, self._db)
+        self.view = asked.query(*self._tables).materialize(asked.name)
         self._subscription = self.view.subscribe(listener.delta)
 
     def verbs(self) -> Sequence[tuple[Verb, Verb]]:
@@ -47,9 +47,9 @@ class Engine:
         return statements
 
 
-def tables_of(workload: Workload, db: Database) -> list[Table[Any]]:
-    """The tables that a workload's query reads, empty."""
+def tables_of(asked: Asked, db: Database) -> list[Table[Any]]:
+    """The tables that a query reads, empty."""
     return [
         db.table(table.row_type, name=f"table_{number}", key=table.key)
-        for number, table in enumerate(workload.tables)
+        for number, table in enumerate(asked.tables)
     ]

@@ -6,6 +6,8 @@ python -m asv_benchmarks.run product 10000
 python -m asv_benchmarks.run index 1000000 engine
 python -m asv_benchmarks.run making
 python -m asv_benchmarks.run import
+python -m asv_benchmarks.run recursion chain engine
+python -m asv_benchmarks.run edits chain
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ from asv_benchmarks.measure import (
     sides,
 )
 from asv_benchmarks.memory import measured
+from asv_benchmarks.recursion.cases import recursive
+from asv_benchmarks.recursion.measure import edit_figures, initial_figures
 from asv_benchmarks.start import import_figures
 from asv_benchmarks.workload import load
 from asv_benchmarks.workloads import workload
@@ -99,6 +103,10 @@ def main(arguments: list[str]) -> None:
             figures = making_figures()
         case ["import"]:
             figures = import_figures()
+        case ["recursion", name, side]:
+            figures = initial_figures(recursive(name), side)
+        case ["edits", name]:
+            figures = edit_figures(recursive(name))
         case _:
             sys.exit(__doc__)
     print(json.dumps(figures))

@@ -10,6 +10,8 @@ from pathlib import Path
 
 BEGIN = "<!-- report: begin -->"
 END = "<!-- report: end -->"
+RECURSION = "<!-- recursion: begin -->"
+RECURSION_END = "<!-- recursion: end -->"
 
 
 def machine() -> str:
@@ -21,11 +23,14 @@ def machine() -> str:
     )
 
 
-def put(text: str, file: Path) -> None:
-    """Replace what is between the markers of a file."""
-    before, _, rest = file.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    file.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+def put(text: str, file: Path, begin: str = BEGIN, end: str = END) -> None:
+    """Replace what is between the markers of a file; without them, add it after the report."""
+    page = file.read_text()
+    if begin not in page:
+        page = page.replace(END, f"{END}\n\n{begin}{end}", 1)
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    file.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
 
 
 def verdict(reached: bool) -> str:

@@ -82,6 +82,17 @@ class TableOf:
     key: str | None = None
 
 
+class Asked(Protocol):
+    """A query, and the tables that it reads."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def tables(self) -> tuple[TableOf, ...]: ...
+    @property
+    def query(self) -> Callable[..., Relation[*tuple[Any, ...]]]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """`rows(size, random)` makes the tables; the first has `size` rows."""

@@ -168,7 +168,7 @@ def build(name: str, text: str, values: Values) -> Callable[..., Any]:
 
 
 def source_of(made: Callable[..., Any]) -> str:
-    """The text that `build` made a function of.
+    r"""The text that `build` made a function of.
 
     >>> source_of(build("one", "def one():\n    return 1\n", Values()))
     'def one():\n    return 1\n'

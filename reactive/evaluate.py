@@ -15,7 +15,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Function
 from optimizer.opaque import Opaque
-from optimizer.properties import bindings, nodes
+from optimizer.properties import bindings, free, nodes
 from reactive import folds
 from reactive.codegen import callable_of
 from reactive.evaluate_fixpoint import Variables, iterated, smallest
@@ -36,34 +36,49 @@ PLAIN = tuple(
 
 def evaluate(node: plan.Node, tables: Tables) -> Bag:
     """The rows of a query with their weights; `tables` gives the rows of a table."""
-    return _evaluate(node, tables, {})
+    return _Evaluation(tables).rows(node, {})
 
 
-def _evaluate(node: plan.Node, tables: Tables, variables: Variables) -> Bag:
-    """The same inside recursive definitions, whose relations have these rows so far."""
-    known: dict[int, Bag] = {}
+class _Evaluation:
+    """What does not depend on a recursion in which it stands is evaluated once."""
 
-    def of(source: plan.Node) -> Bag:
-        return known[id(source)]
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._closed: dict[int, Bag] = {}
 
-    def run(body: plan.Node, more: Variables) -> Bag:
-        return _evaluate(body, tables, {**variables, **more})
+    def rows(self, root: plan.Node, variables: Variables) -> Bag:
+        """The rows of a plan inside recursive definitions, whose relations have these so far."""
+        known: dict[int, Bag] = {}
 
-    for part in nodes(node, into=PLAIN):
-        match part:
+        def of(source: plan.Node) -> Bag:
+            return known[id(source)]
+
+        for part in nodes(root, into=PLAIN):
+            found = self._closed.get(id(part))
+            if found is None:
+                found = self._of(part, of, variables)
+                if not free(part):
+                    self._closed[id(part)] = found
+            known[id(part)] = found
+        return known[id(root)]
+
+    def _of(self, node: plan.Node, of: Callable[[plan.Node], Bag], variables: Variables) -> Bag:
+        def run(body: plan.Node, more: Variables) -> Bag:
+            return self.rows(body, {**variables, **more})
+
+        match node:
             case plan.Table():
-                known[id(part)] = Counter(dict(tables(part)))
+                return Counter(dict(self._tables(node)))
             case plan.Recursive(level, index):
-                known[id(part)] = variables[level, index]
+                return variables[level, index]
             case plan.Iterate():
-                known[id(part)] = iterated(part, run)
+                return iterated(node, run)
             case plan.Fixpoint():
-                known[id(part)] = smallest(part, run)[0]
+                return smallest(node, run)[0]
             case plan.Component(fixpoint, index):
-                known[id(part)] = smallest(fixpoint, run)[index]
+                return smallest(fixpoint, run)[index]
             case _:
-                known[id(part)] = _rows(part, of)
-    return known[id(node)]
+                return _rows(node, of)
 
 
 def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:

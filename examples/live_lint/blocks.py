@@ -47,12 +47,12 @@ def _block(walker: Walker, node: ast.AST) -> None:
 
 
 def _if(walker: Walker, node: ast.If) -> None:
-    typing = int(shapes.is_type_checking(node.test))
+    unloaded = int(shapes.is_type_checking(node.test) or shapes.is_main(node.test))
     walker.scope.conditions += 1
     walker.walk(node.test)
-    walker.typing += typing
+    walker.unloaded += unloaded
     walker.walk_all(node.body)
-    walker.typing -= typing
+    walker.unloaded -= unloaded
     walker.walk_all(node.orelse)
     walker.scope.conditions -= 1
 

@@ -9,6 +9,7 @@ from examples.live_lint.finding import Finding
 from examples.live_lint.function_checks import (
     missing_super_init,
     override_parameters,
+    unreachable_definition,
     unused_parameter,
     unused_private,
     wrong_arguments,
@@ -41,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     missing_name,
     import_cycle,
     unused_private,
+    unreachable_definition,
     unused_parameter,
     override_parameters,
     missing_super_init,

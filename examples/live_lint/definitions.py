@@ -6,7 +6,15 @@ import ast
 from typing import Literal
 
 from examples.live_lint import shapes
-from examples.live_lint.facts import Base, Class, Default, Dynamic, Function, Parameter
+from examples.live_lint.facts import (
+    Base,
+    Class,
+    Default,
+    Dynamic,
+    Function,
+    Internal,
+    Parameter,
+)
 from examples.live_lint.names import annotation
 from examples.live_lint.walk import Handlers, Scope, Walker
 
@@ -63,7 +71,18 @@ def _function_scope(walker: Walker, node: shapes.FunctionNode, symbol: str) -> S
     skipped = int(is_method and not shapes.is_static(node))
     visible = _visible(outer, names) | {n: symbol for n in own[skipped:] if is_counted(n)}
     owner_class = outer.symbol if is_method else outer.owner_class
-    return Scope(symbol, "function", owner_class, visible)
+    needs = _needs(walker, node, symbol, plain=shapes.is_plain(node.decorator_list))
+    return Scope(symbol, "function", owner_class, visible, runs=needs, needs=needs)
+
+
+def _needs(
+    walker: Walker, node: shapes.FunctionNode | ast.ClassDef, symbol: str, *, plain: bool
+) -> str:
+    """What must be used for the functions in a definition to run: itself, if it is internal."""
+    if not plain or not shapes.is_internal(node.name):
+        return walker.scope.needs
+    walker.facts.add(Internal(walker.file, node.lineno, walker.module, node.name, symbol))
+    return symbol
 
 
 def _visible(outer: Scope, names: set[str]) -> dict[str, str]:
@@ -81,7 +100,14 @@ def _lambda(walker: Walker, node: ast.Lambda) -> None:
     _arguments(walker, "lambda", node.args)
     outer, names = walker.scope, {a.arg for a in shapes.parameters(node.args)}
     walker.local_names |= names
-    inner = Scope(outer.symbol, "function", outer.owner_class, _visible(outer, names))
+    inner = Scope(
+        outer.symbol,
+        "function",
+        outer.owner_class,
+        _visible(outer, names),
+        runs=outer.runs,
+        needs=outer.needs,
+    )
     walker.within(inner, [node.body])
 
 
@@ -106,7 +132,9 @@ def _class(walker: Walker, node: ast.ClassDef) -> None:
     if scope.kind == "module":
         chains = filter(None, map(shapes.dotted, node.bases))
         walker.facts.update(Base(symbol, walker.module, head, rest) for head, rest in chains)
-    walker.within(Scope(symbol, "class", symbol, scope.visible), node.body)
+    needs = _needs(walker, node, symbol, plain=not node.decorator_list)
+    inner = Scope(symbol, "class", symbol, scope.visible, runs=scope.runs, needs=needs)
+    walker.within(inner, node.body)
 
 
 def _define(walker: Walker, name: str) -> str:

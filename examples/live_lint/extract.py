@@ -62,8 +62,11 @@ def _facts(tree: ast.Module, file: str, module: str) -> set[Fact]:
     walker.walk(tree)
     facts = walker.facts
     facts.update(NameUse(module, name) for name in walker.reads)
-    mentioned = walker.mentions.union(walker.reads)
-    facts.update(PrivateUse(module, name) for name in mentioned if is_private(name))
+    facts.update(
+        PrivateUse(module, name, user, bound)
+        for name, user, bound in walker.mentions
+        if is_private(name)
+    )
     facts.update(Binding(module, name, f"{module}.{name}") for name in walker.bound)
     facts.update(
         Dotted(module, head, rest)

@@ -55,7 +55,8 @@ class Import:
     optional: bool
     """Inside a `try` or `with` that is there for imports that fail."""
     deferred: bool
-    """Inside a function, or for type checkers only."""
+    """Not run when the module is imported: inside a function, for type checkers only, or for when
+    the module is run as a program."""
     kept: bool
     """There for others: in an `__init__.py`, `import a as a`, `__all__`, or of `__future__`."""
 
@@ -96,11 +97,26 @@ class NameUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Internal:
+    """A private definition without decorators, which runs only if something uses it. No test."""
+
+    file: str
+    line: int
+    module: str
+    name: str
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True)
 class PrivateUse:
     """A module mentions a private name: as a name, an attribute, an import or a string."""
 
     module: str
     name: str
+    user: str
+    """The symbol of the internal definition that has to run for that; "" if there is none."""
+    bound: bool
+    """As a name, which can only mean what the module itself has of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +249,7 @@ Fact: TypeAlias = (
     | Binding
     | Dynamic
     | NameUse
+    | Internal
     | PrivateUse
     | Dotted
     | Function

@@ -5,6 +5,7 @@ from __future__ import annotations
 from examples.live_lint import relations as r
 from examples.live_lint.facts import Parameter, ParameterUse
 from examples.live_lint.finding import Finding
+from examples.live_lint.reachability import running
 from examples.live_lint.shapes import is_private
 from examples.live_lint.tables import Tables
 from reactive import Relation
@@ -17,6 +18,19 @@ def unused_private(t: Tables) -> Relation[Finding]:
         .anti_join(t.private_uses, left_key=lambda f: f.name, right_key=lambda u: u.name)
         .select(
             lambda f: Finding(f.file, f.line, "unused-private", f"{f.name} is never used anywhere")
+        )
+    )
+
+
+def unreachable_definition(t: Tables) -> Relation[Finding]:
+    """A private function or class that no entry point leads to, though something may mention it."""
+    return (
+        t.internals.anti_join(running(t), left_key=r.symbol, right_key=lambda symbol: symbol)
+        .anti_join(unused_private(t), left_key=r.file_and_line, right_key=r.file_and_line)
+        .select(
+            lambda i: Finding(
+                i.file, i.line, "unreachable-definition", f"nothing that is ever run uses {i.name}"
+            )
         )
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from examples.live_lint import relations as r
 from examples.live_lint.facts import Import
 from examples.live_lint.finding import Finding
+from examples.live_lint.reachability import Path, Site, both, leading_back, sites, ways_back
 from examples.live_lint.tables import Tables
 from reactive import Relation
 
@@ -79,17 +80,27 @@ def missing_name(t: Tables) -> Relation[Finding]:
 
 
 def import_cycle(t: Tables) -> Relation[Finding]:
-    """Two modules that import each other directly, both at once when they are loaded."""
-    early = t.imports.where(lambda i: not i.deferred)
-    whole = early.semi_join(t.modules, left_key=lambda i: i.full, right_key=r.module_name)
-    names = early.anti_join(t.modules, left_key=lambda i: i.full, right_key=r.module_name)
-    edges = whole.select(lambda i: (i.module, i.full, i.file, i.line)).union_all(
-        names.select(lambda i: (i.module, i.target, i.file, i.line))
+    """An import that, while the module is loaded, leads back to it through any number of others."""
+    short = sites(t).join(ways_back(t), left_key=both, right_key=last_and_first)
+    long = (
+        sites(t)
+        .semi_join(leading_back(t), left_key=both, right_key=both)
+        .anti_join(ways_back(t), left_key=both, right_key=last_and_first)
     )
-    pairs = edges.select(lambda e: (e[0], e[1])).distinct().where(lambda pair: pair[0] != pair[1])
-    return edges.semi_join(
-        pairs, left_key=lambda e: (e[1], e[0]), right_key=lambda pair: pair
-    ).select(lambda e: Finding(e[2], e[3], "import-cycle", f"{e[0]} and {e[1]} import each other"))
+    return short.select(lambda s, p: in_circle(s, p.modules)).union_all(
+        long.select(lambda s: in_circle(s, (s.target, "...", s.module)))
+    )
+
+
+def in_circle(at: Site, back: tuple[str, ...]) -> Finding:
+    """An import, and the way back from what it imports."""
+    circle = " -> ".join((at.module, *back))
+    return Finding(at.file, at.line, "import-cycle", f"a circle of imports: {circle}")
+
+
+def last_and_first(way: Path) -> tuple[str, str]:
+    """The ends of a way back, as those of the import that it leads back to."""
+    return way.modules[-1], way.modules[0]
 
 
 def beside(row: Import) -> str:

@@ -40,7 +40,7 @@ def _package(name: str) -> str:
 
 def _add(walker: Walker, alias: ast.alias, target: str, full: str, bound: str, means: str) -> None:
     _bind(walker, bound, means)
-    walker.mentions.add(alias.name)
+    walker.mention(alias.name)
     walker.facts.add(
         Import(
             file=walker.file,
@@ -51,7 +51,7 @@ def _add(walker: Walker, alias: ast.alias, target: str, full: str, bound: str, m
             full=full,
             means=means,
             optional=walker.optional > 0,
-            deferred=walker.scope.kind == "function" or walker.typing > 0,
+            deferred=walker.scope.kind == "function" or walker.unloaded > 0,
             kept=walker.in_package
             or alias.asname == alias.name
             or alias.name == "__all__"

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 
 from examples.live_lint.facts import Class, Function
 from examples.live_lint.finding import Finding
-from examples.live_lint.shapes import BROAD_ERRORS
+from examples.live_lint.shapes import BROAD_ERRORS, is_test
 from examples.live_lint.tables import Tables
 from reactive import Count, Max, Min, Relation
-
-TEST_PREFIXES = ("test", "Test")
-TEST_SUFFIXES = ("Test", "Tests", "TestCase")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +102,6 @@ def as_definition(row: Function | Class) -> Definition:
 def line(row: Definition) -> int:
     """Where a definition is."""
     return row.line
-
-
-def is_test(name: str) -> bool:
-    """Whether test runners take a function or class of this name for a test."""
-    return name.startswith(TEST_PREFIXES) or name.endswith(TEST_SUFFIXES)
 
 
 def is_broad(caught: tuple[str, ...]) -> bool:

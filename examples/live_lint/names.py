@@ -39,7 +39,8 @@ def _attribute(walker: Walker, node: ast.Attribute) -> None:
     while type(inner) is ast.Attribute:
         parts.append(inner.attr)
         inner = inner.value
-    walker.mentions.update(parts)
+    for part in parts:
+        walker.mention(part)
     owner_class = walker.scope.owner_class
     if owner_class is not None and "__init__" in parts:
         walker.facts.add(InitCall(owner_class))
@@ -57,7 +58,7 @@ def _constant(walker: Walker, node: ast.Constant) -> None:
         for word in WORD.findall(value):
             walker.read(word)
     elif value.startswith("_") and value.isidentifier():
-        walker.mentions.add(value)
+        walker.mention(value)
 
 
 def _global(walker: Walker, node: ast.Global) -> None:

@@ -14,11 +14,23 @@ MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "O
 IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 ARGUMENT_ERRORS = frozenset({"TypeError"})
 BROAD_ERRORS = frozenset({"Exception", "BaseException"})
+TEST_PREFIXES = ("test", "Test")
+TEST_SUFFIXES = ("Test", "Tests", "TestCase")
 
 
 def is_private(name: str) -> bool:
     """Whether a name is private by convention: `_name`, but neither `_` nor `__name__`."""
     return name.startswith("_") and not name.endswith("_")
+
+
+def is_test(name: str) -> bool:
+    """Whether test runners take a function or class of this name for a test."""
+    return name.startswith(TEST_PREFIXES) or name.endswith(TEST_SUFFIXES)
+
+
+def is_internal(name: str) -> bool:
+    """Whether what is defined by this name is there for its own project, and is no test."""
+    return is_private(name) and not is_test(name.lstrip("_"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +151,15 @@ def mentions(items: list[ast.withitem], errors: frozenset[str]) -> bool:
 def is_type_checking(test: ast.expr) -> bool:
     """Whether a condition is `TYPE_CHECKING`."""
     return last_name(test) == "TYPE_CHECKING"
+
+
+def is_main(test: ast.expr) -> bool:
+    """Whether a condition is `__name__ == "__main__"`."""
+    match test:
+        case ast.Compare(ast.Name("__name__"), [ast.Eq()], [ast.Constant("__main__")]):
+            return True
+        case _:
+            return False
 
 
 def strings(value: ast.expr | None) -> list[tuple[int, str]]:

@@ -20,6 +20,7 @@ class Tables:
         self.bindings: Table[facts.Binding] = db.table(facts.Binding)
         self.dynamic: Table[facts.Dynamic] = db.table(facts.Dynamic)
         self.name_uses: Table[facts.NameUse] = db.table(facts.NameUse)
+        self.internals: Table[facts.Internal] = db.table(facts.Internal)
         self.private_uses: Table[facts.PrivateUse] = db.table(facts.PrivateUse)
         self.dotted: Table[facts.Dotted] = db.table(facts.Dotted)
         self.functions: Table[facts.Function] = db.table(facts.Function)

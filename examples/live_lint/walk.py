@@ -38,6 +38,10 @@ class Scope:
     globals: set[str] = field(default_factory=set)
     conditions: int = 0
     """How many `if`, `try` and loops of this scope are around."""
+    runs: str = ""
+    """The symbol of the internal definition that runs this code; "" if importing it does."""
+    needs: str = ""
+    """As `runs`, for the bodies of functions in here: those of a class need the class."""
 
 
 class Walker:
@@ -48,10 +52,10 @@ class Walker:
         self.module = module
         self.in_package = file.endswith("__init__.py")
         self.scope = Scope(module, "module")
-        self.optional = self.guarded = self.typing = self.annotating = 0
+        self.optional = self.guarded = self.unloaded = self.annotating = 0
         self.facts: set[Fact] = set()
         self.reads: Counter[str] = Counter()
-        self.mentions: set[str] = set()
+        self.mentions: set[tuple[str, str, bool]] = set()
         self.bound: set[str] = set()
         self.imported: set[str] = set()
         self.local_names: set[str] = set()
@@ -103,9 +107,14 @@ class Walker:
         is_parameter = name in scope.visible and name not in scope.globals
         if not is_parameter or scope.kind == "class":
             self.reads[name] += 1
+        self.mention(name, bound=True)
         if is_parameter:
-            self.mentions.add(name)
             self.use(scope.visible[name], name)
+
+    def mention(self, name: str, *, bound: bool = False) -> None:
+        """The file mentions a name, which may be a private one; bound: a name of this module."""
+        if name.startswith("_"):
+            self.mentions.add((name, self.scope.runs, bound))
 
     def use(self, function: str, parameter: str) -> None:
         """A function, or one inside it, uses a parameter, if it is one that needs a use."""

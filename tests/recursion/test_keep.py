@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -16,6 +17,8 @@ from tests.recursion.follow import Follower
 from tests.recursion.graphs import Road, least, settled
 
 Rel = Any
+CAP = 6
+"""Where the costs of longest ways end."""
 
 
 class Dist(NamedTuple):
@@ -229,7 +232,54 @@ def test_the_best_of_a_key_leads_back_to_a_start() -> None:
     run()
 
 
-CAP = 6
+def all_pairs(roads: Rel, keep: Any, cap: int) -> Rel:
+    """Ways between all nodes, put together of two ways: both sides are recursive."""
+    return fixpoint(
+        lambda ways: roads.union(
+            ways.join(ways, left_key=lambda v: v.dst, right_key=lambda w: w.src).select(
+                lambda v, w: Road(v.src, w.dst, min(v.cost + w.cost, cap))
+            )
+        ),
+        keep=keep(lambda w: w.cost),
+        by=lambda w: (w.src, w.dst),
+    )
+
+
+@pytest.mark.parametrize(("keep", "best"), [(Min, min), (Max, max)])
+def test_ways_of_two_ways_between_all_nodes(keep: Any, best: Callable[..., Any]) -> None:
+    node, cost = st.integers(0, 3), st.sampled_from([0, 1, 1, 2])
+
+    @examples(40)
+    @given(edits=st.lists(st.tuples(st.booleans(), st.builds(Road, node, node, cost)), max_size=14))
+    def run(edits: list[tuple[bool, Road]]) -> None:
+        roads: Table[Road] = Database().table(Road, name="roads")
+        follower = Follower(all_pairs(roads, keep, CAP).materialize())
+        for is_new, road in edits:
+            if is_new or road not in roads:
+                roads.add(road)
+            else:
+                roads.remove(road)
+            walks = settled(
+                lambda known: {
+                    *roads,
+                    *(
+                        Road(v.src, w.dst, min(v.cost + w.cost, CAP))
+                        for v in known
+                        for w in roads
+                        if v.dst == w.src
+                    ),
+                }
+            )
+            ends = {(w.src, w.dst) for w in walks}
+            follower.agree(
+                Counter(
+                    Road(*pair, best(w.cost for w in walks if (w.src, w.dst) == pair))
+                    for pair in ends
+                )
+            )
+        follower.view.verify()
+
+    run()
 
 
 def longest(starts: Rel, roads: Rel) -> Rel:

@@ -1,0 +1,1 @@
+"""Recursion: each query on the engine, from scratch, and as an incremental program by hand."""

@@ -1,0 +1,89 @@
+"""What a recursive case is: a query, the same from scratch and by hand, rows, kinds of edits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from random import Random
+from typing import Any, Protocol
+
+from asv_benchmarks.workload import Row, Rows, TableDelta, TableOf
+from reactive import Relation
+
+Edit = tuple[TableDelta, ...]
+"""What comes and goes in each table, in one transaction."""
+Table = Collection[Row]
+"""The rows of a table in no order that matters. No two are equal."""
+
+
+class Program(Protocol):
+    """Written by hand for the one query: keeps its result while rows come and go, one by one."""
+
+    def add(self, table: int, row: Row, /) -> TableDelta:
+        """What a row that comes does to the result."""
+
+    def remove(self, table: int, row: Row, /) -> TableDelta:
+        """What a row that goes does to the result."""
+
+    def result(self) -> Iterable[Row]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Edits of a kind. Each is done and then taken back, so that all begin with the same rows."""
+
+    name: str
+    edits: list[Edit]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A recursive query; `rows(size, random)` makes its tables."""
+
+    name: str
+    title: str
+    size: int
+    """Nodes, where the rows are made for it."""
+    tables: tuple[TableOf, ...]
+    query: Callable[..., Relation[*tuple[Any, ...]]]
+    scratch: Callable[..., Collection[Row]]
+    """The rows of the result, of the rows of each table: what one writes without the engine."""
+    program: Callable[[], Program] | None
+    """The incremental program, where there is one to write."""
+    rows: Callable[[int, Random], Rows]
+    kinds: Callable[[Rows, Random], list[Kind]]
+    gains: Mapping[str, float] = field(default_factory=dict)
+    """Kind of edit -> how many times less than from scratch it is to take, in the median."""
+    judged: Collection[str] = ()
+    """Kinds of edits of which none is to take more than twice as long as from scratch."""
+
+
+def removals(rows: Iterable[Row], tables: int = 1, table: int = 0) -> list[Edit]:
+    """Each of the rows is removed from a table, in an edit of its own."""
+    return [_edit(TableDelta(removed=[row]), tables, table) for row in rows]
+
+
+def additions(rows: Iterable[Row], tables: int = 1, table: int = 0) -> list[Edit]:
+    """Each of the rows is added to a table, in an edit of its own."""
+    return [_edit(TableDelta(added=[row]), tables, table) for row in rows]
+
+
+def back(edit: Edit) -> Edit:
+    """The edit that takes an edit back."""
+    return tuple(TableDelta(delta.removed, delta.added) for delta in edit)
+
+
+def sample(rows: Sequence[Row], count: int, random: Random) -> list[Row]:
+    """Some of the rows; all of few."""
+    return random.sample(rows, min(count, len(rows)))
+
+
+def others(rows: Collection[Row], make: Callable[[], Row], count: int) -> list[Row]:
+    """New rows: made, and not among those there are."""
+    there = set(rows)
+    return list(islice((row for row in iter(make, None) if row not in there), count))
+
+
+def _edit(delta: TableDelta, tables: int, table: int) -> Edit:
+    return tuple(delta if number == table else TableDelta() for number in range(tables))

@@ -1,0 +1,98 @@
+"""Written by hand: which nodes can be reached, while edges come and go.
+
+A tree from the root to every node that is reached: each has a parent, one of the nodes that lead
+to it. A new edge matters if it leads out of the tree, which grows then. An edge that goes matters
+if it is the edge to a parent: what is below it hangs in the air, and is attached again where a
+node outside leads to it; what remains in the air is lost. A node that holds itself up by a cycle
+is below itself, so it is in the air too.
+
+Source: G. F. Italiano, Amortized efficiency of a path retrieval data structure, 1986, and Finding
+paths and deleting edges in directed acyclic graphs, 1988; here with cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+Node = Hashable
+NONE: frozenset[Node] = frozenset()
+
+
+class Graph:
+    """Edges by both ends."""
+
+    def __init__(self) -> None:
+        self.after: dict[Node, set[Node]] = {}
+        self.before: dict[Node, set[Node]] = {}
+
+    def add(self, src: Node, dst: Node) -> None:
+        self.after.setdefault(src, set()).add(dst)
+        self.before.setdefault(dst, set()).add(src)
+
+    def remove(self, src: Node, dst: Node) -> None:
+        self.after[src].remove(dst)
+        self.before[dst].remove(src)
+
+
+class Tree:
+    """The nodes that can be reached from a root by an edge or more, with their parents."""
+
+    __slots__ = ("_graph", "_root", "parents")
+
+    def __init__(self, graph: Graph, root: Node) -> None:
+        self._graph = graph
+        self._root = root
+        self.parents: dict[Node, Node] = {}
+
+    def added(self, src: Node, dst: Node) -> list[Node]:
+        """An edge from the root or from a node of the tree has come: what is reached now."""
+        parents, after = self.parents, self._graph.after
+        if dst in parents:
+            return []
+        parents[dst] = src
+        came = [dst]
+        for node in came:
+            for other in after.get(node, NONE):
+                if other not in parents:
+                    parents[other] = node
+                    came.append(other)
+        return came
+
+    def removed(self, src: Node, dst: Node) -> list[Node]:
+        """An edge has gone: what is no longer reached."""
+        if self.parents.get(dst, self) != src:
+            return []
+        loose = self._below(dst)
+        for node in list(loose):
+            if node in loose:
+                self._attach(node, loose)
+        for node in loose:
+            del self.parents[node]
+        return list(loose)
+
+    def _below(self, top: Node) -> dict[Node, None]:
+        """A node and all below it. What is below the root's own place hangs on the root."""
+        parents, after = self.parents, self._graph.after
+        below = [top]
+        for node in below:
+            if node != self._root:
+                below += [n for n in after.get(node, NONE) if parents.get(n, self) == node]
+        return dict.fromkeys(below)
+
+    def _attach(self, node: Node, loose: dict[Node, None]) -> None:
+        """Attach a node, and what it leads to, if a node that is not loose leads to it."""
+        parents, after = self.parents, self._graph.after
+        for parent in self._graph.before[node]:
+            if parent == self._root or (parent in parents and parent not in loose):
+                break
+        else:
+            return
+        parents[node] = parent
+        del loose[node]
+        attached = [node]
+        for node in attached:
+            for other in after.get(node, NONE):
+                if other in loose:
+                    parents[other] = node
+                    del loose[other]
+                    attached.append(other)

@@ -1,0 +1,1 @@
+"""Grammars to parse with."""

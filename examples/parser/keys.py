@@ -1,0 +1,65 @@
+"""What the queries compare: keys of joins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from examples.parser.rows import Edge, Infix, Rule
+
+
+def same(gap: int) -> int:
+    """A gap itself."""
+    return gap
+
+
+def word(row: Any) -> str:
+    """The key of a token, a terminal or an operator."""
+    found: str = row.word
+    return found
+
+
+def begin(row: Any) -> int:
+    """The gap where a token or an edge begins."""
+    found: int = row.start
+    return found
+
+
+def end(row: Any) -> int:
+    """The gap where a token or an edge ends."""
+    found: int = row.end
+    return found
+
+
+def category(edge: Edge) -> str:
+    """What a phrase is."""
+    return edge.category
+
+
+def first(rule: Rule) -> str:
+    """What a rule begins with."""
+    return rule.body[0]
+
+
+def end_and_need(edge: Edge) -> tuple[int, str]:
+    """Where an active edge goes on, and with what."""
+    return edge.end, edge.needs[0]
+
+
+def start_and_category(edge: Edge) -> tuple[int, str]:
+    """Where a phrase begins, and what it is."""
+    return edge.start, edge.category
+
+
+def end_and_category(edge: Edge) -> tuple[int, str]:
+    """Where a phrase ends, and what it is."""
+    return edge.end, edge.category
+
+
+def start_and_operand(infix: Infix) -> tuple[int, str]:
+    """Where an operator stands, and what it goes with."""
+    return infix.token.start, infix.operator.category
+
+
+def itself(row: Any) -> Any:
+    """The key of a row that is there once."""
+    return row

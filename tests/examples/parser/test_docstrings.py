@@ -1,0 +1,20 @@
+"""The examples in docstrings run, and show what they say."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import examples.parser
+
+MODULES = [
+    name for _, name, _ in pkgutil.walk_packages(examples.parser.__path__, "examples.parser.")
+]
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])
+def test_examples_in_docstrings_run(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -1,0 +1,61 @@
+"""After every edit of words and grammar the parser finds what an independent recogniser finds."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from examples.parser.grammar import Grammar
+from examples.parser.grammars.figure import GRAMMAR, SENTENCE
+
+from .grammars import any_form, cyclic, edits, normal_form, words
+from .history import MOST_WORDS, Edited
+from .oracles import Span, recognised
+
+Edits = list[tuple[Any, ...]]
+FORMS = {"normal form": normal_form, "any form": any_form, "cycles": cyclic}
+
+FACTOR = int(os.environ.get("PARSER_EXAMPLES", "1"))
+"""How many times the usual number of examples to try."""
+
+sentences = st.lists(words, max_size=MOST_WORDS)
+histories = st.lists(edits, max_size=6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=20 * FACTOR, deadline=None)
+@given(data=st.data(), sentence=sentences, history=histories)
+def test_edges_after_every_edit(
+    form: str, data: st.DataObject, sentence: list[str], history: Edits
+) -> None:
+    edited = Edited(data.draw(FORMS[form]), sentence)
+    edited.check_edges()
+    for edit in history:
+        edited.edit(*edit)
+        edited.check_edges()
+
+
+@settings(max_examples=10 * FACTOR, deadline=None)
+@given(grammar=any_form, sentence=sentences, history=histories)
+def test_one_transaction_does_what_the_edits_do_one_by_one(
+    grammar: Grammar, sentence: list[str], history: Edits
+) -> None:
+    edited = Edited(grammar, sentence)
+    with edited.parser.transaction():
+        for edit in history:
+            edited.edit(*edit)
+    edited.check_edges()
+
+
+def test_the_recogniser_itself() -> None:
+    grammar = Grammar("S", (), ())
+    assert recognised(grammar, ["a"]) == set()
+    found: set[Span] = recognised(GRAMMAR, SENTENCE.split())
+    assert len(found) == 26
+    assert {(i, j) for i, j, name in found if name == "S"} == {
+        (start, end) for start in range(3) for end in (4, 5)
+    }

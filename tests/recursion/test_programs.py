@@ -1,0 +1,27 @@
+"""Random recursive programs over random histories equal their naive evaluation at every commit."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from tests.recursion.budget import examples
+from tests.recursion.play import play
+from tests.recursion.programs import Case, cases
+
+
+@examples(150)
+@given(case=cases())
+def test_programs_equal_their_naive_evaluation_after_every_commit(case: Case) -> None:
+    play(case)
+
+
+@examples(60)
+@given(case=cases(2, raising=True))
+def test_programs_that_raise_in_a_round_are_rolled_back(case: Case) -> None:
+    play(case)
+
+
+@examples(60)
+@given(case=cases(2, kind="iteration"))
+def test_iterations_equal_their_naive_evaluation_after_every_commit(case: Case) -> None:
+    play(case)
