@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from reactive.index import NOTHING
 from reactive.recursion.facts import Facts
 from reactive.recursion.ranking import Rank, ranker
 from reactive.zset import Pair, Row, canonical, consolidate
@@ -71,7 +72,7 @@ class BestFacts(Facts):
         """Let in the best rows that are not there; none, if others have to leave before."""
         self._arrange(depth)
         while best := self._pop_best():
-            self._beaten = [row for row in map(self._beaten_by, best) if row is not None]
+            self._beaten = [row for row in map(self._beaten_by, best) if row is not NOTHING]
             if self._beaten:
                 for entry in best:
                     self._push(entry)
@@ -87,13 +88,13 @@ class BestFacts(Facts):
                 return rows
         return []
 
-    def _beaten_by(self, entry: Entry) -> Row | None:
+    def _beaten_by(self, entry: Entry) -> Row:
         """The row that has to leave before the best of its key enters.
 
-        None if it has left before, and came back because nothing better is there without it.
+        NOTHING if it has left before, and came back because nothing better is there without it.
         """
-        row = self.chosen.get(entry[3])
-        return None if row in self._was_beaten else row
+        row = self.chosen.get(entry[3], NOTHING)
+        return NOTHING if row in self._was_beaten else row
 
     def net(self) -> Sequence[Pair]:
         return consolidate(self._changed)
@@ -135,8 +136,8 @@ class BestFacts(Facts):
         super()._put_out(leaving)
         for row in leaving:
             _, _, row, key = self.entries[row]
-            if self.chosen.get(key) is row:
-                self._choose(key, None)
+            if self.chosen.get(key, NOTHING) is row:
+                self._choose(key, NOTHING)
             if row not in self.support:
                 self._remove(row)
             self._open_group(key)
@@ -175,7 +176,7 @@ class BestFacts(Facts):
         """Whether it is the best of its key, and not chosen."""
         _, _, row, key = entry
         group = self.groups.get(key)
-        return group is not None and group[0] is entry and self.chosen.get(key) is not row
+        return group is not None and group[0] is entry and self.chosen.get(key, NOTHING) is not row
 
     def _open_group(self, key: Any) -> None:
         """Consider the best of a key, if it is not chosen."""
@@ -217,20 +218,20 @@ class BestFacts(Facts):
             self.entries[row] = entry
             raise
 
-    def _choose(self, key: Any, row: Row | None) -> None:
-        """Show a row for its key, or none."""
-        before = self.chosen.get(key)
+    def _choose(self, key: Any, row: Row) -> None:
+        """Show a row for its key, or NOTHING."""
+        before = self.chosen.get(key, NOTHING)
         self._note(self._chose, (key, before))
         self._chose((key, row))
-        self._changed += [(before, -1)] if before is not None else []
-        self._changed += [(row, 1)] if row is not None else []
+        self._changed += [(before, -1)] if before is not NOTHING else []
+        self._changed += [(row, 1)] if row is not NOTHING else []
 
-    def _chose(self, choice: tuple[Any, Row | None]) -> None:
+    def _chose(self, choice: tuple[Any, Row]) -> None:
         key, row = choice
-        before = self.chosen.pop(key, None)
-        if before is not None:
+        before = self.chosen.pop(key, NOTHING)
+        if before is not NOTHING:
             self._shows.pop(before, None)
-        if row is not None:
+        if row is not NOTHING:
             self.chosen[key] = row
             self._shows[row] = None
 

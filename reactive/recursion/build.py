@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.clauses import Clause, Program, is_closed
 from optimizer.expr import Function, Lifted
-from optimizer.properties import bindings, is_set, row_shape, shapes
+from optimizer.properties import bindings, is_set, row_shape, shapes, tables
 from optimizer.traverse import functions
 from reactive.fuse import Below, chained
 from reactive.generated.derived import Way
@@ -82,6 +82,7 @@ class _Builder:
         circuit = self.circuit
         if is_closed(clause.body):
             port = self._port(self._compiler.made[id(clause.body)])
+            circuit.facts[clause.head].owes |= not all(t.stored for t in tables(clause.body))
             circuit.fed.append((Given(clause.head), port))
             return
         chain, base = _taken_apart(clause.body)

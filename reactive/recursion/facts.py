@@ -60,7 +60,8 @@ class Facts:
             "_leaving",
             "_left",
         ),
-        *("_log", "_was_empty", "depth", "firm", "lost", "rounds", "support", "touched"),
+        *("_log", "_was_empty", "depth", "firm", "lost", "owes", "rounds"),
+        *("support", "touched"),
     )
 
     def __init__(self) -> None:
@@ -69,6 +70,8 @@ class Facts:
         self.firm: dict[Row, int] = {}
         self.touched = 0
         self._derivations = 0
+        self.owes = False
+        """Whether rows may be taken away that never were there (of tables that are not stored)."""
         self._begin()
 
     def _begin(self) -> None:
@@ -106,6 +109,9 @@ class Facts:
 
     def follow(self, derivations: Pairs) -> None:
         """Take in what follows from rows that entered or left, or derivations that all vanish."""
+        if self.owes:
+            self.take(derivations)
+            return
         self.touched += len(derivations)
         if isinstance(derivations, Batch):
             if derivations.weight > 0:
@@ -120,19 +126,22 @@ class Facts:
     def _take(self, row: Row, weight: int) -> None:
         since = self.rounds.get(row)
         supported = self.support.get(row, 0)
-        if weight > 0:
-            if since is None:
-                if not supported:
-                    self._found[row] = None
-                self.support[row] = supported + 1
-            else:
-                self._support_more(row, supported + 1, weight < since)
-        elif since is not None:
+        if since is None:
+            self._support_absent(row, supported + (1 if weight > 0 else -1))
+        elif weight > 0:
+            self._support_more(row, supported + 1, weight < since)
+        else:
             self._support_less(row, supported - 1, -weight < since)
-        elif supported > 1:
-            self.support[row] = supported - 1
+
+    def _support_absent(self, row: Row, supported: int) -> None:
+        """A row that is not there has so many derivations now: none, some, or a debt."""
+        if supported > 0:
+            self._found[row] = None
         else:
             self._forget(row)
+        if supported:
+            self.support[row] = supported
+        else:
             del self.support[row]
 
     def _support_more(self, row: Row, supported: int, is_firm: bool) -> None:
@@ -293,7 +302,7 @@ class Facts:
     @property
     def has_only_ones(self) -> bool:
         """Whether each row has one derivation."""
-        return self._derivations == len(self.support)
+        return self._derivations == len(self.support) and not self.owes
 
     def leave(self, *, dated: bool = True) -> Sequence[Pair]:
         """Put all rows out that have no firm derivation; say which, and since when they were there.

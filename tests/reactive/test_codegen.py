@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gc
 import linecache
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from reactive import Count, Database, Sum
+from reactive import Count, Database, Sum, Table
 
 
 def generated() -> set[str]:
@@ -85,3 +86,19 @@ def test_what_two_expressions_share_is_evaluated_once() -> None:
     assert str(view.explain(code=True)).count("row[0] * row[1]") == 1
     table.add((2, 3))
     assert list(view) == [(6, 0)]
+
+
+def test_parameters_may_be_called_what_the_loops_call_their_variables() -> None:
+    """A commit that changes both sides runs two loops, and the first leaves the second alone."""
+    db = Database()
+    a: Table[Any] = db.table(tuple, name="a")
+    b: Table[Any] = db.table(tuple, name="b")
+    joined = a.join(b, on=lambda left, right: left[0] == right[0])
+    view = joined.select(lambda left, right: (left[1], right[1])).materialize()
+    with db.transaction():
+        a.add_all([(1, ("x", 1)), (2, ("y", 1))])
+        b.add_all([(1, (1, ((1, "z"), 1))), (2, (2, ((2, "z"), 1)))])
+    view.verify()
+    code = str(view.explain(code=True))
+    assert "for key, pair in left" in code
+    assert not re.search(r"^\s+(left|right), weight = pair", code, re.MULTILINE)

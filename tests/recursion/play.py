@@ -27,6 +27,7 @@ class Stage:
 
     def __init__(self, queries: tuple[Term, ...], way: str) -> None:
         self.queries = queries
+        self.way = way
         self.db = Database(optimize=way != "as_written")
         self.wrap: Callable[[Any], Any] = Opaque if way == "opaque" else lambda function: function
         self.tables: dict[str, Any] = {name: self.db.table(tuple, name=name) for name in INPUTS}

@@ -216,3 +216,23 @@ def test_errors_are_of_their_classes() -> None:
     assert issubclass(StratificationError, PlanError)
     assert issubclass(FixpointError, ReactiveError | RuntimeError)
     assert issubclass(FixpointError, RuntimeError)
+
+
+def test_an_inner_recursion_may_read_what_turns_out_to_be_a_lower_stratum() -> None:
+    """Of the outer three, two depend on each other, and the third is no recursion but its own."""
+    edges = edges_of()
+    first, _, third = fixpoint(
+        lambda first, second, third: (
+            edges.union(second.where(lambda e: e.src < e.dst)),
+            step(first, edges),
+            fixpoint(lambda inner: first.union(step(inner, inner))),
+        )
+    )
+    views = [first.materialize(), third.materialize()]
+    for edge in (*chain(1, 2, 3, 1), *chain(3, 4, 5)):
+        edges.add(edge)
+        assert set(views[1]) == closure(edges)
+    edges.remove(Edge(2, 3))
+    assert set(views[1]) == closure(edges)
+    for view in views:
+        view.verify()
