@@ -96,7 +96,7 @@ class BestFacts(Facts):
         row = self.chosen.get(entry[3], NOTHING)
         return NOTHING if row in self._was_beaten else row
 
-    def net(self) -> Sequence[Pair]:
+    def net(self, moved: Sequence[Pair]) -> Sequence[Pair]:
         return consolidate(self._changed)
 
     def undo(self) -> None:

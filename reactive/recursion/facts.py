@@ -353,9 +353,9 @@ class Facts:
         """The rows that the relation has to those outside."""
         return self.rounds
 
-    def net(self) -> Sequence[Pair]:
-        """How the commit has changed what is shown so far."""
-        return self.moved()
+    def net(self, moved: Sequence[Pair]) -> Sequence[Pair]:
+        """How the commit has changed what is shown, which are the rows that `moved` here."""
+        return moved
 
     def moved(self) -> Sequence[Pair]:
         """Which rows have entered and left in this commit."""

@@ -42,6 +42,12 @@ def appearing(index: Index, keyed: Keyed) -> Keyed:
     >>> appearing(index, [(1, ("a", 1)), (1, ("b", 1)), (1, ("c", -1))])
     [(1, ('b', 1)), (1, ('c', -1))]
     """
+    if len(keyed) == 1:
+        ((key, (row, change)),) = keyed
+        now = index.weight(key, row)
+        if (now > 0) == (now - change > 0):
+            return ()
+        return keyed if change in (1, -1) else [(key, (row, 1 if now > 0 else -1))]
     keys = {pair[0]: key for key, pair in keyed}
     out: list[KeyedPair] = []
     for row, change in consolidate([pair for _, pair in keyed]):
