@@ -32,7 +32,8 @@ from typing import Any
 
 from reactive.errors import FixpointError
 from reactive.operators.index_by import IndexBy
-from reactive.recursion.facts import GIVEN, Facts
+from reactive.recursion.derivations import GIVEN
+from reactive.recursion.facts import Facts
 from reactive.recursion.premise import Premise
 from reactive.recursion.ways import Copied, Given, Lone, Paired
 from reactive.zset import Batch, Pair, Pairs, Row

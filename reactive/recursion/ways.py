@@ -21,7 +21,7 @@ from typing import Any
 from reactive.index import Index, KeyedPair
 from reactive.operators.index_by import Before, IndexBy
 from reactive.operators.suspects import Candidates
-from reactive.recursion.facts import GIVEN
+from reactive.recursion.derivations import GIVEN
 from reactive.recursion.loops import CopyLoops, PairLoops
 from reactive.recursion.premise import Premise
 from reactive.zset import Pair, Pairs, Row, consolidate
