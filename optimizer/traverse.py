@@ -77,8 +77,16 @@ def substituted(
 ) -> plan.Node:
     """The plan with the recursive relations of a level replaced, where they are not defined."""
     made: dict[int, plan.Node] = {}
-    for node in nodes(root):
-        if level not in free(node):
+    waiting = [root]
+    while waiting:
+        node = waiting[-1]
+        is_open = level in free(node)
+        missing = [s for s in node.inputs() if id(s) not in made] if is_open else []
+        if missing:
+            waiting.extend(missing)
+            continue
+        waiting.pop()
+        if not is_open:
             made[id(node)] = node
         elif isinstance(node, plan.Recursive):
             made[id(node)] = value(node)

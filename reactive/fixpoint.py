@@ -117,7 +117,8 @@ def fixpoint(
         keep, by = (keep,), (by,)
     node = plan.Fixpoint(tuple(results), level, names, _best(names, keep, by), max_rounds)
     check_stratified(node)
-    parts = in_strata(node, _finished_fixpoint)
+    above = _level(node)  # those that will be inside each other have different numbers
+    parts = in_strata(node, lambda part: _finished(part, max(above, _level(part))))
     relations: tuple[AnyRelation, ...] = tuple(Relation(db, part) for part in parts)
     return relations[0] if len(names) == 1 else relations
 
@@ -209,8 +210,7 @@ def _shown(thing: Any) -> str:
     return "None (does it have a return?)" if thing is None else type(thing).__name__
 
 
-def _finished_fixpoint(node: plan.Fixpoint) -> plan.Fixpoint:
-    level = _level(node)
+def _finished(node: plan.Fixpoint, level: int) -> plan.Fixpoint:
     return replace(node, level=level, bodies=tuple(_numbered(b, node, level) for b in node.bodies))
 
 

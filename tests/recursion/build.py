@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from reactive import Count, CountDistinct, Max, Min, Sum, fixpoint, iterate
@@ -29,6 +30,26 @@ class Opaque:
 
     def __call__(self, *arguments: Any) -> Any:
         return self.function(*arguments)
+
+
+@cache
+def opaque(function: Callable[..., Any]) -> Opaque:
+    """The same one for the same function, so that equal queries stay equal."""
+    return Opaque(function)
+
+
+@cache
+def of_second(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: function(b)
+
+
+@cache
+def of_last_two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    return lambda a, b, c: function(b, c)
+
+
+def ends_of_three(a: Any, b: Any, c: Any) -> terms.Pair:
+    return a[0], c[1]
 
 
 class Builder:
@@ -118,15 +139,14 @@ def _fixpoint(count: int, bodies: Callable[..., tuple[Rel, ...]]) -> tuple[Rel, 
 def chained(
     match: terms.Match, first: Rel, second: Rel, third: Rel, wrap: Callable[[Any], Any]
 ) -> Rel:
-    pairs = first.join(second, on=wrap(lambda a, b: a[1] == b[0]))
+    follows = terms.MATCHES["follows"]
+    pairs = first.join(second, **follows.arguments(wrap))
     arguments = match.arguments(wrap)
     if match.left_key is not None:
-        left_key = match.left_key
-        arguments["left_key"] = wrap(lambda a, b: left_key(b))
+        arguments["left_key"] = wrap(of_second(match.left_key))
     if match.on is not None:
-        on = match.on
-        arguments["on"] = wrap(lambda a, b, c: on(b, c))
-    return pairs.join(third, **arguments).select(wrap(lambda a, b, c: (a[0], c[1])))
+        arguments["on"] = wrap(of_last_two(match.on))
+    return pairs.join(third, **arguments).select(wrap(ends_of_three))
 
 
 def grouped(aggregate: Any, source: Rel, *, by_first: bool) -> Rel:
