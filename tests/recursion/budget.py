@@ -1,4 +1,4 @@
-"""How many examples a run tries: few by default, more with `RECURSION_EXAMPLES=20`."""
+"""How much a run tries: little by default, so many times as much with `RECURSION_EXAMPLES=20`."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def examples(count: int) -> settings:
     return settings(
         max_examples=count * FACTOR, deadline=None, suppress_health_check=list(HealthCheck)
     )
+
+
+def some(count: int, every: int) -> range:
+    """Numbers from 1 to a count: every so many-th by default, and all in a larger run."""
+    return range(1, count + 1, every if FACTOR == 1 else 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 from reactive import Count, CountDistinct, Max, Min, Sum, fixpoint, iterate
@@ -32,18 +31,10 @@ class Opaque:
         return self.function(*arguments)
 
 
-@cache
-def opaque(function: Callable[..., Any]) -> Opaque:
-    """The same one for the same function, so that equal queries stay equal."""
-    return Opaque(function)
-
-
-@cache
 def of_second(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda a, b: function(b)
 
 
-@cache
 def of_last_two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
     return lambda a, b, c: function(b, c)
 

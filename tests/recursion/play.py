@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reactive import Database
-from tests.recursion.build import Builder, opaque
+from tests.recursion.build import Builder, Opaque
 from tests.recursion.follow import Follower
 from tests.recursion.histories import Change, Commit, Do, Model, resolved
 from tests.recursion.naive import Bag, evaluate
@@ -29,7 +29,7 @@ class Stage:
         self.queries = queries
         self.way = way
         self.db = Database(optimize=way != "as_written")
-        self.wrap: Callable[[Any], Any] = opaque if way == "opaque" else lambda function: function
+        self.wrap: Callable[[Any], Any] = Opaque if way == "opaque" else lambda function: function
         self.tables: dict[str, Any] = {name: self.db.table(tuple, name=name) for name in INPUTS}
         self.followers: list[tuple[Term, Follower]] = []
         self.empty: int | None = None

@@ -83,7 +83,7 @@ def test_shortest_paths_are_right_after_every_commit(numbers: Sequence[Any]) -> 
     road = st.builds(Road, nodes, nodes, st.sampled_from(numbers))
     start = st.builds(Dist, nodes, st.sampled_from(numbers))
 
-    @examples(60)
+    @examples(30)
     @given(first=st.lists(road, min_size=5, max_size=14), begin=start, data=st.data())
     def run(first: list[Road], begin: Dist, data: Any) -> None:
         graph = Map()
@@ -210,7 +210,7 @@ def test_the_best_of_a_key_leads_back_to_a_start() -> None:
     """Following `via` from any node costs what the node says, after random edits."""
     node, cost = st.integers(0, 5), st.sampled_from([0, 1, 1, 2])
 
-    @examples(40)
+    @examples(25)
     @given(edits=st.lists(st.tuples(st.booleans(), st.builds(Road, node, node, cost)), max_size=30))
     def run(edits: list[tuple[bool, Road]]) -> None:
         graph = Map(legs)
@@ -249,7 +249,7 @@ def all_pairs(roads: Rel, keep: Any, cap: int) -> Rel:
 def test_ways_of_two_ways_between_all_nodes(keep: Any, best: Callable[..., Any]) -> None:
     node, cost = st.integers(0, 3), st.sampled_from([0, 1, 1, 2])
 
-    @examples(40)
+    @examples(25)
     @given(edits=st.lists(st.tuples(st.booleans(), st.builds(Road, node, node, cost)), max_size=14))
     def run(edits: list[tuple[bool, Road]]) -> None:
         roads: Table[Road] = Database().table(Road, name="roads")
@@ -308,7 +308,7 @@ def longest_walks(starts: list[Dist], ways: list[Road]) -> dict[Any, Any]:
 def test_the_longest_chain_with_a_bound() -> None:
     node = st.integers(0, 4)
 
-    @examples(60)
+    @examples(30)
     @given(edits=st.lists(st.tuples(st.booleans(), st.builds(Road, node, node, st.just(1)))))
     def run(edits: list[tuple[bool, Road]]) -> None:
         graph = Map(longest)

@@ -13,7 +13,7 @@ from reactive import Count, Database, FixpointError, Max, Min, Table, fixpoint
 from tests.recursion.budget import examples
 from tests.recursion.follow import Follower
 from tests.recursion.graphs import Edge, Road, closure, least
-from tests.recursion.test_keep import Dist, Map, roads, shortest
+from tests.recursion.test_keep import Dist, Map, legs, longest, roads, shortest
 
 Rel = Any
 
@@ -174,6 +174,27 @@ def test_what_is_kept_is_an_ordinary_relation_outside() -> None:
         assert set(over) == closure(steps)
     for view in (counts, far, over):
         view.verify()
+
+
+@pytest.mark.parametrize("query", [shortest, legs, longest], ids=lambda query: query.__name__)
+def test_what_was_beaten_does_not_pile_up(query: Any) -> None:
+    """Edges of a graph full of cycles come and go; the state has a largest size."""
+    graph = Map(query)
+    graph.starts.add_all([Dist(0, 0), Dist(3, 2)])
+    ways = [Road(src, dst, (3 * src + dst) % 3) for src in range(4) for dst in range(4)]
+    graph.roads.add_all(ways)
+    sizes = []
+    for turn in range(6):
+        for road in ways[turn % 2 :: 2]:
+            graph.roads.remove(road)
+            graph.roads.add(road)
+        sizes.append(graph.view.stats().rows)
+    graph.view.verify()
+    assert max(sizes[3:]) <= max(sizes[:3])
+    graph.starts.clear()
+    assert list(graph.view) == []
+    graph.roads.clear()
+    assert graph.view.stats().rows == 0
 
 
 # Costs that never settle.

@@ -9,19 +9,19 @@ from tests.recursion.play import play
 from tests.recursion.programs import Case, cases
 
 
-@examples(150)
+@examples(80)
 @given(case=cases())
 def test_programs_equal_their_naive_evaluation_after_every_commit(case: Case) -> None:
     play(case)
 
 
-@examples(60)
+@examples(40)
 @given(case=cases(2, raising=True))
 def test_programs_that_raise_in_a_round_are_rolled_back(case: Case) -> None:
     play(case)
 
 
-@examples(60)
+@examples(40)
 @given(case=cases(2, kind="iteration"))
 def test_iterations_equal_their_naive_evaluation_after_every_commit(case: Case) -> None:
     play(case)
