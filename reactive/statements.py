@@ -37,7 +37,7 @@ class Statements:
         if count != 1:
             _check_count(count)
         try:
-            if self._known is not None or self._table._db._pending is not None:
+            if self._may_return():
                 row = self._interned(row)
             return [self._store.add(row, count)]
         except (Duplicate, TypeError) as error:
@@ -46,21 +46,31 @@ class Statements:
     def add_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
         """As `add` each of them, in one loop."""
         checked = self._all_checked(rows)
-        if self._table._db._pending is not None:
-            return self.each(self.add, checked)
         try:
+            if self._may_return():
+                checked = list(map(self._interned, checked))
             return Batch(self._store.add_rows(checked), 1)
         except (Duplicate, TypeError) as error:
-            raise self._refused(checked, error) from None
+            raise self._refused(checked, self._store.add, error) from None
 
-    def _refused(self, rows: Sequence[Row], error: BaseException) -> BaseException:
-        """What to raise for the first of the rows that the store does not take."""
+    def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
+        """As `remove` each of them, in one loop."""
+        checked = self._all_checked(rows)
+        try:
+            return Batch(self._store.remove_rows(checked), -1)
+        except (Absent, TypeError) as error:
+            raise self._refused(checked, self._store.remove, error) from None
+
+    def _refused(
+        self, rows: Sequence[Row], do: Callable[[Row, int], Pair], error: BaseException
+    ) -> BaseException:
+        """What to raise for the first of the rows that the store does not take, or give."""
         changes: list[Pair] = []
         try:
             for row in rows:
                 try:
-                    changes.append(self._store.add(row, 1))
-                except (Duplicate, TypeError) as refused:
+                    changes.append(do(row, 1))
+                except (Absent, Duplicate, TypeError) as refused:
                     return self._refusal(row, refused)
         finally:
             self._store.revert(changes)
@@ -124,6 +134,11 @@ class Statements:
         finally:
             self._known = outer
         return consolidate(changes)
+
+    def _may_return(self) -> bool:
+        """Whether this statement or transaction has removed rows that may be added again."""
+        pending = self._table._db._pending
+        return self._known is not None or (pending is not None and pending.has_lost(self._table))
 
     def _interned(self, row: Row) -> Row:
         """The object that an equal row was which this statement or transaction has removed."""

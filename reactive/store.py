@@ -33,6 +33,7 @@ class Store(Protocol):
     def add(self, row: Row, count: int) -> Pair: ...
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]: ...
     def remove(self, row: Row, count: int) -> Pair: ...
+    def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]: ...
     def revert(self, changes: Iterable[Pair]) -> None: ...
     def count(self, row: Row) -> int: ...
     def pairs(self) -> Iterable[Pair]: ...
@@ -113,6 +114,31 @@ class BagStore:
             self._shrink(row, kept)
         return (kept.row, -count)
 
+    def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Remove each once, and say as which objects they were held."""
+        gone: list[Row] = []
+        try:
+            if self._size > len(self._held):  # some are there several times
+                for row in rows:
+                    gone.append(self.remove(row, 1)[0])
+            else:
+                self._pop(rows, gone)
+        except BaseException:
+            self.revert((row, -1) for row in gone)
+            raise
+        return gone
+
+    def _pop(self, rows: Sequence[Row], gone: list[Row]) -> None:
+        pop, size = self._held.pop, self._size
+        try:
+            for row in rows:
+                kept = pop(row, _NONE)
+                if kept is _NONE:
+                    raise Absent
+                gone.append(kept)
+        finally:
+            self._size = size - len(gone)
+
     def _shrink(self, row: Row, kept: Copies) -> None:
         if kept.count:
             self._held[row] = kept.row
@@ -179,6 +205,17 @@ class KeyedStore:
         del self._by_key[key]
         return (held, -1)
 
+    def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Remove each; say as which objects they were held."""
+        done: list[Pair] = []
+        try:
+            for row in rows:
+                done.append(self.remove(row, 1))
+        except BaseException:
+            self.revert(done)
+            raise
+        return [row for row, _ in done]
+
     def revert(self, changes: Iterable[Pair]) -> None:
         net = consolidate(changes)
         for row, weight in net:
@@ -213,21 +250,32 @@ class KeyedStore:
 
 
 class NoStore:
-    """Rows that flow through and are not kept."""
+    """Rows that flow through and are not kept.
 
-    __slots__ = ()
+    `are_hashable` says that they are sure to have a hash, so that it need not be tried.
+    """
+
+    __slots__ = ("_are_hashable",)
+
+    def __init__(self, *, are_hashable: bool) -> None:
+        self._are_hashable = are_hashable
 
     def add(self, row: Row, count: int) -> Pair:
-        hash(row)
+        if not self._are_hashable:
+            hash(row)
         return (row, count)
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        for row in rows:
-            hash(row)
+        if not self._are_hashable:
+            for row in rows:
+                hash(row)
         return rows
 
     def remove(self, row: Row, count: int) -> Pair:
         return self.add(row, -count)
+
+    def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        return self.add_rows(rows)
 
     def revert(self, changes: Iterable[Pair]) -> None: ...
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from optimizer import plan
 from optimizer.errors import PlanError
 from reactive import display
+from reactive.annotations import is_hashable
 from reactive.callables import taken
 from reactive.collector import paused
 from reactive.errors import TableError
@@ -62,7 +63,7 @@ class Table(Relation[T], Collection[T]):
         super().__init__(db, plan.Table(number, self.name, chosen, stored, row_type))
         self._flowed = False
         self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
-        bag: Store = BagStore() if stored else NoStore()
+        bag: Store = BagStore() if stored else NoStore(are_hashable=is_hashable(row_type))
         self._store = bag if self._keyed is None else self._keyed
         self._do = Statements(self)
         self._node = db._graph.source(self._contents, self.plan)
@@ -106,7 +107,7 @@ class Table(Relation[T], Collection[T]):
 
     def remove_all(self, rows: Iterable[T]) -> None:
         """Remove rows, in one commit; all of them or, if one is absent, none."""
-        self._write_many(self._do.each, self._do.remove, rows)
+        self._write_many(self._do.remove_all, rows)
 
     def discard(self, row: T) -> None:
         """Remove one copy of a row if there is one."""

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from reactive.errors import TransactionError
-from reactive.zset import Pair, Row
+from reactive.zset import Batch, Pair, Row
 
 if TYPE_CHECKING:
     from reactive.database import Database
@@ -23,41 +23,100 @@ _holder: ContextVar[Any] = ContextVar("transaction", default=None)
 
 
 class Pending:
-    """The changes of a transaction so far, added up per table and row.
+    """The changes of a transaction so far: per table those of each statement, in their order."""
 
-    A row whose changes cancel stays in here: should an equal row come again, it must become the
-    object that the indexes know.
-    """
-
-    __slots__ = ("_changes", "depth", "failed")
+    __slots__ = ("_lost", "_net", "_statements", "depth", "failed")
 
     def __init__(self) -> None:
-        self._changes: dict[Table[Any], dict[Row, Pair]] = {}
+        self._statements: dict[Table[Any], list[Sequence[Pair]]] = {}
+        self._net: dict[Table[Any], _Net] = {}
+        self._lost: set[Table[Any]] = set()
         self.depth = 1
         self.failed = False
 
     def record(self, table: Table[Any], changes: Sequence[Pair]) -> None:
         """Add a statement's changes."""
-        net = self._changes.setdefault(table, {})
-        merged: dict[Row, Pair] = {}
-        for row, weight in changes:
-            known, old = merged.get(row) or net.get(row, (row, 0))
-            merged[row] = (known, old + weight)
-        net.update(merged)
+        if table.plan.stored and table not in self._lost and _removes(changes):
+            self._lost.add(table)
+        self._statements.setdefault(table, []).append(changes)
+
+    def has_lost(self, table: Table[Any]) -> bool:
+        """Whether rows of a stored table have been removed, which may come again."""
+        return table in self._lost
 
     def interned(self, table: Table[Any], row: Row) -> Row:
         """The object that an equal row is in this transaction, or the row itself."""
-        known = self._changes.get(table, {}).get(row)
+        known = self._net_of(table).get(row)
         return row if known is None else known[0]
 
     def of(self, table: Table[Any]) -> list[Pair]:
         """The net changes of a table."""
-        return [pair for pair in self._changes.get(table, {}).values() if pair[1]]
+        return [pair for pair in self._net_of(table).values() if pair[1]]
 
-    def changes(self) -> list[tuple[Table[Any], list[Pair]]]:
-        """The net changes of all tables that have any."""
-        net = ((table, self.of(table)) for table in self._changes)
-        return [(table, pairs) for table, pairs in net if pairs]
+    def changes(self) -> list[tuple[Table[Any], Sequence[Pair]]]:
+        """The changes of all tables that have any."""
+        found = ((table, self._delta(table)) for table in self._statements)
+        return [(table, delta) for table, delta in found if delta]
+
+    def revert(self) -> None:
+        """Take all changes back, the last one first."""
+        for table, statements in self._statements.items():
+            for changes in reversed(statements):
+                table._store.revert(changes)
+
+    def _delta(self, table: Table[Any]) -> Sequence[Pair]:
+        """The statements' changes as one; net, if rows of a store come and go."""
+        statements = self._statements[table]
+        if len(statements) == 1:
+            return statements[0]
+        if table in self._lost:
+            return self.of(table)
+        return [pair for changes in statements for pair in changes]
+
+    def _net_of(self, table: Table[Any]) -> dict[Row, Pair]:
+        net = self._net.get(table)
+        if net is None:
+            net = self._net[table] = _Net()
+        return net.after(self._statements.get(table, ()))
+
+
+class _Net:
+    """The changes of a table's statements, added up per row.
+
+    A row whose changes cancel stays in here: should an equal row come again, it must become the
+    object that the indexes know.
+    """
+
+    __slots__ = ("_pairs", "_seen")
+
+    def __init__(self) -> None:
+        self._pairs: dict[Row, Pair] = {}
+        self._seen = 0
+
+    def after(self, statements: Sequence[Sequence[Pair]]) -> dict[Row, Pair]:
+        """The sum of all statements, each of which is added when it is first seen."""
+        while self._seen < len(statements):
+            merged: dict[Row, Pair] = {}
+            for row, weight in statements[self._seen]:
+                known, old = merged.get(row) or self._pairs.get(row, (row, 0))
+                merged[row] = (known, old + weight)
+            self._pairs.update(merged)
+            self._seen += 1
+        return self._pairs
+
+
+def _changes(pending: Pending) -> list[tuple[Table[Any], Sequence[Pair]]]:
+    try:
+        return pending.changes()
+    except BaseException:
+        pending.revert()
+        raise
+
+
+def _removes(changes: Sequence[Pair]) -> bool:
+    if isinstance(changes, Batch):
+        return changes.weight < 0
+    return any(weight < 0 for _, weight in changes)
 
 
 class Transaction:
@@ -137,12 +196,10 @@ class Transaction:
         if pending.depth:
             return
         db._pending = None
-        changes = pending.changes()
         if not pending.failed:
-            db._commit(changes)
+            db._commit(_changes(pending))
             return
-        for table, pairs in changes:
-            table._store.revert(pairs)
+        pending.revert()
         if not failed:
             raise TransactionError(
                 "the transaction was rolled back: one nested in it had failed\n"

@@ -25,14 +25,15 @@ from itertools import repeat as repeat_value
 from typing import Any, overload
 from weakref import WeakValueDictionary
 
+from reactive.annotations import declared, is_made_of
+
 Row = Any
 Pair = tuple[Row, int]
 Pairs = Sequence[Pair]
 
 NAN = math.nan
 DECIMAL_NAN = Decimal("NaN")
-_EXACT = frozenset({int, str, bytes, bool, type(None)})
-_EXACT_NAMES = frozenset({"int", "str", "bytes", "bool", "None", "NoneType"})
+_EXACT: frozenset[type] = frozenset({int, str, bytes, bool, type(None)})
 
 
 class Batch(Sequence[Pair]):
@@ -195,22 +196,7 @@ def may_hold_nan(kind: Any) -> bool:
 @lru_cache(maxsize=512)
 def nan_fields(kind: Any) -> tuple[str, ...]:
     """The fields of a dataclass or named tuple that may hold a NaN, by their annotations."""
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return tuple(
-            f.name for f in dataclasses.fields(kind) if f.compare and not _is_exact(f.type)
-        )
-    if isinstance(kind, type) and issubclass(kind, tuple):
-        annotations = getattr(kind, "__annotations__", {})
-        names = getattr(kind, "_fields", ())
-        return tuple(name for name in names if not _is_exact(annotations.get(name, Any)))
-    return ()
-
-
-def _is_exact(annotation: Any) -> bool:
-    return annotation in _EXACT or (
-        isinstance(annotation, str)
-        and all(part.strip() in _EXACT_NAMES for part in annotation.split("|"))
-    )
+    return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, _EXACT))
 
 
 def _canonical_tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:

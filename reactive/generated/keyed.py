@@ -56,7 +56,9 @@ class KeyLoop:
                 keyed = None
         if keyed is None:
             return self._carefully(delta)
-        return keyed if self._identity or not is_mixed(delta) else _net(keyed)
+        if self._identity or len(keyed) < 2 or not is_mixed(delta):
+            return keyed
+        return _net(keyed)
 
     def _of_batch(self, delta: Batch) -> KeyedBatch:
         if self._batch is None:

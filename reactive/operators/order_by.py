@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from sortedcontainers import SortedList
@@ -162,15 +163,15 @@ class OrderBy:
         """As `_insert` each of them, for a window that is not large beside their number."""
         before = self._window()
         entries = [self._entry(row, order) for row, weight, order in new for _ in range(weight)]
+        lists = [self._entries.setdefault(entry[1].row, []) for entry in entries]
         try:
             self._sorted.update(entries)
         except BaseException:
             self._sorted = SortedList(e for held in self._entries.values() for e in held)
             raise
-        for entry in entries:
-            row = entry[1].row
-            self._entries.setdefault(row, []).append(entry)
-            self._log.append((row, entry, 1))
+        for entry, held in zip(entries, lists, strict=True):
+            held.append(entry)
+            self._log.append((entry[1].row, entry, 1))
         self._compare(before, self._window())
 
     def _compare(self, before: list[Entry], after: list[Entry]) -> None:
@@ -222,19 +223,17 @@ class OrderBy:
         return len(self._sorted) - 1 - place if self._descending else place
 
     def _put_in(self, row: Row, entry: Entry) -> None:
-        held = self._entries.get(row)
+        held = self._entries.setdefault(row, [])  # first, for it may raise; an empty one is none
         self._sorted.add(entry)
-        if held is None:
-            self._entries[row] = [entry]
-        else:
-            held.append(entry)
+        held.append(entry)
 
     def _take_out(self, row: Row, entry: Entry) -> None:
-        self._sorted.remove(entry)
         entries = self._entries[row]
+        self._sorted.remove(entry)
         if entries[-1] is entry:
             entries.pop()
         else:
             entries.remove(entry)
         if not entries:
-            del self._entries[row]
+            with suppress(Exception):  # the entry is out, and an empty list is as good as none
+                del self._entries[row]

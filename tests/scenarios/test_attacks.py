@@ -217,7 +217,7 @@ class Moody:
 
 
 def test_a_key_or_row_that_raises_at_any_comparison_leaves_table_and_views_agreed() -> None:
-    for at in range(1, 60):
+    for at in range(1, 120):
         Moody.at = 0
         db = Database()
         table = db.table(Moody)
