@@ -57,12 +57,17 @@ class KeyMatching:
         for key, (row, weight) in left:
             has_partner = weights.get(key, 0) > 0
             out.append((row, weight, 0) if has_partner else (row, 0, weight))
-        before = self._last = {key: weights.get(key, 0) for key in _keys(right)}
+        before = self._last = {}
         for key, (_, weight) in right:
-            if key is not NO_MATCH:
-                self._set(key, weights.get(key, 0) + weight)
-        for key, old in before.items():
-            out.extend(self._flipped(key, old))
+            if key is NO_MATCH:
+                continue
+            old = weights.get(key, 0)
+            before.setdefault(key, old)
+            if old + weight:
+                weights[key] = old + weight
+            else:
+                del weights[key]
+        out.extend(self._flipped())
         self.touched += len(out) + len(right)
         return out
 
@@ -81,11 +86,13 @@ class KeyMatching:
     def footprint(self) -> tuple[int, int]:
         return len(self._weights), sys.getsizeof(self._weights)
 
-    def _flipped(self, key: Key, old: int) -> Iterator[Change]:
-        now = self._weights.get(key, 0) > 0
-        if now != (old > 0):
-            for row, weight in self._left.pairs(key):
-                yield (row, weight, -weight) if now else (row, -weight, weight)
+    def _flipped(self) -> Iterator[Change]:
+        rows = self._left.buckets
+        for key, old in self._last.items():
+            now = self._weights.get(key, 0) > 0
+            if now != (old > 0) and key in rows:
+                for row, weight in self._left.pairs(key):
+                    yield (row, weight, -weight) if now else (row, -weight, weight)
 
     def _set(self, key: Key, weight: int) -> None:
         if weight:
@@ -243,7 +250,3 @@ def alone(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
     """The delta of the rows that have none."""
     pairs = [(row, weight) for row, _, weight in changes if weight]
     return consolidate(pairs) if both_changed else pairs
-
-
-def _keys(delta: Iterable[KeyedPair]) -> Iterator[Key]:
-    return (key for key, _ in delta if key is not NO_MATCH)
