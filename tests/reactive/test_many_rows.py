@@ -1,0 +1,148 @@
+"""Statements of many rows are what the same statements of one row each would be."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reactive import Count, Database, TableError
+from reactive.zset import may_hold_nan
+
+
+class Point(NamedTuple):
+    x: int
+    tags: tuple[str, ...] = ()
+
+
+class Reading(NamedTuple):
+    name: str
+    values: tuple[float, ...]
+
+
+Statement = tuple[bool, list[int]]
+statements = st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 4), max_size=6)), max_size=5)
+
+
+@given(st.lists(st.tuples(statements, st.booleans()), max_size=6), st.booleans())
+def test_transactions_of_them_leave_table_and_views_as_a_counter_has_it(
+    transactions: list[tuple[list[Statement], bool]], identical: bool
+) -> None:
+    db = Database()
+    table = db.table(Point, name="points")
+    views = [
+        table.materialize(),
+        table.group_by(lambda p: p.x % 2).aggregate(Count()).materialize(),
+        table.join(table, on=lambda p, q: p.x == q.x).materialize(),
+        table.order_by(lambda p: -p.x).limit(3).materialize(),
+    ]
+    expected: Counter[Point] = Counter()
+    for written, fails in transactions:
+        held = expected.copy()
+        try:
+            with db.transaction():
+                for adds, numbers in written:
+                    rows = [Point(n) for n in numbers]
+                    rows = [rows[numbers.index(n)] for n in numbers] if identical else rows
+                    if adds:
+                        table.add_all(rows)
+                        expected.update(rows)
+                    elif not Counter(rows) - expected:
+                        table.remove_all(rows)
+                        expected.subtract(rows)
+                    else:
+                        with pytest.raises(TableError, match=r"not there|is there"):
+                            table.remove_all(rows)
+                if fails:
+                    raise ZeroDivisionError
+        except ZeroDivisionError:
+            expected = held
+        assert Counter(table) == +expected
+        for view in views:
+            view.verify()
+
+
+def test_removing_many_is_all_or_nothing() -> None:
+    table = Database().table(Point, name="points")
+    table.add_all([Point(1), Point(2), Point(2)])
+    with pytest.raises(TableError, match=r"cannot remove Point\(x=3.*it is not there"):
+        table.remove_all([Point(1), Point(2), Point(3)])
+    with pytest.raises(TableError, match=r"cannot remove Point\(x=2"):
+        table.remove_all([Point(2)] * 3)
+    assert Counter(table) == {Point(1): 1, Point(2): 2}
+
+
+def test_removing_many_of_a_keyed_table_is_too() -> None:
+    table = Database().table(Point, name="points", key="x")
+    table.add_all([Point(1), Point(2, ("a",))])
+    with pytest.raises(TableError, match="it is not there"):
+        table.remove_all([Point(1), Point(2)])
+    assert len(table) == 2
+    table.remove_all([Point(1), Point(2, ("a",))])
+    assert len(table) == 0
+
+
+def test_rows_that_come_again_in_a_transaction_are_the_objects_that_went() -> None:
+    db = Database()
+    table = db.table(Point, name="points")
+    first = Point(1, ("a",))
+    table.add(first)
+    with db.transaction():
+        table.remove_all([Point(1, ("a",))])
+        table.add_all([Point(1, ("a",)), Point(2)])
+    assert next(row for row in table if row.x == 1) is first
+
+
+def test_an_unstored_table_takes_back_in_a_transaction_what_it_gave() -> None:
+    db = Database()
+    table = db.table(Point, name="points", stored=False)
+    views = [table.materialize(), table.join(table, on=lambda p, q: p.x == q.x).materialize()]
+    table.add_all([Point(1), Point(2)])
+    with db.transaction():
+        table.remove_all([Point(1)])
+        table.add_all([Point(1), Point(3)])
+        table.remove_all([Point(3), Point(2)])
+    assert [len(view) for view in views] == [1, 1]
+
+
+def test_an_unstored_table_refuses_rows_without_a_hash() -> None:
+    table = Database().table(tuple, name="pairs", stored=False)
+    with pytest.raises(TableError, match="found by hash"):
+        table.add_all([(1,), ([],)])
+
+
+def test_a_nan_inside_a_tuple_of_a_row_is_found_again() -> None:
+    table = Database().table(Reading, name="readings")
+    table.add_all([Reading("a", (1.0, float("nan")))])
+    table.remove_all([Reading("a", (1.0, math.nan))])
+    assert len(table) == 0
+
+
+def test_views_made_inside_a_transaction_begin_with_the_last_commit() -> None:
+    db = Database()
+    table = db.table(Point, name="points")
+    table.add_all([Point(1), Point(2)])
+    with db.transaction():
+        table.remove_all([Point(1)])
+        table.add_all([Point(3)])
+        view: Any = table.materialize()
+        assert sorted(row.x for row in view) == [1, 2]
+    assert sorted(row.x for row in view) == [2, 3]
+
+
+def test_statements_that_cancel_are_no_commit() -> None:
+    db = Database()
+    table = db.table(Point, name="points")
+    with db.transaction():
+        table.add_all([Point(1), Point(2)])
+        table.remove_all([Point(2), Point(1)])
+    assert db.version == 0
+
+
+def test_annotations_say_which_rows_need_no_search_for_nan() -> None:
+    assert not may_hold_nan(Point)
+    assert may_hold_nan(Reading)
