@@ -1,8 +1,8 @@
 """What asv runs: classes parameterised by workload, table size and delta size.
 
 Nothing here asserts seconds. `ASV_LARGE=1` adds tables of a million rows, the product of two
-tables of ten thousand, and the recursive cases over the standard library, which take seconds to
-read.
+tables of ten thousand, the recursive cases over the standard library, which take seconds to read,
+and the large history of class files.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import os
 from random import Random
 from statistics import median
 
+from asv_benchmarks.findbugs.bases import CLASS, HEADER, METHOD, base_figures
+from asv_benchmarks.findbugs.bases import SIZES as CLASSES
+from asv_benchmarks.findbugs.replays import HISTORIES, PASSING, STORED, changes_of, replay_figures
 from asv_benchmarks.gain import index_figures, product_figures
 from asv_benchmarks.making import made
 from asv_benchmarks.measure import (
@@ -39,6 +42,7 @@ SIZES = [10_000, 100_000] + [1_000_000] * IS_LARGE
 PRODUCTS = [1_000] + [10_000] * IS_LARGE
 LARGEST = [SIZES[-1]]
 DELTAS = [1, 1_000]
+HISTORY_NAMES = [name for name in HISTORIES if IS_LARGE or name != "hibernate"]
 RECURSIVE = [case.name for case in CASES if IS_LARGE or case not in OF_LIBRARY]
 
 
@@ -184,6 +188,38 @@ class RecursionEdit:
         return min(self._gains)
 
 
+class FindBugs:
+    """How many times more a revision takes from scratch: the median change, and all revisions."""
+
+    params = (HISTORY_NAMES, [PASSING, STORED])
+    param_names = ("history", "tables")
+    timeout = 600
+
+    def setup(self, name: str, mode: str) -> None:
+        self._times = replay_figures(changes_of(name), mode)
+
+    def track_gain(self, name: str, mode: str) -> float:
+        return median(self._times["scratch"][1:]) / median(self._times["engine"][1:])
+
+    def track_whole_gain(self, name: str, mode: str) -> float:
+        return sum(self._times["scratch"]) / sum(self._times["engine"])
+
+
+class FindBugsBase:
+    """How many times longer a change of one class takes among many classes than among few."""
+
+    params = ([METHOD, HEADER, CLASS],)
+    param_names = ("change",)
+    timeout = 600
+
+    def setup_cache(self) -> dict[str, dict[str, list[float]]]:
+        return base_figures()
+
+    def track_growth(self, times: dict[str, dict[str, list[float]]], change: str) -> float:
+        few, many = (median(times[change][str(size)]) for size in CLASSES)
+        return many / few
+
+
 class Making:
     """Make a relation of ten operators, and compile it, on empty tables."""
 
@@ -216,6 +252,9 @@ Recursion.track_first_ratio.unit = "times from scratch"  # type: ignore[attr-def
 Recursion.track_held.unit = "bytes per row"  # type: ignore[attr-defined]
 RecursionEdit.track_gain.unit = "times from scratch"  # type: ignore[attr-defined]
 RecursionEdit.track_least_gain.unit = "times from scratch"  # type: ignore[attr-defined]
+FindBugs.track_gain.unit = "times from scratch"  # type: ignore[attr-defined]
+FindBugs.track_whole_gain.unit = "times from scratch"  # type: ignore[attr-defined]
+FindBugsBase.track_growth.unit = "times among few"  # type: ignore[attr-defined]
 Making.track_first.unit = "ms"  # type: ignore[attr-defined]
 Start.track_import.unit = "ms"  # type: ignore[attr-defined]
 Memory.track_held.unit = "bytes per row"  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 python -m asv_benchmarks.report [--size 1000000] [--runs 5] [--only group_sum ...] [--write]
 python -m asv_benchmarks.report --only recursion [--runs 5] [--write]
+python -m asv_benchmarks.report --only findbugs [--runs 5] [--write]
 
 Each measurement is a process of its own. In a run the sides follow one another, and the side
 that goes first changes from run to run.
@@ -18,11 +19,12 @@ from typing import TypeVar
 
 from asv_benchmarks import sections
 from asv_benchmarks.figures import Measured, Run
+from asv_benchmarks.findbugs.report import findbugs
 from asv_benchmarks.measure import AS_WRITTEN, ENGINE
 from asv_benchmarks.recursion.cases import CASES
 from asv_benchmarks.recursion.report import chosen, recursion
 from asv_benchmarks.run import SIDES, in_process
-from asv_benchmarks.table import RECURSION, RECURSION_END, machine, put
+from asv_benchmarks.table import FINDBUGS, FINDBUGS_END, RECURSION, RECURSION_END, machine, put
 from asv_benchmarks.workload import Workload
 from asv_benchmarks.workloads import REWRITTEN, WORKLOADS
 
@@ -31,6 +33,8 @@ SMALL = 10_000
 COSTS = "making"
 RECURSIVE = "recursion"
 """All cases of recursion; they have sizes of their own."""
+OF_CLASS_FILES = "findbugs"
+"""All measurements of the FindBugs example; they have sizes of their own."""
 CASE_NAMES = [case.name for case in CASES]
 NAMES = [*(w.name for w in (*WORKLOADS, *REWRITTEN)), COSTS]
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
@@ -39,7 +43,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 def main() -> None:
     """Measure, print, and with --write put the tables into the docs."""
     options = _options()
-    asked = options.only or [*NAMES, RECURSIVE]
+    asked = options.only or [*NAMES, RECURSIVE, OF_CLASS_FILES]
     if set(asked) & set(NAMES):
         text = report(asked, size=options.size, runs=options.runs)
         print(text)
@@ -51,6 +55,11 @@ def main() -> None:
         print(text)
         if options.write:
             put(text, DOCS, RECURSION, RECURSION_END)
+    if OF_CLASS_FILES in asked:
+        text = findbugs(in_process, runs=options.runs)
+        print(text)
+        if options.write:
+            put(text, DOCS, FINDBUGS, FINDBUGS_END)
 
 
 def report(names: list[str], *, size: int, runs: int) -> str:
@@ -118,7 +127,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="asv_benchmarks.report", description="Measure it all.")
     parser.add_argument("--size", type=int, default=1_000_000, help="rows of the first table")
     parser.add_argument("--runs", type=int, default=5, help="medians are taken over these")
-    names = [*NAMES, RECURSIVE, *CASE_NAMES]
+    names = [*NAMES, RECURSIVE, *CASE_NAMES, OF_CLASS_FILES]
     parser.add_argument("--only", nargs="*", choices=names, metavar="NAME", help="not all of them")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCS.name}")
     return parser.parse_args()

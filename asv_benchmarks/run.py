@@ -8,6 +8,8 @@ python -m asv_benchmarks.run making
 python -m asv_benchmarks.run import
 python -m asv_benchmarks.run recursion chain engine
 python -m asv_benchmarks.run edits chain
+python -m asv_benchmarks.run findbugs replay vespucci passing
+python -m asv_benchmarks.run findbugs bases
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from asv_benchmarks.findbugs.measure import findbugs_figures
 from asv_benchmarks.gain import index_figures, product_figures
 from asv_benchmarks.making import making_figures
 from asv_benchmarks.measure import (
@@ -107,6 +110,8 @@ def main(arguments: list[str]) -> None:
             figures = initial_figures(recursive(name), side)
         case ["edits", name]:
             figures = edit_figures(recursive(name))
+        case ["findbugs", what, *rest]:
+            figures = findbugs_figures(what, *rest)
         case _:
             sys.exit(__doc__)
     print(json.dumps(figures))

@@ -18,16 +18,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import Any
 
 from optimizer import plan
 from optimizer.clauses import Program, clauses
 from optimizer.expr import Function, Lifted
-from optimizer.properties import bindings, keeps_identity, nodes
+from optimizer.pinned import pinned
+from optimizer.properties import bindings, keeps_identity, nodes, shapes
 from optimizer.traverse import functions, without_iterations
 from reactive.fuse import Below, grouped, joined, keyed, linear
 from reactive.generated.grouped import is_in_line
-from reactive.graph import Graph, Node
+from reactive.graph import NO_PINS, Graph, Node, Pins
 from reactive.index import itself
 from reactive.operators.fixpoint import Output
 from reactive.operators.index_by import IndexBy
@@ -173,6 +175,7 @@ class Compiler:
             make,
             plan=node,
             functions=_called(_parts(node, below)),
+            pins=_pins(below),
         )
 
     def _over_join(self, node: plan.Node, below: Below) -> Node:
@@ -222,6 +225,7 @@ class Compiler:
             lambda: IndexBy(None, handle, lambda: rows(graph.contents(base)), make()),
             plan=owner,
             functions=(*_called(below.chain), *side_functions(side)),
+            pins=_pins(below),
         )
 
     def _keyed(self, owner: plan.Node, below: Below, side: Side) -> Node:
@@ -232,6 +236,7 @@ class Compiler:
             make,
             plan=owner,
             functions=(*_called(below.chain), *side_functions(side)),
+            pins=_pins(below),
         )
 
     def key_maker(
@@ -252,6 +257,15 @@ def _defining(node: plan.Fixpoint | plan.Component) -> plan.Fixpoint:
 def _parts(node: plan.Node, below: Below) -> list[plan.Node]:
     """The nodes of a loop."""
     return [*below.chain, *([node] if node not in below.chain[-1:] else [])]
+
+
+def _pins(below: Below) -> Pins:
+    """What the conditions at the beginning of a chain over a table ask of its rows."""
+    if not isinstance(below.base, plan.Table):
+        return NO_PINS
+    conditions = takewhile(lambda node: isinstance(node, plan.Where), below.chain)
+    tests = [node.predicate for node in conditions if isinstance(node, plan.Where)]
+    return pinned([t.body for t in tests if isinstance(t, Lifted)], shapes(below.base))
 
 
 def _called(parts: Sequence[plan.Node]) -> list[Function]:

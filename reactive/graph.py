@@ -16,8 +16,9 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from types import MappingProxyType
 from typing import Any
 
 from optimizer.captures import Capture
@@ -29,6 +30,8 @@ from reactive.schedule import Schedule
 from reactive.zset import Pair, Pairs
 
 Guard = tuple[Opaque, Capture]
+Pins = Mapping[str, frozenset[Any]]
+NO_PINS: Pins = MappingProxyType({})
 
 
 MANY_SCHEDULES = 256
@@ -39,7 +42,7 @@ class Node:
 
     __slots__ = (
         *("blank", "consumers", "contents", "dirty", "functions", "graph", "guards", "inbox"),
-        *("inputs", "leaf", "operator", "plan", "rank", "settle", "signature"),
+        *("inputs", "leaf", "operator", "pins", "plan", "rank", "settle", "signature"),
         *("stateful", "step", "watchers"),
     )
 
@@ -54,6 +57,7 @@ class Node:
         plan: PlanNode | None = None,
         functions: Iterable[Function | None] = (),
         blamed: Iterable[Function | None] = (),
+        pins: Pins = NO_PINS,
     ) -> None:
         self.graph = graph
         self.operator = operator
@@ -69,6 +73,8 @@ class Node:
         self.settle: Callable[[], None] = getattr(operator, "commit", _no_step)
         self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
         self.leaf: Any = None
+        self.pins = pins
+        """The values of fields without which a row of its input is of no use to it."""
         self.watchers: tuple[Node, ...] = ()
         """Leaves with captured variables that no operator reads any more (of a source)."""
         self.consumers: list[tuple[Node, int]] = []
@@ -146,6 +152,7 @@ class Graph:
         plan: PlanNode | None = None,
         functions: Iterable[Function | None] = (),
         blamed: Iterable[Function | None] = (),
+        pins: Pins = NO_PINS,
     ) -> Node:
         """The node of this signature over these inputs; made, and brought up to date, if new.
 
@@ -166,6 +173,7 @@ class Graph:
             plan=plan,
             functions=functions,
             blamed=blamed,
+            pins=pins,
         )
         self._connect(node)
         self._nodes[full] = node

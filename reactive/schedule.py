@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reactive.codegen import Values, build
+from reactive.fan import Fan
 
 if TYPE_CHECKING:
     from reactive.graph import Node
@@ -29,14 +30,17 @@ Check = Callable[["Node"], None]
 class Schedule:
     """The nodes that some sources reach, in topological order."""
 
-    __slots__ = ("_runs", "nodes", "run", "sources")
+    __slots__ = ("_fans", "_runs", "nodes", "run", "sources")
 
     def __init__(self, sources: tuple[Node, ...], nodes: tuple[Node, ...]) -> None:
         self.sources = sources
         self.nodes = nodes
+        self._fans = {source: Fan(source.consumers) for source in sources}
         self.run: Callable[..., None] | None = None
         """The generated code, once there is some: of the delta, where to note a step, the check."""
-        self._runs = 0 if len(nodes) <= FEW and len(sources) == 1 else OFTEN + 1
+        looks_up = any(fan.looks_up for fan in self._fans.values())
+        is_small = len(nodes) <= FEW and len(sources) == 1 and not looks_up
+        self._runs = 0 if is_small else OFTEN + 1
 
     def step(
         self, changes: Sequence[tuple[Node, Sequence[Any]]], stepped: list[Node], check: Check
@@ -53,7 +57,7 @@ class Schedule:
     ) -> None:
         """The same, one node after the other."""
         for source, delta in changes:
-            source.send(delta)
+            self._fans[source].send(delta)
         for node in self.nodes:
             if node.dirty:
                 if node.guards:

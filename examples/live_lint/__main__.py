@@ -15,7 +15,9 @@ from examples.live_lint.folder import Folder, folder_at, standard_library
 from examples.live_lint.project import Project
 from examples.live_lint.replay import compare, replay
 from examples.live_lint.screen import screen, summary
-from examples.live_lint.watch import MissingExtra, file_watching, watch
+from examples.live_lint.watch import watch
+from examples.terminal import console, progress
+from examples.watching import MissingExtra, file_watching
 from reactive import VerificationError
 
 CLEAN, FOUND, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -65,13 +67,13 @@ def _run(options: argparse.Namespace, folder: Folder, count: int) -> int:
 
 
 def _analysed(folder: Folder, sources: dict[str, bytes]) -> Analysis:
-    errors = show.console(to_errors=True)
-    with show.progress(errors, "reading", len(sources), "files") as tick:
+    errors = console(to_errors=True)
+    with progress(errors, "reading", len(sources), "files") as tick:
         return analyse(folder, sources, tick)
 
 
 def _show_all(analysis: Analysis, limit: int) -> None:
-    out = show.console()
+    out = console()
     out.print(show.findings_by_check(analysis.project, limit))
     out.print(show.overview(analysis.project))
     out.print(show.sizes(analysis))
@@ -79,7 +81,7 @@ def _show_all(analysis: Analysis, limit: int) -> None:
 
 def _show_examples(analysis: Analysis, limit: int) -> None:
     """Less than all, so that what is measured afterwards is seen together with it."""
-    out = show.console()
+    out = console()
     out.print(show.overview(analysis.project))
     out.print(show.examples(analysis.project, limit))
     out.print(show.sizes(analysis))
@@ -89,13 +91,13 @@ def _replayed(
     analysis: Analysis, folder: Folder, sources: dict[str, bytes], count: int, seed: int
 ) -> int:
     """Edit, measure, verify. Succeeds if the views are what they should be."""
-    project, out, errors = analysis.project, show.console(), show.console(to_errors=True)
-    with show.progress(errors, "editing", count, "edits") as tick:
+    project, out, errors = analysis.project, console(), console(to_errors=True)
+    with progress(errors, "editing", count, "edits") as tick:
         steps = list(replay(project, folder, sources, count, seed, tick))
     try:
-        with show.progress(errors, "analysing again", len(sources), "files") as tick:
+        with progress(errors, "analysing again", len(sources), "files") as tick:
             fresh = compare(project, folder, sources, tick)
-        with show.progress(errors, "verifying", len(project.views), "views") as tick:
+        with progress(errors, "verifying", len(project.views), "views") as tick:
             project.verify(tick)
     except (VerificationError, AssertionError) as error:
         errors.print(f"NOT verified: {error}", style="red", markup=False)
@@ -110,7 +112,7 @@ def _replayed(
 
 def _watched(project: Project, folder: Folder) -> int:
     try:
-        with screen(project, folder, show.console()) as changed:
+        with screen(project, folder, console()) as changed:
             watch(project, folder, changed)
     except KeyboardInterrupt:
         print(summary(project, folder))

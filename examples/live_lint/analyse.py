@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
+from examples.collector import without_collector
 from examples.live_lint.extract import extract
 from examples.live_lint.folder import Folder
 from examples.live_lint.project import NONE, Facts, Project
+from examples.terminal import Tick
 
-Tick = Callable[[str], object]
 LOADING = "into tables and views"
 
 
@@ -40,7 +39,7 @@ def analyse(folder: Folder, sources: Mapping[str, bytes], tick: Tick = str) -> A
     tick: called before each file with its name, and once more before the tables are filled.
     """
     facts: dict[str, Facts] = {}
-    with _without_collector():
+    with without_collector():
         start = perf_counter()
         for file, source in sources.items():
             tick(file)
@@ -55,14 +54,3 @@ def analyse(folder: Folder, sources: Mapping[str, bytes], tick: Tick = str) -> A
 def facts_of(folder: Folder, file: str, source: bytes | None) -> Facts:
     """What a file states; nothing, if it is gone."""
     return NONE if source is None else extract(file, folder.module(file), source)
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Build many objects that stay: the garbage collector need not look at them, now or later."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()

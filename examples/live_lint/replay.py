@@ -8,10 +8,11 @@ from itertools import islice
 from statistics import median
 from time import perf_counter
 
-from examples.live_lint.analyse import Analysis, Tick, analyse, facts_of
+from examples.live_lint.analyse import Analysis, analyse, facts_of
 from examples.live_lint.edits import Edit, edits
 from examples.live_lint.folder import Folder
 from examples.live_lint.project import Project
+from examples.terminal import Tick
 
 
 @dataclass(frozen=True, slots=True)

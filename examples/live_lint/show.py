@@ -1,45 +1,22 @@
-"""Findings, progress and figures on a terminal, or as plain lines where there is none."""
+"""Findings and figures on a terminal, or as plain lines where there is none."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict
-from itertools import count, islice
+from itertools import islice
 
-from rich.console import Console, Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from examples.live_lint.analyse import Analysis, Tick
+from examples.live_lint.analyse import Analysis
 from examples.live_lint.checks import CHECKS, description, name_of
 from examples.live_lint.finding import Finding
 from examples.live_lint.project import Project
 from examples.live_lint.replay import Step, summary
-
-
-def console(*, to_errors: bool = False) -> Console:
-    """A console; wide enough for a finding where the output is no terminal."""
-    found = Console(stderr=to_errors, highlight=False)
-    return found if found.is_terminal else Console(stderr=to_errors, highlight=False, width=140)
-
-
-@contextmanager
-def progress(on: Console, title: str, total: int, items: str) -> Iterator[Tick]:
-    """A progress bar; gives the function to call before each item, with what it is.
-
-    Where the output is no terminal, it is one line at the start.
-    """
-    if not on.is_terminal:
-        on.print(f"{title}: {total:,} {items}")
-    done = count()
-    columns = (TextColumn("{task.fields[title]}"), BarColumn(), MofNCompleteColumn())
-    rest = (TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, *rest, console=on, transient=True, disable=not on.is_terminal) as bar:
-        task = bar.add_task("", total=total, title=title)
-        yield lambda what: bar.update(task, completed=next(done), description=what[-40:])
+from examples.terminal import duration, line
 
 
 def as_json(findings: Iterable[Finding]) -> str:
@@ -64,11 +41,6 @@ def examples(project: Project, limit: int) -> Group:
     return Group(*(line(str(finding)) for findings in found for finding in findings))
 
 
-def line(text: str, style: str = "") -> Text:
-    """Text that takes one line, cut where the console ends."""
-    return Text(text, style, no_wrap=True, overflow="ellipsis")
-
-
 def overview(project: Project) -> Table:
     """How many findings each check has."""
     table = Table("check", "findings", "what it finds", title="Findings")
@@ -87,15 +59,6 @@ def sizes(analysis: Analysis) -> str:
         f"{len(project.findings()):,} findings: {duration(analysis.reading)} to read the files, "
         f"{duration(analysis.filling)} for tables and views"
     )
-
-
-def duration(seconds: float) -> str:
-    """Seconds from one on, milliseconds below.
-
-    >>> duration(12.34), duration(0.0056)
-    ('12.3 s', '5.6 ms')
-    """
-    return f"{seconds:,.1f} s" if seconds >= 1 else f"{seconds * 1000:,.1f} ms"
 
 
 def figures(steps: list[Step], fresh: Analysis) -> Table:

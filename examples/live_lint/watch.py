@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -14,28 +13,15 @@ from examples.live_lint.analyse import facts_of
 from examples.live_lint.finding import Finding
 from examples.live_lint.folder import Folder
 from examples.live_lint.project import Project
+from examples.watching import Change, file_watching, unmoved
 from reactive import Delta
 
 
-class MissingExtra(Exception):
-    """A package that only this mode needs is not installed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Some files changed: what it did to the findings, and the seconds that it took.
+def update(project: Project, folder: Folder, files: Iterable[str]) -> Change[Finding]:
+    """Read some files again, and bring all findings up to date, in one transaction.
 
     A finding that only moved to another line, with its code, has neither come nor gone.
     """
-
-    files: tuple[str, ...]
-    added: tuple[Finding, ...]
-    removed: tuple[Finding, ...]
-    seconds: float
-
-
-def update(project: Project, folder: Folder, files: Iterable[str]) -> Change:
-    """Read some files again, and bring all findings up to date, in one transaction."""
     added: list[Finding] = []
     removed: list[Finding] = []
 
@@ -50,13 +36,15 @@ def update(project: Project, folder: Folder, files: Iterable[str]) -> Change:
     seconds = perf_counter() - start
     for subscription in subscriptions:
         subscription.close()
-    return Change(changed, _unmatched(added, removed), _unmatched(removed, added), seconds)
+    came = unmoved(sorted(added), removed, _anywhere)
+    went = unmoved(sorted(removed), added, _anywhere)
+    return Change(changed, came, went, seconds)
 
 
 def watch(
     project: Project,
     folder: Folder,
-    show: Callable[[Change], object],
+    show: Callable[[Change[Finding]], object],
     stop: threading.Event | None = None,
 ) -> None:
     """Show every change of the files in a folder, until `stop` is set or Ctrl-C.
@@ -71,23 +59,6 @@ def watch(
         files = _files(project, folder, {Path(path) for _, path in batch})
         if files:
             show(update(project, folder, files))
-
-
-def file_watching() -> Any:
-    """The function that watches files, of the package `watchfiles`.
-
-    Raises
-    ------
-    MissingExtra: the package is not installed.
-    """
-    try:
-        from watchfiles import watch as file_changes
-    except ImportError as error:
-        raise MissingExtra(
-            "--watch needs the package watchfiles\n"
-            "  pip install 'reactive-collections[demo]', or pip install watchfiles"
-        ) from error
-    return file_changes
 
 
 def _may_matter(change: object, path: str) -> bool:
@@ -106,13 +77,5 @@ def _files(project: Project, folder: Folder, paths: set[Path]) -> set[str]:
     return files
 
 
-def _unmatched(findings: Iterable[Finding], others: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings without those that have only moved to another line."""
-    moved = Counter(replace(other, line=0) for other in others)
-    left = []
-    for finding in sorted(findings):
-        key = replace(finding, line=0)
-        moved[key] -= 1
-        if moved[key] < 0:
-            left.append(finding)
-    return tuple(left)
+def _anywhere(finding: Finding) -> Finding:
+    return replace(finding, line=0)

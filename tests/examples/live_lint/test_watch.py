@@ -18,9 +18,11 @@ from rich.console import Console
 
 from examples.live_lint.__main__ import main
 from examples.live_lint.analyse import Analysis, analyse
+from examples.live_lint.finding import Finding
 from examples.live_lint.folder import Folder, folder_at
 from examples.live_lint.screen import drawing, screen
-from examples.live_lint.watch import Change, MissingExtra, update, watch
+from examples.live_lint.watch import update, watch
+from examples.watching import Change, MissingExtra
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 10.0
@@ -61,7 +63,7 @@ def test_a_finding_that_moves_with_its_line_is_no_news(folder: Folder) -> None:
 
 def test_watch_follows_files_until_it_is_stopped(folder: Folder) -> None:
     project, stop = analysed(folder).project, threading.Event()
-    changes: queue.Queue[Change] = queue.Queue()
+    changes: queue.Queue[Change[Finding]] = queue.Queue()
     thread = threading.Thread(target=watch, args=(project, folder, changes.put, stop))
     thread.start()
     try:
@@ -79,7 +81,7 @@ def test_a_folder_that_is_renamed_takes_its_files_along(folder: Folder) -> None:
     inner.mkdir()
     (inner / "c.py").write_text("import os\n")
     project, stop = analysed(folder).project, threading.Event()
-    changes: queue.Queue[Change] = queue.Queue()
+    changes: queue.Queue[Change[Finding]] = queue.Queue()
     thread = threading.Thread(target=watch, args=(project, folder, changes.put, stop))
     thread.start()
     try:
@@ -96,7 +98,7 @@ def test_a_folder_that_is_renamed_takes_its_files_along(folder: Folder) -> None:
     ]
 
 
-def first_change(changes: queue.Queue[Change], path: Path, text: str) -> Change:
+def first_change(changes: queue.Queue[Change[Finding]], path: Path, text: str) -> Change[Finding]:
     """Save a file, again until it is noticed: the watcher may not have been ready."""
     for _ in range(20):
         path.write_text(text)

@@ -1,0 +1,1 @@
+"""The FindBugs example: fifteen analyses kept up to date, beside evaluating them from scratch."""

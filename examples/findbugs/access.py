@@ -1,0 +1,57 @@
+"""Access flags, descriptors and names, as class files have them.
+
+Source: the Java Virtual Machine Specification, 4.1, 4.3, 4.5 to 4.7.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+PUBLIC = 0x1
+PRIVATE = 0x2
+PROTECTED = 0x4
+STATIC = 0x8
+FINAL = 0x10
+SYNCHRONIZED = 0x20
+VOLATILE = 0x40
+NATIVE = 0x100
+INTERFACE = 0x200
+ABSTRACT = 0x400
+SYNTHETIC = 0x1000
+
+
+def package(name: str) -> str:
+    """The package of a class.
+
+    >>> package("java/util/Map$Entry")
+    'java/util'
+    """
+    return name.rpartition("/")[0]
+
+
+def is_primitive(descriptor: str) -> bool:
+    """Whether a type is none of classes and arrays."""
+    return not descriptor.startswith(("L", "["))
+
+
+def is_array_or_hashtable(descriptor: str) -> bool:
+    """Whether objects of a type can be changed although the field that has one is final."""
+    return descriptor.startswith("[") or descriptor == "Ljava/util/Hashtable;"
+
+
+def of_class(row: Any) -> Hashable:
+    """The key of what belongs to a class."""
+    found: Hashable = row.cls
+    return found
+
+
+def of_method(row: Any) -> Hashable:
+    """The key of what belongs to a method."""
+    return row.cls, row.method
+
+
+def of_name(row: Any) -> Hashable:
+    """The key of a class."""
+    found: Hashable = row.name
+    return found

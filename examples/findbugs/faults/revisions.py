@@ -1,0 +1,119 @@
+"""A history of revisions with faults, and what has to be found after each of them.
+
+It begins with the fixture. Every later revision puts another case into a slot or two: it inserts a
+fault, removes one, nearly inserts one, removes all classes of the slot, or writes them once more.
+What is to be found is known from the cases alone; no analysis is asked.
+
+    slot     a   b   c  ...  o   several   clean
+    case     2   0   -       7      1        0          the findings: those of all cases together
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby, islice
+from random import Random
+from typing import TypeAlias
+
+from examples.findbugs.faults.case import LETTERS, Case, Findings, cases, fixture
+
+Change: TypeAlias = tuple[str, Case | None]
+"""A slot, and the case that it has from now on."""
+
+FAULT_BEFORE, TWICE, TWO = 0.5, 0.05, 0.2
+"""How often a fault is inserted before another case, a change made twice, and two in a revision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """Some class files change."""
+
+    number: int
+    what: str
+    """Of each slot that changes: what happens to the findings, and which case it has now."""
+    classes: Mapping[str, bytes | None]
+    """The class files that are written, by the names of their classes; None: deleted."""
+    expected: Findings
+    """What is to be found afterwards in all classes that there are: each letter has its keys."""
+
+
+def history(seed: int = 0, revisions: int = 500) -> Iterator[Revision]:
+    """The same history for the same seed; by default long enough for each case.
+
+    Parameters
+    ----------
+    revisions: how many, with the first one. A shorter history is the beginning of a longer one.
+    """
+    random = Random(seed)
+    first = [(case.slot, case) for case in fixture()]
+    changes = _changes(random)
+    present: dict[str, Case] = {}
+    for number in range(revisions):
+        before = dict(present)
+        made = first if number == 0 else list(islice(changes, 2 if random.random() < TWO else 1))
+        what = "; ".join([_put(present, slot, case) for slot, case in made])
+        classes = _written(before, present, [slot for slot, _ in made])
+        yield Revision(number, what if number else "the fixture", classes, _expected(present))
+
+
+def _changes(random: Random) -> Iterator[Change]:
+    """Without end: each case once in random order, and so on."""
+    slots = {slot: tuple(of) for slot, of in groupby(cases(), key=lambda case: case.slot)}
+    deck: list[Change] = [(case.slot, case) for case in cases()]
+    deck += [(slot, None) for slot in slots] * 2
+    while True:
+        random.shuffle(deck)
+        for slot, case in deck:
+            faults = [case for case in slots[slot] if case.is_fault]
+            if faults and random.random() < FAULT_BEFORE:
+                yield slot, random.choice((faults[0], random.choice(faults)))
+            yield from [(slot, case)] * (2 if random.random() < TWICE else 1)
+
+
+def _put(present: dict[str, Case], slot: str, case: Case | None) -> str:
+    """Change a slot; tells how."""
+    old = present.pop(slot, None)
+    if case is not None:
+        present[slot] = case
+    name = "no classes" if case is None else case.name
+    return f"{slot} {_effect(_keys(old), _keys(case))}: {name}"
+
+
+def _effect(before: frozenset[object], after: frozenset[object]) -> str:
+    match bool(after - before), bool(before - after):
+        case True, False:
+            return "inserted"
+        case False, True:
+            return "removed"
+        case True, True:
+            return "replaced"
+    return "still found" if after else "not found"
+
+
+def _keys(case: Case | None) -> frozenset[object]:
+    if case is None:
+        return frozenset()
+    return frozenset((letter, key) for letter, keys in case.expected.items() for key in keys)
+
+
+def _written(
+    before: Mapping[str, Case], after: Mapping[str, Case], slots: Iterable[str]
+) -> dict[str, bytes | None]:
+    """The files that differ; if none do, those of the slots."""
+    old, new = _files(before.values()), _files(after.values())
+    written = {name: new.get(name) for name in old | new if old.get(name) != new.get(name)}
+    return written or {**_files(after[slot] for slot in slots if slot in after)}
+
+
+def _files(present: Iterable[Case]) -> dict[str, bytes]:
+    return {name: data for case in present for name, data in case.classes.items()}
+
+
+def _expected(present: Mapping[str, Case]) -> Findings:
+    found = [case.expected for case in present.values()]
+    nothing: frozenset[tuple[str, ...]] = frozenset()
+    return {
+        letter: nothing.union(*(findings.get(letter, nothing) for findings in found))
+        for letter in LETTERS
+    }

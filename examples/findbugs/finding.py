@@ -1,0 +1,219 @@
+"""A finding, as people read it: in Java's notation, where it is and what is wrong there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from examples.findbugs import access
+from examples.findbugs.analyses import ANALYSES, name_of
+from examples.findbugs.facts import FieldDecl, Invoke, MethodDecl
+from examples.findbugs.program import Program
+from examples.findbugs.reader.descriptors import signature
+from examples.terminal import printable
+
+PRIMITIVES: Mapping[str, str] = MappingProxyType(
+    {
+        "B": "byte",
+        "C": "char",
+        "D": "double",
+        "F": "float",
+        "I": "int",
+        "J": "long",
+        "S": "short",
+        "Z": "boolean",
+        "V": "void",
+    }
+)
+"""Their names, by descriptor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an analysis has found, and where. What it is not about is empty or None.
+
+    Methods have the types of their parameters and of their result with packages, as in
+    `void add(int, java.lang.String)`, fields have theirs as in `int count`.
+    """
+
+    letter: str
+    analysis: str
+    cls: str
+    method: str
+    pc: int | None
+    field: str
+    place: str
+    """All of that, in short."""
+    message: str
+
+    def __str__(self) -> str:
+        return printable(f"{self.place}: {self.message} [{self.analysis}]")
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """What findings are sorted by: the order of analyses, then that of the code."""
+        at = -1 if self.pc is None else self.pc
+        return self.letter, self.cls, self.method, self.field, at, self.message
+
+    @property
+    def anywhere(self) -> Finding:
+        """The same, wherever in its method it is."""
+        return self if self.pc is None else replace(self, pc=None, place="")
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, with what it is about."""
+        columns = {
+            "letter": self.letter,
+            "analysis": self.analysis,
+            "class": self.cls,
+            "method": self.method,
+            "pc": self.pc,
+            "field": self.field,
+            "message": self.message,
+        }
+        return {name: value for name, value in columns.items() if value not in (None, "")}
+
+
+def findings(program: Program) -> list[Finding]:
+    """All that is found in a program, in order."""
+    return [finding for letter in program.views for finding in findings_of(program, letter)]
+
+
+def findings_of(program: Program, letter: str) -> list[Finding]:
+    """What one analysis finds in a program, in order."""
+    found = (finding(letter, row) for row in program.views[letter])
+    return sorted(found, key=lambda one: one.order)
+
+
+def finding(letter: str, row: Any) -> Finding:
+    """What a row of an analysis says.
+
+    >>> call = Invoke("shop/Cart", "add(I)V", 12, 184, 15, "java/lang/System", "gc", (), "V")
+    >>> print(finding("E", call))
+    shop.Cart.add(int) at 12: calls System.gc() [DM_GC]
+    """
+    return SAYS[letter](letter, row)
+
+
+def java(name: str) -> str:
+    """The name of a class.
+
+    >>> java("java/util/Map$Entry")
+    'java.util.Map$Entry'
+    """
+    return name.replace("/", ".")
+
+
+def type_name(descriptor: str) -> str:
+    """The name of a type.
+
+    >>> type_name("[[I"), type_name("Ljava/lang/String;")
+    ('int[][]', 'java.lang.String')
+    """
+    element = descriptor.lstrip("[")
+    name = PRIMITIVES.get(element) or java(element[1:-1])
+    return name + "[]" * (len(descriptor) - len(element))
+
+
+def short(name: str) -> str:
+    """A class or type without its package.
+
+    >>> short("java.util.Map$Entry"), short("int[]")
+    ('Map$Entry', 'int[]')
+    """
+    return name.rpartition(".")[2]
+
+
+def _at(letter: str, message: str, cls: str, method: str = "", pc: int | None = None) -> Finding:
+    """A finding in a class, or in a method of it, which has its key as its name."""
+    place, whole = java(cls), ""
+    if method:
+        name, _, descriptor = method.partition("(")
+        params, ret = signature("(" + descriptor)
+        place += f".{_call(name, params)}"
+        whole = f"{type_name(ret)} {name}({', '.join(map(type_name, params))})"
+    if pc is not None:
+        place += f" at {pc}"
+    return Finding(letter, name_of(ANALYSES[letter]), java(cls), whole, pc, "", place, message)
+
+
+def _call(name: str, params: tuple[str, ...]) -> str:
+    return f"{name}({', '.join(short(type_name(param)) for param in params)})"
+
+
+def _called(row: Invoke) -> str:
+    return f"{short(java(row.receiver or ''))}.{_call(row.name, row.params)}"
+
+
+def _in_call(says: Callable[[str], str]) -> Callable[[str, Invoke], Finding]:
+    return lambda letter, row: _at(letter, says(_called(row)), row.cls, row.method, row.pc)
+
+
+def _in_method(says: str) -> Callable[[str, Any], Finding]:
+    return lambda letter, row: _at(letter, says, row.cls, row.method)
+
+
+def _in_field(says: str) -> Callable[[str, FieldDecl], Finding]:
+    def found(letter: str, row: FieldDecl) -> Finding:
+        declared = " ".join([*_modifiers(row.access), short(type_name(row.type))])
+        return Finding(
+            letter=letter,
+            analysis=name_of(ANALYSES[letter]),
+            cls=java(row.cls),
+            method="",
+            pc=None,
+            field=f"{type_name(row.type)} {row.name}",
+            place=f"{java(row.cls)}.{row.name}",
+            message=says.format(declared=declared),
+        )
+
+    return found
+
+
+def _modifiers(flags: int) -> Iterator[str]:
+    named = {
+        access.PUBLIC: "public",
+        access.PROTECTED: "protected",
+        access.STATIC: "static",
+        access.FINAL: "final",
+    }
+    return (name for flag, name in named.items() if flags & flag)
+
+
+def _equals(letter: str, row: MethodDecl) -> Finding:
+    says = f"is abstract, and does not override equals(Object): it takes {short(java(row.cls))}"
+    return _at(letter, says, row.cls, row.method)
+
+
+def _pair(letter: str, row: tuple[MethodDecl, MethodDecl]) -> Finding:
+    setter, getter = row
+    says = f"is synchronized, {_call(getter.name, getter.params)} is not"
+    return _at(letter, says, setter.cls, setter.method)
+
+
+SAYS: Mapping[str, Callable[[str, Any], Finding]] = MappingProxyType(
+    {
+        "A": _in_call(lambda call: f"unboxes what has just been boxed, by {call}"),
+        "B": _in_field("is {declared}, in a final class"),
+        "C": lambda letter, name: _at(
+            letter, "is Cloneable, and neither has clone() nor calls it", name
+        ),
+        "D": _in_method("does not call super.clone()"),
+        "E": _in_call(lambda call: f"calls {call}"),
+        "F": _in_call(lambda call: f"calls {call}"),
+        "G": _in_call(lambda call: f"calls {call}, and its class is no privileged action"),
+        "H": _equals,
+        "I": _in_method("is public, should be protected"),
+        "J": _in_method("catches IllegalMonitorStateException"),
+        "K": _in_field("is {declared}, which all can change and only its package reads"),
+        "L": _in_field("is {declared}, which all can set"),
+        "M": lambda letter, row: _at(
+            letter, f"is Serializable, {java(row.outer)} around it is not", row.inner
+        ),
+        "N": _in_call(lambda call: f"calls {call} outside of Swing's thread"),
+        "O": _pair,
+    }
+)
+"""By letter: what makes a finding of a row."""

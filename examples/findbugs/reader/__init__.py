@@ -1,0 +1,1 @@
+"""The parts of a class file, each read by a module of its own for `classfile.py`."""

@@ -1,0 +1,76 @@
+"""Files that change on disk, and what a change does to findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from examples.terminal import duration
+
+F = TypeVar("F")
+
+
+class MissingExtra(Exception):
+    """A package that only this mode needs is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[F]):
+    """Some files changed: what it did to the findings, and the seconds that it took."""
+
+    files: tuple[str, ...]
+    added: tuple[F, ...]
+    removed: tuple[F, ...]
+    seconds: float
+    problems: tuple[str, ...] = ()
+    """What could not be read of them."""
+
+    @property
+    def headline(self) -> str:
+        """All of it in a line."""
+        counts = f"+{len(self.added)} -{len(self.removed)}"
+        return f"{_names(self.files)}: {counts} findings in {duration(self.seconds)}"
+
+
+def file_watching() -> Any:
+    """The function that watches files, of the package `watchfiles`.
+
+    Raises
+    ------
+    MissingExtra: the package is not installed.
+    """
+    try:
+        from watchfiles import watch as file_changes
+    except ImportError as error:
+        raise MissingExtra(
+            "--watch needs the package watchfiles\n"
+            "  pip install 'reactive-collections[demo]', or pip install watchfiles"
+        ) from error
+    return file_changes
+
+
+def unmoved(
+    findings: Iterable[F], others: Iterable[F], anywhere: Callable[[F], object]
+) -> tuple[F, ...]:
+    """Findings without those that the others have too, at another place.
+
+    Parameters
+    ----------
+    anywhere: a finding -> what it says, apart from its place.
+    """
+    moved = Counter(map(anywhere, others))
+    left = []
+    for finding in findings:
+        key = anywhere(finding)
+        moved[key] -= 1
+        if moved[key] < 0:
+            left.append(finding)
+    return tuple(left)
+
+
+def _names(files: tuple[str, ...]) -> str:
+    """The first files, and how many more there are."""
+    more = [f"{len(files) - 5:,} more"] if len(files) > 6 else []
+    return ", ".join([*(files[:5] if more else files), *more])

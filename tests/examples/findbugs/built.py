@@ -1,0 +1,34 @@
+"""What a build has written, analysed and followed, without watching for changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from examples.findbugs.classpath import ClassPath
+from examples.findbugs.finding import Finding, findings
+from examples.findbugs.inputs import Inputs
+from examples.findbugs.load import Loaded
+from examples.findbugs.program import Program
+from examples.findbugs.watch import begin, update
+from examples.watching import Change
+
+
+class Build:
+    """The classes below some paths, analysed and followed."""
+
+    def __init__(self, *roots: Path) -> None:
+        self.program = Program()
+        self.classpath = ClassPath(Inputs(roots), self.program.kinds)
+        self.loaded: Loaded = begin(self.program, self.classpath)
+
+    def update(self, *files: Path) -> Change[Finding]:
+        return update(self.program, self.classpath, files)
+
+    @property
+    def found(self) -> list[str]:
+        return [str(finding) for finding in findings(self.program)]
+
+
+def said(found: tuple[Finding, ...]) -> list[str]:
+    """Findings, without what is wrong."""
+    return [f"{finding.letter} {finding.place}" for finding in found]

@@ -1,0 +1,158 @@
+"""The command line of the replay."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from examples.findbugs.faults import history
+from examples.findbugs.plain import PLAIN
+from examples.findbugs.replay import __main__
+from examples.findbugs.replay.__main__ import main
+
+from .jars import jars_of
+
+
+@pytest.fixture
+def jars(tmp_path: Path) -> list[str]:
+    revisions = history(seed=1, revisions=4)
+    return [str(path) for path in jars_of(tmp_path, (revision.classes for revision in revisions))]
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_history_is_shown_revision_by_revision(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["flashcards", "--no-figures"]) == 0
+    lines = shown(capsys)
+    revisions = [line.split() for line in lines if line[:1].isdigit()]
+    assert lines[0].split() == ["revision", "files", "facts", "read", "updating", "findings"]
+    assert [row[0] for row in revisions] == [str(number) for number in range(18)]
+    assert revisions[0][1:4] == ["27", "2,617", "1,107"]
+    assert [row[-1] for row in revisions[:8]] == ["4", "4", "4", "4", "4", "4", "0", "1"]
+    assert lines[-1] == "verified: all 15 views equal plain evaluation at the end"
+
+
+def test_findings_that_come_and_go_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["flashcards", "--only", "l", "--no-figures"]) == 0
+    changed = [line for line in shown(capsys) if line.startswith("  ")]
+    height = "de.tud.cs.se.flashcards.model.Flashcard.HEIGHT: is public static int"
+    assert changed[0].startswith(f"  + L  {height}")
+    assert changed[2].startswith(f"  - L  {height}")
+    assert len(changed) == 4
+
+
+def test_verifying_every_revision_shows_the_time_from_scratch(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["py4j", "--verify", "--stored", "--repeat", "2", "--no-figures"]) == 0
+    lines = shown(capsys)
+    assert lines[0].split()[-3:] == ["scratch", "ratio", "findings"]
+    assert any(line.startswith("from scratch: ") for line in lines)
+    assert lines[-1] == "verified: all 15 views equal plain evaluation after every revision"
+
+
+def test_jars_are_replayed_with_times_of_reading_and_comparing(
+    jars: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*jars, "--no-figures", "--unoptimized"]) == 0
+    lines = shown(capsys)
+    assert lines[0].split()[-4:] == ["reading", "comparing", "updating", "findings"]
+    assert [line.split()[0] for line in lines if line.startswith("r0")] == ["r0"]
+    assert lines[1].split()[-1] == "16"
+
+
+def test_json_has_everything_and_nothing_else_is_printed(
+    jars: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*jars, "--json", "--no-figures", "--only", "E"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["name"] == "r0"
+    assert [revision["revision"] for revision in found["revisions"]] == ["r0", "r1", "r2", "r3"]
+    first = found["revisions"][0]
+    assert first["files"] == 16
+    assert [finding["analysis"] for finding in first["came"]] == ["DM_GC", "DM_GC"]
+    assert first["updating"] > 0 and first["peak"] > 0
+    assert found["summary"]["whole"] >= found["summary"]["first"] > 0
+
+
+def test_figures_are_drawn_into_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    assert main(["flashcards", "--figures", str(tmp_path)]) == 0
+    assert len([*tmp_path.glob("findbugs-flashcards-*.png")]) == 2
+    assert "findbugs-flashcards-time.png" in capsys.readouterr().err
+
+
+def test_without_matplotlib_the_replay_succeeds_and_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["flashcards", "--figures", str(tmp_path)]) == 0
+    assert "pip install 'reactive-collections[findbugs]'" in capsys.readouterr().err
+
+
+def test_a_view_that_differs_exits_with_1_and_says_which(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(PLAIN, "E", lambda base: set())
+    assert main(["flashcards", "--no-figures"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("NOT verified: at the end the views of E differ:")
+    assert "Invoke(cls=" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], "there is no history nowhere; of the example: flashcards, hibernate"),
+        (["shop.jar"], "shop.jar alone has no changes"),
+        (["a.jar", "b.jar"], "there is no file a.jar"),
+        (["py4j", "--only", "AX"], "'X': analyses are the letters A to O"),
+        (["py4j", "--only", ","], "analyses are the letters A to O"),
+        (["py4j", "--repeat", "0"], "--repeat takes a number from 1 on"),
+        (["py4j", "--figures", "no/folder"], "--figures takes a folder, and no/folder is none"),
+    ],
+)
+def test_wrong_usage_exits_with_2_and_says_what_is_wrong(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as error:
+        main(arguments)
+    assert error.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["broken.jsonl", "broken.jsonl.xz", "empty.jsonl"])
+def test_a_file_that_is_no_history_exits_with_2_and_is_named(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_text("" if "empty" in name else "no history")
+    assert main([str(path), "--no-figures"]) == 2
+    assert str(path) in capsys.readouterr().err.replace("\n", "")
+
+
+def test_an_interrupt_is_one_line_and_exits_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(__main__, "replay", interrupted)
+    assert main(["flashcards"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_help_tells_the_histories_and_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        main(["--help"])
+    assert error.value.code == 0
+    text = capsys.readouterr().out
+    assert "flashcards, hibernate, py4j, vespucci" in text
+    assert "exit codes" in text
