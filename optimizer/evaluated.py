@@ -91,7 +91,7 @@ def evaluated(expr: Expr) -> Expr:
 
 
 def _operation(expr: Expr, symbol: str, values: list[Any]) -> Expr:
-    if symbol in ("is", "is not") and not all(v is None or isinstance(v, bool) for v in values):
+    if symbol in ("is", "is not") and not any(v is None or isinstance(v, bool) for v in values):
         return expr
     compute = UNARY.get(symbol) if len(values) == 1 else BINARY.get(symbol)
     if compute is None or (

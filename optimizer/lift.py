@@ -92,6 +92,8 @@ LARGEST = 400
 LONGEST = 60
 """Nodes of a function that is read in the place of its call."""
 DEEPEST = 5
+VALUES = (int, float, complex, str, bytes, tuple, frozenset)
+"""Constants that are equal if their values are."""
 TOO_LONG = "it is too long"
 HINT = ("write it as one expression, or as names, choices and returns",)
 
@@ -334,6 +336,8 @@ class _Reader:
         read = list(map(self._expr, operands))
         if any(isinstance(e, Call | Apply) for middle in read[1:-1] for e in walk(middle)):
             return self._kept(whole)  # each is called once
+        if any(map(_by_identity, operators, read, read[1:])):
+            return self._kept(whole)
         pairs = zip(read, operators, read[1:], strict=False)
         links = tuple(Operation(OPERATORS[type(op)], (a, b)) for a, op, b in pairs)
         return links[0] if len(links) == 1 else And(links)
@@ -380,6 +384,14 @@ class _Reader:
             raise Unreadable(f"{ast.unparse(node)!r:.60} in it")
         reason = f"{_kind(node)} at line {node.lineno}"
         return Apply(made, tuple(self._bound[name] for name in needed), reason)
+
+
+def _by_identity(operator: ast.cmpop, left: Expr, right: Expr) -> bool:
+    """Whether `is` asks for the very object of a constant, of which expressions know the value."""
+    if not isinstance(operator, ast.Is | ast.IsNot):
+        return False
+    values = [side.value for side in (left, right) if isinstance(side, Constant)]
+    return any(isinstance(v, VALUES) and not isinstance(v, bool) for v in values)
 
 
 def _check_length(expr: Expr) -> None:

@@ -21,7 +21,7 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.explain import Explanation, explain
 from optimizer.opaque import Opaque
-from optimizer.properties import bindings
+from optimizer.properties import bindings, tables
 from optimizer.report import report
 from optimizer.source import caller
 from reactive import subscribe
@@ -35,6 +35,7 @@ from reactive.view import GroupedView, OrderedView, View
 
 if TYPE_CHECKING:
     from reactive.database import Database
+    from reactive.table import Table
 
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
@@ -446,6 +447,17 @@ class Relation(Live, Generic[*Ts]):
     def changes(self, *, snapshot: bool = False) -> Changes[Any]:
         """The deltas to come as an asynchronous iterator: `async for delta in r.changes(): ...`."""
         return subscribe.changes(self, caller(), snapshot=snapshot)
+
+    def tables(self) -> list[Table[Any]]:
+        """The tables that the query reads, each once.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words, names = db.table(str, name="words"), db.table(str, name="names")
+        >>> [table.name for table in words.union(names).union(words).tables()]
+        ['words', 'names']
+        """
+        return [self._db._tables[node.number] for node in tables(self.plan)]
 
     def explain(self, *, optimized: bool = True) -> Explanation:
         """The plan as it was written and as it is run, as trees of text.
