@@ -2,7 +2,7 @@
 
     title
     how many findings of each sort there are
-    what the last change did
+    what the last changes did that did something, the newest first
     findings
 
 Each part is cut to the lines that are left for it, and then says how many more there are.
@@ -10,6 +10,7 @@ Each part is cut to the lines that are left for it, and then says how many more 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,11 +20,13 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from examples.terminal import line
+from examples.terminal import line, signed
 from examples.watching import Change
 
 NEWS, FINDINGS = 3, 3
 """Lines that a part has at least, where the screen is high enough."""
+KEPT = 3
+"""Changes that stay on the screen: one build may be several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,10 @@ class State:
     findings: Sequence[object]
 
 
-Look: TypeAlias = Callable[[Change[Any] | None], State]
-"""Looks at what there is now, after a change."""
+Changes: TypeAlias = Sequence[Change[Any]]
+"""The newest first."""
+Look: TypeAlias = Callable[[Changes], State]
+"""Looks at what there is now, after some changes."""
 
 
 @contextmanager
@@ -45,20 +50,28 @@ def screen(out: Console, beginning: str, look: Look) -> Iterator[Callable[[Chang
     """A function to show a change with, for as long as the block runs."""
     if not out.is_terminal:
         _say(beginning)
+        for finding in look(()).findings:
+            _say(signed("+", finding))
         yield _lines
         return
+    changes: deque[Change[Any]] = deque(maxlen=KEPT)
     with Live(console=out, screen=True, auto_refresh=False) as live:
 
-        def draw(change: Change[Any] | None) -> None:
-            live.update(Group(*drawing(look(change), change, out.height)), refresh=True)
+        def draw() -> None:
+            live.update(Group(*drawing(look(changes), changes, out.height)), refresh=True)
 
-        draw(None)
-        yield draw
+        def show(change: Change[Any]) -> None:
+            if change.is_news:
+                changes.appendleft(change)
+            draw()
+
+        draw()
+        yield show
 
 
-def drawing(state: State, change: Change[Any] | None, height: int) -> list[Text]:
+def drawing(state: State, changes: Changes, height: int) -> list[Text]:
     """The lines of a screen of this height."""
-    news = [] if change is None else _news(change)
+    news = [text for change in changes for text in _news(change)]
     counts = [line(f"{count:>7,}  {name}", "cyan") for name, count in state.counts if count]
     counts = _fitting(counts, height - 1 - min(len(news), NEWS) - FINDINGS)
     left = height - 1 - len(counts)
@@ -76,21 +89,24 @@ def _fitting(lines: list[Text], room: int) -> list[Text]:
 
 
 def _news(change: Change[Any]) -> list[Text]:
-    return [line(change.headline, "bold"), *(line(*news) for news in _signed(change))]
+    """What changed in the findings, under a headline; problems name their files themselves."""
+    headline = [line(change.headline, "bold")] if change.added or change.removed else []
+    return [*headline, *_signed(change)]
 
 
 def _lines(change: Change[Any]) -> None:
-    for text, _ in _signed(change):
+    for text in _signed(change):
         _say(text)
     _say(change.headline)
 
 
-def _signed(change: Change[Any]) -> Iterator[tuple[str, str]]:
-    """Lines about a change, each with its style."""
-    yield from ((f"! {problem}", "yellow") for problem in change.problems)
-    yield from ((f"- {finding}", "green") for finding in change.removed)
-    yield from ((f"+ {finding}", "red") for finding in change.added)
+def _signed(change: Change[Any]) -> Iterator[Text]:
+    """Lines about a change."""
+    yield from (signed("!", problem) for problem in change.problems)
+    yield from (signed("=", solved) for solved in change.solved)
+    yield from (signed("-", finding) for finding in change.removed)
+    yield from (signed("+", finding) for finding in change.added)
 
 
-def _say(text: str) -> None:
+def _say(text: object) -> None:
     print(text, flush=True)

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
+from types import MappingProxyType
 from typing import TypeAlias
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 Tick: TypeAlias = Callable[[str], object]
 
+COLOURS: Mapping[str, str] = MappingProxyType(
+    {"+": "red", "-": "green", "!": "yellow", "=": "yellow"}
+)
+"""By the sign of a line: what came is wrong, what went no more."""
+UNLIMITED = 10**6
+"""Columns, where nobody looks at them and somebody may search them line by line."""
+
 
 def console(*, to_errors: bool = False) -> Console:
-    """A console; wide enough for a finding where the output is no terminal."""
+    """A console; where the output is no terminal, it folds and cuts nothing."""
     found = Console(stderr=to_errors, highlight=False)
-    return found if found.is_terminal else Console(stderr=to_errors, highlight=False, width=140)
+    if found.is_terminal:
+        return found
+    return Console(stderr=to_errors, highlight=False, width=UNLIMITED)
 
 
 @contextmanager
-def progress(on: Console, title: str, total: int, items: str) -> Iterator[Tick]:
+def progress(on: Console, title: str, total: int, item: str) -> Iterator[Tick]:
     """A progress bar; gives the function to call before each item, with what it is.
 
     Where the output is no terminal, it is one line at the start.
     """
     if not on.is_terminal:
-        on.print(f"{title}: {total:,} {items}")
+        on.print(f"{title}: {number(total, item)}")
     done = count()
     columns = (TextColumn("{task.fields[title]}"), BarColumn(), MofNCompleteColumn())
     rest = (TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
@@ -39,6 +49,33 @@ def progress(on: Console, title: str, total: int, items: str) -> Iterator[Tick]:
 def line(text: str, style: str = "") -> Text:
     """Text that takes one line, cut where the console ends."""
     return Text(text, style, no_wrap=True, overflow="ellipsis")
+
+
+def signed(sign: str, text: object) -> Text:
+    """A line about what came, `+`, what went, `-`, a problem, `!`, or one that is none now, `=`.
+
+    >>> str(signed("+", "a.py:1: os is imported, not used"))
+    '+ a.py:1: os is imported, not used'
+    """
+    return line(f"{sign} {text}", COLOURS[sign])
+
+
+def say(on: Console, *lines: Text) -> None:
+    """Print lines; each takes one, as printing a text by itself would not leave it."""
+    on.print(Group(*lines))
+
+
+def unnoticed(*what: str) -> None:
+    """For those whom progress or problems do not concern."""
+
+
+def number(of: int, one: str, many: str = "") -> str:
+    """A number of things.
+
+    >>> number(1, "finding"), number(1200, "finding"), number(2, "class", "classes")
+    ('1 finding', '1,200 findings', '2 classes')
+    """
+    return f"{of:,} {one if of == 1 else many or one + 's'}"
 
 
 def duration(seconds: float) -> str:

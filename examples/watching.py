@@ -13,7 +13,12 @@ F = TypeVar("F")
 
 
 class MissingExtra(Exception):
-    """A package that only this mode needs is not installed."""
+    """A package that is needed for one thing only is not installed."""
+
+    def __init__(self, package: str, needed_for: str) -> None:
+        super().__init__(
+            f"{needed_for} needs the package {package}\n  .venv/bin/python -m pip install {package}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,13 @@ class Change(Generic[F]):
     seconds: float
     problems: tuple[str, ...] = ()
     """What could not be read of them."""
+    solved: tuple[str, ...] = ()
+    """Which of them could not be read before, and are no problem now."""
+
+    @property
+    def is_news(self) -> bool:
+        """Whether there is more to say than that files changed."""
+        return any((self.added, self.removed, self.problems, self.solved))
 
     @property
     def headline(self) -> str:
@@ -44,10 +56,7 @@ def file_watching() -> Any:
     try:
         from watchfiles import watch as file_changes
     except ImportError as error:
-        raise MissingExtra(
-            "--watch needs the package watchfiles\n"
-            "  pip install 'reactive-collections[demo]', or pip install watchfiles"
-        ) from error
+        raise MissingExtra("watchfiles", "--watch") from error
     return file_changes
 
 

@@ -9,11 +9,11 @@ from typing import Any
 from asv_benchmarks.findbugs.published import PUBLISHED
 from asv_benchmarks.measure import AS_WRITTEN, ENGINE
 from examples.collector import without_collector
-from examples.findbugs.analyses import ANALYSES, READS, Analysis
+from examples.findbugs.analyses import ANALYSES, Analysis, kinds_read
 from examples.findbugs.difference import Difference, Rows
 from examples.findbugs.facts import ClassDecl
 from examples.findbugs.plain import PLAIN
-from examples.findbugs.replay.changes import Change
+from examples.findbugs.recorded import Revision
 from examples.findbugs.replay.mirror import Mirror
 from examples.findbugs.tables import Tables
 from reactive import Database
@@ -25,19 +25,19 @@ Times = dict[str, dict[str, float]]
 """Letter -> side -> seconds for all revisions."""
 
 
-def alone_figures(changes: Sequence[Change]) -> Times:
+def alone_figures(changes: Sequence[Revision]) -> Times:
     """Every analysis, as the example has it."""
     return _timed(ANALYSES, changes)
 
 
-def published_figures(changes: Sequence[Change], classes: int = CLASSES) -> Times:
+def published_figures(changes: Sequence[Revision], classes: int = CLASSES) -> Times:
     """Some analyses as they were published, over the facts of a few classes."""
     first = changes[0].difference.added[ClassDecl]
     names = {row.name for row in sorted(first)[:classes]}
     return _timed(PUBLISHED, [_part(change, names) for change in changes])
 
 
-def _timed(analyses: Mapping[str, Analysis], changes: Sequence[Change]) -> Times:
+def _timed(analyses: Mapping[str, Analysis], changes: Sequence[Revision]) -> Times:
     mirror = Mirror()
     for change in changes:
         mirror.apply(change.difference)
@@ -53,26 +53,27 @@ def _timed(analyses: Mapping[str, Analysis], changes: Sequence[Change]) -> Times
 
 
 def _replayed(
-    letter: str, analysis: Analysis, changes: Sequence[Change], side: str
+    letter: str, analysis: Analysis, changes: Sequence[Revision], side: str
 ) -> tuple[float, set[Any]]:
     """Seconds of all transactions, and what is found at last."""
     db = Database(optimize=side == ENGINE)
     tables = Tables(db, stored=False)
     view = analysis(tables).materialize()
+    kinds = kinds_read(letter)
     start = process_time()
     for change in changes:
         with db.transaction():
-            for kind in READS[letter]:
+            for kind in kinds:
                 tables.of(kind).remove_all(change.difference.removed.get(kind, ()))
                 tables.of(kind).add_all(change.difference.added.get(kind, ()))
     return process_time() - start, set(view)
 
 
-def _part(change: Change, names: set[str]) -> Change:
+def _part(change: Revision, names: set[str]) -> Revision:
     """What a change does to the facts of some classes."""
     of = change.difference
     kept = Difference(_of(of.removed, names), _of(of.added, names))
-    return Change(change.name, change.files, len(kept), kept)
+    return Revision(change.name, change.files, kept)
 
 
 def _of(facts: Rows, names: set[str]) -> Rows:

@@ -14,9 +14,10 @@ from typing import Any
 
 from examples.findbugs.analyses import ANALYSES
 from examples.findbugs.difference import Difference, Rows
-from examples.findbugs.facts import INSTRUCTIONS, KINDS
+from examples.findbugs.facts import INSTRUCTIONS
 from examples.findbugs.program import Program
-from examples.findbugs.replay.changes import Change, history_at, of_history
+from examples.findbugs.recorded import Revision
+from examples.findbugs.replay.sources import history_at, of_history
 from examples.findbugs.replay.steps import memory
 
 ALL = "all"
@@ -28,10 +29,10 @@ bytes that a change takes. Rows that several views share are counted for each of
 
 def held_figures(name: str) -> Held:
     """Of a recorded history."""
-    return held([*of_history(history_at(name), KINDS)])
+    return held([*of_history(history_at(name))])
 
 
-def held(changes: Sequence[Change]) -> Held:
+def held(changes: Sequence[Revision]) -> Held:
     """Of each analysis alone, of all together, and how many facts of instructions there are."""
     figures = {letter: _held([letter], changes) for letter in ANALYSES}
     figures[ALL] = _held([*ANALYSES], changes)
@@ -43,7 +44,7 @@ def held(changes: Sequence[Change]) -> Held:
     return figures
 
 
-def _held(letters: Sequence[str], changes: Sequence[Change]) -> dict[str, float]:
+def _held(letters: Sequence[str], changes: Sequence[Revision]) -> dict[str, float]:
     peaks = memory(_warm(letters, changes), changes).peaks
     program = _warm(letters, changes)
     gc.collect()
@@ -63,7 +64,7 @@ def _held(letters: Sequence[str], changes: Sequence[Change]) -> dict[str, float]
     return {"bytes": held, "rows": rows, "instructions": kept, "peak": peak}
 
 
-def _warm(letters: Sequence[str], changes: Sequence[Change]) -> Program:
+def _warm(letters: Sequence[str], changes: Sequence[Revision]) -> Program:
     """A program that has had a fact of each kind: what is made for that once is there."""
     program = Program(letters)
     few = Difference(

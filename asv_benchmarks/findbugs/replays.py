@@ -8,16 +8,19 @@ is done from scratch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 from time import process_time
 from typing import Any
 
 from examples.collector import without_collector
 from examples.findbugs.analyses import kinds_read
+from examples.findbugs.difference import Difference, Rows
+from examples.findbugs.facts import Fact
 from examples.findbugs.program import Program
-from examples.findbugs.replay.changes import Change, history_at, of_history
+from examples.findbugs.recorded import Revision
 from examples.findbugs.replay.mirror import Mirror, differing
+from examples.findbugs.replay.sources import history_at, of_history
 
 HISTORIES = ("vespucci", "hibernate", "flashcards", "py4j")
 PASSING, STORED = "passing", "stored"
@@ -28,12 +31,13 @@ Replay = dict[str, list[float]]
 """Of each revision: the facts that differ, seconds of the engine, seconds from scratch."""
 
 
-def changes_of(name: str) -> list[Change]:
+def changes_of(name: str) -> list[Revision]:
     """The changes of a history, with the facts that analyses read."""
-    return [*of_history(history_at(name), kinds_read())]
+    kinds = frozenset(kinds_read())
+    return [_read(change, kinds) for change in of_history(history_at(name))]
 
 
-def replay_figures(changes: Sequence[Change], mode: str, repeat: int = REPEAT) -> Replay:
+def replay_figures(changes: Sequence[Revision], mode: str, repeat: int = REPEAT) -> Replay:
     """Make all changes; the first revision, which is no change, is not repeated."""
     program, mirror = Program(stored=mode == STORED), Mirror()
     times: Replay = {"facts": [], "engine": [], "scratch": []}
@@ -50,7 +54,18 @@ def replay_figures(changes: Sequence[Change], mode: str, repeat: int = REPEAT) -
     return times
 
 
-def _engine(program: Program, change: Change, repeat: int) -> float:
+def _read(change: Revision, kinds: Collection[type[Fact]]) -> Revision:
+    """A change of the facts of some kinds."""
+    of = change.difference
+    kept = Difference(_some(of.removed, kinds), _some(of.added, kinds))
+    return Revision(change.name, change.files, kept)
+
+
+def _some(rows: Rows, kinds: Collection[type[Fact]]) -> Rows:
+    return {kind: facts for kind, facts in rows.items() if kind in kinds}
+
+
+def _engine(program: Program, change: Revision, repeat: int) -> float:
     seconds = []
     for number in range(repeat):
         if number:

@@ -5,28 +5,26 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from examples.findbugs import show
-from examples.findbugs.analyses import ANALYSES, name_of
+from examples.findbugs.analyses import ANALYSES
+from examples.findbugs.archives import shown_path
 from examples.findbugs.classpath import ClassPath
-from examples.findbugs.finding import findings
+from examples.findbugs.finding import Finding, findings
 from examples.findbugs.inputs import Inputs, count, installed_jars, problem_of
-from examples.findbugs.inputs import name_of as file_name
+from examples.findbugs.letters import letters
 from examples.findbugs.load import Loaded, load
 from examples.findbugs.program import Program
 from examples.findbugs.screen import screen, summary
 from examples.findbugs.watch import begin, watch
-from examples.terminal import console, progress
+from examples.terminal import Tick, console, progress
 from examples.watching import MissingExtra, file_watching
 
 CLEAN, FOUND, USAGE, INTERRUPTED = 0, 1, 2, 130
 FINDINGS = 5
-INSTALL = {
-    "py4j": "pip install 'reactive-collections[findbugs]', or pip install py4j",
-    "pyspark": "pip install 'reactive-collections[spark]', or pip install pyspark",
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,55 +32,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_intermixed_args(arguments)
     _check(parser, options)
-    letters = _letters(parser, options.only)
-    inputs = Inputs(_roots(parser, options))
+    inputs = _inputs(parser, options)
     try:
-        return _run(options, inputs, letters)
+        return _run(options, inputs)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
 
 
-def _run(options: argparse.Namespace, inputs: Inputs, letters: Sequence[str]) -> int:
-    program = Program(letters)
+def _run(options: argparse.Namespace, inputs: Inputs) -> int:
+    program = Program(options.only)
     if options.watch:
         return _watched(program, inputs)
     loaded = _loaded(program, inputs)
     if not loaded.classes:
-        where = ", ".join(map(file_name, options.path)) or "the installed jars"
-        print(f"no class file that can be read in {where}", file=sys.stderr)
+        _complain(_nothing(inputs))
         return USAGE
-    found = findings(program)
+    found = findings(program, loaded.library.__contains__)
     if options.json:
         print(show.as_json(found))
     else:
-        _show(options, program, loaded, len(found))
+        _show(options, loaded, found)
     return FOUND if found else CLEAN
 
 
 def _loaded(program: Program, inputs: Inputs) -> Loaded:
-    errors = console(to_errors=True)
     files = inputs.files()
-    with progress(errors, "reading", sum(map(count, files)), "class files") as tick:
-        return load(program, files, tick, lambda place, text: _complain(text))
+    library = {file for file in files if inputs.is_library(file)}
+    with _reading(files) as tick:
+        return load(program, files, tick, lambda place, text: _complain(text), library)
 
 
-def _show(options: argparse.Namespace, program: Program, loaded: Loaded, found: int) -> None:
+def _show(options: argparse.Namespace, loaded: Loaded, found: list[Finding]) -> None:
     out = console()
-    out.print(show.overview(program))
-    out.print(show.findings_by_analysis(program, options.limit))
-    for line in [show.sizes(loaded, found), *show.left_out(loaded)]:
-        out.print(line, markup=False)
+    out.print(show.overview(options.only, found))
+    out.print(show.findings_by_analysis(found, options.limit, tables=out.is_terminal))
+    out.print("\n".join([show.sizes(loaded, len(found)), *show.left_out(loaded)]), markup=False)
     if options.all:
         out.print(show.peak_memory())
 
 
 def _watched(program: Program, inputs: Inputs) -> int:
     classpath = ClassPath(inputs, program.kinds)
-    files = inputs.files()
-    with progress(
-        console(to_errors=True), "reading", sum(map(count, files)), "class files"
-    ) as tick:
+    with _reading(inputs.files()) as tick:
         begin(program, classpath, tick)
     for problem in classpath.problems():
         _complain(problem)
@@ -91,7 +83,18 @@ def _watched(program: Program, inputs: Inputs) -> int:
             watch(program, classpath, changed)
     except KeyboardInterrupt:
         print(summary(program, classpath))
-    return FOUND if findings(program) else CLEAN
+    return FOUND if findings(program, classpath.is_library) else CLEAN
+
+
+def _reading(files: Iterable[Path]) -> AbstractContextManager[Tick]:
+    return progress(console(to_errors=True), "reading", sum(map(count, files)), "class file")
+
+
+def _nothing(inputs: Inputs) -> str:
+    """Why there is nothing to analyse."""
+    where = ", ".join(map(shown_path, inputs.roots))
+    advice = "; there is Java source: compile it first" if inputs.has_sources() else ""
+    return f"no class file that can be read in {where}{advice}"
 
 
 def _complain(problem: str) -> None:
@@ -105,7 +108,7 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
         parser.error("--all goes without PATH")
     if options.watch and not options.path:
         parser.error("--watch needs a PATH to follow, such as the folder that a build writes to")
-    for path in options.path:
+    for path in options.path + options.library:
         if problem := problem_of(path):
             parser.error(problem)
     if options.watch:
@@ -115,27 +118,20 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
             parser.error(str(error))
 
 
-def _letters(parser: argparse.ArgumentParser, only: str | None) -> list[str]:
-    """The analyses that are asked for, in their order."""
-    if only is None:
-        return list(ANALYSES)
-    asked = [letter.strip().upper() for letter in only.split(",")]
-    for letter in asked:
-        if letter not in ANALYSES:
-            known = "".join(f"\n  {key} {name_of(of)}" for key, of in ANALYSES.items())
-            parser.error(f"--only: there is no analysis {letter!r}, but{known}")
-    return [letter for letter in ANALYSES if letter in asked]
-
-
-def _roots(parser: argparse.ArgumentParser, options: argparse.Namespace) -> tuple[Path, ...]:
+def _inputs(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Inputs:
     """What was given; otherwise the jars that come with Python packages."""
     if options.path:
-        return tuple(path.resolve() if options.watch else path for path in options.path)
+        return Inputs(_paths(options, options.path), _paths(options, options.library))
     packages = ["py4j", "pyspark"] if options.all else ["py4j"]
     try:
-        return tuple(jar for package in packages for jar in installed_jars(package))
+        jars = tuple(jar for package in packages for jar in installed_jars(package))
     except MissingExtra as error:
-        parser.error(f"no jar of the package {error} is installed: {INSTALL[str(error)]}")
+        parser.error(str(error))
+    return Inputs(jars, _paths(options, options.library))
+
+
+def _paths(options: argparse.Namespace, paths: Iterable[Path]) -> tuple[Path, ...]:
+    return tuple(path.resolve() if options.watch else path for path in paths)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -172,7 +168,22 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--all", action="store_true", help="the jars of pyspark too, with more than 100,000 classes"
     )
-    add("--only", metavar="A,C", help="the letters of the analyses to run; default: all")
+    add(
+        "--library",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="PATH",
+        help="as PATH, of classes that yours extend: only their superclasses and interfaces are "
+        "read, and nothing is reported of them; may be given several times",
+    )
+    add(
+        "--only",
+        type=letters,
+        default=[*ANALYSES],
+        metavar="A,C",
+        help="the letters or names of the analyses to run; default: all",
+    )
     add(
         "--limit",
         type=int,

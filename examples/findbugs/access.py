@@ -5,9 +5,6 @@ Source: the Java Virtual Machine Specification, 4.1, 4.3, 4.5 to 4.7.6.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
-
 PUBLIC = 0x1
 PRIVATE = 0x2
 PROTECTED = 0x4
@@ -38,20 +35,3 @@ def is_primitive(descriptor: str) -> bool:
 def is_array_or_hashtable(descriptor: str) -> bool:
     """Whether objects of a type can be changed although the field that has one is final."""
     return descriptor.startswith("[") or descriptor == "Ljava/util/Hashtable;"
-
-
-def of_class(row: Any) -> Hashable:
-    """The key of what belongs to a class."""
-    found: Hashable = row.cls
-    return found
-
-
-def of_method(row: Any) -> Hashable:
-    """The key of what belongs to a method."""
-    return row.cls, row.method
-
-
-def of_name(row: Any) -> Hashable:
-    """The key of a class."""
-    found: Hashable = row.name
-    return found

@@ -15,11 +15,12 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TypeAlias
 
+from examples.findbugs.archives import shown_path
 from examples.findbugs.facts import Fact, Facts
-from examples.findbugs.inputs import Inputs, name_of
-from examples.findbugs.load import JavaClass, java_classes
+from examples.findbugs.inputs import Inputs
+from examples.findbugs.load import JavaClass, java_classes, of_library
 from examples.findbugs.program import NONE
-from examples.terminal import Tick
+from examples.terminal import Tick, unnoticed
 
 Stamp: TypeAlias = tuple[int, int, int]
 
@@ -49,7 +50,7 @@ class ClassPath:
         self._having: dict[str, set[Path]] = {}
         """By the name of a class, the files that have it."""
 
-    def read(self, files: Iterable[Path], tick: Tick = str) -> dict[str, Facts]:
+    def read(self, files: Iterable[Path], tick: Tick = unnoticed) -> dict[str, Facts]:
         """Read some files again, or for the first time; those that are gone have no classes.
 
         Gives the facts of all classes that were or are in them, none for those that are gone.
@@ -83,6 +84,11 @@ class ClassPath:
         some = self._contents if files is None else files
         return [text for file in some for text in self._contents.get(file, NOTHING).problems]
 
+    def is_library(self, name: str) -> bool:
+        """Whether the class of this name that counts is in no file of the program."""
+        files = self._having.get(name)
+        return bool(files) and all(map(self.inputs.is_library, files or ()))
+
     @property
     def duplicates(self) -> int:
         """How many classes do not count, since others have their names and come first."""
@@ -96,11 +102,12 @@ class ClassPath:
 
         def keep(place: str, problem: str) -> None:
             now.problems.append(problem)
-            whole = place == name_of(file)
+            whole = place == shown_path(file)
             kept = {at: one for at, one in before.classes.items() if whole or at == place}
             now.classes.update(kept)
 
-        for one in java_classes(file, self._kinds, tick, keep):
+        kinds = of_library(self._kinds) if self.inputs.is_library(file) else self._kinds
+        for one in java_classes(file, kinds, tick, keep):
             now.classes.setdefault(one.place, one)
         for one in now.classes.values():
             now.by_name.setdefault(one.name, one)

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
-from examples.findbugs import access
 from examples.findbugs.analyses import ANALYSES, name_of
 from examples.findbugs.facts import FieldDecl, Invoke, MethodDecl
+from examples.findbugs.notation import internal, java, modifiers, short, type_name, with_parameters
 from examples.findbugs.program import Program
 from examples.findbugs.reader.descriptors import signature
 from examples.terminal import printable
 
-PRIMITIVES: Mapping[str, str] = MappingProxyType(
-    {
-        "B": "byte",
-        "C": "char",
-        "D": "double",
-        "F": "float",
-        "I": "int",
-        "J": "long",
-        "S": "short",
-        "Z": "boolean",
-        "V": "void",
-    }
-)
-"""Their names, by descriptor."""
+IsLibrary: TypeAlias = Callable[[str], bool]
+"""Whether a class is not of the program itself, by its name in class files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +45,10 @@ class Finding:
         at = -1 if self.pc is None else self.pc
         return self.letter, self.cls, self.method, self.field, at, self.message
 
+    def is_in(self, is_library: IsLibrary) -> bool:
+        """Whether it is about a class of a library."""
+        return is_library(internal(self.cls))
+
     @property
     def anywhere(self) -> Finding:
         """The same, wherever in its method it is."""
@@ -76,15 +68,16 @@ class Finding:
         return {name: value for name, value in columns.items() if value not in (None, "")}
 
 
-def findings(program: Program) -> list[Finding]:
-    """All that is found in a program, in order."""
-    return [finding for letter in program.views for finding in findings_of(program, letter)]
+def nowhere(name: str) -> bool:
+    """No class is of a library."""
+    return False
 
 
-def findings_of(program: Program, letter: str) -> list[Finding]:
-    """What one analysis finds in a program, in order."""
-    found = (finding(letter, row) for row in program.views[letter])
-    return sorted(found, key=lambda one: one.order)
+def findings(program: Program, is_library: IsLibrary = nowhere) -> list[Finding]:
+    """All that is found in the classes of a program itself, in order."""
+    found = (finding(letter, row) for letter, view in program.views.items() for row in view)
+    own = (one for one in found if not one.is_in(is_library))
+    return sorted(own, key=lambda one: one.order)
 
 
 def finding(letter: str, row: Any) -> Finding:
@@ -92,38 +85,9 @@ def finding(letter: str, row: Any) -> Finding:
 
     >>> call = Invoke("shop/Cart", "add(I)V", 12, 184, 15, "java/lang/System", "gc", (), "V")
     >>> print(finding("E", call))
-    shop.Cart.add(int) at 12: calls System.gc() [DM_GC]
+    shop.Cart.add(int) at byte 12: calls System.gc() [DM_GC]
     """
-    return SAYS[letter](letter, row)
-
-
-def java(name: str) -> str:
-    """The name of a class.
-
-    >>> java("java/util/Map$Entry")
-    'java.util.Map$Entry'
-    """
-    return name.replace("/", ".")
-
-
-def type_name(descriptor: str) -> str:
-    """The name of a type.
-
-    >>> type_name("[[I"), type_name("Ljava/lang/String;")
-    ('int[][]', 'java.lang.String')
-    """
-    element = descriptor.lstrip("[")
-    name = PRIMITIVES.get(element) or java(element[1:-1])
-    return name + "[]" * (len(descriptor) - len(element))
-
-
-def short(name: str) -> str:
-    """A class or type without its package.
-
-    >>> short("java.util.Map$Entry"), short("int[]")
-    ('Map$Entry', 'int[]')
-    """
-    return name.rpartition(".")[2]
+    return SAYS.get(letter, _plainly)(letter, row)
 
 
 def _at(letter: str, message: str, cls: str, method: str = "", pc: int | None = None) -> Finding:
@@ -132,19 +96,15 @@ def _at(letter: str, message: str, cls: str, method: str = "", pc: int | None = 
     if method:
         name, _, descriptor = method.partition("(")
         params, ret = signature("(" + descriptor)
-        place += f".{_call(name, params)}"
+        place += f".{with_parameters(name, params)}"
         whole = f"{type_name(ret)} {name}({', '.join(map(type_name, params))})"
     if pc is not None:
-        place += f" at {pc}"
+        place += f" at byte {pc}"
     return Finding(letter, name_of(ANALYSES[letter]), java(cls), whole, pc, "", place, message)
 
 
-def _call(name: str, params: tuple[str, ...]) -> str:
-    return f"{name}({', '.join(short(type_name(param)) for param in params)})"
-
-
 def _called(row: Invoke) -> str:
-    return f"{short(java(row.receiver or ''))}.{_call(row.name, row.params)}"
+    return f"{short(java(row.receiver or ''))}.{with_parameters(row.name, row.params)}"
 
 
 def _in_call(says: Callable[[str], str]) -> Callable[[str, Invoke], Finding]:
@@ -157,7 +117,7 @@ def _in_method(says: str) -> Callable[[str, Any], Finding]:
 
 def _in_field(says: str) -> Callable[[str, FieldDecl], Finding]:
     def found(letter: str, row: FieldDecl) -> Finding:
-        declared = " ".join([*_modifiers(row.access), short(type_name(row.type))])
+        declared = " ".join([*modifiers(row.access), short(type_name(row.type))])
         return Finding(
             letter=letter,
             analysis=name_of(ANALYSES[letter]),
@@ -172,16 +132,6 @@ def _in_field(says: str) -> Callable[[str, FieldDecl], Finding]:
     return found
 
 
-def _modifiers(flags: int) -> Iterator[str]:
-    named = {
-        access.PUBLIC: "public",
-        access.PROTECTED: "protected",
-        access.STATIC: "static",
-        access.FINAL: "final",
-    }
-    return (name for flag, name in named.items() if flags & flag)
-
-
 def _equals(letter: str, row: MethodDecl) -> Finding:
     says = f"is abstract, and does not override equals(Object): it takes {short(java(row.cls))}"
     return _at(letter, says, row.cls, row.method)
@@ -189,8 +139,15 @@ def _equals(letter: str, row: MethodDecl) -> Finding:
 
 def _pair(letter: str, row: tuple[MethodDecl, MethodDecl]) -> Finding:
     setter, getter = row
-    says = f"is synchronized, {_call(getter.name, getter.params)} is not"
+    says = f"is synchronized, {with_parameters(getter.name, getter.params)} is not"
     return _at(letter, says, setter.cls, setter.method)
+
+
+def _plainly(letter: str, row: Any) -> Finding:
+    """Of an analysis that has no sentence of its own: the class or method, if the row has one."""
+    cls = row if isinstance(row, str) else getattr(row, "cls", "")
+    found = repr(row)
+    return _at(letter, found, cls, getattr(row, "method", None) or "", getattr(row, "pc", None))
 
 
 SAYS: Mapping[str, Callable[[str, Any], Finding]] = MappingProxyType(

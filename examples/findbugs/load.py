@@ -16,22 +16,19 @@ from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 from examples.collector import without_collector
+from examples.findbugs.archives import ClassFile, Unreadable, shown_path
 from examples.findbugs.classfile import ClassFileError, read
 from examples.findbugs.difference import difference
 from examples.findbugs.facts import ClassDecl, Fact, Facts
-from examples.findbugs.inputs import ClassFile, Unreadable, class_files, name_of
+from examples.findbugs.inputs import class_files
 from examples.findbugs.program import Program
-from examples.terminal import Tick
+from examples.terminal import Tick, unnoticed
 
 BATCH = 500
 """Classes in a transaction: few enough for memory, and enough that their number is no matter."""
 
 Report: TypeAlias = Callable[[str, str], object]
 """Called with the place of what cannot be read, and with the place and why."""
-
-
-def unnoticed(place: str, problem: str) -> None:
-    """For those whom problems do not concern."""
 
 
 class JavaClass(NamedTuple):
@@ -51,13 +48,15 @@ class Loaded:
     duplicates: int = 0
     """Class files left out, as the same class came before."""
     problems: int = 0
+    library: set[str] = field(default_factory=set)
+    """The names of classes of libraries; they are not in the numbers above."""
     reading: float = 0.0
     analysing: float = 0.0
 
     @property
     def classes_per_second(self) -> float:
-        """Read and analysed."""
-        return self.classes / max(self.reading + self.analysing, 1e-9)
+        """Read and analysed, those of libraries too."""
+        return (self.classes + len(self.library)) / max(self.reading + self.analysing, 1e-9)
 
 
 @dataclass(slots=True)
@@ -65,6 +64,7 @@ class _Load:
     program: Program
     tick: Tick
     report: Report
+    library: Collection[Path] = ()
     done: Loaded = field(default_factory=Loaded)
     known: set[str] = field(default_factory=set)
     batch: dict[str, Facts] = field(default_factory=dict)
@@ -72,26 +72,30 @@ class _Load:
     def all_of(self, files: Iterable[Path]) -> None:
         started = perf_counter()
         for file in files:
-            for found in java_classes(file, self.program.kinds, self.tick, self._problem):
-                self._take(found)
+            is_library = file in self.library
+            kinds = of_library(self.program.kinds) if is_library else self.program.kinds
+            for found in java_classes(file, kinds, self.tick, self._problem):
+                self._take(found, is_library=is_library)
                 if len(self.batch) == BATCH:
                     self._apply()
         self._apply()
         self.done.reading = perf_counter() - started - self.done.analysing
 
-    def _take(self, found: JavaClass) -> None:
+    def _take(self, found: JavaClass, *, is_library: bool) -> None:
         if found.name in self.known:
-            self.done.duplicates += 1
+            self.done.duplicates += not is_library
+            return
+        self.known.add(found.name)
+        self.batch[found.name] = found.facts
+        if is_library:
+            self.done.library.add(found.name)
         else:
-            self.known.add(found.name)
-            self.batch[found.name] = found.facts
+            self.done.classes += 1
+            self.done.facts += sum(map(len, found.facts.values()))
 
     def _apply(self) -> None:
         started = perf_counter()
-        change = difference({}, self.batch)
-        self.program.apply(change)
-        self.done.classes += len(self.batch)
-        self.done.facts += len(change)
+        self.program.apply(difference({}, self.batch))
         self.batch.clear()
         self.done.analysing += perf_counter() - started
 
@@ -101,7 +105,11 @@ class _Load:
 
 
 def load(
-    program: Program, files: Iterable[Path], tick: Tick = str, report: Report = unnoticed
+    program: Program,
+    files: Iterable[Path],
+    tick: Tick = unnoticed,
+    report: Report = unnoticed,
+    library: Collection[Path] = (),
 ) -> Loaded:
     """Read all classes of some files into a program that has none yet.
 
@@ -112,15 +120,21 @@ def load(
     files: class files and archives, in the order of the class path.
     tick: called before each class file with the name of the file that it is in.
     report: called with each problem.
+    library: those of the files, the last ones, that have what is above the program's classes.
     """
-    work = _Load(program, tick, report)
+    work = _Load(program, tick, report, library)
     with without_collector():
         work.all_of(files)
     return work.done
 
 
+def of_library(kinds: Collection[type[Fact]]) -> tuple[type[Fact], ...]:
+    """Those of some kinds of facts that matter of what is above the program's classes."""
+    return tuple(kind for kind in kinds if kind is ClassDecl)
+
+
 def java_classes(
-    file: Path, kinds: Collection[type[Fact]], tick: Tick = str, report: Report = unnoticed
+    file: Path, kinds: Collection[type[Fact]], tick: Tick, report: Report
 ) -> Iterator[JavaClass]:
     """The classes in a file, with their facts of some kinds; those that cannot be read left out."""
     wanted = frozenset([*kinds, ClassDecl])
@@ -129,7 +143,7 @@ def java_classes(
             tick(file.name)
             yield from _java_class(one, wanted, kinds, report)
     except Unreadable as error:
-        report(name_of(file), str(error))
+        report(shown_path(file), str(error))
 
 
 def _java_class(

@@ -2,14 +2,11 @@
 
 A history is a file of JSON arrays, one a line, compressed by xz or not:
 
-    ["revision", number, files, removed, added]          begins a revision; more may follow
+    ["revision", number, files, removed, added]          begins a revision; a name may follow
     ["-", relation, ...columns]                           a fact that is gone
     ["+", relation, ...columns]                           a fact that is new
 
-The relations are `class_decl`, `method_decl`, `field_decl`, `code`, `handler`, `inner_class`,
-`enclosing_method`, `throws` and `insn`, with the columns of our facts; a method stands in its
-relation without its key, which follows from its name and descriptor. Of an instruction one knows
-the type, the field or the call that is its operand, and no other operands.
+`columns.py` has the relations, and what the columns of each are.
 """
 
 from __future__ import annotations
@@ -23,11 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from examples.findbugs import facts
+from examples.findbugs.columns import fact_of
 from examples.findbugs.difference import Difference
 from examples.findbugs.facts import Fact
-from examples.findbugs.reader.descriptors import signature
-from examples.findbugs.reader.opcodes import INVOKEDYNAMIC, KINDS
+
+REVISION, REMOVED, ADDED = "revision", "-", "+"
+"""What a line begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +34,21 @@ class Revision:
 
     name: str
     files: int
-    """How many class files changed."""
-    change: Difference
+    """How many class files are not as they were."""
+    difference: Difference
+    reading: float = 0.0
+    """Seconds to read the class files; 0 where facts are recorded."""
+    comparing: float = 0.0
+    """Seconds to compare their facts with those of before; 0 where facts are recorded."""
+
+    @property
+    def back(self) -> Difference:
+        """What takes it back."""
+        return Difference(self.difference.added, self.difference.removed)
 
 
 class HistoryError(ValueError):
-    """A file is no recorded history."""
+    """A file is no recorded history, or one that contradicts itself."""
 
 
 def revisions(path: Path) -> Iterator[Revision]:
@@ -56,14 +63,13 @@ def revisions(path: Path) -> Iterator[Revision]:
     shared = _Shared()
     for number, line in _lines(path):
         try:
-            sign, *columns = json.loads(line)
-            if sign == "revision":
+            sign, *columns = json.loads(line, object_hook=_refused)
+            if sign == REVISION:
                 following = _begun(columns)
             else:
-                assert revision is not None
-                _note(shared.fact(columns), sign, revision.change)
+                _note(shared.fact(columns), _part(revision, sign))
                 continue
-        except Exception as error:
+        except (ValueError, TypeError, RecursionError) as error:
             shown = line.rstrip()[:80]
             raise HistoryError(f"{path}:{number}: no line of a history: {shown}") from error
         if revision is not None:
@@ -78,17 +84,31 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with opened(path, "rt", encoding="utf-8") as lines:
             yield from enumerate(lines, 1)
-    except (EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise HistoryError(f"{path}: no history: it is no text") from error
+    except (EOFError, lzma.LZMAError) as error:
         raise HistoryError(f"{path}: no history: {error}") from error
 
 
+def _refused(value: dict[str, Any]) -> Any:
+    raise ValueError(f"an object, {value}")
+
+
 def _begun(columns: list[Any]) -> Revision:
-    number, files, _, _, *version = columns
-    return Revision(version[0] if version else str(number), files, Difference())
+    number, files, _, _, *name = columns
+    if type(files) is not int:
+        raise TypeError(f"no number of files: {files!r}")
+    return Revision(str(name[0] if name else number), files, Difference())
 
 
-def _note(fact: Fact, sign: str, change: Difference) -> None:
-    part = {"-": change.removed, "+": change.added}[sign]
+def _part(revision: Revision | None, sign: str) -> dict[type[Fact], list[Any]]:
+    """The facts of a revision that are gone, or those that are new."""
+    if revision is None or sign not in (REMOVED, ADDED):
+        raise ValueError("neither a revision nor a fact of one")
+    return revision.difference.removed if sign == REMOVED else revision.difference.added
+
+
+def _note(fact: Fact, part: dict[type[Fact], list[Any]]) -> None:
     part.setdefault(type(fact), []).append(fact)
 
 
@@ -100,9 +120,7 @@ class _Shared:
 
     def fact(self, columns: list[Any]) -> Fact:
         """The fact that a line states."""
-        relation, *values = [self._one(value) for value in columns]
-        fact: Fact = _MAKERS[relation](*values)
-        return fact
+        return fact_of(*map(self._one, columns))
 
     def _one(self, value: Any) -> Any:
         if type(value) is list:
@@ -112,52 +130,3 @@ class _Shared:
         if type(value) is str:
             return sys.intern(value)
         return self._values.setdefault(value, value) if type(value) is tuple else value
-
-
-def _method_decl(
-    cls: str, access: int, name: str, params: tuple[str, ...], ret: str
-) -> facts.MethodDecl:
-    key = sys.intern(f"{name}({''.join(params)}){ret}")
-    return facts.MethodDecl(cls, key, access, name, params, ret)
-
-
-def _enclosing_method(
-    cls: str, outer: str, method: tuple[str, str] | None
-) -> facts.EnclosingMethod:
-    return facts.EnclosingMethod(cls, outer, method and "".join(method))
-
-
-def _insn(cls: str, method: str, pc: int, opcode: int, next_pc: int, operand: Any) -> facts.Insn:
-    place = (cls, method, pc, opcode, next_pc)
-    if opcode == INVOKEDYNAMIC:
-        return facts.Invoke(*place, None, operand[1], *signature(operand[2]))
-    kind: Any = KINDS[opcode]
-    return kind(*place, *_operands(kind, operand))  # type: ignore[no-any-return]
-
-
-def _operands(kind: type[facts.Insn], operand: Any) -> tuple[Any, ...]:
-    """The columns that an instruction of a kind has of its own."""
-    if kind is facts.Invoke or kind is facts.FieldAccess:
-        return tuple(operand)
-    if kind is facts.TypeInsn:
-        return (operand,)
-    if kind is facts.NewArray:
-        return (operand, None)
-    if kind is facts.TableSwitch:
-        return (None, None, ())
-    if kind is facts.LookupSwitch:
-        return (None, (), ())
-    return (None,) * (len(kind._fields) - len(facts.Basic._fields))
-
-
-_MAKERS: dict[str, Any] = {
-    "class_decl": facts.ClassDecl,
-    "method_decl": _method_decl,
-    "field_decl": facts.FieldDecl,
-    "code": facts.Code,
-    "insn": _insn,
-    "handler": facts.Handler,
-    "inner_class": facts.InnerClass,
-    "enclosing_method": _enclosing_method,
-    "throws": facts.Throws,
-}

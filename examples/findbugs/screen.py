@@ -1,7 +1,8 @@
-"""What `--watch` shows; first of all the findings in the classes that have just changed theirs."""
+"""What `--watch` shows; first of all the findings that have just come."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 from rich.console import Console
 
 from examples import screen as screens
-from examples.findbugs.analyses import ANALYSES, name_of
+from examples.findbugs.archives import shown_path
 from examples.findbugs.classpath import ClassPath
 from examples.findbugs.finding import findings
-from examples.findbugs.inputs import name_of as file_name
 from examples.findbugs.program import Program
-from examples.screen import State
+from examples.screen import Changes, State
+from examples.terminal import number
 from examples.watching import Change
 
 
@@ -22,30 +23,34 @@ def screen(
     program: Program, classpath: ClassPath, out: Console
 ) -> AbstractContextManager[Callable[[Change[Any]], object]]:
     """A function to show a change with, for as long as the block runs."""
-    beginning = f"watching {_roots(classpath)}: {len(findings(program)):,} findings"
-    return screens.screen(out, beginning, lambda change: state(program, classpath, change))
+    found = number(len(findings(program, classpath.is_library)), "finding")
+    beginning = f"watching {_roots(classpath)}: {found}"
+    return screens.screen(out, beginning, lambda changes: state(program, classpath, changes))
 
 
-def state(program: Program, classpath: ClassPath, change: Change[Any] | None) -> State:
+def state(program: Program, classpath: ClassPath, changes: Changes) -> State:
     """What there is to show now."""
-    found = findings(program)
-    new = set() if change is None else set(change.added)
+    found = findings(program, classpath.is_library)
+    counts = Counter(finding.analysis for finding in found)
+    new = {finding for change in changes for finding in change.added}
     problems = classpath.problems()
-    unread = f", {len(problems):,} problems" if problems else ""
+    unread = f", {number(len(problems), 'problem')}" if problems else ""
     return State(
-        f"{len(found):,} findings{unread} (Ctrl-C ends); watching {_roots(classpath)}",
-        [(name_of(ANALYSES[letter]), len(view)) for letter, view in program.views.items()],
+        f"{number(len(found), 'finding')}{unread} (Ctrl-C ends); watching {_roots(classpath)}",
+        list(counts.items()),
         sorted(found, key=lambda finding: finding not in new),
     )
 
 
 def summary(program: Program, classpath: ClassPath) -> str:
     """What remains on the terminal at the end."""
+    own = sum(not classpath.is_library(name) for name in program.classes)
+    found = findings(program, classpath.is_library)
     return (
-        f"watched {_roots(classpath)}: {len(program.classes):,} classes, "
-        f"{len(findings(program)):,} findings at the end"
+        f"watched {_roots(classpath)}: {number(own, 'class', 'classes')}, "
+        f"{number(len(found), 'finding')} at the end"
     )
 
 
 def _roots(classpath: ClassPath) -> str:
-    return ", ".join(map(file_name, classpath.inputs.roots))
+    return ", ".join(map(shown_path, classpath.inputs.roots))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable
-from itertools import islice
+from itertools import groupby, islice
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from examples.findbugs.analyses import ANALYSES, description, name_of
-from examples.findbugs.finding import Finding, findings_of
+from examples.findbugs.finding import Finding
 from examples.findbugs.load import Loaded
-from examples.findbugs.program import Program
-from examples.terminal import duration, printable
+from examples.terminal import duration, line, number, printable
 
 
 def as_json(findings: Iterable[Finding]) -> str:
@@ -23,34 +23,37 @@ def as_json(findings: Iterable[Finding]) -> str:
     return json.dumps([finding.as_dict() for finding in findings], indent=2)
 
 
-def overview(program: Program) -> Table:
-    """How much each analysis has found."""
-    table = Table("", "analysis", "findings", "what it finds", title="Findings")
+def overview(letters: Iterable[str], found: Iterable[Finding]) -> Table:
+    """How much each of some analyses has found."""
+    table = Table("", "analysis", "findings", title="Findings")
     table.columns[2].justify = "right"
-    for letter, view in program.views.items():
-        analysis = ANALYSES[letter]
-        finds = Text(description(analysis))
-        table.add_row(letter, name_of(analysis), f"{len(view):,}", finds)
+    counts = Counter(finding.letter for finding in found)
+    for letter in letters:
+        table.add_row(letter, name_of(ANALYSES[letter]), f"{counts[letter]:,}")
     return table
 
 
-def findings_by_analysis(program: Program, limit: int) -> Group:
-    """A table per analysis that has findings, with the first `limit` of them; 0: all."""
+def findings_by_analysis(found: Iterable[Finding], limit: int, *, tables: bool) -> Group:
+    """A part per analysis that has findings, with the first `limit` of them; 0: all.
+
+    Parameters
+    ----------
+    tables: as tables, for eyes, and not as lines.
+    """
     parts: list[RenderableType] = []
-    for letter in program.views:
-        found = findings_of(program, letter)
-        if found:
-            title = f"{letter} {name_of(ANALYSES[letter])}: {len(found):,}"
-            finds = Text(description(ANALYSES[letter]))
-            parts += [Text(title, style="bold"), finds, _table(found, limit)]
+    for letter, group in groupby(found, lambda finding: finding.letter):
+        some = list(group)
+        title = f"{letter} {name_of(ANALYSES[letter])}: {len(some):,}"
+        parts += [Text(title, style="bold"), Text(description(ANALYSES[letter]))]
+        parts += [_table(some, limit)] if tables else _lines(some, limit)
     return Group(*parts)
 
 
 def sizes(loaded: Loaded, findings: int) -> str:
     """How much was analysed, what was found, and how long it took."""
     return (
-        f"{_number(loaded.classes, 'class', 'classes')}, {_number(loaded.facts, 'fact')}, "
-        f"{_number(findings, 'finding')}: {duration(loaded.reading)} to read, "
+        f"{number(loaded.classes, 'class', 'classes')}, {number(loaded.facts, 'fact')}, "
+        f"{number(findings, 'finding')}: {duration(loaded.reading)} to read, "
         f"{duration(loaded.analysing)} for tables and views, "
         f"{loaded.classes_per_second:,.0f} classes/s"
     )
@@ -59,11 +62,14 @@ def sizes(loaded: Loaded, findings: int) -> str:
 def left_out(loaded: Loaded) -> list[str]:
     """What was not analysed, a line each."""
     notes = []
+    if loaded.library:
+        classes = number(len(loaded.library), "class", "classes")
+        notes.append(f"{classes} of libraries, for what is above these; not analysed")
     if loaded.duplicates:
-        files = _number(loaded.duplicates, "class file")
+        files = number(loaded.duplicates, "class file")
         notes.append(f"{files} left out: the same class came before")
     if loaded.problems:
-        notes.append(f"{_number(loaded.problems, 'file')} could not be read, and left out")
+        notes.append(f"{number(loaded.problems, 'file')} could not be read, and left out")
     return notes
 
 
@@ -87,10 +93,8 @@ def _table(found: list[Finding], limit: int) -> Table:
     return table
 
 
-def _number(number: int, one: str, many: str = "") -> str:
-    """A number of things.
-
-    >>> _number(1, "finding"), _number(1200, "finding")
-    ('1 finding', '1,200 findings')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def _lines(found: list[Finding], limit: int) -> list[Text]:
+    lines = [line(str(finding)) for finding in islice(found, limit or None)]
+    if limit and len(found) > limit:
+        lines.append(line(f"... {len(found) - limit:,} more"))
+    return lines

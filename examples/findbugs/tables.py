@@ -45,7 +45,7 @@ class Tables:
         self.lookup_switch: Table[facts.LookupSwitch] = table(facts.LookupSwitch)
         self.basic: Table[facts.Basic] = table(facts.Basic)
         self._by_kind: dict[type[facts.Fact], Table[Any]] = {
-            table.row_type: table for table in db.tables()
+            made.row_type: made for made in vars(self).values()
         }
 
     def of(self, kind: type[facts.Fact]) -> Table[Any]:

@@ -9,58 +9,60 @@ from time import perf_counter
 from typing import Any
 
 from examples.collector import without_collector
+from examples.findbugs.archives import shown_path
 from examples.findbugs.classpath import ClassPath
-from examples.findbugs.finding import Finding, finding
-from examples.findbugs.inputs import Inputs, name_of
+from examples.findbugs.finding import Finding, findings
+from examples.findbugs.inputs import Inputs
 from examples.findbugs.load import Loaded
 from examples.findbugs.program import Program
-from examples.terminal import Tick
+from examples.terminal import Tick, unnoticed
 from examples.watching import Change, file_watching, unmoved
-from reactive import Delta
 
 PAUSE = 0.5
 """Seconds after which it is looked whether a folder is there again."""
+QUIET, LONGEST = 0.2, 2.0
+"""Seconds without a change that end a build, and seconds after which it is cut anyway."""
 
 
-def begin(program: Program, classpath: ClassPath, tick: Tick = str) -> Loaded:
+def begin(program: Program, classpath: ClassPath, tick: Tick = unnoticed) -> Loaded:
     """Read all classes into a program that has none yet, and keep their facts."""
     with without_collector():
         start = perf_counter()
         classes = classpath.read(classpath.inputs.files(), tick)
         read = perf_counter()
-        change = program.put(classes)
-        counts = (len(classes), len(change), classpath.duplicates, len(classpath.problems()))
-        return Loaded(*counts, read - start, perf_counter() - read)
+        program.put(classes)
+        own = {name: classes[name] for name in classes if not classpath.is_library(name)}
+        return Loaded(
+            classes=len(own),
+            facts=sum(len(rows) for facts in own.values() for rows in facts.values()),
+            duplicates=classpath.duplicates,
+            problems=len(classpath.problems()),
+            library={*classes} - {*own},
+            reading=read - start,
+            analysing=perf_counter() - read,
+        )
 
 
 def update(program: Program, classpath: ClassPath, files: Iterable[Path]) -> Change[Finding]:
     """Read some files again, and bring all findings up to date, in one transaction.
 
-    A finding that only moved in its method has neither come nor gone.
+    A finding that only moved in its method has neither come nor gone. Findings of a class also
+    come and go when the class passes from a library to the program, and back.
     """
-    added: list[Finding] = []
-    removed: list[Finding] = []
-
-    def noting(letter: str) -> Callable[[Delta[Any]], None]:
-        def note(delta: Delta[Any]) -> None:
-            added.extend(finding(letter, row) for row in delta.added)
-            removed.extend(finding(letter, row) for row in delta.removed)
-
-        return note
-
     changed = sorted(files)
-    subscriptions = [view.subscribe(noting(letter)) for letter, view in program.views.items()]
+    broken = [file for file in changed if classpath.problems([file])]
+    before = findings(program, classpath.is_library)
     start = perf_counter()
     program.put(classpath.read(changed))
     seconds = perf_counter() - start
-    for subscription in subscriptions:
-        subscription.close()
+    after = findings(program, classpath.is_library)
     return Change(
         files=tuple(_short_name(classpath.inputs, file) for file in changed),
-        added=unmoved(_sorted(added), removed, _anywhere),
-        removed=unmoved(_sorted(removed), added, _anywhere),
+        added=unmoved(after, before, _anywhere),
+        removed=unmoved(before, after, _anywhere),
         seconds=seconds,
         problems=tuple(classpath.problems(changed)),
+        solved=tuple(_solved(file) for file in broken if not classpath.problems([file])),
     )
 
 
@@ -81,10 +83,12 @@ def watch(
     watched = _Watched(classpath.inputs)
     stop = stop or threading.Event()
     while not stop.is_set():
-        unread = classpath.stale
+        is_first = True
         for paths in watched.batches(stop):
-            files = classpath.meant(paths) | unread()
-            unread = set
+            files = classpath.meant(paths)
+            if is_first:
+                files |= classpath.stale()
+                is_first = False
             if files:
                 show(update(program, classpath, files))
 
@@ -120,8 +124,8 @@ class _Watched:
             *present,
             watch_filter=None,
             recursive=self._recursive,
-            debounce=200,
-            step=20,
+            debounce=int(LONGEST * 1000),
+            step=int(QUIET * 1000),
             rust_timeout=int(PAUSE * 1000),
             yield_on_timeout=True,
             stop_event=stop,
@@ -137,12 +141,12 @@ def _pauses(stop: threading.Event) -> Iterator[set[Any]]:
 
 def _short_name(inputs: Inputs, file: Path) -> str:
     """The path of a file in the folder that was given."""
-    root = next(root for root in inputs.roots if file.is_relative_to(root))
-    return name_of(file.relative_to(root) if file != root else Path(file.name))
+    root = next(root for root in inputs.paths if file.is_relative_to(root))
+    return shown_path(file.relative_to(root) if file != root else Path(file.name))
 
 
-def _sorted(findings: list[Finding]) -> list[Finding]:
-    return sorted(findings, key=lambda one: one.order)
+def _solved(file: Path) -> str:
+    return f"{shown_path(file)}: {'can be read again' if file.exists() else 'is gone'}"
 
 
 def _anywhere(one: Finding) -> Finding:

@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace, folder: Folder, count: int) -> int:
 
 def _analysed(folder: Folder, sources: dict[str, bytes]) -> Analysis:
     errors = console(to_errors=True)
-    with progress(errors, "reading", len(sources), "files") as tick:
+    with progress(errors, "reading", len(sources), "file") as tick:
         return analyse(folder, sources, tick)
 
 
@@ -92,12 +92,12 @@ def _replayed(
 ) -> int:
     """Edit, measure, verify. Succeeds if the views are what they should be."""
     project, out, errors = analysis.project, console(), console(to_errors=True)
-    with progress(errors, "editing", count, "edits") as tick:
+    with progress(errors, "editing", count, "edit") as tick:
         steps = list(replay(project, folder, sources, count, seed, tick))
     try:
-        with progress(errors, "analysing again", len(sources), "files") as tick:
+        with progress(errors, "analysing again", len(sources), "file") as tick:
             fresh = compare(project, folder, sources, tick)
-        with progress(errors, "verifying", len(project.views), "views") as tick:
+        with progress(errors, "verifying", len(project.views), "view") as tick:
             project.verify(tick)
     except (VerificationError, AssertionError) as error:
         errors.print(f"NOT verified: {error}", style="red", markup=False)

@@ -1,4 +1,4 @@
-"""What `--watch` shows; first of all the findings in the files that have just changed."""
+"""What `--watch` shows; first of all the findings in the files whose change did something."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rich.text import Text
 from examples import screen as screens
 from examples.live_lint.folder import Folder
 from examples.live_lint.project import Project
-from examples.screen import State
+from examples.screen import Changes, State
+from examples.terminal import number
 from examples.watching import Change
 
 
@@ -20,28 +21,26 @@ def screen(
     project: Project, folder: Folder, out: Console
 ) -> AbstractContextManager[Callable[[Change[Any]], object]]:
     """A function to show a change with, for as long as the block runs."""
-    beginning = f"watching {folder.path}: {len(project.findings())} findings"
-    return screens.screen(out, beginning, lambda change: _state(project, folder, change))
+    beginning = f"watching {folder.path}: {number(len(project.findings()), 'finding')}"
+    return screens.screen(out, beginning, lambda changes: _state(project, folder, changes))
 
 
-def drawing(
-    project: Project, folder: Folder, change: Change[Any] | None, height: int
-) -> list[Text]:
+def drawing(project: Project, folder: Folder, changes: Changes, height: int) -> list[Text]:
     """The lines of a screen of this height."""
-    return screens.drawing(_state(project, folder, change), change, height)
+    return screens.drawing(_state(project, folder, changes), changes, height)
 
 
 def summary(project: Project, folder: Folder) -> str:
     """What remains on the terminal at the end."""
     return (
-        f"watched {folder.path}: {len(project.files):,} files, "
-        f"{len(project.findings()):,} findings at the end"
+        f"watched {folder.path}: {number(len(project.files), 'file')}, "
+        f"{number(len(project.findings()), 'finding')} at the end"
     )
 
 
-def _state(project: Project, folder: Folder, change: Change[Any] | None) -> State:
+def _state(project: Project, folder: Folder, changes: Changes) -> State:
     findings = project.findings()
-    changed = () if change is None else change.files
+    changed = {file for change in changes for file in change.files}
     findings.sort(key=lambda finding: finding.file not in changed)
-    title = f"{len(findings):,} findings (Ctrl-C ends); watching {folder.path}"
+    title = f"{number(len(findings), 'finding')} (Ctrl-C ends); watching {folder.path}"
     return State(title, [(name, len(view)) for name, view in project.views.items()], findings)

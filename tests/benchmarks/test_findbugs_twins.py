@@ -25,7 +25,7 @@ from examples.findbugs.faults import cases, fixture
 from examples.findbugs.inputs import class_files, installed_jars
 from examples.findbugs.plain import PLAIN, subtype
 from examples.findbugs.program import Program
-from examples.findbugs.replay.changes import Change
+from examples.findbugs.recorded import Revision
 from reactive import Database
 
 SMALL = "py4j"
@@ -177,7 +177,7 @@ def test_facts_of_instructions_that_only_an_index_holds_are_counted() -> None:
         ClassDecl: [ClassDecl("a/A", 52, 1, None, ())],
         Invoke: [*unboxing, *others],
     }
-    found = held.held([Change("0", 1, 2_001, Difference({}, added))])
+    found = held.held([Revision("0", 1, Difference({}, added))])
     assert found["E"]["instructions"] == found["K"]["instructions"] == 0
     assert found["A"]["instructions"] == found[held.ALL]["instructions"] == 1_000
     assert found["A"]["rows"] >= 1_000 > found["E"]["rows"] == 0
@@ -189,7 +189,7 @@ def test_findings_are_counted_with_the_bytes_of_their_facts() -> None:
     finalize: list[Any] = [
         MethodDecl(f"a/A{number}", "finalize()V", 1, "finalize", (), "V") for number in range(500)
     ]
-    found = held.held([Change("0", 1, 500, Difference({}, {MethodDecl: finalize}))])
+    found = held.held([Revision("0", 1, Difference({}, {MethodDecl: finalize}))])
     assert found["I"]["bytes"] > 500 * finalize[0].__sizeof__() > found["H"]["bytes"]
 
 

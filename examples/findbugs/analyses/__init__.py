@@ -28,18 +28,9 @@ from examples.findbugs.analyses.methods import (
     fi_public_should_be_protected,
     ug_sync_set_unsync_get,
 )
-from examples.findbugs.facts import (
-    ClassDecl,
-    Fact,
-    FieldAccess,
-    FieldDecl,
-    Handler,
-    InnerClass,
-    Invoke,
-    MethodDecl,
-)
+from examples.findbugs.facts import Fact
 from examples.findbugs.tables import Tables
-from reactive import Relation
+from reactive import Database, Relation
 
 Analysis: TypeAlias = Callable[[Tables], Relation[*tuple[Any, ...]]]
 
@@ -62,29 +53,12 @@ ANALYSES: dict[str, Analysis] = {
 }
 """By the letter that [i3ql] gives them."""
 
-READS: dict[str, tuple[type[Fact], ...]] = {
-    "A": (Invoke, ClassDecl),
-    "B": (FieldDecl, ClassDecl),
-    "C": (ClassDecl, MethodDecl, Invoke),
-    "D": (MethodDecl, ClassDecl, Invoke),
-    "E": (Invoke,),
-    "F": (Invoke,),
-    "G": (Invoke, ClassDecl),
-    "H": (MethodDecl,),
-    "I": (MethodDecl,),
-    "J": (Handler,),
-    "K": (FieldDecl, ClassDecl, FieldAccess),
-    "L": (FieldDecl, ClassDecl),
-    "M": (InnerClass, ClassDecl),
-    "N": (Invoke, MethodDecl),
-    "O": (MethodDecl, ClassDecl),
-}
-"""The facts that each analysis reads; the others need not be made of a class file."""
-
 
 def kinds_read(letters: Iterable[str] = tuple(ANALYSES)) -> tuple[type[Fact], ...]:
-    """The facts that some analyses read, each kind once."""
-    return tuple(dict.fromkeys(kind for letter in letters for kind in READS[letter]))
+    """The facts that some analyses read, each kind once; others need not be made of class files."""
+    tables = Tables(Database())
+    read = [table for letter in letters for table in ANALYSES[letter](tables).tables()]
+    return tuple(dict.fromkeys(table.row_type for table in read))
 
 
 def name_of(analysis: Analysis) -> str:

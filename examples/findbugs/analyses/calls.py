@@ -6,12 +6,10 @@ from examples.findbugs.access import (
     PUBLIC,
     STATIC,
     is_primitive,
-    of_class,
-    of_method,
-    of_name,
     package,
 )
 from examples.findbugs.facts import Invoke
+from examples.findbugs.keys import of_class, of_method, of_name
 from examples.findbugs.reader.opcodes import INVOKESPECIAL, INVOKESTATIC, INVOKEVIRTUAL
 from examples.findbugs.tables import Tables
 from reactive import Relation

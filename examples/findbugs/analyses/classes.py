@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from examples.findbugs.access import ABSTRACT, INTERFACE, PUBLIC, STATIC, SYNTHETIC, of_class
+from examples.findbugs.access import ABSTRACT, INTERFACE, PUBLIC, STATIC, SYNTHETIC
+from examples.findbugs.keys import of_class
 from examples.findbugs.relations import iface_inh, subtype
 from examples.findbugs.tables import Tables
 from reactive import Relation

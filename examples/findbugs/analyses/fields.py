@@ -11,11 +11,10 @@ from examples.findbugs.access import (
     SYNTHETIC,
     VOLATILE,
     is_array_or_hashtable,
-    of_class,
-    of_name,
     package,
 )
 from examples.findbugs.facts import FieldAccess, FieldDecl
+from examples.findbugs.keys import of_class, of_name
 from examples.findbugs.reader.opcodes import GETFIELD, GETSTATIC
 from examples.findbugs.tables import Tables
 from reactive import Relation

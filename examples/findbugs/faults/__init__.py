@@ -5,6 +5,6 @@ the history puts one case in the place of another, so what is found after it is 
 """
 
 from examples.findbugs.faults.case import Case, cases, fixture
-from examples.findbugs.faults.revisions import Revision, history
+from examples.findbugs.faults.revisions import FaultRevision, history
 
-__all__ = ["Case", "Revision", "cases", "fixture", "history"]
+__all__ = ["Case", "FaultRevision", "cases", "fixture", "history"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from examples.findbugs.faults.recording import record
-from examples.findbugs.faults.revisions import Revision, history
+from examples.findbugs.faults.revisions import FaultRevision, history
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         record(revisions, options.file)
 
 
-def _shown(revision: Revision) -> str:
+def _shown(revision: FaultRevision) -> str:
     """Number, classes, and findings of each analysis, then what happened."""
     counts = "".join(f"{len(keys) or '.':>2}" for keys in revision.expected.values())
     return f"{revision.number:4} {len(revision.classes):2} classes {counts}  {revision.what}"

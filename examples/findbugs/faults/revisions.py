@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from examples.findbugs.faults.case import LETTERS, Case, Findings, cases, fixture
 
-Change: TypeAlias = tuple[str, Case | None]
+Placement: TypeAlias = tuple[str, Case | None]
 """A slot, and the case that it has from now on."""
 
 FAULT_BEFORE, TWICE, TWO = 0.5, 0.05, 0.2
@@ -26,7 +26,7 @@ FAULT_BEFORE, TWICE, TWO = 0.5, 0.05, 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Revision:
+class FaultRevision:
     """Some class files change."""
 
     number: int
@@ -38,7 +38,7 @@ class Revision:
     """What is to be found afterwards in all classes that there are: each letter has its keys."""
 
 
-def history(seed: int = 0, revisions: int = 500) -> Iterator[Revision]:
+def history(seed: int = 0, revisions: int = 500) -> Iterator[FaultRevision]:
     """The same history for the same seed; by default long enough for each case.
 
     Parameters
@@ -47,20 +47,20 @@ def history(seed: int = 0, revisions: int = 500) -> Iterator[Revision]:
     """
     random = Random(seed)
     first = [(case.slot, case) for case in fixture()]
-    changes = _changes(random)
+    placements = _placements(random)
     present: dict[str, Case] = {}
     for number in range(revisions):
         before = dict(present)
-        made = first if number == 0 else list(islice(changes, 2 if random.random() < TWO else 1))
+        made = first if number == 0 else list(islice(placements, 2 if random.random() < TWO else 1))
         what = "; ".join([_put(present, slot, case) for slot, case in made])
         classes = _written(before, present, [slot for slot, _ in made])
-        yield Revision(number, what if number else "the fixture", classes, _expected(present))
+        yield FaultRevision(number, what if number else "the fixture", classes, _expected(present))
 
 
-def _changes(random: Random) -> Iterator[Change]:
+def _placements(random: Random) -> Iterator[Placement]:
     """Without end: each case once in random order, and so on."""
     slots = {slot: tuple(of) for slot, of in groupby(cases(), key=lambda case: case.slot)}
-    deck: list[Change] = [(case.slot, case) for case in cases()]
+    deck: list[Placement] = [(case.slot, case) for case in cases()]
     deck += [(slot, None) for slot in slots] * 2
     while True:
         random.shuffle(deck)

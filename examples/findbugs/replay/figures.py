@@ -1,4 +1,4 @@
-"""Two figures of a replay: what each change takes over its size, in time and in memory."""
+"""Figures of a replay: what each change takes over its size, in time and in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FACTS = "facts that differ and that analyses read"
 
 
 def draw(
-    folder: Path, name: str, steps: Sequence[Step], fit: Fit | None, peaks: Sequence[int]
+    folder: Path, name: str, steps: Sequence[Step], fit: Fit | None, peaks: Sequence[int] | None
 ) -> list[Path]:
     """Write the figures; gives their files.
 
@@ -22,7 +22,7 @@ def draw(
     ----------
     steps: the changes, without the first revision.
     fit: the line to draw through their times.
-    peaks: the bytes that each of them allocates.
+    peaks: the bytes that each of them allocates; None, and no figure of them, if not traced.
 
     Raises
     ------
@@ -35,10 +35,12 @@ def draw(
     if fit is not None:
         sizes = _sizes(max(facts))
         times = [(fit.constant + fit.per_fact * size) * 1e3 for size in sizes]
-        axes.plot(sizes, times, color="tab:red", label=said(fit))
+        axes.plot(sizes, times, color="tab:red", label=formula(fit))
     axes.legend()
     time = folder / f"findbugs-{name}-time.png"
     figure.savefig(time)
+    if peaks is None:
+        return [time]
     figure, axes = subplots(f"{name}: memory that a change takes", "KiB at its height")
     axes.scatter(facts, [peak / 1024 for peak in peaks], s=14)
     memory = folder / f"findbugs-{name}-memory.png"
@@ -46,10 +48,10 @@ def draw(
     return [time, memory]
 
 
-def said(fit: Fit) -> str:
+def formula(fit: Fit) -> str:
     """The line as a formula.
 
-    >>> said(Fit(0.0001, 0.000002, 0.98))
+    >>> formula(Fit(0.0001, 0.000002, 0.98))
     '100.0 µs + 2.00 µs per fact (R² = 0.980)'
     """
     each = f"{fit.constant * 1e6:,.1f} µs + {fit.per_fact * 1e6:,.2f} µs per fact"
@@ -75,10 +77,7 @@ def _subplots(largest: int) -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtra(
-            "the figures need the package matplotlib\n"
-            "  pip install 'reactive-collections[findbugs]', or pip install matplotlib"
-        ) from error
+        raise MissingExtra("matplotlib", "drawing figures") from error
 
     def subplots(title: str, upwards: str) -> tuple[Any, Any]:
         figure = Figure(figsize=(7, 4.5), dpi=120, layout="constrained")

@@ -13,10 +13,14 @@ from examples.findbugs.recorded import HistoryError
 
 
 class Mirror:
-    """The facts of a program by kind, kept beside its views so that these can be checked."""
+    """All facts by kind, kept beside a program so that its views can be checked.
+
+    It has the facts of all kinds: a program that leaves out too many has other findings. They are
+    counted, as tables count rows: a recorded history has a class of two jars twice.
+    """
 
     def __init__(self) -> None:
-        self.facts: dict[type[Fact], dict[Any, Any]] = {kind: {} for kind in KINDS}
+        self.facts: dict[type[Fact], dict[Any, int]] = {kind: {} for kind in KINDS}
 
     def apply(self, change: Difference) -> None:
         """Take facts away and add others.
@@ -28,20 +32,30 @@ class Mirror:
         for kind, rows in change.removed.items():
             facts = self.facts[kind]
             for row in rows:
-                if facts.pop(row, self) is self:
+                left = facts.pop(row, 0) - 1
+                if left < 0:
                     raise HistoryError(f"a fact is taken away that is not there: {row}")
+                if left:
+                    facts[row] = left
         for kind, rows in change.added.items():
-            self.facts[kind].update(dict.fromkeys(rows))
+            facts = self.facts[kind]
+            for row in rows:
+                facts[row] = facts.get(row, 0) + 1
 
     def evaluate(self, letters: Iterable[str]) -> dict[str, set[Any]]:
-        """What the analyses find, each from scratch."""
-        return {letter: PLAIN[letter](self.facts) for letter in letters}
+        """What the analyses find, each from scratch; those without plain evaluation are absent."""
+        return {letter: PLAIN[letter](self.facts) for letter in letters if letter in PLAIN}
+
+
+def without_plain(letters: Iterable[str]) -> list[str]:
+    """The analyses that nothing can be compared with."""
+    return [letter for letter in letters if letter not in PLAIN]
 
 
 def differing(program: Program, expected: dict[str, set[Any]]) -> dict[str, set[Any]]:
     """By letter the rows that a view has too few or too many times; {} if all are equal."""
     found = {
-        letter: {row for row, _ in {*view.items()} ^ {(row, 1) for row in expected[letter]}}
-        for letter, view in program.views.items()
+        letter: {row for row, _ in {*program.views[letter].items()} ^ {(row, 1) for row in rows}}
+        for letter, rows in expected.items()
     }
     return {letter: rows for letter, rows in found.items() if rows}

@@ -4,69 +4,92 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 from rich.text import Text
 
 from examples.findbugs.finding import finding
-from examples.findbugs.replay.figures import said
+from examples.findbugs.replay.figures import formula
 from examples.findbugs.replay.steps import Findings, Memory, Step
 from examples.findbugs.replay.summary import Summary
-from examples.terminal import duration, line
+from examples.terminal import duration, line, number, signed
 
 KIB, MIB = 2**10, 2**20
 
 
-def header(*, jars: bool, verify: bool) -> Text:
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the lines of a replay have."""
+
+    names: int
+    """The length of the longest name of a revision."""
+    of_builds: bool
+    """Times of reading and comparing class files."""
+    verify: bool
+    """Times of plain evaluation."""
+    limit: int
+    """Findings of an analysis that came with a revision, and that went; 0: all."""
+
+
+def header(layout: Layout) -> Text:
     """The titles of the columns of `lines`."""
-    titles = ["files", "facts", "read", *(["reading", "comparing"] if jars else []), "updating"]
-    cells = [*titles, *(["scratch", "ratio"] if verify else []), "findings"]
-    return line(_row("revision", cells, jars=jars), "bold")
+    cells = ["files", "facts", "read"]
+    cells += [*(["reading", "comparing"] if layout.of_builds else []), "updating"]
+    cells += [*(["scratch", "ratio"] if layout.verify else []), "findings"]
+    return line(_row(layout, "revision", cells), "bold")
 
 
-def lines(step: Step, findings: int, *, jars: bool) -> Iterator[Text]:
-    """A change, and then each finding that came or went.
-
-    Parameters
-    ----------
-    findings: how many there are afterwards.
-    """
-    change = step.change
-    cells = [f"{change.files:,}", f"{change.facts:,}", f"{step.facts_read:,}"]
-    seconds = [*([change.reading, change.comparing] if jars else []), step.updating]
-    if step.scratch is not None:
-        seconds.append(step.scratch)
-    cells += map(took, seconds)
-    if step.scratch is not None:
-        cells.append(times(step.scratch / step.updating))
-    yield line(_row(change.name, [*cells, f"{findings:,}"], jars=jars))
-    yield from _findings("+", step.came, "green")
-    yield from _findings("-", step.went, "red")
+def lines(layout: Layout, step: Step) -> Iterator[Text]:
+    """A revision, and then each finding that came or went."""
+    of = step.revision
+    cells = [f"{of.files:,}", f"{len(of.difference):,}", f"{step.facts_read:,}"]
+    cells += [took(of.reading), took(of.comparing)] if layout.of_builds else []
+    cells.append(took(step.updating))
+    if layout.verify:
+        scratch = step.scratch
+        cells += ["", ""] if scratch is None else [took(scratch), times(scratch / step.updating)]
+    yield line(_row(layout, of.name, [*cells, f"{step.findings:,}"]))
+    yield from _findings(layout, "+", step.came)
+    yield from _findings(layout, "-", step.went)
 
 
-def totals(steps: Sequence[Step], of: Summary, memory: Memory) -> Iterator[str]:
+def totals(steps: Sequence[Step], of: Summary, memory: Memory | None) -> Iterator[str]:
     """The summary, a line each."""
     yield f"first revision: {took(of.first)}"
-    yield f"all {len(steps):,} revisions: {took(of.whole)}"
     if of.median is not None and of.longest is not None:
         longest = of.longest
+        yield f"all {len(steps):,} revisions: {took(of.whole)}"
         yield (
             f"a change: {took(of.median)} in the median, at most {took(longest.updating)} "
-            f"({longest.change.name}: {longest.facts_read:,} facts read)"
+            f"(revision {longest.revision.name}: {number(longest.facts_read, 'fact')} read)"
         )
-        yield f"memory of a change: at most {max(memory.peaks[1:]) / KIB:,.0f} KiB"
-    yield f"memory of views and indexes, after the last: {memory.held / MIB:,.1f} MiB"
     if of.fit is not None:
-        yield f"time of a change: about {said(of.fit)}"
+        yield f"time of a change: about {formula(of.fit)}"
     if of.scratch is not None and of.median:
         ratio = times(of.scratch / of.median)
         yield f"from scratch: {took(of.scratch)} in the median, {ratio} as long as a change"
+    if memory is not None:
+        yield from _memory(memory)
 
 
-def as_json(name: str, steps: Sequence[Step], of: Summary, memory: Memory) -> str:
+def verified(letters: Sequence[str], *, always: bool) -> str:
+    """That the views of these analyses equal plain evaluation.
+
+    >>> verified(["E"], always=False), verified(["A", "E"], always=True)[:24]
+    ('verified: the view of E equals plain evaluation at the end', 'verified: all 2 views eq')
+    """
+    when = "after every revision" if always else "at the end"
+    if len(letters) == 1:
+        return f"verified: the view of {letters[0]} equals plain evaluation {when}"
+    return f"verified: all {len(letters)} views equal plain evaluation {when}"
+
+
+def as_json(name: str, steps: Sequence[Step], of: Summary, memory: Memory | None) -> str:
     """All of it as a JSON object; seconds and bytes."""
-    changes = [_json(step, peak) for step, peak in zip(steps, memory.peaks, strict=True)]
+    peaks = [None] * len(steps) if memory is None else memory.peaks
+    revisions = [_json(step, peak) for step, peak in zip(steps, peaks, strict=True)]
     whole = {
         "first": of.first,
         "whole": of.whole,
@@ -74,10 +97,10 @@ def as_json(name: str, steps: Sequence[Step], of: Summary, memory: Memory) -> st
         "longest": of.longest and of.longest.updating,
         "from_scratch": of.scratch,
         "fit": of.fit and asdict(of.fit),
-        "peak": max(memory.peaks[1:], default=None),
-        "held": memory.held,
+        "peak": memory and max(memory.peaks[1:], default=None),
+        "held": memory and memory.held,
     }
-    return json.dumps({"name": name, "revisions": changes, "summary": whole}, indent=2)
+    return json.dumps({"name": name, "revisions": revisions, "summary": whole}, indent=2)
 
 
 def took(seconds: float) -> str:
@@ -92,21 +115,39 @@ def took(seconds: float) -> str:
 def times(ratio: float) -> str:
     """How many times more.
 
-    >>> times(3.14159), times(1234.5)
-    ('3.1 x', '1,234 x')
+    >>> times(0.034159), times(3.14159), times(1234.5)
+    ('0.034 x', '3.1 x', '1,234 x')
     """
-    return f"{ratio:,.1f} x" if ratio < 100 else f"{ratio:,.0f} x"
+    return f"{ratio:.2g} x" if ratio < 10 else f"{ratio:,.0f} x"
 
 
-def _json(step: Step, peak: int) -> dict[str, Any]:
-    change = step.change
+def size(count: int) -> str:
+    """A number of bytes.
+
+    >>> size(1), size(700), size(26_400), size(5_000_000)
+    ('1 byte', '700 bytes', '26 KiB', '4.8 MiB')
+    """
+    if count < KIB:
+        return number(count, "byte")
+    return f"{count / KIB:,.0f} KiB" if count < MIB else f"{count / MIB:,.1f} MiB"
+
+
+def _memory(memory: Memory) -> Iterator[str]:
+    if len(memory.peaks) > 1:
+        yield f"memory of a change: at most {size(max(memory.peaks[1:]))}"
+    yield f"memory of views and indexes, after the last: {size(memory.held)}"
+    yield "memory is traced in a second replay, which no time above is of"
+
+
+def _json(step: Step, peak: int | None) -> dict[str, Any]:
+    of = step.revision
     return {
-        "revision": change.name,
-        "files": change.files,
-        "facts": change.facts,
+        "revision": of.name,
+        "files": of.files,
+        "facts": len(of.difference),
         "facts_read": step.facts_read,
-        "reading": change.reading,
-        "comparing": change.comparing,
+        "reading": of.reading,
+        "comparing": of.comparing,
         "updating": step.updating,
         "from_scratch": step.scratch,
         "peak": peak,
@@ -119,11 +160,20 @@ def _as_dicts(findings: Findings) -> list[dict[str, Any]]:
     return [finding(letter, row).as_dict() for letter, rows in findings.items() for row in rows]
 
 
-def _row(name: str, cells: Sequence[str], *, jars: bool) -> str:
-    return "".join([name.ljust(22 if jars else 9), *(cell.rjust(12) for cell in cells)])
+def _row(layout: Layout, name: str, cells: Sequence[str]) -> str:
+    width = max(layout.names, len("revision"))
+    return "".join([name.ljust(width), *(cell.rjust(12) for cell in cells)])
 
 
-def _findings(sign: str, findings: Findings, style: str) -> Iterator[Text]:
+def _findings(layout: Layout, sign: str, findings: Findings) -> Iterator[Text]:
     for letter, rows in findings.items():
-        for row in rows:
-            yield line(f"  {sign} {letter}  {finding(letter, row)}", style)
+        for row in islice(rows, layout.limit or None):
+            yield _indented(sign, f"{letter}  {finding(letter, row)}")
+        if layout.limit and len(rows) > layout.limit:
+            yield _indented(sign, f"{letter}  ... {len(rows) - layout.limit:,} more")
+
+
+def _indented(sign: str, text: str) -> Text:
+    found = signed(sign, text)
+    found.pad_left(2)
+    return found

@@ -1,16 +1,18 @@
-"""Apply changes to a program one after another, and measure each."""
+"""Apply revisions to a program one after another, and measure each."""
 
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 from typing import Any, TypeAlias
 
+from examples.findbugs.difference import Difference
+from examples.findbugs.facts import Fact
 from examples.findbugs.program import Program
-from examples.findbugs.replay.changes import Change
+from examples.findbugs.recorded import Revision
 from examples.findbugs.replay.mirror import Mirror, differing
 
 Findings: TypeAlias = dict[str, list[Any]]
@@ -21,25 +23,24 @@ MOST_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A change that was made."""
+    """A revision that was made."""
 
-    change: Change
+    revision: Revision
+    facts_read: int
+    """How many of the facts that differ the program takes in: of kinds that an analysis reads."""
     updating: float
     """Seconds of the transaction: all views are up to date afterwards."""
     came: Findings
     went: Findings
+    findings: int
+    """How many there are afterwards."""
     scratch: float | None = None
     """Seconds of plain evaluation from scratch, where that was asked for."""
-
-    @property
-    def facts_read(self) -> int:
-        """How many of the facts that differ some analysis reads."""
-        return len(self.change.difference)
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes that are allocated for each change while it is made, and that stay after the last."""
+    """Bytes that are allocated for each revision while it is made, and that stay after the last."""
 
     peaks: list[int]
     held: int
@@ -50,31 +51,46 @@ class NotVerifiedError(Exception):
 
 
 def replay(
-    program: Program, mirror: Mirror, changes: Iterable[Change], *, repeat: int = 1, verify: bool
+    program: Program,
+    mirror: Mirror,
+    revisions: Iterable[Revision],
+    *,
+    repeat: int = 1,
+    verify: bool,
 ) -> Iterator[Step]:
-    """Make the changes; `program` and `mirror` take them in.
+    """Make the revisions; `program` and `mirror` take them in.
 
     Parameters
     ----------
-    repeat: how often each change is made, and taken back in between; the median is its time.
-    verify: whether the views are compared with plain evaluation after every change.
+    repeat: how often each one is made, and taken back in between; the median is its time.
+    verify: whether the views are compared with plain evaluation after every revision.
 
     Raises
     ------
     NotVerifiedError: they differ.
+    HistoryError: the revisions contradict each other.
     """
     before = _findings(program)
-    for change in changes:
-        updating = _seconds(program, change, repeat)
-        mirror.apply(change.difference)
+    for revision in revisions:
+        mirror.apply(revision.difference)
+        updating = _seconds(program, revision, repeat)
         after = _findings(program)
-        scratch = check(program, mirror, f"after revision {change.name}") if verify else None
-        yield Step(change, updating, _only(after, before), _only(before, after), scratch)
+        yield Step(
+            revision,
+            _count(revision.difference, program.kinds),
+            updating,
+            _only(after, before),
+            _only(before, after),
+            sum(map(len, program.views.values())),
+            check(program, mirror, f"after revision {revision.name}") if verify else None,
+        )
         before = after
 
 
-def check(program: Program, mirror: Mirror, when: str) -> float:
-    """Compare all views with plain evaluation; gives the seconds that that takes.
+def check(program: Program, mirror: Mirror, when: str) -> float | None:
+    """Compare the views with plain evaluation; gives the seconds that that takes.
+
+    Those without plain evaluation are left out; None, if there are no others.
 
     Raises
     ------
@@ -88,11 +104,11 @@ def check(program: Program, mirror: Mirror, when: str) -> float:
         rows = [_difference(program, letter, row) for letter in wrong for row in wrong[letter]]
         few = "\n  ".join(sorted(rows)[:MOST_SHOWN])
         raise NotVerifiedError(f"{when} the views of {', '.join(wrong)} differ:\n  {few}")
-    return seconds
+    return seconds if expected else None
 
 
-def memory(program: Program, changes: Iterable[Change]) -> Memory:
-    """Make the changes in a new program, and trace what is allocated.
+def memory(program: Program, revisions: Iterable[Revision]) -> Memory:
+    """Make the revisions in a new program, and trace what is allocated.
 
     The facts are there before, so what is counted is indexes, views, and what a transaction needs.
     It takes several times longer than without tracing.
@@ -100,10 +116,10 @@ def memory(program: Program, changes: Iterable[Change]) -> Memory:
     peaks = []
     tracemalloc.start()
     try:
-        for change in changes:
+        for revision in revisions:
             before, _ = tracemalloc.get_traced_memory()
             tracemalloc.reset_peak()
-            program.apply(change.difference)
+            program.apply(revision.difference)
             peaks.append(tracemalloc.get_traced_memory()[1] - before)
         return Memory(peaks, tracemalloc.get_traced_memory()[0])
     finally:
@@ -114,15 +130,21 @@ def _difference(program: Program, letter: str, row: Any) -> str:
     return f"{letter}: {program.views[letter].count(row)} in the view: {row}"
 
 
-def _seconds(program: Program, change: Change, repeat: int) -> float:
+def _seconds(program: Program, revision: Revision, repeat: int) -> float:
     times = []
     for number in range(repeat):
         if number:
-            program.apply(change.back)
+            program.apply(revision.back)
         start = perf_counter()
-        program.apply(change.difference)
+        program.apply(revision.difference)
         times.append(perf_counter() - start)
     return median(times)
+
+
+def _count(change: Difference, kinds: Collection[type[Fact]]) -> int:
+    """How many facts are of some kinds."""
+    parts = (*change.removed.items(), *change.added.items())
+    return sum(len(rows) for kind, rows in parts if kind in kinds)
 
 
 def _findings(program: Program) -> dict[str, set[Any]]:

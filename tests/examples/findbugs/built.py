@@ -16,9 +16,9 @@ from examples.watching import Change
 class Build:
     """The classes below some paths, analysed and followed."""
 
-    def __init__(self, *roots: Path) -> None:
+    def __init__(self, *roots: Path, library: tuple[Path, ...] = ()) -> None:
         self.program = Program()
-        self.classpath = ClassPath(Inputs(roots), self.program.kinds)
+        self.classpath = ClassPath(Inputs(roots, library), self.program.kinds)
         self.loaded: Loaded = begin(self.program, self.classpath)
 
     def update(self, *files: Path) -> Change[Finding]:
@@ -26,7 +26,7 @@ class Build:
 
     @property
     def found(self) -> list[str]:
-        return [str(finding) for finding in findings(self.program)]
+        return [str(finding) for finding in findings(self.program, self.classpath.is_library)]
 
 
 def said(found: tuple[Finding, ...]) -> list[str]:

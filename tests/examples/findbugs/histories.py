@@ -7,9 +7,9 @@ from functools import cache
 from itertools import pairwise
 from typing import TypeAlias
 
-from examples.findbugs.analyses import ANALYSES, kinds_read
-from examples.findbugs.facts import KINDS
-from examples.findbugs.replay.changes import Change, history_at, of_history
+from examples.findbugs.analyses import ANALYSES
+from examples.findbugs.recorded import Revision
+from examples.findbugs.replay.sources import history_at, of_history
 
 Course: TypeAlias = tuple[int, int, int]
 """How many findings there are at first and at last, and in how many revisions they change."""
@@ -48,6 +48,6 @@ def known(name: str) -> dict[str, Course]:
 
 
 @cache
-def changes(name: str, *, whole: bool = False) -> tuple[Change, ...]:
-    """The changes of a history, read once; with facts of all kinds, or those that matter."""
-    return tuple(of_history(history_at(name), KINDS if whole else kinds_read()))
+def revisions(name: str) -> tuple[Revision, ...]:
+    """The revisions of a history, read once."""
+    return tuple(of_history(history_at(name)))

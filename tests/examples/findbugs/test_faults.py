@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 import pytest
 
 from examples.findbugs.facts import ClassDecl
-from examples.findbugs.faults import Revision, cases, fixture, history
+from examples.findbugs.faults import FaultRevision, cases, fixture, history
 from examples.findbugs.faults.case import LETTERS, Findings
 from examples.findbugs.program import Program
 
@@ -149,16 +149,16 @@ def test_revision_tells_what_happens_to_the_findings() -> None:
     }
 
 
-def _keys(revision: Revision) -> set[tuple[str, ...]]:
+def _keys(revision: FaultRevision) -> set[tuple[str, ...]]:
     return {(letter, *key) for letter, keys in revision.expected.items() for key in keys}
 
 
-def _changes(revision: Revision) -> list[tuple[str, str]]:
+def _changes(revision: FaultRevision) -> list[tuple[str, str]]:
     changes = [change.partition(": ") for change in revision.what.split("; ")]
     return [(how.partition(" ")[0], name) for how, _, name in changes]
 
 
-def _is_only_header(files: dict[str, bytes], revision: Revision) -> bool:
+def _is_only_header(files: dict[str, bytes], revision: FaultRevision) -> bool:
     ((name, new),) = revision.classes.items()
     old, now = facts_of(name, files.get(name)), facts_of(name, new)
     kinds = {kind for kind in old.keys() | now.keys() if old.get(kind) != now.get(kind)}

@@ -13,7 +13,7 @@ from examples.findbugs import facts, recorded
 from examples.findbugs.facts import INSTRUCTIONS, Fact, Facts
 from examples.findbugs.faults import history
 from examples.findbugs.faults.__main__ import main
-from examples.findbugs.faults.recording import RELATIONS, record
+from examples.findbugs.faults.recording import record
 from examples.findbugs.program import Program
 
 from .fixtures import change, listed, live
@@ -29,7 +29,7 @@ def test_recorded_history_has_the_expected_findings(tmp_path: Path) -> None:
     record(history(), path)
     program = Program()
     for read, revision in zip(recorded.revisions(path), history(), strict=True):
-        program.apply(read.change)
+        program.apply(read.difference)
         assert live(program) == listed(revision.expected), revision.what
         assert (read.name, read.files) == (str(revision.number), len(revision.classes))
 
@@ -39,11 +39,11 @@ def test_recorded_facts_are_those_of_the_class_files(tmp_path: Path) -> None:
     record(history(1), path)
     program, known = Program(), Counter[Pair]()
     for read, revision in zip(recorded.revisions(path), history(1), strict=True):
-        known.subtract(_pairs(read.change.removed))
-        known.update(_pairs(read.change.added))
+        known.subtract(_pairs(read.difference.removed))
+        known.update(_pairs(read.difference.added))
         change(program, revision.classes)
         assert _whole(known.elements()) == _whole(_pairs(program.all_facts()))
-    assert {kind for kind, _ in known} >= {*RELATIONS, facts.LookupSwitch}
+    assert {kind for kind, _ in known} >= {*facts.KINDS} - {*INSTRUCTIONS} | {facts.LookupSwitch}
 
 
 def test_command_shows_every_revision(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from examples.findbugs.difference import Difference
 from examples.findbugs.facts import ClassDecl
-from examples.findbugs.replay.changes import Change
+from examples.findbugs.recorded import Revision
 from examples.findbugs.replay.figures import draw
 from examples.findbugs.replay.steps import Step
 from examples.findbugs.replay.summary import Fit
@@ -22,7 +22,8 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 def step(facts: int, seconds: float) -> Step:
     rows: list[Any] = [ClassDecl(f"C{number}", 52, 1, None, ()) for number in range(facts)]
-    return Step(Change("", 1, facts, Difference({}, {ClassDecl: rows})), seconds, {}, {})
+    revision = Revision("", 1, Difference({}, {ClassDecl: rows}))
+    return Step(revision, facts, seconds, {}, {}, 0)
 
 
 STEPS = [step(0, 2e-6), step(3, 1e-5), step(40, 2e-4), step(700, 3e-3)]
@@ -85,11 +86,16 @@ def test_without_a_line_the_points_are_drawn(drawn: list[Any], tmp_path: Path) -
     assert points(drawn[0].axes[0]) == [(0, 2e-3)]
 
 
+def test_without_memory_there_is_the_figure_of_times(drawn: list[Any], tmp_path: Path) -> None:
+    [time] = draw(tmp_path, "shop", STEPS, LINE, None)
+    assert [*tmp_path.iterdir()] == [time] == [tmp_path / "findbugs-shop-time.png"]
+
+
 def test_without_matplotlib_one_is_told_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for module in ("matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtra, match=r"pip install 'reactive-collections\[findbugs\]'"):
+    with pytest.raises(MissingExtra, match="pip install matplotlib"):
         draw(tmp_path, "shop", STEPS, LINE, PEAKS)
     assert not [*tmp_path.iterdir()]

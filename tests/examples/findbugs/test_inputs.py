@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from examples.findbugs import inputs
+from examples.findbugs import archives
+from examples.findbugs.archives import ClassFile, Unreadable
 from examples.findbugs.inputs import (
     Inputs,
-    Unreadable,
     class_files,
     count,
     installed_jars,
@@ -148,7 +148,7 @@ def test_entry_that_has_more_than_it_claims_is_refused(tmp_path: Path) -> None:
 def test_no_more_is_read_than_a_class_file_can_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inputs, "LARGEST", 1000)
+    monkeypatch.setattr(archives, "LARGEST", 1000)
     folder(tmp_path, {"A": bytes(1001), "B": bytes(1000)})
     with pytest.raises(Unreadable, match=r"A\.class: has more than 1,000 bytes"):
         contents(tmp_path / "A.class")
@@ -199,7 +199,7 @@ def test_damaged_archive_is_read_or_unreadable(
         assert str(path) in str(error)
 
 
-def read_or_unreadable(one: inputs.ClassFile) -> None:
+def read_or_unreadable(one: ClassFile) -> None:
     try:
         assert len(one.read()) < 10**6
     except Unreadable as error:

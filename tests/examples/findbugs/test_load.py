@@ -120,8 +120,8 @@ def test_only_facts_that_the_analyses_read_are_made(tmp_path: Path) -> None:
     (facts,) = (read(data, name, (Invoke,)) for name, data in case("e").items())
     assert notes.loaded.facts == len(facts[Invoke])
     assert notes.found == [
-        "e.Sweeper.hurry() at 3: calls Runtime.gc() [DM_GC]",
-        "e.Sweeper.sweep() at 0: calls System.gc() [DM_GC]",
+        "e.Sweeper.hurry() at byte 3: calls Runtime.gc() [DM_GC]",
+        "e.Sweeper.sweep() at byte 0: calls System.gc() [DM_GC]",
     ]
 
 

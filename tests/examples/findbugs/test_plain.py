@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from examples.findbugs import facts
-from examples.findbugs.analyses import ANALYSES, READS
+from examples.findbugs.analyses import ANALYSES, kinds_read
 from examples.findbugs.facts import KINDS, ClassDecl, Fact
 from examples.findbugs.faults import cases
 from examples.findbugs.plain import PLAIN, subtype
@@ -26,6 +26,9 @@ def base_of(classes: dict[str, bytes]) -> dict[type[Fact], list[Any]]:
     return base
 
 
+READ = {letter: kinds_read(letter) for letter in ANALYSES}
+
+
 def test_all_analyses_have_a_plain_evaluation() -> None:
     assert list(PLAIN) == list(ANALYSES)
 
@@ -34,7 +37,7 @@ def test_all_analyses_have_a_plain_evaluation() -> None:
 def test_a_case_by_itself_is_judged_as_it_says(case: Any) -> None:
     base = base_of(case.classes)
     for letter, evaluate in PLAIN.items():
-        read = {kind: base[kind] for kind in READS[letter]}
+        read = {kind: base[kind] for kind in READ[letter]}
         found = evaluate(read)
         assert {KEYS[letter](row) for row in found} == {*case.expected.get(letter, ())}, letter
 

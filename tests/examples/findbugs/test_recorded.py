@@ -81,8 +81,8 @@ def written(path: Path, *lines: Any) -> Path:
 def test_a_line_states_a_fact(columns: list[Any], fact: facts.Fact, tmp_path: Path) -> None:
     path = written(tmp_path / "x.jsonl", ["revision", 0, 1, 0, 1], ["+", *columns])
     [revision] = revisions(path)
-    assert revision.change == Difference({}, {type(fact): [fact]})
-    assert type(revision.change.added[type(fact)][0]) is type(fact)
+    assert revision.difference == Difference({}, {type(fact): [fact]})
+    assert type(revision.difference.added[type(fact)][0]) is type(fact)
 
 
 def test_every_kind_of_fact_has_a_line() -> None:
@@ -103,13 +103,13 @@ def test_revisions_have_their_numbers_or_names_their_files_and_facts(
         ["+", "throws", "a/A", "run()V", "a/F"],
     )
     first, second, third = revisions(path)
-    assert [(one.name, one.files, len(one.change)) for one in (first, second, third)] == [
+    assert [(one.name, one.files, len(one.difference)) for one in (first, second, third)] == [
         ("0", 5, 1),
         ("1", 2, 0),
         ("0.9.1", 1, 2),
     ]
-    assert third.change.removed == first.change.added
-    assert third.change.added == {facts.Throws: [facts.Throws("a/A", "run()V", "a/F")]}
+    assert third.difference.removed == first.difference.added
+    assert third.difference.added == {facts.Throws: [facts.Throws("a/A", "run()V", "a/F")]}
 
 
 def test_a_constant_that_is_no_number_goes_as_it_came(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_constant_that_is_no_number_goes_as_it_came(tmp_path: Path) -> None:
         ["revision", 1, 1, 1, 0],
         ["-", *nan],
     )
-    came, went = (one.change for one in revisions(path))
+    came, went = (one.difference for one in revisions(path))
     assert came.added[facts.FieldDecl] == went.removed[facts.FieldDecl]
     assert set(came.added[facts.FieldDecl]) == set(went.removed[facts.FieldDecl])
 
@@ -132,8 +132,8 @@ def test_equal_names_and_parameters_are_one_object(tmp_path: Path) -> None:
     path = written(tmp_path / "x", ["revision", 0, 1, 0, 2], method, call)
     [revision] = revisions(path)
     [declared], [called] = (
-        revision.change.added[facts.MethodDecl],
-        revision.change.added[facts.Invoke],
+        revision.difference.added[facts.MethodDecl],
+        revision.difference.added[facts.Invoke],
     )
     assert declared.params is called.params
     assert declared.cls is called.receiver
@@ -151,6 +151,8 @@ def test_equal_names_and_parameters_are_one_object(tmp_path: Path) -> None:
         '["+", "insn", "a/A", "run()V", 0, 300, 1, null]',
         '["+", "insn", "a/A", "run()V", 0, 182, 3, ["a/B"]]',
         '["revision", 1]',
+        '["revision", 1, "2", 0, 0]',
+        '["+", "field_decl", "a/A", 9, "MAX", "I", {"": 7}]',
     ],
 )
 def test_a_line_that_states_nothing_is_refused_with_its_number(line: str, tmp_path: Path) -> None:
@@ -164,6 +166,20 @@ def test_a_line_that_states_nothing_is_refused_with_its_number(line: str, tmp_pa
 def test_a_fact_before_the_first_revision_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "x.jsonl", ["+", "throws", "a/A", "run()V", "a/E"])
     with pytest.raises(HistoryError, match=":1: "):
+        [*revisions(path)]
+
+
+def test_a_line_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text("[" * 100_000)
+    with pytest.raises(HistoryError, match=":1: no line of a history"):
+        [*revisions(path)]
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.bin"
+    path.write_bytes(b"\xca\xfe\xba\xbe")
+    with pytest.raises(HistoryError, match=r"x\.bin: no history: it is no text"):
         [*revisions(path)]
 
 

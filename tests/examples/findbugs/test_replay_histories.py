@@ -13,7 +13,7 @@ from examples.findbugs.relations import subtype
 from examples.findbugs.replay.mirror import Mirror
 from examples.findbugs.replay.steps import replay
 
-from .histories import SIZES, changes, course, known
+from .histories import SIZES, course, known, revisions
 
 COUNTED = (
     facts.ClassDecl,
@@ -45,11 +45,13 @@ def test_queries_as_written_give_the_same_findings(name: str) -> None:
 
 @pytest.mark.parametrize("name", SIZES)
 def test_histories_have_as_many_revisions_and_facts_as_they_say(name: str) -> None:
-    assert (len(changes(name)), sum(change.facts for change in changes(name))) == SIZES[name]
+    assert (len(revisions(name)), sum(len(one.difference) for one in revisions(name))) == SIZES[
+        name
+    ]
 
 
 def test_facts_of_vespucci_are_the_known_ones_at_first_and_at_last() -> None:
-    first, *rest = changes("vespucci", whole=True)
+    first, *rest = revisions("vespucci")
     mirror = Mirror()
     mirror.apply(first.difference)
     assert _counts(mirror) == [381, 2_563, 900, 13_990, 3_895, 147, 458]
@@ -57,8 +59,8 @@ def test_facts_of_vespucci_are_the_known_ones_at_first_and_at_last() -> None:
     assert len(mirror.facts[facts.Code]) == 2_502
     assert len(mirror.facts[facts.EnclosingMethod]) == 129
     assert sum(len(row.interfaces) for row in mirror.facts[ClassDecl]) == 205
-    for change in rest:
-        mirror.apply(change.difference)
+    for revision in rest:
+        mirror.apply(revision.difference)
     assert _counts(mirror) == [389, 2_615, 921, 14_139, 3_955, 147, 469]
     assert _instructions(mirror) == 55_359
 
@@ -67,9 +69,9 @@ def test_facts_of_vespucci_are_the_known_ones_at_first_and_at_last() -> None:
 def test_subtypes_of_vespucci_are_the_known_ones_after_every_revision(optimize: bool) -> None:
     program, mirror, found = Program((), stored=True, optimize=optimize), Mirror(), []
     view = subtype(program.tables).materialize()
-    for change in changes("vespucci"):
-        program.apply(change.difference)
-        mirror.apply(change.difference)
+    for revision in revisions("vespucci"):
+        program.apply(revision.difference)
+        mirror.apply(revision.difference)
         above = plain.subtype(mirror.facts)
         expected = {(sub, sup) for sub, supers in above.items() for sup in supers}
         assert set(view.items()) == {(pair, 1) for pair in expected}
@@ -81,7 +83,7 @@ def test_subtypes_of_vespucci_are_the_known_ones_after_every_revision(optimize: 
 
 def _courses(name: str, program: Program) -> dict[str, tuple[int, int, int]]:
     found: dict[str, list[set[object]]] = {letter: [] for letter in program.views}
-    for _ in replay(program, Mirror(), changes(name), verify=True):
+    for _ in replay(program, Mirror(), revisions(name), verify=True):
         for letter, view in program.views.items():
             found[letter].append(set(view))
             if program.kinds is facts.KINDS:

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import astuple
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from examples.findbugs.classfile import ClassFileError
-from examples.findbugs.difference import Difference
-from examples.findbugs.facts import KINDS, ClassDecl, MethodDecl, Throws
+from examples.findbugs.difference import Difference, difference
+from examples.findbugs.facts import ClassDecl, FieldDecl, MethodDecl, Throws
 from examples.findbugs.faults import history
-from examples.findbugs.inputs import Unreadable
 from examples.findbugs.plain import PLAIN
 from examples.findbugs.program import Program
-from examples.findbugs.recorded import HistoryError
-from examples.findbugs.replay.changes import Change, of_jars
-from examples.findbugs.replay.mirror import Mirror, differing
+from examples.findbugs.recorded import HistoryError, Revision
+from examples.findbugs.replay.mirror import Mirror, differing, without_plain
 from examples.findbugs.replay.steps import NotVerifiedError, Step, check, memory, replay
 from examples.findbugs.replay.summary import Fit, fit, summary
 
-from .histories import changes
-from .jars import jar, jars_of
+from .fixtures import facts_of
+from .histories import revisions
 
 FINALIZE = MethodDecl("a/A", "finalize()V", 1, "finalize", (), "V")
 OTHER = FINALIZE._replace(cls="b/B")
-COMES = Change("1", 1, 2, Difference({}, {MethodDecl: [FINALIZE]}))
-MOVES = Change("2", 2, 2, Difference({MethodDecl: [FINALIZE]}, {MethodDecl: [OTHER]}))
+COMES = Revision("1", 1, Difference({}, {MethodDecl: [FINALIZE]}))
+MOVES = Revision("2", 2, Difference({MethodDecl: [FINALIZE]}, {MethodDecl: [OTHER]}))
 
 
-def steps_of(*made: Change, repeat: int = 1, verify: bool = True) -> list[Step]:
+def fixture_revision() -> Revision:
+    classes = next(history()).classes
+    return Revision("0", 16, difference({}, {n: facts_of(n, data) for n, data in classes.items()}))
+
+
+def steps_of(*made: Revision, repeat: int = 1, verify: bool = True) -> list[Step]:
     return [*replay(Program(), Mirror(), made, repeat=repeat, verify=verify)]
 
 
@@ -65,7 +66,7 @@ def test_every_fault_in_plain_evaluation_is_noticed(
     monkeypatch.setitem(PLAIN, letter, wrong)
     program = Program()
     with pytest.raises(NotVerifiedError, match=f"after revision .* the views of {letter} differ"):
-        [*replay(program, Mirror(), changes("flashcards"), verify=True)]
+        [*replay(program, Mirror(), revisions("flashcards"), verify=True)]
 
 
 def test_a_row_that_a_view_has_twice_is_noticed() -> None:
@@ -78,15 +79,24 @@ def test_a_row_that_a_view_has_twice_is_noticed() -> None:
         check(program, mirror, "now")
 
 
+def test_a_fact_that_comes_twice_is_there_until_it_has_gone_twice() -> None:
+    mirror = Mirror()
+    for change in (COMES.difference, COMES.difference, COMES.back):
+        mirror.apply(change)
+    assert mirror.facts[MethodDecl] == {FINALIZE: 1}
+    mirror.apply(COMES.back)
+    assert not mirror.facts[MethodDecl]
+
+
 def test_a_fact_that_goes_without_having_been_there_is_an_error() -> None:
     with pytest.raises(HistoryError, match=r"taken away that is not there: MethodDecl\(cls='a/A'"):
         Mirror().apply(MOVES.difference)
 
 
 def test_memory_of_a_change_grows_with_its_facts() -> None:
-    def many(count: int) -> Change:
+    def many(count: int) -> Revision:
         rows: list[Any] = [FINALIZE._replace(cls=f"c/C{number}") for number in range(count)]
-        return Change("", count, count, Difference({}, {MethodDecl: rows}))
+        return Revision("", count, Difference({}, {MethodDecl: rows}))
 
     used = memory(Program(), [COMES, many(20), many(2_000)])
     assert used.peaks[1] * 10 < used.peaks[2]
@@ -95,15 +105,15 @@ def test_memory_of_a_change_grows_with_its_facts() -> None:
 
 def test_memory_of_a_change_does_not_grow_with_the_facts_that_no_analysis_reads() -> None:
     unread: list[Any] = [Throws("a/A", "run()V", f"e/E{number}") for number in range(1_000)]
-    change = Change("", 1, 1_001, Difference({}, {MethodDecl: [FINALIZE], Throws: unread}))
+    change = Revision("", 1, Difference({}, {MethodDecl: [FINALIZE], Throws: unread}))
     assert memory(Program(), [change]).peaks[0] < 2 * memory(Program(), [COMES]).peaks[0]
 
 
 def test_a_summary_is_of_the_changes_and_of_the_first_revision_apart() -> None:
     def step(seconds: float, facts: int) -> Step:
         rows: list[Any] = [FINALIZE._replace(cls=str(number)) for number in range(facts)]
-        change = Change(str(facts), 1, facts, Difference({}, {MethodDecl: rows}))
-        return Step(change, seconds, {}, {}, scratch=10.0)
+        revision = Revision(str(facts), 1, Difference({}, {MethodDecl: rows}))
+        return Step(revision, facts, seconds, {}, {}, 0, scratch=10.0)
 
     steps = [step(9.0, 100), step(1.5, 0), step(2.0, 10), step(3.0, 20), step(4.0, 30)]
     of = summary(steps)
@@ -130,45 +140,32 @@ def test_a_line_through_scattered_points_explains_a_part() -> None:
     assert flat == Fit(1.0, 0.0, 1.0)
 
 
-def test_jars_of_a_history_give_its_findings(tmp_path: Path) -> None:
-    revisions = [*history(seed=1, revisions=12)]
-    jars = jars_of(tmp_path, (revision.classes for revision in revisions))
-    program = Program()
-    steps = replay(program, Mirror(), of_jars(jars, program.kinds), verify=True)
-    for step, revision in zip(steps, revisions, strict=True):
-        found = {letter: len(view) for letter, view in program.views.items()}
-        assert found == {letter: len(keys) for letter, keys in revision.expected.items()}
-        assert step.change.name == f"r{revision.number}"
+def test_views_that_miss_a_kind_of_facts_are_noticed() -> None:
+    program = Program(["M"])
+    program.kinds = (ClassDecl,)
+    with pytest.raises(NotVerifiedError, match="the views of M differ"):
+        [*replay(program, Mirror(), [fixture_revision()], verify=True)]
 
 
-def test_only_class_files_that_differ_are_read_again(tmp_path: Path) -> None:
-    data = next(history()).classes
-    name, *others = data
-    jars = [
-        jar(tmp_path / "1.jar", data),
-        jar(tmp_path / "2.jar", {other: data[other] for other in others}),
-        jar(tmp_path / "3.jar", {name: b"broken", **{other: data[other] for other in others}}),
-    ]
-    first, second = of_jars(jars[:2], KINDS)
-    assert (first.files, second.files) == (16, 1)
-    assert second.facts == len(second.difference) > 0
-    assert [row.name for row in second.difference.removed[ClassDecl]] == [name]
-    assert not second.difference.added
-    with pytest.raises(ClassFileError, match=name):
-        [*of_jars(jars, KINDS)]
+def test_facts_are_counted_of_all_kinds_and_of_those_that_analyses_read() -> None:
+    [step] = replay(Program(["B"]), Mirror(), [fixture_revision()], verify=True)
+    known = step.revision.difference.added
+    assert step.facts_read == len(known[ClassDecl]) + len(known[FieldDecl])
+    assert len(step.revision.difference) > 2 * step.facts_read
+    [stored] = replay(Program(["B"], stored=True), Mirror(), [fixture_revision()], verify=True)
+    assert stored.facts_read == len(step.revision.difference)
 
 
-def test_facts_that_nobody_reads_are_counted_and_not_kept(tmp_path: Path) -> None:
-    [change] = of_jars([jar(tmp_path / "1.jar", next(history()).classes)], [ClassDecl])
-    assert len(change.difference.added[ClassDecl]) == len(change.difference) == 16
-    assert change.facts > 100
-
-
-def test_a_broken_jar_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "broken.jar"
-    path.write_bytes(b"no jar")
-    with pytest.raises(Unreadable, match=r"broken\.jar"):
-        [*of_jars([path], KINDS)]
+def test_an_analysis_without_plain_evaluation_is_left_out_and_others_are_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(PLAIN, "I")
+    assert without_plain("HIJ") == ["I"]
+    mirror, program = Mirror(), Program(["I"])
+    assert [step.scratch for step in replay(program, mirror, [COMES], verify=True)] == [None]
+    monkeypatch.setitem(PLAIN, "H", lambda base: {FINALIZE})
+    with pytest.raises(NotVerifiedError, match="the views of H differ"):
+        [*replay(Program(["H", "I"]), Mirror(), [COMES], verify=True)]
 
 
 def test_taking_back_a_change_undoes_it() -> None:

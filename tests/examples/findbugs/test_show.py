@@ -11,33 +11,34 @@ from rich.console import Console, RenderableType
 
 from examples import terminal
 from examples.findbugs import finding as findings_module
-from examples.findbugs import show
+from examples.findbugs import letters, notation, show
 from examples.findbugs.analyses import ANALYSES
 from examples.findbugs.classfile import read
 from examples.findbugs.facts import FieldDecl, Invoke, MethodDecl
-from examples.findbugs.finding import Finding, finding, findings, findings_of, type_name
+from examples.findbugs.finding import Finding, finding, findings
 from examples.findbugs.load import Loaded
+from examples.findbugs.notation import type_name
 from examples.findbugs.program import Program
 
 from .packed import whole_fixture
 
 SAYS = [
-    "a.Coercion.total(int) at 8: unboxes what has just been boxed, by Integer.doubleValue()",
+    "a.Coercion.total(int) at byte 8: unboxes what has just been boxed, by Integer.doubleValue()",
     "b.Account.balance: is protected int, in a final class",
     "c.Sheep: is Cloneable, and neither has clone() nor calls it",
     "d.Copy.clone(): does not call super.clone()",
-    "e.Sweeper.hurry() at 3: calls Runtime.gc()",
-    "e.Sweeper.sweep() at 0: calls System.gc()",
-    "f.Exit.leave() at 1: calls System.runFinalizersOnExit(boolean)",
-    "g.Opener.open(Field) at 2: calls Field.setAccessible(boolean), and its class is no privileged "
-    "action",
+    "e.Sweeper.hurry() at byte 3: calls Runtime.gc()",
+    "e.Sweeper.sweep() at byte 0: calls System.gc()",
+    "f.Exit.leave() at byte 1: calls System.runFinalizersOnExit(boolean)",
+    "g.Opener.open(Field) at byte 2: calls Field.setAccessible(boolean), and its class is no "
+    "privileged action",
     "h.Money.equals(Money): is abstract, and does not override equals(Object): it takes Money",
     "i.Handle.finalize(): is public, should be protected",
     "j.Waiter.serve(): catches IllegalMonitorStateException",
     "k.Table.SIZES: is public static final int[], which all can change and only its package reads",
     "l.Limits.most: is public static int, which all can set",
     "m.Order$Item: is Serializable, m.Order around it is not",
-    "n.Start.main(String[]) at 12: calls JFrame.setVisible(boolean) outside of Swing's thread",
+    "n.Start.main(String[]) at byte 12: calls JFrame.setVisible(boolean) outside of Swing's thread",
     "o.Person.setName(String): is synchronized, getName() is not",
 ]
 
@@ -97,9 +98,9 @@ def test_methods_are_told_apart_by_their_parameters() -> None:
     calls = [Invoke("A", key, 0, 184, 3, "java/lang/System", "gc", (), "V") for key in keys]
     found = [finding("E", call) for call in calls]
     assert [one.place for one in found] == [
-        "A.<init>(int, long[]) at 0",
-        "A.<clinit>() at 0",
-        "A.add(Map$Entry, boolean) at 0",
+        "A.<init>(int, long[]) at byte 0",
+        "A.<clinit>() at byte 0",
+        "A.add(Map$Entry, boolean) at byte 0",
     ]
     assert found[2].method == "int[] add(java.util.Map$Entry, boolean)"
 
@@ -111,11 +112,11 @@ def test_findings_come_in_the_order_of_the_code() -> None:
         for cls, pc in [("B", 1), ("A", 100), ("A", 20), ("A", 3)]
     ]
     program.put({"A": {Invoke: calls}})
-    assert [one.place for one in findings_of(program, "E")] == [
-        "A.f() at 3",
-        "A.f() at 20",
-        "A.f() at 100",
-        "B.f() at 1",
+    assert [one.place for one in findings(program)] == [
+        "A.f() at byte 3",
+        "A.f() at byte 20",
+        "A.f() at byte 100",
+        "B.f() at byte 1",
     ]
 
 
@@ -132,7 +133,7 @@ def test_names_cannot_write_on_the_terminal() -> None:
     assert str(finding("I", row)).startswith("a.\\x1b[2J\\ud800.finalize(): ")
     program = Program()
     program.put({"a/A": {MethodDecl: [row]}})
-    shown = printed(show.findings_by_analysis(program, 0))
+    shown = printed(show.findings_by_analysis(findings(program), 0, tables=True))
     assert "a.\\x1b[2J\\ud800.finalize()" in shown
     assert "\x1b" not in shown
     assert json.loads(show.as_json(findings(program)))[0]["class"] == "a.\x1b[2J\ud800"
@@ -144,24 +145,37 @@ def test_braces_in_a_name_are_only_braces() -> None:
 
 
 def test_overview_counts_what_each_analysis_has_found(program: Program) -> None:
-    lines = printed(show.overview(program), 200).splitlines()
+    lines = printed(show.overview(program.views, findings(program)), 200).splitlines()
     counts = {line[2]: line.split("│")[3].strip() for line in lines if line.startswith("│")}
     assert counts == {letter: "2" if letter == "E" else "1" for letter in ANALYSES}
 
 
 @pytest.mark.parametrize(("limit", "shown", "more"), [(0, 2, False), (1, 1, True), (2, 2, False)])
+@pytest.mark.parametrize("tables", [False, True])
 def test_findings_are_limited_per_analysis(
-    program: Program, limit: int, shown: int, more: bool
+    program: Program, limit: int, shown: int, more: bool, tables: bool
 ) -> None:
-    text = printed(show.findings_by_analysis(program, limit))
+    text = printed(show.findings_by_analysis(findings(program), limit, tables=tables))
     assert text.count("e.Sweeper.") == shown
     assert ("1 more" in text) is more
     assert "E DM_GC: 2\n" in text
     assert "m.Order$Item" in text
 
 
-def test_analyses_without_findings_have_no_table() -> None:
-    assert printed(show.findings_by_analysis(Program(), 0)).strip() == ""
+@pytest.mark.parametrize("tables", [False, True])
+def test_analyses_without_findings_have_no_part(tables: bool) -> None:
+    assert printed(show.findings_by_analysis([], 0, tables=tables)).strip() == ""
+
+
+def test_lines_have_all_that_a_finding_says(program: Program) -> None:
+    lines = printed(show.findings_by_analysis(findings(program), 0, tables=False), 200).splitlines()
+    assert [one for one in lines if one.endswith("]")] == [*map(str, findings(program))]
+
+
+def test_overview_folds_nothing_at_80_columns(program: Program) -> None:
+    lines = printed(show.overview(program.views, findings(program)), 80).splitlines()
+    assert len([one for one in lines if one.startswith("│")]) == len(ANALYSES)
+    assert not any("…" in one for one in lines)
 
 
 def test_sizes_tell_the_speed() -> None:
@@ -184,7 +198,16 @@ def test_peak_of_memory_is_a_number() -> None:
     assert int(show.peak_memory().split()[0].replace(",", "")) > 5
 
 
-@pytest.mark.parametrize("module", [findings_module, show, terminal])
+@pytest.mark.parametrize("module", [findings_module, letters, notation, terminal])
 def test_doctests_hold(module: ModuleType) -> None:
     result = doctest.testmod(module)
     assert (result.failed, result.attempted > 0) == (0, True)
+
+
+def test_an_analysis_without_a_sentence_of_its_own_shows_its_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(ANALYSES, "P", ANALYSES["I"])
+    row = MethodDecl("shop/Cart", "clone()V", 1, "clone", (), "V")
+    assert str(finding("P", row)).startswith("shop.Cart.clone(): MethodDecl(")
+    assert "shop.Cart: 'shop/Cart'" in str(finding("P", "shop/Cart"))

@@ -11,11 +11,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 from typing import IO
 
 import pytest
 from rich.console import Console
 
+from examples.findbugs import watch as watching
 from examples.findbugs.__main__ import main
 from examples.findbugs.finding import Finding, findings
 from examples.findbugs.screen import screen, state
@@ -35,23 +37,23 @@ def test_an_update_tells_what_came_and_went(tmp_path: Path) -> None:
     folder(tmp_path, case("e", "only by Runtime"))
     change = build.update(tmp_path / "e/Sweeper.class")
     assert change.files == ("e/Sweeper.class",)
-    assert (said(change.added), said(change.removed)) == ([], ["E e.Sweeper.sweep() at 0"])
+    assert (said(change.added), said(change.removed)) == ([], ["E e.Sweeper.sweep() at byte 0"])
     folder(tmp_path, case("j"))
     (tmp_path / "e/Sweeper.class").unlink()
     change = build.update(tmp_path / "j/Waiter.class", tmp_path / "e/Sweeper.class")
     assert change.files == ("e/Sweeper.class", "j/Waiter.class")
     assert said(change.added) == ["J j.Waiter.serve()"]
-    assert said(change.removed) == ["E e.Sweeper.hurry() at 3"]
+    assert said(change.removed) == ["E e.Sweeper.hurry() at byte 3"]
     assert build.program.classes == ["j/Waiter"]
 
 
 def test_a_finding_that_moves_in_its_method_is_no_news(tmp_path: Path) -> None:
     build = Build(folder(tmp_path, case("a")))
-    assert said(tuple(findings(build.program))) == ["A a.Coercion.total(int) at 8"]
+    assert said(tuple(findings(build.program))) == ["A a.Coercion.total(int) at byte 8"]
     folder(tmp_path, case("a", "among other statements"))
     change = build.update(tmp_path / "a/Coercion.class")
     assert (change.added, change.removed) == ((), ())
-    assert said(tuple(findings(build.program))) == ["A a.Coercion.total(int) at 17"]
+    assert said(tuple(findings(build.program))) == ["A a.Coercion.total(int) at byte 17"]
 
 
 def test_a_second_finding_of_the_same_words_is_news(tmp_path: Path) -> None:
@@ -147,7 +149,10 @@ def running(path: Path) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
 
 def test_the_program_prints_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
     with running(folder(tmp_path, case("c"))) as (process, lines):
-        assert lines.readline().rstrip() == f"watching {tmp_path}: 1 findings"
+        assert lines.readline().rstrip() == f"watching {tmp_path}: 1 finding"
+        assert lines.readline().rstrip() == (
+            "+ c.Sheep: is Cloneable, and neither has clone() nor calls it [CN_IDIOM]"
+        )
         folder(tmp_path, case("j"))
         assert following(lines, "+ ").rstrip() == (
             "+ j.Waiter.serve(): catches IllegalMonitorStateException [IMSE_DONT_CATCH_IMSE]"
@@ -156,6 +161,8 @@ def test_the_program_prints_lines_where_there_is_no_terminal(tmp_path: Path) -> 
         (tmp_path / "c/Sheep.class").write_bytes(b"")
         assert following(lines, "! ").startswith(f"! {tmp_path}/c/Sheep.class: offset 0: ")
         assert lines.readline().startswith("c/Sheep.class: +0 -0 findings in ")
+        folder(tmp_path, case("c"))
+        assert following(lines, "= ") == f"= {tmp_path}/c/Sheep.class: can be read again\n"
         process.send_signal(signal.SIGINT)
         assert following(lines, "watched") == (
             f"watched {tmp_path}: 2 classes, 2 findings at the end\n"
@@ -178,19 +185,73 @@ def test_a_terminal_shows_counts_the_last_change_and_problems(tmp_path: Path) ->
     assert "1  IMSE_DONT_CATCH_IMSE" in text
     assert "d/Copy.class, j/Waiter.class: +1 -0 findings" in text
     assert f"! {tmp_path}/d/Copy.class: offset 0" in text
-    assert "2 findings, 1 problems (Ctrl-C ends)" in text
+    assert "2 findings, 1 problem (Ctrl-C ends)" in text
 
 
 def test_new_findings_come_first_and_a_screen_is_as_high_as_the_terminal(tmp_path: Path) -> None:
     build = Build(folder(tmp_path, {**case("a"), **case("c"), **case("e")}))
     folder(tmp_path, case("j"))
     change = build.update(tmp_path / "j/Waiter.class")
-    now = state(build.program, build.classpath, change)
+    now = state(build.program, build.classpath, [change])
     assert [str(finding).partition(".")[0] for finding in now.findings] == ["j", "a", "c", "e", "e"]
     for height in (8, 10, 11):
-        lines = [text.plain for text in drawing(now, change, height)]
+        lines = [text.plain for text in drawing(now, [change], height)]
         assert len(lines) == height
         assert lines[-1].startswith("... ")
+
+
+def test_news_stay_until_there_are_newer_ones(tmp_path: Path) -> None:
+    build = Build(folder(tmp_path, case("c")))
+    out = Console(force_terminal=True, width=120, height=60)
+    with out.capture() as shown, screen(build.program, build.classpath, out) as changed:
+        folder(tmp_path, {**case("j"), **case("e")})
+        changed(build.update(tmp_path / "j/Waiter.class"))
+        changed(build.update(tmp_path / "e/Sweeper.class"))
+        folder(tmp_path, {"d/Copy": b""})
+        changed(build.update(tmp_path / "d/Copy.class"))
+        for _ in range(3):
+            changed(build.update(tmp_path / "c/Sheep.class"))
+    last = shown.get().rpartition("Ctrl-C ends")[2]
+    assert "Sheep.class" not in last
+    assert f"! {tmp_path}/d/Copy.class: offset 0" in last
+    assert "+0 -0" not in last
+    newest, older = (last.index(f"{name}.class: +") for name in ("e/Sweeper", "j/Waiter"))
+    assert newest < older
+    assert last.count("+ j.Waiter.serve()") == 1
+
+
+def test_a_file_that_can_be_read_again_is_told(tmp_path: Path) -> None:
+    build = Build(folder(tmp_path, {**case("c"), "d/Copy": b"", "e/E": b""}))
+    folder(tmp_path, case("d"))
+    (tmp_path / "e/E.class").unlink()
+    change = build.update(tmp_path / "d/Copy.class", tmp_path / "e/E.class")
+    assert change.problems == ()
+    assert change.solved == (
+        f"{tmp_path}/d/Copy.class: can be read again",
+        f"{tmp_path}/e/E.class: is gone",
+    )
+    assert build.update(tmp_path / "d/Copy.class").solved == ()
+
+
+def test_a_build_that_pauses_between_its_files_is_one_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "QUIET", 1.0)
+    monkeypatch.setattr(watching, "LONGEST", PATIENCE)
+    build = Build(folder(tmp_path, case("c")))
+    some = {**case("d"), **case("e"), **case("h"), **case("i"), **case("j")}
+    with watched(build) as changes:
+        folder(tmp_path, case("a"))
+        until(changes, lambda: "a/Coercion" in build.program.classes)
+        for name, data in some.items():
+            folder(tmp_path, {name: data})
+            sleep(0.1)
+        until(changes, lambda: some.keys() <= {*build.program.classes})
+        assert changes.empty()
+
+
+def test_a_pause_of_a_tenth_of_a_second_does_not_end_a_build() -> None:
+    assert 0.1 <= watching.QUIET < watching.LONGEST
 
 
 def test_without_watchfiles_it_says_what_to_install(

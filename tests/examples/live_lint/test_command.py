@@ -123,7 +123,7 @@ def test_an_interrupt_is_one_line_and_exits_with_130(
 @pytest.mark.parametrize("terminal", [True, False])
 def test_progress_counts_what_is_done(terminal: bool) -> None:
     out = Console(force_terminal=terminal, width=100, record=True)
-    with out.capture() as shown, progress(out, "reading", 2, "files") as tick:
+    with out.capture() as shown, progress(out, "reading", 2, "file") as tick:
         for what in ("a.py", "b.py", "into tables"):
             tick(what)
     text = shown.get()

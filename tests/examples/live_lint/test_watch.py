@@ -137,7 +137,7 @@ def test_the_program_prints_lines_where_there_is_no_terminal(folder: Folder) -> 
         assert line == "+ a.py:2: b.f takes 2 arguments, not 1 [wrong-arguments]"
         assert lines.readline().startswith("b.py: +1 -0 findings in ")
         process.send_signal(signal.SIGINT)
-        assert lines.readline() == f"watched {folder.path}: 2 files, 1 findings at the end\n"
+        assert lines.readline() == f"watched {folder.path}: 2 files, 1 finding at the end\n"
         assert process.wait(PATIENCE) == 1
 
 
@@ -181,7 +181,7 @@ def test_a_screen_is_as_high_as_the_terminal_and_says_what_it_leaves_out(
     project = analysed(folder).project
     (folder.path / "c3.py").write_text("")
     change = update(project, folder, ["c3.py"])
-    lines = [text.plain for text in drawing(project, folder, change, height)]
+    lines = [text.plain for text in drawing(project, folder, [change], height)]
     assert len(lines) == height or height == 60
     checks = {finding.check for finding in project.findings()}
     hidden = [int(text.split()[1]) for text in lines if text.startswith("...")]
@@ -198,7 +198,7 @@ def test_a_screen_shows_the_changed_files_first(folder: Folder) -> None:
         (folder.path / name).write_text("import os\n")
     project = analysed(folder).project
     change = update(project, folder, ["b.py"])
-    lines = [text.plain for text in drawing(project, folder, change, 60)]
+    lines = [text.plain for text in drawing(project, folder, [change], 60)]
     assert [text.partition(":")[0] for text in lines[-3:]] == ["b.py", "a.py", "c.py"]
 
 
