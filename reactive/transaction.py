@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from reactive.errors import TransactionError
-from reactive.zset import Batch, Pair, Row
+from reactive.zset import Batch, Pair, Row, consolidate
 
 if TYPE_CHECKING:
     from reactive.database import Database
@@ -36,13 +36,13 @@ class Pending:
 
     def record(self, table: Table[Any], changes: Sequence[Pair]) -> None:
         """Add a statement's changes."""
-        if table.plan.stored and table not in self._lost and _removes(changes):
+        if table not in self._lost and _removes(changes):
             self._lost.add(table)
         self._statements.setdefault(table, []).append(changes)
 
     def has_lost(self, table: Table[Any]) -> bool:
         """Whether rows of a stored table have been removed, which may come again."""
-        return table in self._lost
+        return table in self._lost and table.plan.stored
 
     def interned(self, table: Table[Any], row: Row) -> Row:
         """The object that an equal row is in this transaction, or the row itself."""
@@ -65,13 +65,14 @@ class Pending:
                 table._store.revert(changes)
 
     def _delta(self, table: Table[Any]) -> Sequence[Pair]:
-        """The statements' changes as one; net, if rows of a store come and go."""
+        """The statements' changes as one; net, if rows come and go."""
         statements = self._statements[table]
         if len(statements) == 1:
             return statements[0]
-        if table in self._lost:
+        if self.has_lost(table):
             return self.of(table)
-        return [pair for changes in statements for pair in changes]
+        pairs = [pair for changes in statements for pair in changes]
+        return consolidate(pairs) if table in self._lost else pairs
 
     def _net_of(self, table: Table[Any]) -> dict[Row, Pair]:
         net = self._net.get(table)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive import Count, Database, TableError
+from reactive import Count, Database, TableError, fixpoint
 from reactive.zset import may_hold_nan
 
 
@@ -146,3 +146,17 @@ def test_statements_that_cancel_are_no_commit() -> None:
 def test_annotations_say_which_rows_need_no_search_for_nan() -> None:
     assert not may_hold_nan(Point)
     assert may_hold_nan(Reading)
+
+
+def test_a_recursion_over_an_unstored_table_sees_what_a_transaction_comes_to() -> None:
+    db = Database()
+    edges = db.table(Point, name="edges", stored=False)
+    view = fixpoint(
+        lambda found: edges.select(lambda e: e.x).union(found.where(lambda x: x > 5))
+    ).materialize()
+    edges.add(Point(1))
+    with db.transaction():
+        edges.remove(Point(1))
+        edges.remove(Point(1))
+        edges.add(Point(1))
+    assert list(view) == []
