@@ -72,7 +72,7 @@ class ExactSum:
         """The sum, in the type that Python's `sum` would give, rounded once."""
         if self._others:
             return self._mixed(self._others)
-        return self._float() if self._floats else self._integers
+        return self._float() if self._floats or self._numerator else self._integers
 
     def _add_float(self, value: float, weight: int) -> None:
         self._floats += weight

@@ -83,8 +83,11 @@ class _ByField:
         is_batch = isinstance(delta, Batch)
         items: Sequence[Any] = delta.rows if isinstance(delta, Batch) else delta
         rows = items if is_batch else map(_row, items)
+        values = list(map(self._field, rows))
+        if not all(map(_is_found, set(map(type, values)))):
+            raise TypeError("values with an equality of their own")
         chosen: dict[int, list[Any]] = {}
-        for item, places in zip(items, map(self._wanted.get, map(self._field, rows)), strict=True):
+        for item, places in zip(items, map(self._wanted.get, values), strict=True):
             if places is not None:
                 for place in places:
                     chosen.setdefault(place, []).append(item)
@@ -92,6 +95,12 @@ class _ByField:
 
 
 _row = itemgetter(0)
+_EQUALITIES = frozenset(kind.__eq__ for kind in (str, int, bytes, float, object, tuple))
+
+
+def _is_found(kind: Any) -> bool:
+    """Whether a dictionary finds a value of this class exactly where `==` says so."""
+    return kind.__eq__ in _EQUALITIES
 
 
 def _send(readers: Sequence[Reader], delta: Sequence[Any]) -> None:

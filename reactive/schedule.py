@@ -30,12 +30,13 @@ Check = Callable[["Node"], None]
 class Schedule:
     """The nodes that some sources reach, in topological order."""
 
-    __slots__ = ("_fans", "_runs", "nodes", "run", "sources")
+    __slots__ = ("_fans", "_guarded", "_runs", "nodes", "run", "sources")
 
     def __init__(self, sources: tuple[Node, ...], nodes: tuple[Node, ...]) -> None:
         self.sources = sources
         self.nodes = nodes
         self._fans = {source: Fan(source.consumers) for source in sources}
+        self._guarded = {s: [n for n, _ in s.consumers if n.pins and n.guards] for s in sources}
         self.run: Callable[..., None] | None = None
         """The generated code, once there is some: of the delta, where to note a step, the check."""
         looks_up = any(fan.looks_up for fan in self._fans.values())
@@ -57,6 +58,8 @@ class Schedule:
     ) -> None:
         """The same, one node after the other."""
         for source, delta in changes:
+            for node in self._guarded[source]:  # also one that gets no row
+                check(node)
             self._fans[source].send(delta)
         for node in self.nodes:
             if node.dirty:

@@ -252,21 +252,21 @@ class KeyedStore:
 class NoStore:
     """Rows that flow through and are not kept.
 
-    `are_hashable` says that they are sure to have a hash, so that it need not be tried.
+    `hashable` is a class whose rows are sure to have a hash, so that it need not be tried.
     """
 
-    __slots__ = ("_are_hashable",)
+    __slots__ = ("_hashable",)
 
-    def __init__(self, *, are_hashable: bool) -> None:
-        self._are_hashable = are_hashable
+    def __init__(self, *, hashable: Any = None) -> None:
+        self._hashable = hashable
 
     def add(self, row: Row, count: int) -> Pair:
-        if not self._are_hashable:
+        if row.__class__ is not self._hashable:
             hash(row)
         return (row, count)
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        if not self._are_hashable:
+        if set(map(type, rows)) != {self._hashable}:
             for row in rows:
                 hash(row)
         return rows

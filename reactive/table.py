@@ -63,7 +63,8 @@ class Table(Relation[T], Collection[T]):
         super().__init__(db, plan.Table(number, self.name, chosen, stored, row_type))
         self._flowed = False
         self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
-        bag: Store = BagStore() if stored else NoStore(are_hashable=is_hashable(row_type))
+        hashable = row_type if is_hashable(row_type) else None
+        bag: Store = BagStore() if stored else NoStore(hashable=hashable)
         self._store = bag if self._keyed is None else self._keyed
         self._do = Statements(self)
         self._node = db._graph.source(self._contents, self.plan)

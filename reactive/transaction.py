@@ -96,13 +96,15 @@ class _Net:
 
     def after(self, statements: Sequence[Sequence[Pair]]) -> dict[Row, Pair]:
         """The sum of all statements, each of which is added when it is first seen."""
-        while self._seen < len(statements):
-            merged: dict[Row, Pair] = {}
-            for row, weight in statements[self._seen]:
-                known, old = merged.get(row) or self._pairs.get(row, (row, 0))
-                merged[row] = (known, old + weight)
-            self._pairs.update(merged)
-            self._seen += 1
+        try:
+            while self._seen < len(statements):
+                for row, weight in statements[self._seen]:
+                    known, old = self._pairs.get(row, (row, 0))
+                    self._pairs[row] = (known, old + weight)
+                self._seen += 1
+        except BaseException:  # half added: begin again the next time
+            self._pairs, self._seen = {}, 0
+            raise
         return self._pairs
 
 

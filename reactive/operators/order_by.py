@@ -168,6 +168,8 @@ class OrderBy:
             self._sorted.update(entries)
         except BaseException:
             self._sorted = SortedList(e for held in self._entries.values() for e in held)
+            for entry in entries:
+                self._drop_empty(entry[1].row)
             raise
         for entry, held in zip(entries, lists, strict=True):
             held.append(entry)
@@ -224,7 +226,11 @@ class OrderBy:
 
     def _put_in(self, row: Row, entry: Entry) -> None:
         held = self._entries.setdefault(row, [])  # first, for it may raise; an empty one is none
-        self._sorted.add(entry)
+        try:
+            self._sorted.add(entry)
+        except BaseException:
+            self._drop_empty(row)
+            raise
         held.append(entry)
 
     def _take_out(self, row: Row, entry: Entry) -> None:
@@ -235,5 +241,9 @@ class OrderBy:
         else:
             entries.remove(entry)
         if not entries:
-            with suppress(Exception):  # the entry is out, and an empty list is as good as none
+            self._drop_empty(row)
+
+    def _drop_empty(self, row: Row) -> None:
+        with suppress(Exception):  # an empty list is as good as none
+            if not self._entries.get(row, True):
                 del self._entries[row]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive import Count, Database, Relation, Table, View
+from reactive import Count, Database, Relation, StaleCaptureError, Table, View
 
 
 class Event(NamedTuple):
@@ -141,3 +141,36 @@ def test_an_error_in_a_reader_leaves_all_as_they_were() -> None:
         events.add_all([Event("a", 1), Event("d", 0)])
     events.add_all([Event("a", 0), Event("d", 1)])
     assert [len(view) for view in [*views, bad]] == [1, 0, 0, 1]
+
+
+class Name(str):
+    """Equal whatever the case."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and self.lower() == other.lower()
+
+    def __hash__(self) -> int:
+        return hash(self.lower())
+
+
+def test_a_value_with_an_equality_of_its_own_is_left_to_the_readers() -> None:
+    events = Database().table(Event, name="events")
+    views = [of_kind(events, k).materialize() for k in ("Gc", "b", "c")]
+    events.add(Event(Name("gc"), 1))
+    assert [len(view) for view in views] == [1, 0, 0]
+
+
+WANTED = "a"
+
+
+def test_a_captured_value_that_changes_is_noticed_though_no_row_has_the_old_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    db = Database(strict=True)
+    events = db.table(Event, name="events")
+    views = [of_kind(events, k).materialize() for k in "bcd"]
+    views.append(events.where(lambda e: e.kind == WANTED).materialize())
+    monkeypatch.setitem(globals(), "WANTED", "new")
+    with pytest.raises(StaleCaptureError, match="WANTED"):
+        events.add(Event("new", 1))
+    assert not any(map(len, views))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive import Count, Database, TableError, fixpoint
+from reactive import Count, Database, Sum, TableError, fixpoint
 from reactive.zset import may_hold_nan
 
 
@@ -160,3 +160,24 @@ def test_a_recursion_over_an_unstored_table_sees_what_a_transaction_comes_to() -
         edges.remove(Point(1))
         edges.add(Point(1))
     assert list(view) == []
+
+
+def test_a_sum_goes_on_when_an_integer_leaves_as_the_float_that_it_equals() -> None:
+    table = Database().table(tuple, name="rows")
+    view = table.select(lambda r: r[0]).distinct().aggregate(Sum(lambda x: x)).materialize()
+    table.add_all([(2, 1), (2.0, 2)])
+    table.remove((2, 1))
+    table.add((1.0, 2))
+    table.remove((2.0, 2))
+    assert view.value == 1.0
+
+
+def test_rows_that_an_order_refuses_leave_nothing_behind() -> None:
+    table = Database().table(object, name="rows")
+    view = table.order_by(lambda r: r).limit(3).materialize()
+    table.add(1)
+    size = view.stats().bytes
+    for number in range(1000):
+        with pytest.raises(TypeError):
+            table.add(f"x{number}")
+    assert view.stats().bytes < size + 5_000
