@@ -13,7 +13,7 @@ opaque: slow (people.py:31), in where
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from optimizer import plan
 from optimizer.explain import Explanation, explain, headline
@@ -28,8 +28,12 @@ OURS = frozenset({"read_callables"})
 SHORT = (int, float, str, bytes, bool, type(None), tuple, frozenset)
 
 
-def report(written: plan.Node, optimized: Optimized) -> Explanation:
-    """Everything there is to say of a query's plan."""
+def report(
+    written: plan.Node,
+    optimized: Optimized,
+    where: Callable[[plan.Node], str | None] = lambda node: None,
+) -> Explanation:
+    """Everything there is to say of a query's plan; `where` a node runs, if that is a question."""
     read = rebuilt(written, read_callables)
     before, after = explain(read), explain(optimized.plan)
     lines = ["as written", *_indented(before)]
@@ -40,6 +44,8 @@ def report(written: plan.Node, optimized: Optimized) -> Explanation:
     lines += [line for node in nodes(optimized.plan) for line in _unkeyed(node)]
     for function, reason in optimized.opaque():
         lines += _opaque(function, reason)
+    places = {headline(node): where(node) for node in nodes(optimized.plan)}
+    lines += [f"{head}: {place}" for head, place in places.items() if place is not None]
     return Explanation("\n".join(lines))
 
 

@@ -24,6 +24,7 @@ from reactive.delta import Delta
 from reactive.errors import (
     ClosedError,
     FixpointError,
+    OffloadError,
     PlanError,
     ReactiveError,
     StaleCaptureError,
@@ -36,6 +37,7 @@ from reactive.errors import (
 from reactive.fixpoint import fixpoint, iterate
 from reactive.multiset import Multiset
 from reactive.observe import Changes, Observer, Subscription
+from reactive.offload_status import Offloaded, OffloadStatus
 from reactive.operators.order_by import Edit
 from reactive.relation import GroupedRelation, Groups, OrderedRelation, Relation
 from reactive.stats import Stats
@@ -64,6 +66,9 @@ __all__ = [
     "Monoid",
     "Multiset",
     "Observer",
+    "OffloadError",
+    "OffloadStatus",
+    "Offloaded",
     "OrderedRelation",
     "OrderedView",
     "PlanError",

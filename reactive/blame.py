@@ -23,7 +23,7 @@ from optimizer.source import Place, code_of
 from reactive import unhashable
 
 if TYPE_CHECKING:
-    from reactive.graph import Node
+    from reactive.node import Node
 
 LONGEST_ROW = 200
 ROWS_ARE_IN = (

@@ -17,8 +17,9 @@ A node that several others read is a node of the graph, and no part of a loop.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any
 
 from optimizer import plan
@@ -29,12 +30,14 @@ from optimizer.properties import bindings, keeps_identity, nodes, shapes
 from optimizer.traverse import functions, without_iterations
 from reactive.fuse import Below, grouped, joined, keyed, linear
 from reactive.generated.grouped import is_in_line
-from reactive.graph import NO_PINS, Graph, Node, Pins
+from reactive.graph import Graph
 from reactive.index import itself
+from reactive.node import NO_PINS, Node, Pins
 from reactive.operators.fixpoint import Output
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
 from reactive.operators.nothing import Nothing
+from reactive.parts import Part, part_of
 from reactive.plain import (
     Side,
     by_key_alone,
@@ -46,24 +49,33 @@ from reactive.plain import (
     signature,
 )
 from reactive.recursion.build import build, inputs_of
+from reactive.remote import Remote, RemoteOperator
 
 LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
 JOINS = (plan.Product, plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
 INNER = (plan.Product, plan.Join)
 
 Source = Callable[[plan.Table], Node]
+Moved = Mapping[plan.Node, Callable[[Part], Remote]]
+NOTHING_MOVED: Moved = MappingProxyType({})
 AnyJoin = plan.Product | plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 
 
 def compile_plan(
-    root: plan.Node, graph: Graph, source: Source, *, generate: bool = True
+    root: plan.Node,
+    graph: Graph,
+    source: Source,
+    *,
+    generate: bool = True,
+    moved: Moved = NOTHING_MOVED,
 ) -> dict[int, Node]:
     """The nodes of the graph for the nodes of a plan, by the `id` of these, made where missing.
 
     Those that are part of another's loop have none. Without `generate` every node has its own.
+    `moved` are the nodes that are to run elsewhere, with how to begin that.
     """
     written, root = root, without_iterations(root)
-    compiler = Compiler(root, graph, source, generate=generate)
+    compiler = Compiler(root, graph, source, generate=generate, moved=moved)
     waiting = [root]
     while waiting:
         node = waiting[-1]
@@ -80,8 +92,11 @@ def compile_plan(
 class Compiler:
     """Makes nodes of the graph; `made` are those of the plan's nodes, by their `id`."""
 
-    def __init__(self, root: plan.Node, graph: Graph, source: Source, *, generate: bool) -> None:
+    def __init__(
+        self, root: plan.Node, graph: Graph, source: Source, *, generate: bool, moved: Moved
+    ) -> None:
         self.graph = graph
+        self._moved = moved
         self._source = source
         self.generates = generate
         self._readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
@@ -90,6 +105,8 @@ class Compiler:
 
     def reads(self, node: plan.Node) -> tuple[plan.Node, ...]:
         """The plan nodes whose nodes of the graph this one is made from."""
+        if self._is_moved(node):
+            return part_of(node).inputs
         if isinstance(node, plan.Fixpoint | plan.Component):
             return tuple(inputs_of(self._program(_defining(node)), self.below))
         below = self._chain(node)
@@ -108,6 +125,8 @@ class Compiler:
                 return self.graph.node(("empty",), (), Nothing, plan=node)
             case plan.Fixpoint() | plan.Component():
                 return self._output(node)
+        if self._is_moved(node):
+            return self._remote(node)
         below = self._chain(node)
         if below is not None and self._takes_join(node, below):
             return self._over_join(node, below)
@@ -120,6 +139,24 @@ class Compiler:
         make, called = plain_operator(node)
         inputs = tuple(self.made[id(n)] for n in node.inputs())
         return self.graph.node(signature(node), inputs, make, plan=node, functions=called)
+
+    def depends(self, node: plan.Node) -> bool:
+        """Whether a node reads something that is elsewhere."""
+        return bool(self._moved) and any(n in self._moved for n in nodes(node))
+
+    def _is_moved(self, node: plan.Node) -> bool:
+        return bool(self._moved) and node in self._moved
+
+    def _remote(self, node: plan.Node) -> Node:
+        """The node of the graph for one whose state and work are elsewhere."""
+        part, begin = part_of(node), self._moved[node]
+        return self.graph.node(
+            ("remote", *map(signature, part.of)),
+            tuple(self.made[id(n)] for n in part.inputs),
+            lambda: RemoteOperator(part, begin(part)),
+            plan=node,
+            functions=_called(part.of),
+        )
 
     def _program(self, node: plan.Fixpoint) -> Program:
         if id(node) not in self._programs:
@@ -163,6 +200,8 @@ class Compiler:
     def _takes_join(self, node: plan.Node, below: Below) -> bool:
         """Whether the base is a join that is part of the node's loop."""
         base = below.base
+        if self._is_moved(base):
+            return False
         return isinstance(base, INNER) and self._readers[id(base)] < 2 and _is_read(base)
 
     # Making nodes.
@@ -207,25 +246,33 @@ class Compiler:
         """The indexes of both sides of a join."""
         match = plan.Match() if isinstance(node, plan.Product) else node.match
         left_side, right_side = sides(match)
-        left = self.index(node, self.below(node.left), left_side, bindings(node.left))
+        late = self.depends(node)
+        below = self.below(node.left)
+        left = self.index(node, below, left_side, bindings(node.left), late=late)
         if isinstance(node, plan.SemiJoin | plan.AntiJoin) and by_key_alone(node):
             return left, self._keyed(node, self.below(node.right), right_side)
-        right = self.index(node, self.below(node.right), right_side, 1)
+        right = self.index(node, self.below(node.right), right_side, 1, late=late)
         _introduce(left, left_side, right, right_side)
         return left, right
 
-    def index(self, owner: plan.Node, below: Below, side: Side, arguments: int) -> Node:
-        """The index of a chain by a key, for a join to look rows up in."""
-        make, rows = self.key_maker(below, side, arguments)
-        handle = id if keeps_identity(below.top) else itself
+    def index(
+        self, owner: plan.Node, below: Below, side: Side, arguments: int, *, late: bool
+    ) -> Node:
+        """The index of a chain by a key, for a join to look rows up in.
+
+        One that is `late` follows at each flush, as the other side of its join does.
+        """
+        make, rows = self.key_maker(below, side, arguments, late=late)
+        handle = id if keeps_identity(below.top) and not late else itself
         base, graph = self.made[id(below.base)], self.graph
         return graph.node(
-            ("index", side, arguments, *map(signature, below.chain)),
+            ("index", *["late"] * late, side, arguments, *map(signature, below.chain)),
             (base,),
             lambda: IndexBy(None, handle, lambda: rows(graph.contents(base)), make()),
             plan=owner,
             functions=(*_called(below.chain), *side_functions(side)),
             pins=_pins(below),
+            late=late,
         )
 
     def _keyed(self, owner: plan.Node, below: Below, side: Side) -> Node:
@@ -240,11 +287,15 @@ class Compiler:
         )
 
     def key_maker(
-        self, below: Below, side: Side, arguments: int
+        self, below: Below, side: Side, arguments: int, *, late: bool = False
     ) -> tuple[Callable[[], Any], Callable[[Sequence[Any]], Sequence[Any]]]:
-        """How to make what keys the rows of a chain, and these rows of those of the base."""
+        """How to make what keys the rows of a chain, and these rows of those of the base.
+
+        What is late gets the changes of several commits at once, in which a row may have gone and
+        an equal one come: it goes by equality.
+        """
         key = side_key(side, arguments)
-        identity = keeps_identity(below.top)
+        identity = keeps_identity(below.top) and not late
         if self.generates and _lifted(side_functions(side)):
             return keyed(below, side, arguments, key, identity=identity)
         return (lambda: KeyBy(key, identity=identity)), (lambda rows: rows)

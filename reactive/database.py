@@ -10,7 +10,7 @@ import threading
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, TypeVar
 
@@ -34,7 +34,10 @@ from reactive.errors import (
 )
 from reactive.feed import Feed
 from reactive.gate import Gate
-from reactive.graph import Graph, Node
+from reactive.graph import Graph
+from reactive.node import Node
+from reactive.offload import Begin, Offload, Offloading
+from reactive.offload_status import OffloadStatus, status
 from reactive.table import Table
 from reactive.transaction import Pending, Transaction
 from reactive.view import AnyView
@@ -52,6 +55,7 @@ class Database(Closing):
     ----------
     optimize: whether to rewrite queries; the answer is the same, the work is not.
     rules: further rules, `optimizer.plan.Node -> Node`, tried after ours at every node of a plan.
+    offload: where parts of queries go whose state outgrows the process, `SparkOffload` for one.
     strict: refuse a commit, instead of warning, when a variable that a query captured has
         changed since the query was made.
 
@@ -65,7 +69,12 @@ class Database(Closing):
     """
 
     def __init__(
-        self, *, optimize: bool = True, rules: Sequence[Rule] = (), strict: bool = False
+        self,
+        *,
+        optimize: bool = True,
+        rules: Sequence[Rule] = (),
+        strict: bool = False,
+        offload: Offload | None = None,
     ) -> None:
         own: tuple[Phase, ...] = (tuple(rules),) if rules else ()
         self._phases: tuple[Phase, ...] = (*PHASES[:-1], *own, PHASES[-1]) if optimize else own
@@ -82,6 +91,8 @@ class Database(Closing):
         self._dropped: deque[int] = deque()
         self._feeds: weakref.WeakSet[Feed] = weakref.WeakSet()
         self._closed = False
+        self._offloading = Offloading(self, offload)
+        self._overflow = self._offloading.overflow
 
     @property
     def version(self) -> int:
@@ -140,6 +151,23 @@ class Database(Closing):
         """
         return Transaction(self)
 
+    def flush(self) -> None:
+        """Bring views that depend on parts elsewhere up to date with the last commit.
+
+        They change together, and their subscribers are told once, of all commits since the last
+        flush. Commits of other threads go on meanwhile.
+
+        Raises
+        ------
+        OffloadError: the parts cannot be reached; nothing has changed.
+        """
+        self._offloading.flush()
+
+    def offload_status(self) -> OffloadStatus:
+        """What is elsewhere: which views, how large, how far behind; prints as a table."""
+        self._check_open()
+        return status(self._offloading)
+
     def tables(self) -> list[Table[Any]]:
         """All tables, in the order they were made."""
         return list(self._tables)
@@ -160,6 +188,8 @@ class Database(Closing):
         """End it: views and subscriptions with it. Using any of them afterwards is an error."""
         if self._closed:
             return
+        if self._overflow is not None and self._pending is None:
+            self._overflow.background.stop()
         self._enter()
         try:
             if self._pending is not None:
@@ -171,6 +201,7 @@ class Database(Closing):
                 view.close()
             for feed in list(self._feeds):
                 feed.close()
+            self._offloading.close()
             self._closed = True
         finally:
             self._leave()
@@ -207,6 +238,8 @@ class Database(Closing):
                 self._deliver()
             if self._dropped:
                 self._sweep()
+            if self._overflow is not None and self._overflow.is_due:
+                self._overflow.look_after()
 
     def _change(self, table: Table[Any], changes: Sequence[Pair]) -> None:
         """A statement's changes, already in the table: part of the transaction, or a commit."""
@@ -236,16 +269,22 @@ class Database(Closing):
         self._version += 1
         for table, _ in changes:
             table._flowed = True
-        leaves = [node for node in stepped if node.leaf is not None]
+        if self._overflow is not None:
+            self._overflow.note(sum(len(pairs) for _, pairs in changes))
+        done = [node for node in stepped if node.leaf is not None and not node.late]
+        self._announce(done, self._version)
+        if self._graph.interrupt is not None:
+            self._graph.raise_interrupt()
+
+    def _announce(self, leaves: Sequence[Node], version: int) -> None:
+        """Put what leaves have to tell of a commit into the outbox."""
         for node in leaves:
             feed, operator = node.leaf, node.operator
             if feed.subscribers and operator.changes:
-                delta = Delta(self._version, operator.changes, feed.key, operator.edits)
+                delta = Delta(version, operator.changes, feed.key, operator.edits)
                 self._outbox.append((feed.subscribers, delta))
         for node in leaves:
             node.operator.forget()
-        if self._graph.interrupt is not None:
-            self._graph.raise_interrupt()
 
     def _source(self, plan: Any) -> Node:
         node: Node = self._tables[plan.number]._node
@@ -266,8 +305,20 @@ class Database(Closing):
 
     def _compiled(self, plan: PlanNode) -> dict[int, Node]:
         """The nodes of the graph for the nodes of a plan, by their `id`."""
+        moved = self._offloading.moved
+        made = self._compiled_beside(plan, moved)
+        if moved:
+            self._graph.fill()
+        return made
+
+    def _compiled_beside(self, plan: PlanNode, moved: Mapping[PlanNode, Begin]) -> dict[int, Node]:
+        """The same with other parts elsewhere, which are not filled yet."""
+        if moved:
+            self._offloading.flush()
         try:
-            return compile_plan(plan, self._graph, self._source, generate=self._generate)
+            return compile_plan(
+                plan, self._graph, self._source, generate=self._generate, moved=moved
+            )
         except BaseException:
             self._graph.sweep()
             raise

@@ -33,9 +33,14 @@ class VerificationError(ReactiveError, AssertionError):
     """A view differs from its query evaluated from scratch."""
 
 
+class OffloadError(ReactiveError, ValueError):
+    """A part of a query that cannot run elsewhere, or cannot go on there."""
+
+
 __all__ = [
     "ClosedError",
     "FixpointError",
+    "OffloadError",
     "PlanError",
     "ReactiveError",
     "StaleCaptureError",

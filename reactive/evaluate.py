@@ -39,6 +39,11 @@ def evaluate(node: plan.Node, tables: Tables) -> Bag:
     return _Evaluation(tables).rows(node, {})
 
 
+def evaluate_part(node: plan.Node, given: Variables) -> Bag:
+    """The rows of a query that reads no table, but relations that are given."""
+    return _Evaluation(lambda table: ()).rows(node, given)
+
+
 class _Evaluation:
     """What does not depend on a recursion in which it stands is evaluated once."""
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from reactive.zset import Batch
 
 if TYPE_CHECKING:
-    from reactive.graph import Node
+    from reactive.node import Node
 
 Reader = tuple["Node", int]
 WORTHWHILE = 3

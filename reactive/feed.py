@@ -23,11 +23,12 @@ class Feed:
     `subscribers` is replaced, never changed, so that a delta goes to those of its own commit.
     """
 
-    __slots__ = ("__weakref__", "key", "name", "place", "subscribers")
+    __slots__ = ("__weakref__", "key", "name", "place", "plan", "subscribers")
 
     def __init__(self, node: plan.Node, name: str | None, place: Place) -> None:
         self.name = name
         self.place = place
+        self.plan = node
         self.key = _key_of_rows(node)
         self.subscribers: tuple[weakref.ref[Subscription[Any]], ...] = ()
 

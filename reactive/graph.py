@@ -16,9 +16,8 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from types import MappingProxyType
 from typing import Any
 
 from optimizer.captures import Capture
@@ -26,95 +25,11 @@ from optimizer.expr import Function, origins
 from optimizer.opaque import Opaque
 from optimizer.plan import Node as PlanNode
 from reactive.blame import annotate
+from reactive.node import NO_PINS, Node, Pins, comes_late
 from reactive.schedule import Schedule
 from reactive.zset import Pair, Pairs
 
-Guard = tuple[Opaque, Capture]
-Pins = Mapping[str, frozenset[Any]]
-NO_PINS: Pins = MappingProxyType({})
-
-
 MANY_SCHEDULES = 256
-
-
-class Node:
-    """An operator with its place in the graph. A source has none: a table feeds it."""
-
-    __slots__ = (
-        *("blank", "consumers", "contents", "dirty", "functions", "graph", "guards", "inbox"),
-        *("inputs", "leaf", "operator", "pins", "plan", "rank", "settle", "signature"),
-        *("stateful", "step", "watchers"),
-    )
-
-    def __init__(
-        self,
-        graph: Graph,
-        operator: Any,
-        inputs: tuple[Node, ...],
-        *,
-        rank: int,
-        signature: Hashable = None,
-        plan: PlanNode | None = None,
-        functions: Iterable[Function | None] = (),
-        blamed: Iterable[Function | None] = (),
-        pins: Pins = NO_PINS,
-    ) -> None:
-        self.graph = graph
-        self.operator = operator
-        self.inputs = inputs
-        self.rank = rank
-        self.signature = signature
-        self.plan = plan
-        called = [f for f in functions if f is not None]
-        self.guards: tuple[Guard, ...] = tuple((o, c) for o in origins(*called) for c in o.captures)
-        self.functions = (*called, *(f for f in blamed if f is not None))
-        self.step: Callable[..., Any] = getattr(operator, "step", _no_step)
-        self.stateful = hasattr(operator, "undo")
-        self.settle: Callable[[], None] = getattr(operator, "commit", _no_step)
-        self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
-        self.leaf: Any = None
-        self.pins = pins
-        """The values of fields without which a row of its input is of no use to it."""
-        self.watchers: tuple[Node, ...] = ()
-        """Leaves with captured variables that no operator reads any more (of a source)."""
-        self.consumers: list[tuple[Node, int]] = []
-        self.blank: tuple[Sequence[Any], ...] = ((),) * len(inputs)
-        self.inbox: list[Sequence[Any]]
-        self.dirty: bool
-        self.clear()
-
-    def send(self, delta: Sequence[Any]) -> None:
-        """Give a delta of this node's output to all that read it."""
-        for consumer, port in self.consumers:
-            consumer.inbox[port] = delta
-            consumer.dirty = True
-
-    def clear(self) -> None:
-        """Empty the inbox."""
-        self.inbox = [*self.blank]
-        self.dirty = False
-
-    def upstream(self) -> list[Node]:
-        """This node and all that it depends on, each once."""
-        seen: dict[Node, None] = {self: None}
-        waiting = [self]
-        while waiting:
-            for source in waiting.pop().inputs:
-                if source not in seen:
-                    seen[source] = None
-                    waiting.append(source)
-        return list(seen)
-
-    def leaves(self) -> list[Any]:
-        """Whom the leaves belong to that depend on this node."""
-        seen: dict[Node, None] = {self: None}
-        waiting = [self]
-        while waiting:
-            for consumer, _ in waiting.pop().consumers:
-                if consumer not in seen:
-                    seen[consumer] = None
-                    waiting.append(consumer)
-        return [node.leaf for node in seen if node.leaf is not None]
 
 
 class Graph:
@@ -133,6 +48,8 @@ class Graph:
         self._sources: list[Node] = []
         self._told: dict[int, Capture] = {}
         self.stepping = False
+        self.pinned: set[Node] = set()
+        """Nodes that are kept though nobody reads them yet."""
         self.making: object = None
         """Whom nodes are being made for, for messages."""
 
@@ -153,6 +70,7 @@ class Graph:
         functions: Iterable[Function | None] = (),
         blamed: Iterable[Function | None] = (),
         pins: Pins = NO_PINS,
+        late: bool = False,
     ) -> Node:
         """The node of this signature over these inputs; made, and brought up to date, if new.
 
@@ -174,6 +92,7 @@ class Graph:
             functions=functions,
             blamed=blamed,
             pins=pins,
+            late=late,
         )
         self._connect(node)
         self._nodes[full] = node
@@ -213,8 +132,10 @@ class Graph:
         waiting = [node]
         while waiting:
             unread = waiting.pop()
-            if unread.consumers or not unread.inputs:
+            if unread.consumers or not unread.inputs or unread in self.pinned:
                 continue
+            if unread.is_remote:
+                unread.operator.close()
             self._nodes.pop(unread.signature, None)
             for source in dict.fromkeys(unread.inputs):
                 source.consumers = [c for c in source.consumers if c[0] is not unread]
@@ -247,7 +168,7 @@ class Graph:
 
     def _all_of(self, node: Node, inputs: list[Sequence[Any]]) -> Sequence[Any]:
         with self.running(node):
-            return list(node.step(*inputs) if node.contents is None else node.contents())
+            return list(node.run(*inputs) if node.contents is None else node.contents())
 
     @contextmanager
     def running(self, node: Node | None = None) -> Iterator[None]:
@@ -284,7 +205,7 @@ class Graph:
         except BaseException as error:
             for done in reversed(stepped):
                 with suppress(Exception):  # one that cannot be undone must not keep the others
-                    done.operator.undo()
+                    done.undo()
             schedule.clear()
             node = _at(error)
             if node is not None and isinstance(error, Exception):
@@ -300,6 +221,39 @@ class Graph:
                 done.settle()
             self.interrupt = interrupt
         return stepped
+
+    def late(self) -> list[Node]:
+        """The nodes that step at flushes, after what they read; leaves last."""
+        inner = sorted(filter(comes_late, self._nodes.values()), key=_rank)
+        return [node for node in inner if _takes_part(node)] + [
+            *filter(comes_late, self._leaves.values())
+        ]
+
+    def fill(self) -> None:
+        """Hand over what new parts begin with that are elsewhere, and in use."""
+        for node in self._nodes.values():
+            if node.is_remote and node not in self.pinned:
+                node.operator.fill()
+
+    def leaves(self) -> list[Node]:
+        """All leaves."""
+        return list(self._leaves.values())
+
+    def nodes(self) -> list[Node]:
+        """All nodes but tables and leaves, in the order they were made."""
+        return list(self._nodes.values())
+
+    def reattach(self, leaf: Node, source: Node, operator: Any) -> None:
+        """Have a leaf read another node that gives out the same, by an operator that holds it."""
+        (old,) = leaf.inputs
+        old.consumers = [reader for reader in old.consumers if reader[0] is not leaf]
+        leaf.inputs = (source,)
+        leaf.order = self._next_rank()
+        leaf.replace(operator)
+        source.consumers.append((leaf, 0))
+        self._schedules.clear()
+        if old is not source:
+            self.detach(old)
 
     def raise_interrupt(self) -> None:
         """Raise what came between the last step of a commit and its end."""
@@ -319,11 +273,13 @@ class Graph:
 
     def _connect(self, node: Node, *, fill: bool = True) -> None:
         """Bring the operator up to date with its inputs, and from then on feed it."""
-        if node.stateful and fill:
+        if hasattr(node.operator, "undo") and fill:
             inputs = [self.contents(source) for source in node.inputs]
             with self.running(node):
-                node.step(*inputs)
-            node.settle()
+                node.run(*inputs)
+            node.operator.commit()
+            if node.is_remote:
+                node.operator.begin()
         for port, source in enumerate(node.inputs):
             source.consumers.append((node, port))
         self._schedules.clear()
@@ -339,8 +295,9 @@ class Graph:
             for consumer, _ in waiting.pop().consumers:
                 if consumer not in reached:
                     reached[consumer] = None
-                    waiting.append(consumer)
-        nodes = tuple(sorted(reached, key=lambda node: node.rank))
+                    if not comes_late(consumer):
+                        waiting.append(consumer)
+        nodes = tuple(sorted(reached, key=_order))
         schedule = self._schedules[key] = Schedule(sources, nodes)
         return schedule
 
@@ -349,8 +306,17 @@ class Graph:
         return self._made
 
 
+def _takes_part(node: Node) -> bool:
+    """Whether a flush is to wait for it: not for one that is only being filled."""
+    return not node.is_remote or bool(node.operator.is_filled)
+
+
 def _rank(node: Node) -> int:
     return node.rank
+
+
+def _order(node: Node) -> int:
+    return node.order
 
 
 def _at(error: BaseException) -> Node | None:
@@ -363,7 +329,3 @@ def _at(error: BaseException) -> Node | None:
             found = node
         traceback = traceback.tb_next
     return found
-
-
-def _no_step(*deltas: object) -> None:
-    raise AssertionError("a source has no inputs and is never stepped")

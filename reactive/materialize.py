@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.properties import groups
 from optimizer.source import Place
+from reactive.away import Away
 from reactive.collector import paused
-from reactive.contents import Bag, Groups, Members, Sequence
+from reactive.contents import Bag, Groups, Members, Sequence, Tap
 from reactive.feed import Feed
-from reactive.graph import Node
+from reactive.node import Node
 from reactive.operators.fixpoint import Output
 from reactive.view import AnyView, GroupedView, OrderedView, View
+from reactive.zset import consolidate, negate
 
 if TYPE_CHECKING:
+    from reactive.database import Database
     from reactive.relation import AnyRelation
 
 
@@ -36,8 +39,7 @@ def _made(relation: AnyRelation, feed: Feed) -> AnyView:
     source = db._compile(relation.plan)
     kind, contents = _contents(relation.plan, source)
     try:
-        is_filled = isinstance(contents, Members)
-        node = db._graph.attach(contents, source, feed, fill=not is_filled)
+        node = db._graph.attach(contents, source, feed, fill=isinstance(contents, KEEPS_ROWS))
     except BaseException:
         db._graph.sweep()
         raise
@@ -50,8 +52,46 @@ def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
     if isinstance(node, plan.OrderBy):
         return OrderedView, Sequence(source.operator)
     aggregate = groups(node)
-    if aggregate is not None and aggregate.key is not None:
-        return GroupedView, Groups()
+    is_grouped = aggregate is not None and aggregate.key is not None
+    kind = GroupedView if is_grouped else View
+    if source.is_remote:
+        return kind, Away(source.operator)
     if isinstance(source.operator, Output):
-        return View, Members(source.operator.shown)
-    return View, Bag()
+        return kind, Members(source.operator.shown)
+    return kind, Groups() if is_grouped else Bag()
+
+
+KEEPS_ROWS = (Bag, Groups, Sequence)
+"""Leaves that are given what there is when they begin; the others read it elsewhere."""
+
+
+def reattach(db: Database, leaf: Node, source: Node) -> None:
+    """Have a leaf read another node that gives out the same rows; it keeps those that it holds."""
+    old = leaf.operator
+    if isinstance(old, Tap):
+        order = source.operator if isinstance(leaf.leaf.plan, plan.OrderBy) else None
+        operator: Any = Tap(order)
+    else:
+        operator = _contents(leaf.leaf.plan, source)[1]
+        if isinstance(operator, Bag | Groups) and type(operator) is type(old):
+            operator = old
+        elif isinstance(operator, Bag | Groups):
+            operator.step(db._graph.contents(source))
+            operator.commit()
+            operator.forget()
+        elif isinstance(operator, Away):
+            operator = Away(source.operator, len(old))
+    db._graph.reattach(leaf, source, operator)
+
+
+def refill(db: Database, leaf: Node, source: Node) -> Node:
+    """Have a leaf read a node that is ahead of it; its changes are what it did not know yet."""
+    old, rows = leaf.operator, db._graph.contents(source)
+    held = old.items() if isinstance(old, Bag | Groups) else ()
+    operator = Tap() if isinstance(old, Tap) else _contents(leaf.leaf.plan, source)[1]
+    if isinstance(operator, KEEPS_ROWS):
+        operator.step(rows)
+        operator.commit()
+    operator.changes = consolidate([*negate(held), *rows])
+    db._graph.reattach(leaf, source, operator)
+    return leaf

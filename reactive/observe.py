@@ -20,7 +20,7 @@ from reactive.delta import Delta
 if TYPE_CHECKING:
     from reactive.database import Database
     from reactive.feed import Feed
-    from reactive.graph import Node
+    from reactive.node import Node
 
 T = TypeVar("T", default=Any)
 T_contra = TypeVar("T_contra", contravariant=True, default=Any)

@@ -482,7 +482,7 @@ class Relation(Live, Generic[*Ts]):
         """
         if not (optimized and self._db._phases):
             return explain(self.plan)
-        return report(self.plan, self._db._optimized(self.plan))
+        return report(self.plan, self._db._optimized(self.plan), self._db._offloading.where)
 
     if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
 

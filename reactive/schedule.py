@@ -19,7 +19,7 @@ from reactive.codegen import Values, build
 from reactive.fan import Fan
 
 if TYPE_CHECKING:
-    from reactive.graph import Node
+    from reactive.node import Node
 
 OFTEN = 64
 FEW = 24

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from optimizer import plan
 from optimizer.explain import Explanation, explain, headline
 from optimizer.properties import free
-from reactive.graph import Node
+from reactive.node import Node
 
 if TYPE_CHECKING:
     from reactive.database import Database
@@ -58,6 +58,9 @@ def analyzed(root: plan.Node, db: Database) -> Explanation:
             return "  [in the recursion above]" if free(node) else "  [in the loop above]"
         if isinstance(node, plan.Component):
             return ""
+        if compiled.is_remote:
+            rows, size = compiled.operator.remote.footprint()
+            return f"  [{compiled.operator.remote.describe()}; {rows} rows, {size} bytes there]"
         total = _sum(_own(compiled), 0)
         return f"  [{total.rows} rows, {total.bytes} bytes, {total.touched} touched]"
 

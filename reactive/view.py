@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from optimizer.source import Place
     from reactive.database import Database
     from reactive.feed import Feed
-    from reactive.graph import Node
+    from reactive.node import Node
     from reactive.relation import Relation
 
 Ts = TypeVarTuple("Ts")
@@ -71,9 +71,12 @@ class View(Live, Closing, Generic[*Ts]):
         self._db = db
         self._node: Any = node
         self._feed = feed
-        self._contents: Any = node.operator
         self._drop = drop_with(self, db, node)
         db._views[node.rank] = cast(AnyView, self)
+
+    @property
+    def _contents(self) -> Any:
+        return self._node.operator
 
     @property
     def name(self) -> str | None:
@@ -175,6 +178,7 @@ class View(Live, Closing, Generic[*Ts]):
         self._check_open()
         self._db._enter()
         try:
+            self._db.flush()
             verify(self.relation.plan, self._contents, str(self._feed), self._db)
         finally:
             self._db._leave()
@@ -197,6 +201,32 @@ class View(Live, Closing, Generic[*Ts]):
             parts += [generated(self._node)] if code else []
             return Explanation("\n\n".join(parts)) if parts else self.relation.explain()
 
+    def offload(self) -> None:
+        """Move what the view depends on to where the database offloads to.
+
+        Its state and work leave the process; from then on the view is brought up to date when it
+        is read, or by `db.flush()`.
+
+        Raises
+        ------
+        OffloadError: nothing of it can be moved, for the reasons that it names.
+        """
+        self._check_open()
+        self._db._offloading.move(self)
+
+    def recall(self) -> None:
+        """Bring what the view depends on back into the process."""
+        self._check_open()
+        self._db._offloading.recall(self)
+
+    def read(self, *, stale_ok: bool = False) -> list[Any]:
+        """The rows of now; with `stale_ok` those of the last flush, without another."""
+        if not stale_ok:
+            return self._all_rows()
+        self._check_open()
+        with self._db._gate.reading():
+            return list(self._rows())
+
     def show(self, limit: int = 20) -> None:
         """Print the first rows as a table."""
         display.show(self, limit)
@@ -205,7 +235,7 @@ class View(Live, Closing, Generic[*Ts]):
         """Give up the rows and what was computed for them alone. Closing twice is no error."""
         self._drop()
         self._feed.close()
-        self._contents = self._node = None
+        self._node = None
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "
@@ -237,6 +267,8 @@ class View(Live, Closing, Generic[*Ts]):
 
     def _reading(self) -> Any:
         self._check_open()
+        if self._node.late:
+            self._db.flush()
         return self._db._gate.reading()
 
     def _check_open(self) -> None:

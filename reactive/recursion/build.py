@@ -19,8 +19,8 @@ from optimizer.properties import bindings, is_set, row_shape, shapes, tables
 from optimizer.traverse import functions
 from reactive.fuse import Below, chained
 from reactive.generated.derived import Way
-from reactive.graph import Node
 from reactive.index import itself
+from reactive.node import Node
 from reactive.operators.fixpoint import Circuit, Fixpoint
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
@@ -72,6 +72,7 @@ def build(node: plan.Fixpoint, program: Program, compiler: Compiler) -> Node:
 class _Builder:
     def __init__(self, node: plan.Fixpoint, program: Program, compiler: Compiler) -> None:
         self._compiler = compiler
+        self._late = compiler.depends(node)
         self._premises: dict[Any, Premise] = {}
         self._ports_of: dict[int, int] = {}
         self.ports: list[Node] = []
@@ -176,7 +177,8 @@ class _Builder:
         if not is_closed(source):
             return self._premise(source, key, arguments, follows=follows)
         compiler = self._compiler
-        node = compiler.index(join, compiler.below(source), key, arguments)
+        below = compiler.below(source)
+        node = compiler.index(join, below, key, arguments, late=self._late)
         index: IndexBy = node.operator
         port = self._ports_of[id(index)] = self._port(node)
         self.circuit.indexes[port] = index

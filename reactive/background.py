@@ -1,0 +1,79 @@
+"""A thread for what nobody should have to wait for: moves, and flushes at intervals.
+
+It begins with the first job, holds nothing that it works for, and ends with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+log = logging.getLogger("reactive")
+
+
+class Background(Generic[T]):
+    """Does jobs for `of`, one after the other; and `regularly` every `interval` seconds."""
+
+    def __init__(self, of: T, regularly: Callable[[T], object], interval: float | None) -> None:
+        self._of = weakref.ref(of)
+        self._regularly = regularly
+        self._interval = interval
+        self._jobs: queue.Queue[Callable[[T], object] | None] = queue.Queue()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self.error: Exception | None = None
+        """What the last job raised, if it did."""
+
+    def do(self, job: Callable[[T], object]) -> None:
+        """Have a job done soon."""
+        self._jobs.put(job)
+        self.start()
+
+    def start(self) -> None:
+        """Begin, unless it has begun."""
+        with self._lock:
+            owner = self._of()
+            if self._thread is None and owner is not None:
+                weakref.finalize(owner, self._jobs.put, None)
+                self._thread = threading.Thread(target=self._run, daemon=True, name="reactive")
+                self._thread.start()
+
+    def settle(self) -> None:
+        """Wait until all jobs are done that were given so far."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._jobs.join()
+
+    def stop(self) -> None:
+        """Do no more jobs; wait for the one that is being done."""
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            self._jobs.put(None)
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=self._interval)
+            except queue.Empty:
+                self._do(self._regularly)
+                continue
+            if job is not None:
+                self._do(job)
+            self._jobs.task_done()
+            if job is None:
+                return
+
+    def _do(self, job: Callable[[T], object]) -> None:
+        owner = self._of()
+        try:
+            if owner is not None:
+                job(owner)
+                self.error = None
+        except Exception as error:
+            self.error = error
+            log.exception("offloading: what was to be done in the background raised")

@@ -1,0 +1,307 @@
+"""Which parts of a database's queries are elsewhere, and how they go there and come back.
+
+A part moves in three steps. It is made apart, beside the one in the process, which goes on; it is
+handed what its inputs hold, while commits go on; and then all views are compiled again, with it
+apart, and the old one, which nobody reads any more, is dropped with its state. The views keep their
+subscribers and their names.
+
+    view                       view
+      aggregate                  RemoteOperator  --flush-->  Remote
+        join              ->       join
+          orders                     orders
+          customers                  customers
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from optimizer import plan
+from optimizer.explain import explain, headline
+from optimizer.properties import nodes, tables
+from reactive.errors import OffloadError
+from reactive.flush import Flush
+from reactive.materialize import reattach, refill
+from reactive.node import Node
+from reactive.overflow import Overflow
+from reactive.parts import Part, Unmovable, part_of, raises_nothing
+from reactive.remote import Remote, RemoteOperator
+
+if TYPE_CHECKING:
+    from reactive.database import Database
+    from reactive.view import AnyView
+
+Begin = Callable[[Part], Remote]
+T = TypeVar("T")
+
+
+class Offload(Protocol):
+    """Where parts of queries can go, and from which size on. `SparkOffload` is one."""
+
+    threshold_rows: int | None
+    """How many rows an operator may hold in the process; None for any number."""
+    threshold_bytes: int | None
+    flush_interval: float | None
+    """How many seconds there are between flushes that nobody asks for; None for no such ones."""
+    max_waiting: int
+    """How many entries may wait for a flush before writers wait too."""
+
+    def refuse(self, part: Part) -> str | None:
+        """Why a part cannot go there, if it cannot."""
+        ...
+
+    def begin(self, part: Part, name: str) -> Remote:
+        """A place for a part, without rows yet; `name` is the same for the same query."""
+        ...
+
+    def progress(self, name: str, rows: int) -> Any:
+        """A context while so many rows are handed over, or waited for."""
+        ...
+
+    def open(self) -> None:
+        """A database that uses it has been made."""
+        ...
+
+    def close(self) -> None:
+        """One of them is closed; what was begun is freed with the last."""
+        ...
+
+
+class Offloading:
+    """The parts of a database that are elsewhere."""
+
+    def __init__(self, db: Database, offload: Offload | None) -> None:
+        self._db = db
+        self.offload = offload
+        self.moved: dict[plan.Node, Begin] = {}
+        self._flush: Flush | None = None
+        self.overflow = None if offload is None else Overflow(self, offload)
+        if offload is not None:
+            offload.open()
+
+    def remotes(self) -> list[Node]:
+        """The nodes of the graph whose work is elsewhere."""
+        return [node for node in self._db._graph.nodes() if node.is_remote]
+
+    # Flushes.
+
+    def flush(self) -> None:
+        """Bring what is late to the state of the last commit, or a later one."""
+        db = self._db
+        with self._inside():
+            wanted = db._version
+        while self.moved or db._graph.pinned:
+            with self._inside():
+                flush = self._flush
+                if flush is None or flush.is_over:
+                    flush = self._flush = Flush(db._graph, db._version, db._announce)
+            try:
+                flush.run(db._enter, db._leave)
+            except OffloadError as error:
+                raise self._affected(error) from error
+            if flush.is_done and flush.version >= wanted:
+                return
+
+    def _affected(self, error: OffloadError) -> OffloadError:
+        late = [str(leaf.leaf) for leaf in self._db._graph.leaves() if leaf.late]
+        return OffloadError(
+            f"{error}\n  not up to date: {', '.join(late) or 'nothing'}; all others go on\n"
+            "  view.recall() computes them in the process again"
+        )
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        self._db._enter()
+        try:
+            yield
+        finally:
+            self._db._leave()
+
+    def look(self, at: Callable[[list[Node]], T]) -> T:
+        """What there is to see in the graph while nobody changes it."""
+        with self._inside():
+            return at(self._db._graph.nodes())
+
+    # Moves.
+
+    def move(self, view: AnyView) -> None:
+        """Move the parts of a view that can be moved.
+
+        Raises
+        ------
+        OffloadError: none can, for the reasons that it names.
+        """
+        found, reasons = self._parts(view.relation.plan)
+        if not found:
+            raise OffloadError(_refusal(str(view._feed), reasons))
+        for node in found:
+            self.hand_over(node)
+
+    def hand_over(self, node: plan.Node) -> None:
+        """Move one node of the plans, with what follows on it row by row."""
+        db, offload = self._db, self.need()
+        node = self._top(node)
+        name = str(explain(node))
+        moved: dict[plan.Node, Begin] = {node: lambda part: offload.begin(part, name)}
+        with self._inside():
+            if node in self.moved:
+                return
+            self.flush()
+            made = db._compiled_beside(node, {**self.moved, **moved})[id(node)]
+            db._graph.pinned.add(made)
+        try:
+            with offload.progress(headline(node), made.operator.lag):
+                made.operator.fill()
+            self._switch({**self.moved, **moved})
+            if self.overflow is not None and offload.flush_interval is not None:
+                self.overflow.background.start()
+        finally:
+            with self._inside():
+                db._graph.pinned.discard(made)
+                db._graph.sweep()
+
+    def recall(self, view: AnyView) -> None:
+        """Bring the parts of a view back into the process."""
+        own = set(nodes(self._plan(view.relation.plan)))
+        self.bring_back([node for node in self.moved if node in own])
+
+    def bring_back(self, gone: list[plan.Node]) -> None:
+        """Compute nodes of the plans in the process again; all, if nothing can be had from there.
+
+        Raises
+        ------
+        OffloadError: a table is not stored, so that there is nothing to compute them from.
+        """
+        for node in gone:
+            _check_stored(node, "cannot be computed in the process again")
+        back = {top for top in self.moved if not set(gone).isdisjoint(part_of(top).of)}
+        try:
+            self.flush()
+        except OffloadError:
+            self._rescue()
+        else:
+            self._switch({node: begin for node, begin in self.moved.items() if node not in back})
+
+    def need(self) -> Offload:
+        """Where parts go."""
+        if self.offload is None:
+            raise OffloadError(
+                "this database has nowhere to move a view to\n"
+                "  make it with Database(offload=SparkOffload(...))"
+            )
+        return self.offload
+
+    def _plan(self, written: plan.Node) -> plan.Node:
+        return self._db._optimized(written).plan
+
+    def _parts(self, written: plan.Node) -> tuple[list[plan.Node], list[str]]:
+        """The nodes of a query that can be moved, and why the others cannot."""
+        root, found, reasons = self._plan(written), [], []
+        inside = {id(n) for node in nodes(root) for n in _within(node)}
+        for node in nodes(root):
+            if id(node) in inside or isinstance(node, STATELESS):
+                continue
+            refused = self.refused(node)
+            if refused is None:
+                found.append(node)
+            else:
+                reasons.append(f"{headline(node)}: {refused}")
+        return found, reasons
+
+    def refused(self, node: plan.Node) -> str | None:
+        """Why a node of a plan has to stay, if it has to."""
+        try:
+            part = part_of(node)
+            _check_stored(node, "has given out rows that it did not keep")
+        except (Unmovable, OffloadError) as error:
+            return str(error)
+        return self.need().refuse(part)
+
+    def operators(self, node: plan.Node) -> list[RemoteOperator]:
+        """What does a node's work elsewhere."""
+        return [m.operator for m in self.remotes() if node in m.operator.part.of]
+
+    def _top(self, node: plan.Node) -> plan.Node:
+        """The end of the chain on a node that nobody reads the middle of."""
+        roots = [self._plan(leaf.leaf.plan) for leaf in self._db._graph.leaves()]
+        readers: dict[plan.Node, set[plan.Node]] = defaultdict(set)
+        for reader in {n for root in roots for n in nodes(root)}:
+            for source in reader.inputs():
+                readers[source].add(reader)
+        while len(readers[node]) == 1 and node not in roots:
+            (reader,) = readers[node]
+            if not (isinstance(reader, LINEAR) and raises_nothing(reader)):
+                break
+            node = reader
+        return node
+
+    def where(self, node: plan.Node) -> str | None:
+        """Where a node of a plan runs, for `explain`; None if there is nothing to say."""
+        if self.offload is None or isinstance(node, STATELESS):
+            return None
+        for operator in self.operators(node):
+            return str(operator.remote.describe())
+        refused = self.refused(node)
+        return "in the process" + (", can move" if refused is None else f": {refused}")
+
+    def _switch(self, moved: dict[plan.Node, Begin]) -> None:
+        """Compile all queries again, with these parts elsewhere."""
+        db = self._db
+        with self._inside():
+            self.flush()
+            for leaf, source in self._compiled(moved):
+                reattach(db, leaf, source)
+
+    def _rescue(self) -> None:
+        """Compute all in the process again, from the tables: there is nobody to ask any more."""
+        db = self._db
+        with self._inside():
+            self._flush = None
+            late = [leaf for leaf in db._graph.leaves() if leaf.late]
+            sources = self._compiled({})
+            changed = [refill(db, leaf, source) for leaf, source in sources if leaf in late]
+            db._announce(changed, db._version)
+
+    def _compiled(self, moved: dict[plan.Node, Begin]) -> list[tuple[Node, Node]]:
+        """All leaves with what they are to read, now that these parts are elsewhere."""
+        db = self._db
+        before, self.moved = self.moved, moved
+        try:
+            return [(leaf, db._compile(leaf.leaf.plan)) for leaf in db._graph.leaves()]
+        except BaseException:
+            self.moved = before
+            db._graph.sweep()
+            raise
+
+    def close(self) -> None:
+        """Give up all that is elsewhere."""
+        for node in self.remotes():
+            node.operator.close()
+        if self.offload is not None:
+            self.offload.close()
+
+
+LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
+STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Empty, plan.Component)
+
+
+def _within(node: plan.Node) -> list[plan.Node]:
+    """The nodes of a recursion, which go where it goes."""
+    if isinstance(node, plan.Fixpoint):
+        return [n for body in node.bodies for n in nodes(body)]
+    return nodes(node.body) if isinstance(node, plan.Iterate) else []
+
+
+def _check_stored(node: plan.Node, why: str) -> None:
+    for table in tables(node):
+        if not table.stored:
+            raise OffloadError(f"table {table.name!r} {why}")
+
+
+def _refusal(name: str, reasons: list[str]) -> str:
+    lines = reasons or ["it keeps nothing but its rows"]
+    count = f"{len(lines)} obstacle" + "s" * (len(lines) != 1)
+    return "\n".join([f"{name} cannot be moved: {count}", *(f"  {line}" for line in lines)])

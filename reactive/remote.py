@@ -1,0 +1,304 @@
+"""An operator whose state and work are elsewhere: in Spark, or wherever a `Remote` keeps them.
+
+    commit:   deltas --prepare, pack--> entries, which wait
+    flush:    entries --Remote.apply--> delta of the output
+
+The output is the union of what the part makes of each bucket, and a change of rows is a change of
+their buckets:
+
+    d part(rows)  =  part(touched buckets, after)  -  part(touched buckets, before)
+
+State:  the entries since the last flush.
+Cost:   O(|dL|) per commit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from reactive.errors import OffloadError
+from reactive.evaluate import Bag, evaluate_part
+from reactive.parts import LEVEL, Part
+from reactive.zset import Pair, Pairs, Row, consolidate, negate
+
+Entry = tuple[int, int, Row, int]
+"""The input, the bucket, the packed row and its weight."""
+
+
+class Remote(Protocol):
+    """Where the rows of a part are kept.
+
+    Its methods are called by one thread at a time, and never while another one of it runs.
+    """
+
+    def bucket(self, key: Any) -> int:
+        """Where rows of a key belong: the same for equal keys."""
+        ...
+
+    def pack(self, place: int, key: Any, row: Row) -> tuple[int, Any]:
+        """The bucket of a key, and a row of an input as it is sent.
+
+        Raises
+        ------
+        OffloadError: it cannot be kept there as what it is.
+        """
+        ...
+
+    def apply(self, number: int, entries: Sequence[Entry], *, quiet: bool = False) -> Pairs:
+        """Take entries in, and say how the output changes, unless that is to be `quiet`.
+
+        Numbers count up from 0, or from one after `resumed`. When this raises, the same number
+        comes again, with the same entries: they must be taken in once.
+        """
+        ...
+
+    def contents(self) -> Iterable[Pair]:
+        """The output as of the last `apply`, each row once."""
+        ...
+
+    def at(self, bucket: int) -> Iterable[Pair]:
+        """What of the output is made of the rows of a bucket."""
+        ...
+
+    @property
+    def resumed(self) -> int | None:
+        """The last number that an earlier process had applied, if this goes on from there."""
+        ...
+
+    def footprint(self) -> tuple[int, int]:
+        """Rows and bytes kept."""
+        ...
+
+    def describe(self) -> str:
+        """Where and how it is kept, and what runs where: a line for `explain`."""
+        ...
+
+    def close(self) -> None:
+        """Give everything up."""
+        ...
+
+
+class RemoteOperator:
+    """Stands in the graph for a part that is elsewhere; its output comes by flushes only.
+
+    A flush sets apart what waits (`cut`), has it applied (`send`), which may take long and is done
+    while commits go on, and then hands out what came of it (`flush`). Before the first one, what
+    its inputs held from the start is handed over (`fill`).
+    """
+
+    __slots__ = (
+        *("_batches", "_last", "_number", "_out", "_sending", "_unseen", "_waiting"),
+        *("flushes", "is_closed", "is_filled", "latency", "lost", "part", "remote", "touched"),
+    )
+
+    def __init__(self, part: Part, remote: Remote) -> None:
+        self.part = part
+        self.remote = remote
+        self._waiting: list[Entry] = []
+        self._last: list[Entry] = []
+        self._batches: list[list[Entry]] = []
+        self._out: list[Pair] = []
+        self._unseen: list[Pair] = []
+        self._number = 0 if remote.resumed is None else remote.resumed + 1
+        self._sending = threading.RLock()
+        self.is_filled = True
+        self.is_closed = False
+        self.lost: OffloadError | None = None
+        self.flushes = 0
+        self.latency = 0.0
+        self.touched = 0
+
+    # At commits.
+
+    def step(self, *deltas: Pairs) -> Pairs:
+        if self.lost is not None:
+            return ()
+        last: list[Entry] = []
+        pack = self.remote.pack
+        for place, delta in enumerate(deltas):
+            prepare = self.part.prepare[place]
+            for row, weight in delta:
+                prepared = prepare(row)
+                if prepared is not None:
+                    last.append((place, *pack(place, *prepared), weight))
+        self._last = last
+        self.touched += len(last)
+        return ()
+
+    def undo(self) -> None:
+        self._last = []
+
+    def commit(self) -> None:
+        self._waiting += self._last
+        self._last = []
+
+    @property
+    def lag(self) -> int:
+        """How many entries wait."""
+        return len(self._waiting) + sum(map(len, self._batches))
+
+    # At flushes.
+
+    def cut(self) -> None:
+        """What waits now is what the next flush is of, after what the last one could not send."""
+        if self._waiting:
+            self._batches.append(self._waiting)
+            self._waiting = []
+
+    def send(self) -> None:
+        """Have what was cut applied, once; another thread that does so is waited for."""
+        with self._sending:
+            if self.lost is not None:
+                raise self.lost
+            while self._batches:
+                self._out += self.remote.apply(self._number, self._batches[0])
+                self._next()
+
+    def lose(self, error: OffloadError) -> None:
+        """Nobody can be reached: what waits is given up, and from now on nothing is kept."""
+        self.lost = error
+        self._waiting, self._batches = [], []
+
+    def _next(self) -> None:
+        self._number += 1
+        del self._batches[0]
+
+    def flush(self) -> Pairs:
+        """What came of it: the delta of the output."""
+        with self._sending:
+            out, self._out = self._out, []
+            self._unseen += out
+            return sorted(out, key=_weight)  # what goes comes first, as from other operators
+
+    def flushed(self, seconds: float) -> None:
+        """A flush is over that took so long: what came of it is now to be seen."""
+        with self._sending:
+            self._unseen = []
+        self.flushes += 1
+        self.latency = seconds
+
+    def begin(self) -> None:
+        """What waits is what its inputs hold from the start."""
+        self.cut()
+        self.is_filled = not self._batches
+
+    def fill(self) -> None:
+        """Hand over what the inputs held from the start, once."""
+        with self._sending:
+            if not self.is_filled:
+                self.remote.apply(self._number, self._batches[0], quiet=True)
+                self._next()
+                self.is_filled = True
+
+    # What is there, as of the last flush that came to its end.
+
+    def contents(self) -> Iterable[Pair]:
+        """The whole output."""
+        with self._sending:
+            self.fill()
+            found, ahead = self.remote.contents(), [*self._unseen, *self._out]
+            return consolidate([*found, *negate(ahead)]) if ahead else found
+
+    def at(self, key: Any) -> list[Pair]:
+        """What of the output shares the bucket of a key."""
+        return self._of({self.remote.bucket(key)})
+
+    def count(self, row: Row) -> int:
+        """How often a row is in the output."""
+        if self.part.keys_of is None:
+            return sum(weight for found, weight in self.contents() if found == row)
+        buckets = {self.remote.bucket(key) for key in self.part.keys_of(row)}
+        return sum(weight for found, weight in self._of(buckets) if found == row)
+
+    def _of(self, buckets: Iterable[int]) -> list[Pair]:
+        with self._sending:
+            self.fill()
+            found = [pair for bucket in buckets for pair in self.remote.at(bucket)]
+            ahead = [*self._unseen, *self._out]
+            if not ahead:
+                return found
+            rows = {row for row, _ in found}
+            undone = [(row, -n) for row, n in ahead if row in rows or n < 0]
+            return [(row, n) for row, n in consolidate([*found, *undone]) if n > 0]
+
+    def footprint(self) -> tuple[int, int]:
+        """What is kept in the process: nothing but what waits."""
+        return 0, 0
+
+    def close(self) -> None:
+        """Give up what is kept elsewhere. Closing twice is no error."""
+        with self._sending:
+            if not self.is_closed:
+                self.is_closed = True
+                self.remote.close()
+
+
+def _weight(pair: Pair) -> int:
+    return pair[1]
+
+
+class InMemory:
+    """A remote in this process: the reference for all others, and what tests use.
+
+    State: all rows, by bucket.
+    """
+
+    def __init__(self, part: Part) -> None:
+        self._node = part.node
+        self._inputs = range(len(part.prepare))
+        self._buckets: dict[int, tuple[Bag, ...]] = {}
+        self._done = -1
+
+    resumed: int | None = None
+
+    def bucket(self, key: Any) -> int:
+        return hash(key)
+
+    def pack(self, place: int, key: Any, row: Row) -> tuple[int, Any]:
+        return hash(key), row
+
+    def apply(self, number: int, entries: Sequence[Entry], *, quiet: bool = False) -> Pairs:
+        touched = {bucket for _, bucket, _, _ in entries}
+        before = self._output(touched)
+        changed = {b: tuple(Counter(bag) for bag in self._of(b)) for b in touched}
+        for place, bucket, row, weight in entries:
+            changed[bucket][place][row] += weight
+        for bucket, bags in changed.items():
+            self._put(bucket, tuple(Counter({r: n for r, n in bag.items() if n}) for bag in bags))
+        after = self._output(touched)
+        return consolidate([*after.items(), *((row, -n) for row, n in before.items())])
+
+    def contents(self) -> Iterable[Pair]:
+        return list(self._output(self._buckets).items())
+
+    def at(self, bucket: int) -> Iterable[Pair]:
+        return list(self._output({bucket}).items())
+
+    def footprint(self) -> tuple[int, int]:
+        rows = sum(len(bag) for bags in self._buckets.values() for bag in bags)
+        return rows, 0
+
+    def describe(self) -> str:
+        return "in memory, apart"
+
+    def close(self) -> None:
+        self._buckets.clear()
+
+    def _of(self, bucket: int) -> tuple[Bag, ...]:
+        return self._buckets.get(bucket) or tuple(Counter() for _ in self._inputs)
+
+    def _put(self, bucket: int, bags: tuple[Bag, ...]) -> None:
+        if any(bags):
+            self._buckets[bucket] = bags
+        else:
+            self._buckets.pop(bucket, None)
+
+    def _output(self, buckets: Iterable[int]) -> Bag:
+        given = [Counter[Row]() for _ in self._inputs]
+        for bucket in buckets:
+            for bag, rows in zip(given, self._of(bucket), strict=True):
+                bag.update(rows)
+        return evaluate_part(self._node, {(LEVEL, place): bag for place, bag in enumerate(given)})

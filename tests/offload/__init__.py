@@ -1,0 +1,1 @@
+"""Parts of queries that run elsewhere, here in memory: the engine without Spark."""

@@ -1,0 +1,112 @@
+"""A flush: all that depends on parts elsewhere moves together, once, or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reactive import Count, Database, OffloadError, Sum
+from tests.offload.elsewhere import Elsewhere
+
+
+def orders() -> tuple[Elsewhere, Database, Any, Any, Any]:
+    offload = Elsewhere()
+    db = Database(offload=offload)
+    table: Any = db.table(tuple, name="orders")
+    totals = table.group_by(lambda o: o[0]).aggregate(Count(), Sum(lambda o: o[1]))
+    large = totals.where(lambda customer, n, total: total > 10).materialize("large")
+    table.add_all([("ann", 5), ("bob", 20)])
+    view = totals.materialize("totals")
+    return offload, db, table, view, large
+
+
+def test_views_below_a_moved_part_wait_for_a_flush_and_others_do_not() -> None:
+    _, _, table, view, large = orders()
+    other = table.where(lambda o: o[1] > 10).materialize()
+    view.offload()
+    table.add(("ann", 30))
+    assert len(other) == 2
+    assert sorted(view.read(stale_ok=True)) == [("ann", 1, 5), ("bob", 1, 20)]
+    assert sorted(large) == [("ann", 2, 35), ("bob", 1, 20)]
+    assert view["ann"] == (2, 35)
+
+
+def test_subscribers_hear_of_a_flush_once_with_all_its_commits() -> None:
+    _, db, table, view, _ = orders()
+    heard: list[Any] = []
+    subscription = view.subscribe(heard.append)
+    view.offload()
+    table.add(("ann", 1))
+    table.add(("ann", 2))
+    table.remove(("bob", 20))
+    assert not heard
+    db.flush()
+    db.flush()
+    assert [(d.version, d.updated, d.removed) for d in heard] == [
+        (4, ((("ann", 1, 5), ("ann", 3, 8)),), (("bob", 1, 20),))
+    ]
+    assert not subscription.closed
+
+
+def test_a_flush_that_fails_changes_nothing_and_can_be_made_again() -> None:
+    offload, db, table, view, large = orders()
+    view.offload()
+    table.add(("ann", 30))
+    offload.failures = 2
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            db.flush()
+        assert sorted(view.read(stale_ok=True)) == [("ann", 1, 5), ("bob", 1, 20)]
+    table.add(("cyd", 50))
+    assert sorted(view) == [("ann", 2, 35), ("bob", 1, 20), ("cyd", 1, 50)]
+    for each in (view, large):
+        each.verify()
+
+
+def test_a_callable_that_raises_above_a_moved_part_raises_at_the_flush() -> None:
+    _, db, table, view, _ = orders()
+    ratio = view.relation.where(lambda customer, n, total: 100 // total > 5).materialize()
+    view.offload()
+    table.add_all([("cyd", 0)])
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            db.flush()
+        assert ratio.read(stale_ok=True) == [("ann", 1, 5)]
+        assert sorted(view.read(stale_ok=True)) == [("ann", 1, 5), ("bob", 1, 20)]
+    table.add(("cyd", 10))
+    assert sorted(ratio) == [("ann", 1, 5), ("cyd", 2, 10)]
+    view.verify()
+
+
+def test_a_commit_that_fails_sends_nothing() -> None:
+    _, db, table, view, _ = orders()
+    view.offload()
+    with pytest.raises(ZeroDivisionError), db.transaction():
+        table.add(("ann", 30))
+        raise ZeroDivisionError
+    with pytest.raises(IndexError):
+        table.add_all([("ann", 1), ()])
+    db.flush()
+    assert view["ann"] == (1, 5)
+
+
+def test_what_cannot_be_moved_says_why() -> None:
+    _, _, table, view, _ = orders()
+    ordered = table.order_by(lambda o: o[1]).materialize("ordered")
+    with pytest.raises(OffloadError, match=r"'ordered' cannot be moved: 1 obstacle\n.*one order"):
+        ordered.offload()
+    plain = Database().table(int).distinct().materialize("plain")
+    with pytest.raises(OffloadError, match="nowhere to move"):
+        plain.offload()
+    assert len(view) == 2
+
+
+def test_a_view_that_comes_back_follows_every_commit() -> None:
+    _, _, table, view, large = orders()
+    view.offload()
+    table.add(("ann", 30))
+    view.recall()
+    table.add(("ann", 1))
+    assert sorted(view.read(stale_ok=True)) == [("ann", 3, 36), ("bob", 1, 20)]
+    large.verify()
