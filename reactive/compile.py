@@ -50,6 +50,7 @@ from reactive.plain import (
 )
 from reactive.recursion.build import build, inputs_of
 from reactive.remote import Remote, RemoteOperator
+from reactive.window import Window
 
 LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
 JOINS = (plan.Product, plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
@@ -150,13 +151,17 @@ class Compiler:
     def _remote(self, node: plan.Node) -> Node:
         """The node of the graph for one whose state and work are elsewhere."""
         part, begin = part_of(node), self._moved[node]
-        return self.graph.node(
+        made = self.graph.node(
             ("remote", *map(signature, part.of)),
             tuple(self.made[id(n)] for n in part.inputs),
-            lambda: RemoteOperator(part, begin(part)),
+            lambda: RemoteOperator(part, _begun(part, begin)),
             plan=node,
             functions=_called(part.of),
         )
+        if part.window is None:
+            return made
+        make, called = plain_operator(node)
+        return self.graph.node(signature(node), (made,), make, plan=node, functions=called)
 
     def _program(self, node: plan.Fixpoint) -> Program:
         if id(node) not in self._programs:
@@ -299,6 +304,11 @@ class Compiler:
         if self.generates and _lifted(side_functions(side)):
             return keyed(below, side, arguments, key, identity=identity)
         return (lambda: KeyBy(key, identity=identity)), (lambda rows: rows)
+
+
+def _begun(part: Part, begin: Callable[[Part], Remote]) -> Remote:
+    remote = begin(part)
+    return remote if part.window is None else Window(part.window, remote)
 
 
 def _defining(node: plan.Fixpoint | plan.Component) -> plan.Fixpoint:

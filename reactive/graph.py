@@ -135,7 +135,7 @@ class Graph:
             if unread.consumers or not unread.inputs or unread in self.pinned:
                 continue
             if unread.is_remote:
-                unread.operator.close()
+                unread.operator.stop()
             self._nodes.pop(unread.signature, None)
             for source in dict.fromkeys(unread.inputs):
                 source.consumers = [c for c in source.consumers if c[0] is not unread]

@@ -150,7 +150,8 @@ class Offloading:
             if node in self.moved:
                 return
             self.flush()
-            made = db._compiled_beside(node, {**self.moved, **moved})[id(node)]
+            top = db._compiled_beside(node, {**self.moved, **moved})[id(node)]
+            made = top if top.is_remote else top.inputs[0]
             db._graph.pinned.add(made)
         try:
             with offload.progress(headline(node), made.operator.lag):
@@ -178,12 +179,15 @@ class Offloading:
         for node in gone:
             _check_stored(node, "cannot be computed in the process again")
         back = {top for top in self.moved if not set(gone).isdisjoint(part_of(top).of)}
+        left = [node.operator.remote for node in self.remotes() if node.plan in back]
         try:
             self.flush()
         except OffloadError:
             self._rescue()
         else:
             self._switch({node: begin for node, begin in self.moved.items() if node not in back})
+        for remote in left:
+            remote.close()
 
     def need(self) -> Offload:
         """Where parts go."""
@@ -227,11 +231,12 @@ class Offloading:
     def _top(self, node: plan.Node) -> plan.Node:
         """The end of the chain on a node that nobody reads the middle of."""
         roots = [self._plan(leaf.leaf.plan) for leaf in self._db._graph.leaves()]
+        orders = [n for root in roots for n in nodes(root) if isinstance(n, plan.OrderBy)]
         readers: dict[plan.Node, set[plan.Node]] = defaultdict(set)
         for reader in {n for root in roots for n in nodes(root)}:
             for source in reader.inputs():
                 readers[source].add(reader)
-        while len(readers[node]) == 1 and node not in roots:
+        while len(readers[node]) == 1 and node not in (*roots, *orders):
             (reader,) = readers[node]
             if not (isinstance(reader, LINEAR) and raises_nothing(reader)):
                 break
@@ -279,7 +284,7 @@ class Offloading:
     def close(self) -> None:
         """Give up all that is elsewhere."""
         for node in self.remotes():
-            node.operator.close()
+            node.operator.stop()
         if self.offload is not None:
             self.offload.close()
 

@@ -48,6 +48,9 @@ class Part:
     keys_of: Callable[[Row], list[Any]] | None
     """The keys of a row of the output: all that it was made of has one of them. None: any key."""
 
+    window: plan.OrderBy | None = None
+    """What of the rows is wanted in the process: the first ones of an order."""
+
     @property
     def is_by_group(self) -> bool:
         """Whether the first value of a row of the output is its key."""
@@ -91,6 +94,8 @@ def part_of(node: plan.Node) -> Part:
             return _chained(node, part_of(source))
         case plan.Unnest(source):
             return _chained(node, part_of(source))
+        case plan.OrderBy(source, limit=int()):
+            return Part(_given(0, source), (node,), (source,), (_by_row,), _alone, node)
         case plan.OrderBy():
             raise Unmovable("its rows are in one order, which cannot be spread")
         case plan.Fixpoint() | plan.Component() | plan.Iterate():
@@ -101,6 +106,8 @@ def part_of(node: plan.Node) -> Part:
 
 def _chained(node: plan.Where | plan.Select | plan.SelectMany | plan.Unnest, below: Part) -> Part:
     """A node that looks at one row of a part after the other, as the end of that part."""
+    if below.window is not None:
+        raise Unmovable("it looks at a few rows only")
     if not raises_nothing(node):
         raise Unmovable("it may raise, which is to stop the commit")
     keys_of = below.keys_of if isinstance(node, plan.Where) else None

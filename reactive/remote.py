@@ -76,6 +76,14 @@ class Remote(Protocol):
         """Where and how it is kept, and what runs where: a line for `explain`."""
         ...
 
+    def entries(self) -> Iterable[Entry]:
+        """What is kept, each row once."""
+        ...
+
+    def stop(self) -> None:
+        """Nobody reads it any more. What a later process is to go on with is kept."""
+        ...
+
     def close(self) -> None:
         """Give everything up."""
         ...
@@ -183,12 +191,16 @@ class RemoteOperator:
     def begin(self) -> None:
         """What waits is what its inputs hold from the start."""
         self.cut()
+        if self.remote.resumed is not None and not self._batches:
+            self._batches = [[]]
         self.is_filled = not self._batches
 
     def fill(self) -> None:
         """Hand over what the inputs held from the start, once."""
         with self._sending:
             if not self.is_filled:
+                if self.remote.resumed is not None:
+                    self._batches[0] = _difference(self._batches[0], self.remote.entries())
                 self.remote.apply(self._number, self._batches[0], quiet=True)
                 self._next()
                 self.is_filled = True
@@ -228,12 +240,22 @@ class RemoteOperator:
         """What is kept in the process: nothing but what waits."""
         return 0, 0
 
-    def close(self) -> None:
-        """Give up what is kept elsewhere. Closing twice is no error."""
+    def stop(self) -> None:
+        """Nobody reads it any more. Stopping twice is no error."""
         with self._sending:
             if not self.is_closed:
                 self.is_closed = True
-                self.remote.close()
+                self.remote.stop()
+
+
+def _difference(wanted: Iterable[Entry], kept: Iterable[Entry]) -> list[Entry]:
+    """What leads from the entries that an earlier process left to those that are wanted."""
+    weights: Counter[tuple[int, int, Row]] = Counter()
+    for place, bucket, row, weight in wanted:
+        weights[place, bucket, row] += weight
+    for place, bucket, row, weight in kept:
+        weights[place, bucket, row] -= weight
+    return [(*entry, weight) for entry, weight in weights.items() if weight]
 
 
 def _weight(pair: Pair) -> int:
@@ -283,6 +305,17 @@ class InMemory:
 
     def describe(self) -> str:
         return "in memory, apart"
+
+    def entries(self) -> Iterable[Entry]:
+        return [
+            (place, bucket, row, weight)
+            for bucket, bags in self._buckets.items()
+            for place, bag in enumerate(bags)
+            for row, weight in bag.items()
+        ]
+
+    def stop(self) -> None:
+        self.close()
 
     def close(self) -> None:
         self._buckets.clear()
