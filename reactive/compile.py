@@ -17,10 +17,9 @@ A node that several others read is a node of the graph, and no part of a loop.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 from optimizer import plan
 from optimizer.clauses import Program, clauses
@@ -28,6 +27,7 @@ from optimizer.expr import Function, Lifted
 from optimizer.pinned import pinned
 from optimizer.properties import bindings, keeps_identity, nodes, shapes
 from optimizer.traverse import functions, without_iterations
+from reactive.compile_remote import LINEAR, Elsewhere
 from reactive.fuse import Below, grouped, joined, keyed, linear
 from reactive.generated.grouped import is_in_line
 from reactive.graph import Graph
@@ -37,7 +37,6 @@ from reactive.operators.fixpoint import Output
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
 from reactive.operators.nothing import Nothing
-from reactive.parts import Part, part_of
 from reactive.plain import (
     Side,
     by_key_alone,
@@ -49,16 +48,12 @@ from reactive.plain import (
     signature,
 )
 from reactive.recursion.build import build, inputs_of
-from reactive.remote import Remote, RemoteOperator
-from reactive.window import Window
 
-LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
 JOINS = (plan.Product, plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
 INNER = (plan.Product, plan.Join)
 
 Source = Callable[[plan.Table], Node]
-Moved = Mapping[plan.Node, Callable[[Part], Remote]]
-NOTHING_MOVED: Moved = MappingProxyType({})
+Linear = plan.Where | plan.Select | plan.SelectMany | plan.Unnest
 AnyJoin = plan.Product | plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 
 
@@ -68,15 +63,15 @@ def compile_plan(
     source: Source,
     *,
     generate: bool = True,
-    moved: Moved = NOTHING_MOVED,
+    elsewhere: Elsewhere | None = None,
 ) -> dict[int, Node]:
     """The nodes of the graph for the nodes of a plan, by the `id` of these, made where missing.
 
     Those that are part of another's loop have none. Without `generate` every node has its own.
-    `moved` are the nodes that are to run elsewhere, with how to begin that.
+    `elsewhere` knows what does not run in the process.
     """
     written, root = root, without_iterations(root)
-    compiler = Compiler(root, graph, source, generate=generate, moved=moved)
+    compiler = Compiler(root, graph, source, generate=generate, elsewhere=elsewhere or None)
     waiting = [root]
     while waiting:
         node = waiting[-1]
@@ -94,11 +89,17 @@ class Compiler:
     """Makes nodes of the graph; `made` are those of the plan's nodes, by their `id`."""
 
     def __init__(
-        self, root: plan.Node, graph: Graph, source: Source, *, generate: bool, moved: Moved
+        self,
+        root: plan.Node,
+        graph: Graph,
+        source: Source,
+        *,
+        generate: bool,
+        elsewhere: Elsewhere | None,
     ) -> None:
         self.graph = graph
-        self._moved = moved
-        self._source = source
+        self._elsewhere = elsewhere
+        self.source = source
         self.generates = generate
         self._readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
         self._programs: dict[int, Program] = {}
@@ -106,8 +107,9 @@ class Compiler:
 
     def reads(self, node: plan.Node) -> tuple[plan.Node, ...]:
         """The plan nodes whose nodes of the graph this one is made from."""
-        if self._is_moved(node):
-            return part_of(node).inputs
+        away = self._elsewhere
+        if away is not None and (away.holds(node) or away.includes(node)):
+            return () if away.holds(node) else away.reads(node)
         if isinstance(node, plan.Fixpoint | plan.Component):
             return tuple(inputs_of(self._program(_defining(node)), self.below))
         below = self._chain(node)
@@ -119,15 +121,18 @@ class Compiler:
 
     def make(self, node: plan.Node) -> Node:
         """The node of the graph for a plan node, when what it reads is made."""
+        away = self._elsewhere
+        if away is not None and away.holds(node):
+            return away.scan(self, node)
         match node:
             case plan.Table():
-                return self._source(node)
+                return self.source(node)
             case plan.Empty():
                 return self.graph.node(("empty",), (), Nothing, plan=node)
             case plan.Fixpoint() | plan.Component():
                 return self._output(node)
-        if self._is_moved(node):
-            return self._remote(node)
+        if away is not None and away.includes(node):
+            return away.make(self, node)
         below = self._chain(node)
         if below is not None and self._takes_join(node, below):
             return self._over_join(node, below)
@@ -143,25 +148,11 @@ class Compiler:
 
     def depends(self, node: plan.Node) -> bool:
         """Whether a node reads something that is elsewhere."""
-        return bool(self._moved) and any(n in self._moved for n in nodes(node))
+        return self._elsewhere is not None and self._elsewhere.reaches(node)
 
-    def _is_moved(self, node: plan.Node) -> bool:
-        return bool(self._moved) and node in self._moved
-
-    def _remote(self, node: plan.Node) -> Node:
-        """The node of the graph for one whose state and work are elsewhere."""
-        part, begin = part_of(node), self._moved[node]
-        made = self.graph.node(
-            ("remote", *map(signature, part.of)),
-            tuple(self.made[id(n)] for n in part.inputs),
-            lambda: RemoteOperator(part, _begun(part, begin)),
-            plan=node,
-            functions=_called(part.of),
-        )
-        if part.window is None:
-            return made
-        make, called = plain_operator(node)
-        return self.graph.node(signature(node), (made,), make, plan=node, functions=called)
+    def _is_elsewhere(self, node: plan.Node) -> bool:
+        away = self._elsewhere
+        return away is not None and (away.holds(node) or away.includes(node))
 
     def _program(self, node: plan.Fixpoint) -> Program:
         if id(node) not in self._programs:
@@ -197,15 +188,19 @@ class Compiler:
         """A node as a chain over a base, as far down as nobody else reads it."""
         chain: list[plan.Node] = []
         if self.generates:
-            while isinstance(node, LINEAR) and self._readers[id(node)] < 2 and _is_read(node):
+            while self._is_link(node):
                 chain.append(node)
                 node = node.input
         return Below(tuple(chain[::-1]), node)
 
+    def _is_link(self, node: plan.Node) -> TypeGuard[Linear]:
+        is_alone = self._readers[id(node)] < 2 and not self._is_elsewhere(node)
+        return isinstance(node, LINEAR) and is_alone and _is_read(node)
+
     def _takes_join(self, node: plan.Node, below: Below) -> bool:
         """Whether the base is a join that is part of the node's loop."""
         base = below.base
-        if self._is_moved(base):
+        if self._is_elsewhere(base):
             return False
         return isinstance(base, INNER) and self._readers[id(base)] < 2 and _is_read(base)
 
@@ -304,11 +299,6 @@ class Compiler:
         if self.generates and _lifted(side_functions(side)):
             return keyed(below, side, arguments, key, identity=identity)
         return (lambda: KeyBy(key, identity=identity)), (lambda rows: rows)
-
-
-def _begun(part: Part, begin: Callable[[Part], Remote]) -> Remote:
-    remote = begin(part)
-    return remote if part.window is None else Window(part.window, remote)
 
 
 def _defining(node: plan.Fixpoint | plan.Component) -> plan.Fixpoint:

@@ -24,8 +24,10 @@ from optimizer.properties import free, nodes, tables
 from optimizer.traverse import Rule, functions
 from reactive.closing import Closing
 from reactive.compile import compile_plan
+from reactive.compile_remote import Begin
 from reactive.definition import outside
 from reactive.delta import Delta
+from reactive.distant import DistantTable
 from reactive.errors import (
     ClosedError,
     StaleCaptureError,
@@ -36,7 +38,7 @@ from reactive.feed import Feed
 from reactive.gate import Gate
 from reactive.graph import Graph
 from reactive.node import Node
-from reactive.offload import Begin, Offload, Offloading
+from reactive.offload import Offload, Offloading
 from reactive.offload_status import OffloadStatus, status
 from reactive.table import Table
 from reactive.transaction import Pending, Transaction
@@ -129,6 +131,47 @@ class Database(Closing):
         self._enter()
         try:
             table = Table(self, len(self._tables), row_type, name, key, stored)
+            self._tables.append(table)
+            return table
+        finally:
+            self._leave()
+
+    def spark_table(
+        self,
+        rows: Any,
+        row_type: type[T],
+        *,
+        name: str | None = None,
+        key: str | Callable[[T], Hashable] | None = None,
+    ) -> DistantTable[T]:
+        """Make a table whose rows are on Spark, and do not pass through this process.
+
+        Views over it are kept on Spark too, and read like any other: small ones as they are, of
+        large ones `view.to_spark()` is the DataFrame.
+
+        Parameters
+        ----------
+        rows: a `DataFrame`, or the path of Parquet, CSV or Delta files. It must go on giving the
+            same rows: changes are made here, and kept in the checkpoint.
+        row_type: a frozen dataclass, named tuple or tuple of plain types, or a plain type.
+        name, key: as of `table`; the key must be a field.
+
+        Raises
+        ------
+        OffloadError: the database does not offload to Spark, or rows of the type have no columns.
+        TableError: the columns do not fit the row type.
+        """
+        offload = self._offloading.need()
+        self._enter()
+        try:
+            table: DistantTable[T] = DistantTable(
+                self,
+                len(self._tables),
+                row_type,
+                name,
+                key,
+                lambda name: offload.rows(rows, row_type, key, name),
+            )
             self._tables.append(table)
             return table
         finally:
@@ -266,15 +309,19 @@ class Database(Closing):
             for table, pairs in changes:
                 table._store.revert(pairs)
             raise
-        self._version += 1
-        for table, _ in changes:
-            table._flowed = True
-        if self._overflow is not None:
-            self._overflow.note(sum(len(pairs) for _, pairs in changes))
+        self._committed([table for table, _ in changes], sum(len(pairs) for _, pairs in changes))
         done = [node for node in stepped if node.leaf is not None and not node.late]
         self._announce(done, self._version)
         if self._graph.interrupt is not None:
             self._graph.raise_interrupt()
+
+    def _committed(self, changed: Sequence[Table[Any]], rows: int) -> None:
+        """Count a commit of so many rows."""
+        self._version += 1
+        for table in changed:
+            table._flowed = True
+        if self._overflow is not None:
+            self._overflow.note(rows)
 
     def _announce(self, leaves: Sequence[Node], version: int) -> None:
         """Put what leaves have to tell of a commit into the outbox."""
@@ -305,19 +352,23 @@ class Database(Closing):
 
     def _compiled(self, plan: PlanNode) -> dict[int, Node]:
         """The nodes of the graph for the nodes of a plan, by their `id`."""
-        moved = self._offloading.moved
-        made = self._compiled_beside(plan, moved)
-        if moved:
+        made = self._compiled_beside(plan, self._offloading.moved)
+        if self._offloading.is_used:
             self._graph.fill()
         return made
 
     def _compiled_beside(self, plan: PlanNode, moved: Mapping[PlanNode, Begin]) -> dict[int, Node]:
         """The same with other parts elsewhere, which are not filled yet."""
-        if moved:
+        elsewhere = self._offloading.elsewhere(moved)
+        if elsewhere:
             self._offloading.flush()
         try:
             return compile_plan(
-                plan, self._graph, self._source, generate=self._generate, moved=moved
+                plan,
+                self._graph,
+                self._source,
+                generate=self._generate,
+                elsewhere=elsewhere,
             )
         except BaseException:
             self._graph.sweep()

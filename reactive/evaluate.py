@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -42,6 +42,15 @@ def evaluate(node: plan.Node, tables: Tables) -> Bag:
 def evaluate_part(node: plan.Node, given: Variables) -> Bag:
     """The rows of a query that reads no table, but relations that are given."""
     return _Evaluation(lambda table: ()).rows(node, given)
+
+
+def through(chain: Sequence[plan.Node], pairs: Iterable[Pair]) -> Iterable[Pair]:
+    """What linear nodes, each of which reads the one before it, make of rows of any weights."""
+    bag = _sum(pairs)
+    for node in chain:
+        given = bag
+        bag = _rows(node, lambda source: given)
+    return bag.items()
 
 
 class _Evaluation:

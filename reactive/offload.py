@@ -15,14 +15,17 @@ subscribers and their names.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from optimizer import plan
 from optimizer.explain import explain, headline
 from optimizer.properties import nodes, tables
+from reactive.compile_remote import LINEAR, Begin, Elsewhere
+from reactive.distant import DistantTable
 from reactive.errors import OffloadError
+from reactive.fed import Rows
 from reactive.flush import Flush
 from reactive.materialize import reattach, refill
 from reactive.node import Node
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
     from reactive.database import Database
     from reactive.view import AnyView
 
-Begin = Callable[[Part], Remote]
 T = TypeVar("T")
 
 
@@ -55,6 +57,14 @@ class Offload(Protocol):
 
     def begin(self, part: Part, name: str) -> Remote:
         """A place for a part, without rows yet; `name` is the same for the same query."""
+        ...
+
+    def scan(self, part: Part, name: str) -> Remote:
+        """What fetches rows that are fed; nothing of them is kept."""
+        ...
+
+    def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> Rows:
+        """The rows of a table that are there already."""
         ...
 
     def progress(self, name: str, rows: int) -> Any:
@@ -86,6 +96,28 @@ class Offloading:
         """The nodes of the graph whose work is elsewhere."""
         return [node for node in self._db._graph.nodes() if node.is_remote]
 
+    @property
+    def is_used(self) -> bool:
+        """Whether anything is elsewhere."""
+        return bool(self.moved or self._distant() or self._db._graph.pinned)
+
+    def _distant(self) -> dict[int, DistantTable[Any]]:
+        """The tables whose rows are elsewhere, by their number."""
+        tables = self._db._tables
+        return {n: t for n, t in enumerate(tables) if isinstance(t, DistantTable)}
+
+    def elsewhere(self, moved: Mapping[plan.Node, Begin]) -> Elsewhere | None:
+        """What a compiler is to know."""
+        offload = self.offload
+        if offload is None:
+            return None
+        return Elsewhere(
+            moved,
+            self._distant(),
+            lambda part: offload.begin(part, _name(part.of[0])),
+            lambda part: offload.scan(part, _name(part.of[0])),
+        )
+
     # Flushes.
 
     def flush(self) -> None:
@@ -93,7 +125,7 @@ class Offloading:
         db = self._db
         with self._inside():
             wanted = db._version
-        while self.moved or db._graph.pinned:
+        while self.is_used:
             with self._inside():
                 flush = self._flush
                 if flush is None or flush.is_over:
@@ -144,8 +176,7 @@ class Offloading:
         """Move one node of the plans, with what follows on it row by row."""
         db, offload = self._db, self.need()
         node = self._top(node)
-        name = str(explain(node))
-        moved: dict[plan.Node, Begin] = {node: lambda part: offload.begin(part, name)}
+        moved: dict[plan.Node, Begin] = {node: lambda part: offload.begin(part, _name(node))}
         with self._inside():
             if node in self.moved:
                 return
@@ -289,8 +320,12 @@ class Offloading:
             self.offload.close()
 
 
-LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
 STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Empty, plan.Component)
+
+
+def _name(node: plan.Node) -> str:
+    """The same for the same query."""
+    return str(explain(node))
 
 
 def _within(node: plan.Node) -> list[plan.Node]:

@@ -104,6 +104,11 @@ def part_of(node: plan.Node) -> Part:
             raise Unmovable(f"{headline(node)} has no state to move")
 
 
+def scan_of(node: plan.Node) -> Part:
+    """The rows of a node as a part: for one whose rows are elsewhere, and wanted in the process."""
+    return Part(_given(0, node), (node,), (node,), (_by_row,), None)
+
+
 def _chained(node: plan.Where | plan.Select | plan.SelectMany | plan.Unnest, below: Part) -> Part:
     """A node that looks at one row of a part after the other, as the end of that part."""
     if below.window is not None:

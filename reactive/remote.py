@@ -16,16 +16,24 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
+from optimizer import plan
 from reactive.errors import OffloadError
-from reactive.evaluate import Bag, evaluate_part
+from reactive.evaluate import Bag, evaluate_part, through
+from reactive.fed import BEFORE, Fed, Source
 from reactive.parts import LEVEL, Part
 from reactive.zset import Pair, Pairs, Row, consolidate, negate
 
 Entry = tuple[int, int, Row, int]
 """The input, the bucket, the packed row and its weight."""
+Batch = tuple[Sequence[Entry], Sequence[Fed]]
+"""What one `apply` is of."""
+Sources = Mapping[int, tuple[Source, tuple[plan.Node, ...]]]
+"""The inputs that are fed from elsewhere, by their place: from which table, through which chain."""
+NO_SOURCES: Sources = MappingProxyType({})
 
 
 class Remote(Protocol):
@@ -47,11 +55,18 @@ class Remote(Protocol):
         """
         ...
 
-    def apply(self, number: int, entries: Sequence[Entry], *, quiet: bool = False) -> Pairs:
+    def apply(
+        self,
+        number: int,
+        entries: Sequence[Entry],
+        fed: Sequence[Fed] = (),
+        *,
+        quiet: bool = False,
+    ) -> Pairs:
         """Take entries in, and say how the output changes, unless that is to be `quiet`.
 
         Numbers count up from 0, or from one after `resumed`. When this raises, the same number
-        comes again, with the same entries: they must be taken in once.
+        comes again, with the same entries and the same that is fed: they must be taken in once.
         """
         ...
 
@@ -98,16 +113,19 @@ class RemoteOperator:
     """
 
     __slots__ = (
+        *("_fed", "_sources"),
         *("_batches", "_last", "_number", "_out", "_sending", "_unseen", "_waiting"),
         *("flushes", "is_closed", "is_filled", "latency", "lost", "part", "remote", "touched"),
     )
 
-    def __init__(self, part: Part, remote: Remote) -> None:
+    def __init__(self, part: Part, remote: Remote, sources: Sources = NO_SOURCES) -> None:
         self.part = part
         self.remote = remote
+        self._sources = sources
+        self._fed = dict.fromkeys(sources, BEFORE)
         self._waiting: list[Entry] = []
         self._last: list[Entry] = []
-        self._batches: list[list[Entry]] = []
+        self._batches: list[Batch] = []
         self._out: list[Pair] = []
         self._unseen: list[Pair] = []
         self._number = 0 if remote.resumed is None else remote.resumed + 1
@@ -127,6 +145,8 @@ class RemoteOperator:
         last: list[Entry] = []
         pack = self.remote.pack
         for place, delta in enumerate(deltas):
+            if place in self._sources:
+                continue
             prepare = self.part.prepare[place]
             for row, weight in delta:
                 prepared = prepare(row)
@@ -146,15 +166,23 @@ class RemoteOperator:
     @property
     def lag(self) -> int:
         """How many entries wait."""
-        return len(self._waiting) + sum(map(len, self._batches))
+        return len(self._waiting) + sum(len(entries) for entries, _ in self._batches)
 
     # At flushes.
 
     def cut(self) -> None:
         """What waits now is what the next flush is of, after what the last one could not send."""
-        if self._waiting:
-            self._batches.append(self._waiting)
+        fed = [found for place in self._sources if (found := self._feed(place)) is not None]
+        if self._waiting or fed:
+            self._batches.append((self._waiting, fed))
             self._waiting = []
+
+    def _feed(self, place: int) -> Fed | None:
+        """What an input has to be fed from where the rows of its table are."""
+        table, chain = self._sources[place]
+        after, upto = self._fed[place], table.save()
+        self._fed[place] = upto
+        return Fed(place, table.rows, chain, after, upto) if upto > after else None
 
     def send(self) -> None:
         """Have what was cut applied, once; another thread that does so is waited for."""
@@ -162,7 +190,7 @@ class RemoteOperator:
             if self.lost is not None:
                 raise self.lost
             while self._batches:
-                self._out += self.remote.apply(self._number, self._batches[0])
+                self._out += self.remote.apply(self._number, *self._batches[0])
                 self._next()
 
     def lose(self, error: OffloadError) -> None:
@@ -192,7 +220,7 @@ class RemoteOperator:
         """What waits is what its inputs hold from the start."""
         self.cut()
         if self.remote.resumed is not None and not self._batches:
-            self._batches = [[]]
+            self._batches = [([], [])]
         self.is_filled = not self._batches
 
     def fill(self) -> None:
@@ -200,8 +228,9 @@ class RemoteOperator:
         with self._sending:
             if not self.is_filled:
                 if self.remote.resumed is not None:
-                    self._batches[0] = _difference(self._batches[0], self.remote.entries())
-                self.remote.apply(self._number, self._batches[0], quiet=True)
+                    wanted, fed = self._batches[0]
+                    self._batches[0] = (_difference(wanted, self.remote.entries()), fed)
+                self.remote.apply(self._number, *self._batches[0], quiet=True)
                 self._next()
                 self.is_filled = True
 
@@ -270,6 +299,7 @@ class InMemory:
 
     def __init__(self, part: Part) -> None:
         self._node = part.node
+        self._prepare = part.prepare
         self._inputs = range(len(part.prepare))
         self._buckets: dict[int, tuple[Bag, ...]] = {}
         self._done = -1
@@ -282,7 +312,15 @@ class InMemory:
     def pack(self, place: int, key: Any, row: Row) -> tuple[int, Any]:
         return hash(key), row
 
-    def apply(self, number: int, entries: Sequence[Entry], *, quiet: bool = False) -> Pairs:
+    def apply(
+        self,
+        number: int,
+        entries: Sequence[Entry],
+        fed: Sequence[Fed] = (),
+        *,
+        quiet: bool = False,
+    ) -> Pairs:
+        entries = [*entries, *(entry for source in fed for entry in self._entries(source))]
         touched = {bucket for _, bucket, _, _ in entries}
         before = self._output(touched)
         changed = {b: tuple(Counter(bag) for bag in self._of(b)) for b in touched}
@@ -319,6 +357,14 @@ class InMemory:
 
     def close(self) -> None:
         self._buckets.clear()
+
+    def _entries(self, fed: Fed) -> Iterable[Entry]:
+        """What is fed, of rows that can be had in the process."""
+        rows: Any = fed.rows
+        for row, weight in through(fed.chain, rows.since(fed.after, fed.upto)):
+            prepared = self._prepare[fed.place](row)
+            if prepared is not None:
+                yield (fed.place, *self.pack(fed.place, *prepared), weight)
 
     def _of(self, bucket: int) -> tuple[Bag, ...]:
         return self._buckets.get(bucket) or tuple(Counter() for _ in self._inputs)

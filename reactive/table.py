@@ -64,8 +64,7 @@ class Table(Relation[T], Collection[T]):
         self._flowed = False
         self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
         hashable = row_type if is_hashable(row_type) else None
-        bag: Store = BagStore() if stored else NoStore(hashable=hashable)
-        self._store = bag if self._keyed is None else self._keyed
+        self._store: Store = self._new_store(hashable)
         self._do = Statements(self)
         self._node = db._graph.source(self._contents, self.plan)
 
@@ -238,6 +237,11 @@ class Table(Relation[T], Collection[T]):
 
     # How the above is done.
 
+    def _new_store(self, hashable: Any) -> Store:
+        if self._keyed is not None:
+            return self._keyed
+        return BagStore() if self.plan.stored else NoStore(hashable=hashable)
+
     def _write(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
         db = self._db
         db._enter()
@@ -280,6 +284,10 @@ class Table(Relation[T], Collection[T]):
     def _holds(self) -> str:
         held = self._held()
         return f"the table holds {held} row" + "s" * (held != 1)
+
+    def _all(self) -> Iterable[Pair]:
+        """The rows as of the last commit."""
+        return self._contents()
 
     def _contents(self) -> list[Pair]:
         """The rows as of the last commit, for views that are made now."""

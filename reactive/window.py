@@ -21,6 +21,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.properties import bindings
+from reactive.fed import Fed
 from reactive.order import sort_key, tie_key
 from reactive.plain import spread
 from reactive.remote import Entry, Remote
@@ -61,10 +62,18 @@ class Window:
         bucket, packed = self._rows.pack(place, key, row)
         return bucket, _Packed(packed, row)
 
-    def apply(self, number: int, entries: Sequence[Entry], *, quiet: bool = False) -> Pairs:
+    def apply(
+        self,
+        number: int,
+        entries: Sequence[Entry],
+        fed: Sequence[Fed] = (),
+        *,
+        quiet: bool = False,
+    ) -> Pairs:
         sent = [(place, bucket, _unpacked(row), weight) for place, bucket, row, weight in entries]
-        self._rows.apply(number, sent, quiet=True)
-        held, bound = self._after(entries) if self._is_known else self._looked_up()
+        self._rows.apply(number, sent, fed, quiet=True)
+        seen = self._is_known and not fed
+        held, bound = self._after(entries) if seen else self._looked_up()
         changes = consolidate([*held.items(), *((row, -n) for row, n in self._held.items())])
         self._held, self._bound, self._is_known = held, bound, True
         return () if quiet else changes
@@ -131,7 +140,7 @@ class _Packed:
         self.row = row
 
     def __eq__(self, other: object) -> bool:
-        return self.packed == _unpacked(other)
+        return bool(self.packed == _unpacked(other))
 
     def __hash__(self) -> int:
         return hash(self.packed)
@@ -154,5 +163,5 @@ class _Rank:
     def __lt__(self, other: _Rank) -> bool:
         first, second = (other, self) if self._descending else (self, other)
         if first._key < second._key or second._key < first._key:
-            return first._key < second._key  # type: ignore[no-any-return]
-        return tie_key(self._row) < tie_key(other._row)
+            return bool(first._key < second._key)
+        return bool(tie_key(self._row) < tie_key(other._row))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
 
 from reactive import OffloadError
+from reactive.fed import Fed, Rows
 from reactive.parts import Part
 from reactive.remote import Entry, InMemory, Remote
-from reactive.zset import Pairs
+from reactive.zset import Pair, Pairs, consolidate, repeat
 
 
 def _open() -> threading.Event:
@@ -50,6 +53,12 @@ class Elsewhere:
         self.begun.append(remote)
         return remote
 
+    def scan(self, part: Part, name: str) -> Remote:
+        return Scan(part, self)
+
+    def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> Rows:
+        return Kept(rows, key)
+
     def open(self) -> None:
         self.users += 1
 
@@ -65,7 +74,14 @@ class Failing(InMemory):
         self._offload = of
         self.numbers: list[int] = []
 
-    def apply(self, number: int, entries: Sequence[Entry], *, quiet: bool = False) -> Pairs:
+    def apply(
+        self,
+        number: int,
+        entries: Sequence[Entry],
+        fed: Sequence[Fed] = (),
+        *,
+        quiet: bool = False,
+    ) -> Pairs:
         of = self._offload
         of.applying.set()
         assert of.let.wait(30)
@@ -75,8 +91,53 @@ class Failing(InMemory):
             of.failures -= 1
             raise ConnectionError("elsewhere is gone")
         self.numbers.append(number)
-        return super().apply(number, entries, quiet=quiet)
+        return super().apply(number, entries, fed, quiet=quiet)
 
     def close(self) -> None:
         self._offload.closed += 1
         super().close()
+
+
+class Scan(Failing):
+    """Gives out rows; keeps them too, being in memory."""
+
+
+class Kept:
+    """Rows of a table by version, in memory; a frame is a list of rows."""
+
+    def __init__(self, rows: Iterable[Any], key: str | None) -> None:
+        self._versions: list[list[Pair]] = [[(row, 1) for row in rows]]
+        self._key = attrgetter(key) if key else None
+
+    @property
+    def version(self) -> int:
+        return len(self._versions) - 1
+
+    def check(self, row: Any) -> None:
+        if row is None:
+            raise OffloadError("None cannot be kept elsewhere")
+
+    def append(self, pairs: Sequence[Pair]) -> int:
+        self._versions.append(list(pairs))
+        return self.version
+
+    def append_frame(self, frame: Any, weight: int) -> int:
+        return self.append([(row, weight) for row in frame])
+
+    def upsert(self, rows: Any) -> int:
+        assert self._key is not None
+        keys = {self._key(row) for row in rows}
+        gone = [(row, -weight) for row, weight in self.pairs() if self._key(row) in keys]
+        return self.append([*gone, *((row, 1) for row in rows)])
+
+    def since(self, after: int, upto: int) -> list[Pair]:
+        return [pair for changes in self._versions[after + 1 : upto + 1] for pair in changes]
+
+    def pairs(self) -> Iterator[Pair]:
+        return iter(consolidate(self.since(-1, self.version)))
+
+    def size(self) -> int:
+        return sum(weight for _, weight in self.pairs())
+
+    def frame(self) -> Any:
+        return list(repeat(self.pairs()))

@@ -1,0 +1,106 @@
+"""Tables whose rows are elsewhere from the start, and views over them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reactive import Count, Database, OffloadError, TableError, TransactionError
+from tests import generate
+from tests.offload.elsewhere import Elsewhere
+from tests.replica import Replica
+
+
+class Numbers(NamedTuple):
+    a: int
+    b: int
+
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+def distant(db: Database, rows: list[Any], row_type: Any = tuple, **options: Any) -> Any:
+    return db.spark_table(rows, row_type, name="bag", **options)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@given(data=st.data(), history=generate.HISTORIES, optimize=st.booleans())
+def test_random_queries_over_a_distant_table_and_one_in_the_process(
+    data: Any, history: Any, optimize: bool
+) -> None:
+    db = Database(offload=Elsewhere(), optimize=optimize)
+    first = data.draw(st.lists(generate.ROWS.map(lambda row: (row[0], row[1])), max_size=5))
+    bag = distant(db, first)
+    keyed: Any = db.table(tuple, name="keyed", key=lambda r: r[0])
+    relations = [data.draw(generate.finals([bag, keyed])) for _ in range(2)]
+    views = [relation.materialize() for relation in relations]
+    replicas = [Replica(view) for view in views]
+    for commit in history:
+        with db.transaction():
+            for change in commit:
+                generate.apply(bag, keyed, change)
+        if data.draw(st.booleans()):
+            bag.add_frame([row for row, _ in list(bag.items())[:2]])
+        if data.draw(st.booleans()):
+            for view, replica in zip(views, replicas, strict=True):
+                view.verify()
+                replica.check()
+    for view in [*views, *(relation.materialize() for relation in relations)]:
+        view.verify()
+
+
+def test_a_view_of_the_rows_themselves_reads_them_where_they_are() -> None:
+    db = Database(offload=Elsewhere())
+    table = distant(db, [1, 2, 3], int)
+    view = table.where(lambda n: n > 1).materialize("large")
+    heard: list[Any] = []
+    subscription = view.subscribe(heard.append)
+    assert sorted(view) == [2, 3] and len(view) == 2 and 3 in view
+    table.add_all([1, 7])
+    table.remove(2)
+    table.add_frame([8, 0])
+    assert sorted(view) == [3, 7, 8]
+    assert [(sorted(d.added), d.removed) for d in heard] == [([7, 8], (2,))]
+    assert view.stats().rows == 0 and not subscription.closed
+
+
+def test_a_transaction_that_fails_leaves_no_trace() -> None:
+    db = Database(offload=Elsewhere())
+    table = distant(db, [1], int)
+    view = table.distinct().materialize()
+    with pytest.raises(ZeroDivisionError), db.transaction():
+        table.add(2)
+        assert sorted(table) == [1, 2]
+        assert sorted(view) == [1]
+        raise ZeroDivisionError
+    assert sorted(view) == [1] == sorted(table)
+    with db.transaction():
+        table.add(3)
+    assert sorted(view) == [1, 3]
+
+
+def test_a_keyed_distant_table_replaces_rows_by_scans() -> None:
+    db = Database(offload=Elsewhere())
+    table = distant(db, [Numbers(1, 10), Numbers(2, 20)], Numbers, key="a")
+    count = table.group_by(lambda r: r.b).aggregate(Count()).materialize()
+    table.upsert(Numbers(1, 20))
+    assert dict(count) == {20: 2}
+    table.upsert_frame([Numbers(2, 5), Numbers(3, 5)])
+    assert table[3] == Numbers(3, 5) and 9 not in table
+    table.delete(3)
+    assert dict(count) == {20: 1, 5: 1}
+    with pytest.raises(TransactionError, match="a commit of its own"), db.transaction():
+        table.upsert(Numbers(1, 1))
+
+
+def test_typical_mistakes_are_told() -> None:
+    with pytest.raises(OffloadError, match="nowhere"):
+        Database().spark_table([], int)
+    table = distant(Database(offload=Elsewhere()), [1], int)
+    with pytest.raises(TableError, match="no key"):
+        table.upsert(1)
+    with pytest.raises(TableError):
+        table.add("one")
