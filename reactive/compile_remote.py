@@ -68,9 +68,13 @@ class Elsewhere:
         """Whether a node reads something that is there."""
         return bool(self) and any(self.includes(n) or self.holds(n) for n in nodes(node))
 
+    def inputs(self, node: plan.Node) -> tuple[plan.Node, ...]:
+        """What a node that runs there reads."""
+        return part_of(node).inputs
+
     def reads(self, node: plan.Node) -> tuple[plan.Node, ...]:
-        """What a node that runs there reads in the process."""
-        return tuple(source for source in part_of(node).inputs if not self.holds(source))
+        """What it reads that comes from the process."""
+        return tuple(source for source in self.inputs(node) if not self.holds(source))
 
     def make(self, compiler: Compiler, node: plan.Node) -> Node:
         """The node of the graph for one that runs there."""

@@ -362,6 +362,8 @@ class Database(Closing):
         elsewhere = self._offloading.elsewhere(moved)
         if elsewhere:
             self._offloading.flush()
+        if elsewhere is not None:
+            self._offloading.spilling.bring_back(plan, elsewhere)
         try:
             return compile_plan(
                 plan,

@@ -15,7 +15,7 @@ subscribers and their names.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -32,12 +32,23 @@ from reactive.node import Node
 from reactive.overflow import Overflow
 from reactive.parts import Part, Unmovable, part_of, raises_nothing
 from reactive.remote import Remote, RemoteOperator
+from reactive.spilling import Spilling
+from reactive.store import Store
+from reactive.zset import Pair
 
 if TYPE_CHECKING:
     from reactive.database import Database
     from reactive.view import AnyView
 
 T = TypeVar("T")
+
+
+class Spilled(Store, Protocol):
+    """Rows of a table that only parts elsewhere read."""
+
+    def close(self) -> None:
+        """Give up what is kept of them elsewhere."""
+        ...
 
 
 class Offload(Protocol):
@@ -67,6 +78,10 @@ class Offload(Protocol):
         """The rows of a table that are there already."""
         ...
 
+    def spill(self, name: str, pairs: Iterable[Pair]) -> Spilled | None:
+        """A store of a table's rows that takes little of the process, if they can be in one."""
+        ...
+
     def progress(self, name: str, rows: int) -> Any:
         """A context while so many rows are handed over, or waited for."""
         ...
@@ -88,6 +103,7 @@ class Offloading:
         self.offload = offload
         self.moved: dict[plan.Node, Begin] = {}
         self._flush: Flush | None = None
+        self.spilling = Spilling(db)
         self.overflow = None if offload is None else Overflow(self, offload)
         if offload is not None:
             offload.open()
@@ -188,6 +204,7 @@ class Offloading:
             with offload.progress(headline(node), made.operator.lag):
                 made.operator.fill()
             self._switch({**self.moved, **moved})
+            self.spilling.spill(node, offload)
             if self.overflow is not None and offload.flush_interval is not None:
                 self.overflow.background.start()
         finally:
@@ -316,6 +333,7 @@ class Offloading:
         """Give up all that is elsewhere."""
         for node in self.remotes():
             node.operator.stop()
+        self.spilling.close()
         if self.offload is not None:
             self.offload.close()
 

@@ -285,6 +285,11 @@ class Table(Relation[T], Collection[T]):
         held = self._held()
         return f"the table holds {held} row" + "s" * (held != 1)
 
+    def _move_to(self, store: Store) -> None:
+        """Keep the rows in another store, which has the same."""
+        self._store = store
+        self._do = Statements(self)
+
     def _all(self) -> Iterable[Pair]:
         """The rows as of the last commit."""
         return self._contents()

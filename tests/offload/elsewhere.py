@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -11,8 +12,10 @@ from typing import Any
 
 from reactive import OffloadError
 from reactive.fed import Fed, Rows
+from reactive.offload import Spilled
 from reactive.parts import Part
 from reactive.remote import Entry, InMemory, Remote
+from reactive.store import BagStore
 from reactive.zset import Pair, Pairs, consolidate, repeat
 
 
@@ -30,6 +33,7 @@ class Elsewhere:
     threshold_bytes: int | None = None
     flush_interval: float | None = None
     max_waiting: int = 1_000_000
+    spills: bool = True
     failures: int = 0
     """How many of the next flushes fail."""
     gone: bool = False
@@ -58,6 +62,9 @@ class Elsewhere:
 
     def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> Rows:
         return Kept(rows, key)
+
+    def spill(self, name: str, pairs: Iterable[Pair]) -> Spilled | None:
+        return Apart(pairs) if self.spills else None
 
     def open(self) -> None:
         self.users += 1
@@ -141,3 +148,33 @@ class Kept:
 
     def frame(self) -> Any:
         return list(repeat(self.pairs()))
+
+
+class Apart(BagStore):
+    """Rows of a spilled table: other objects each time."""
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        super().__init__()
+        for row, count in pairs:
+            super().add(row, count)
+
+    def add(self, row: Any, count: int) -> Pair:
+        super().add(row, count)
+        return (row, count)
+
+    def add_rows(self, rows: Sequence[Any]) -> Sequence[Any]:
+        super().add_rows(rows)
+        return rows
+
+    def remove(self, row: Any, count: int) -> Pair:
+        super().remove(row, count)
+        return (row, -count)
+
+    def remove_rows(self, rows: Sequence[Any]) -> Sequence[Any]:
+        super().remove_rows(rows)
+        return rows
+
+    def pairs(self) -> Iterable[Pair]:
+        return ((pickle.loads(pickle.dumps(row)), count) for row, count in super().pairs())
+
+    def close(self) -> None: ...
