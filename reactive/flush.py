@@ -17,12 +17,15 @@ State:  how far it has come.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from time import perf_counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from reactive.graph import Graph
 from reactive.node import Node, comes_late
+from reactive.remote import RemoteOperator
 
+MOST = 8
+"""How many parts are sent to at the same time."""
 Stage = tuple[bool, Callable[[], object]]
 """Whether it needs the gate, and what to do; without the gate, what can be done twice."""
 
@@ -40,7 +43,6 @@ class Flush:
         self._show = show
         self._place = 0
         self._failed = False
-        self._began = perf_counter()
         nodes = graph.late()
         for node in nodes:
             node.cut()
@@ -48,7 +50,9 @@ class Flush:
                 node.operator.cut()
         inner = [node for node in nodes if node.leaf is None]
         self._leaves = [node for node in nodes if node.leaf is not None]
-        self._stages = [stage for node in inner for stage in self._of(node)]
+        first = [node.operator for node in inner if node.is_remote and not node.late]
+        self._stages: list[Stage] = [(False, lambda: _send(first))]
+        self._stages += [stage for node in inner for stage in self._of(node)]
         self._stages.append((True, self._finish))
 
     @property
@@ -119,7 +123,18 @@ class Flush:
         self._show(changed, self.version)
         for node in self._graph.late():
             if node.is_remote:
-                node.operator.flushed(perf_counter() - self._began)
+                node.operator.flushed()
+
+
+def _send(operators: list[RemoteOperator]) -> None:
+    """Send what several have to send, at the same time; raise what the first of them raised."""
+    waiting = [operator for operator in operators if operator.lag or operator.is_fed]
+    if len(waiting) < 2:
+        return  # its own stage does it
+    with ThreadPoolExecutor(MOST, thread_name_prefix="reactive-flush") as pool:
+        sent = [pool.submit(operator.send) for operator in waiting]
+    for future in sent:
+        future.result()
 
 
 def _stepped(graph: Graph, node: Node) -> Sequence[Any]:

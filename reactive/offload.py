@@ -78,6 +78,10 @@ class Offload(Protocol):
         """The rows of a table that are there already."""
         ...
 
+    def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
+        """Rows as a DataFrame: the output of a remote, or what is given if that is None."""
+        ...
+
     def spill(self, name: str, pairs: Iterable[Pair]) -> Spilled | None:
         """A store of a table's rows that takes little of the process, if they can be in one."""
         ...
@@ -293,10 +297,12 @@ class Offloading:
 
     def where(self, node: plan.Node) -> str | None:
         """Where a node of a plan runs, for `explain`; None if there is nothing to say."""
-        if self.offload is None or isinstance(node, STATELESS):
+        if self.offload is None:
             return None
         for operator in self.operators(node):
-            return str(operator.remote.describe())
+            return operator.describe()
+        if isinstance(node, STATELESS):
+            return None
         refused = self.refused(node)
         return "in the process" + (", can move" if refused is None else f": {refused}")
 

@@ -103,7 +103,7 @@ def _line(node: Node) -> Offloaded:
     return Offloaded(
         view=", ".join(sorted({str(feed) for feed in node.leaves()})),
         operator="" if node.plan is None else headline(node.plan),
-        where=operator.remote.describe() + ("" if operator.is_filled else " (being handed over)"),
+        where=operator.describe() + ("" if operator.is_filled else " (being handed over)"),
         rows=rows,
         bytes=size,
         flushes=operator.flushes,

@@ -19,9 +19,10 @@ from typing import Any
 from optimizer import plan
 from optimizer.explain import headline
 from optimizer.expr import Function, Item, Lifted, Parameter, constant
-from optimizer.knowledge import hashable, total
+from optimizer.knowledge import total
 from optimizer.properties import bindings, shapes
 from optimizer.traverse import functions
+from reactive.errors import OffloadError
 from reactive.folds import CountFold
 from reactive.index import NO_MATCH, REJECTED, SUSPECT
 from reactive.plain import side_key, sides, spread
@@ -180,8 +181,8 @@ def _item(place: int) -> Lifted:
 
 def _join_part(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin) -> Part:
     left, right = sides(node.match)
-    for side, source in ((left, node.left), (right, node.right)):
-        _check_key(side, (*shapes(source),))
+    for side in (left, right):
+        _check_key(side)
     keeps_left = isinstance(node, plan.AntiJoin) or _keeps(node, "left")
     prepare = (
         _by_key(side_key(left, bindings(node.left)), keeps_alone=keeps_left),
@@ -195,15 +196,10 @@ def _keeps(node: plan.Node, side: str) -> bool:
     return isinstance(node, plan.OuterJoin) and node.kind in (side, "full")
 
 
-def _check_key(side: Any, of: Any) -> None:
+def _check_key(side: Any) -> None:
     written, steps = side
     if written is None and not any(step.is_key for step in steps):
         raise Unmovable("it pairs rows without a key")
-    for step in steps:
-        if not total(step.function.body, of):
-            raise Unmovable("its key, or a condition on one side, may raise")
-        if step.is_key and not hashable(step.function.body, of):
-            raise Unmovable("its key may have no hash")
 
 
 def _by_key(key: Any, *, keeps_alone: bool) -> Prepare:
@@ -211,7 +207,12 @@ def _by_key(key: Any, *, keeps_alone: bool) -> Prepare:
 
     def prepare(row: Row) -> tuple[Any, Row] | None:
         found = key(row)
-        if found is NO_MATCH or found is REJECTED or found is SUSPECT:
+        if found is SUSPECT:
+            raise OffloadError(
+                f"the key of a join raises for {row!r:.80}, so that nobody knows its bucket\n"
+                "  view.recall() computes the view in the process again, where it may be unmatched"
+            )
+        if found is NO_MATCH or found is REJECTED:
             return (row, row) if keeps_alone else None
         return found, row
 

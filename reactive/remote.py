@@ -17,6 +17,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -168,6 +169,11 @@ class RemoteOperator:
         """How many entries wait."""
         return len(self._waiting) + sum(len(entries) for entries, _ in self._batches)
 
+    @property
+    def is_fed(self) -> bool:
+        """Whether something that is to be fed waits."""
+        return any(fed for _, fed in self._batches)
+
     # At flushes.
 
     def cut(self) -> None:
@@ -190,8 +196,11 @@ class RemoteOperator:
             if self.lost is not None:
                 raise self.lost
             while self._batches:
+                began = perf_counter()
                 self._out += self.remote.apply(self._number, *self._batches[0])
                 self._next()
+                self.latency = perf_counter() - began
+                self.flushes += 1
 
     def lose(self, error: OffloadError) -> None:
         """Nobody can be reached: what waits is given up, and from now on nothing is kept."""
@@ -209,12 +218,10 @@ class RemoteOperator:
             self._unseen += out
             return sorted(out, key=_weight)  # what goes comes first, as from other operators
 
-    def flushed(self, seconds: float) -> None:
-        """A flush is over that took so long: what came of it is now to be seen."""
+    def flushed(self) -> None:
+        """A flush is over: what came of it is now to be seen."""
         with self._sending:
             self._unseen = []
-        self.flushes += 1
-        self.latency = seconds
 
     def begin(self) -> None:
         """What waits is what its inputs hold from the start."""
@@ -268,6 +275,11 @@ class RemoteOperator:
     def footprint(self) -> tuple[int, int]:
         """What is kept in the process: nothing but what waits."""
         return 0, 0
+
+    def describe(self) -> str:
+        """Where and how it is kept, and what runs where."""
+        fed = [(table.rows, chain) for table, chain in self._sources.values() if chain]
+        return "; ".join([self.remote.describe(), *(s for rows, c in fed for s in rows.steps(c))])
 
     def stop(self) -> None:
         """Nobody reads it any more. Stopping twice is no error."""

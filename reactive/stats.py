@@ -60,7 +60,7 @@ def analyzed(root: plan.Node, db: Database) -> Explanation:
             return ""
         if compiled.is_remote:
             rows, size = compiled.operator.remote.footprint()
-            return f"  [{compiled.operator.remote.describe()}; {rows} rows, {size} bytes there]"
+            return f"  [{compiled.operator.describe()}; {rows} rows, {size} bytes there]"
         total = _sum(_own(compiled), 0)
         return f"  [{total.rows} rows, {total.bytes} bytes, {total.touched} touched]"
 

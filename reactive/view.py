@@ -219,6 +219,27 @@ class View(Live, Closing, Generic[*Ts]):
         self._check_open()
         self._db._offloading.recall(self)
 
+    def to_spark(self, row_type: Any = None) -> Any:
+        """The rows as a Spark `DataFrame`, with a column per field.
+
+        Those of a view that is kept on Spark do not pass the process. The DataFrame shows the rows
+        of now; use it, or write or cache it, before the next flush.
+
+        Parameters
+        ----------
+        row_type: what the rows are, such as `tuple[int, float | None]`; by default what the first
+            thousand look like.
+
+        Raises
+        ------
+        OffloadError: the database does not offload to Spark, or the rows fit no columns.
+        """
+        offload = self._db._offloading.need()
+        with self._reading():
+            source = self._node.inputs[0]
+            remote = source.operator.remote if source.is_remote else None
+            return offload.frame(remote, self._contents.items() if remote is None else (), row_type)
+
     def read(self, *, stale_ok: bool = False) -> list[Any]:
         """The rows of now; with `stale_ok` those of the last flush, without another."""
         if not stale_ok:

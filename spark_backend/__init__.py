@@ -1,5 +1,9 @@
-"""The home of the Spark backend: large subgraphs moved to Spark partitions.
+"""The Spark back end: parts of queries that outgrow the process are kept and worked on by Spark.
 
-It is to depend on `reactive`, never the other way round, and is the only place that may import
-pyspark. There is nothing in it yet.
+It depends on `reactive`, never the other way round, and is the only place that imports pyspark;
+`import spark_backend` itself needs neither pyspark nor Java.
 """
+
+from spark_backend.offload import SparkOffload
+
+__all__ = ["SparkOffload"]

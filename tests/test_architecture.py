@@ -20,7 +20,7 @@ BELOW = {"optimizer": [], "reactive": ["optimizer"], "spark_backend": ["reactive
 LIBRARIES = {
     "optimizer": set(),
     "reactive": {"sortedcontainers", "typing_extensions", "rich"},
-    "spark_backend": {"pyspark", "pyarrow", "pandas"},
+    "spark_backend": {"numpy", "pandas", "pyarrow", "pyspark", "rich"},
 }
 CONTENTS = {"README.md", "LICENSE", "Makefile", "CHANGELOG.md", "pyproject.toml"}
 

@@ -63,6 +63,9 @@ class Elsewhere:
     def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> Rows:
         return Kept(rows, key)
 
+    def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
+        return list(pairs) if remote is None else list(remote.contents())
+
     def spill(self, name: str, pairs: Iterable[Pair]) -> Spilled | None:
         return Apart(pairs) if self.spills else None
 
@@ -145,6 +148,9 @@ class Kept:
 
     def size(self) -> int:
         return sum(weight for _, weight in self.pairs())
+
+    def steps(self, chain: Sequence[Any]) -> list[str]:
+        return [f"{type(node).__name__}: in memory" for node in chain]
 
     def frame(self) -> Any:
         return list(repeat(self.pairs()))

@@ -110,3 +110,18 @@ def test_a_view_that_comes_back_follows_every_commit() -> None:
     table.add(("ann", 1))
     assert sorted(view.read(stale_ok=True)) == [("ann", 3, 36), ("bob", 1, 20)]
     large.verify()
+
+
+def test_a_row_whose_key_raises_is_refused_where_the_join_is_elsewhere() -> None:
+    db = Database(offload=Elsewhere())
+    left: Any = db.table(tuple, name="left")
+    right: Any = db.table(tuple, name="right")
+    view = left.join(right, on=lambda a, b: a[1] == b[1]).materialize("pairs")
+    view.offload()
+    left.add((1, 2))
+    with pytest.raises(OffloadError, match=r"raises for \(7,\)"):
+        left.add((7,))
+    assert sorted(left) == [(1, 2)]
+    view.recall()
+    left.add((7,))
+    assert len(view) == 0

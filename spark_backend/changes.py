@@ -1,0 +1,73 @@
+"""The changes of a table on Spark: numbered folders of Parquet files, each whole or not there.
+
+folder/000000000001/...     columns row, weight
+folder/aside-.../           being written; left behind by a crash, deleted with the next
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+ASIDE = "aside-"
+
+
+class Changes:
+    """Numbered from 1 on, without gaps; `last` is the number of the last one, or 0."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder.rstrip("/")
+        self._files, self._root = _file_system(self._folder)
+        self._files.create_dir(self._root, recursive=True)
+        found = [info.base_name for info in self._files.get_file_info(fs.FileSelector(self._root))]
+        self.last = max(map(int, filter(str.isdecimal, found)), default=0)
+        for name in found:
+            if name.startswith(ASIDE):
+                self._files.delete_dir(f"{self._root}/{name}")
+
+    def paths(self, first: int, last: int) -> list[str]:
+        """The folders of changes from one number to another, both included, as for Spark."""
+        return [f"{self._folder}/{number:012}" for number in range(first, last + 1)]
+
+    @contextmanager
+    def aside(self, number: int, what: str = "written") -> Iterator[str]:
+        """A folder to write to, as for Spark; it is gone afterwards, unless it was kept."""
+        name = f"{ASIDE}{number:012}-{what}"
+        try:
+            yield f"{self._folder}/{name}"
+        finally:
+            with suppress(FileNotFoundError):
+                self._files.delete_dir(f"{self._root}/{name}")
+
+    def put(self, path: str, rows: pa.Array, weights: list[int]) -> None:
+        """Write rows with their weights to a folder aside."""
+        inside = f"{self._root}/{path.rpartition('/')[2]}"
+        self._files.create_dir(inside)
+        table = pa.table({"row": rows, "weight": pa.array(weights, pa.int64())})
+        pq.write_table(table, f"{inside}/part.parquet", filesystem=self._files)
+
+    def keep(self, path: str, number: int) -> int:
+        """Make a folder aside the change of a number, which is returned."""
+        name = path.rpartition("/")[2]
+        self._files.move(f"{self._root}/{name}", f"{self._root}/{number:012}")
+        self.last = number
+        return number
+
+    def delete(self) -> None:
+        """Remove all."""
+        with suppress(FileNotFoundError):
+            self._files.delete_dir(self._root)
+
+
+def _file_system(folder: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path or URI, and the path in it."""
+    found: tuple[fs.FileSystem, str]
+    if "://" in folder:
+        found = fs.FileSystem.from_uri(folder)
+        return found
+    files = fs.LocalFileSystem()
+    return files, files.normalize_path(folder)

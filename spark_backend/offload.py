@@ -1,0 +1,206 @@
+"""Where parts of queries go that outgrow the process: to Spark.
+
+Each part has a folder with its mailbox and the checkpoint of its query. With a checkpoint folder
+that is given, the folder of a part is named after the part, and a later process goes on with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+from uuid import uuid4
+
+from optimizer.explain import explain
+from reactive.errors import OffloadError
+from reactive.parts import Part
+from reactive.zset import Pair
+from spark_backend.progress import waiting
+from spark_backend.session import Session, check
+
+if TYPE_CHECKING:
+    from spark_backend.log import LogRemote
+    from spark_backend.spilled import SpilledStore
+    from spark_backend.table import ScanRemote, SparkRows
+    from spark_backend.totals import TotalsRemote
+
+
+class SparkOffload:
+    """Keeps parts of queries on Spark.
+
+    Parameters
+    ----------
+    threshold_rows, threshold_bytes: how much an operator keeps when it moves; None for no limit.
+    master: where Spark runs; `"local[*]"` is on all cores of this machine.
+    session: a `SparkSession` to use instead. It is never stopped, and keeps its settings.
+    checkpoint: a folder to go on from after this process has ended, or a URI that Spark and pyarrow
+        know; by default a temporary one, which is deleted at the end. One `SparkOffload` at a time
+        may use it.
+    flush_interval: seconds after which views are brought up to date by themselves; None for when
+        they are read.
+    max_waiting: how many changed rows may wait for a flush until writers wait too.
+    config: further settings of Spark, such as `{"spark.driver.memory": "4g"}`.
+
+    Raises
+    ------
+    OffloadError: pyspark, pyarrow or Java is missing.
+    """
+
+    def __init__(
+        self,
+        *,
+        threshold_rows: int | None = 1_000_000,
+        threshold_bytes: int | None = None,
+        master: str = "local[*]",
+        session: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        flush_interval: float | None = None,
+        max_waiting: int = 1_000_000,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        check()
+        self.threshold_rows = threshold_rows
+        self.threshold_bytes = threshold_bytes
+        self.flush_interval = flush_interval
+        self.max_waiting = max_waiting
+        self.session = Session(master=master, session=session, config=config)
+        self._is_kept = checkpoint is not None
+        self._folder = _folder(checkpoint)
+        self._lock: IO[bytes] | None = None
+        self._begun: dict[str, LogRemote | TotalsRemote] = {}
+        self._users = 0
+
+    def refuse(self, part: Part) -> str | None:
+        """Why a part cannot go to Spark, if it cannot."""
+        from spark_backend.shipping import obstacle
+        from spark_backend.totals import is_linear
+
+        return None if is_linear(part) else obstacle(part.node)
+
+    def begin(self, part: Part, name: str) -> LogRemote | TotalsRemote:
+        """A place for a part; with what an earlier process left in it, if there is a checkpoint.
+
+        `name` tells parts apart that look alike.
+        """
+        from spark_backend.log import LogRemote
+        from spark_backend.totals import TotalsRemote, is_linear
+
+        kind = TotalsRemote if is_linear(part) else LogRemote
+        folder = f"{self._folder}/{self._free(_digest(part, name))}"
+        remote = kind(self.session, part, folder, stable=self._is_kept)
+        self._begun[folder] = remote
+        return remote
+
+    def scan(self, part: Part, name: str) -> ScanRemote:
+        """What fetches rows of a table that lives on Spark."""
+        from spark_backend.table import ScanRemote
+
+        return ScanRemote(self.session, part)
+
+    def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> SparkRows:
+        """The rows of a table that lives on Spark, and a folder for their changes."""
+        from spark_backend.frames import Frames
+        from spark_backend.table import SparkRows
+
+        folder = f"{self._folder}/tables/{name}"
+        frames = Frames(self.session, rows, row_type, folder, key=key, name=name)
+        return SparkRows(self.session, frames)
+
+    def spill(self, name: str, pairs: Iterable[Pair]) -> SpilledStore | None:
+        """A store for the rows of a table that only parts on Spark read."""
+        from spark_backend.spilled import SpilledStore
+
+        try:
+            return SpilledStore(f"{self._folder}/spilled/{name}-{uuid4().hex}", pairs)
+        except OffloadError:
+            return None
+
+    def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
+        """The rows of a view as a DataFrame: those of a remote, or those that are given."""
+        from spark_backend import results
+
+        if hasattr(remote, "to_spark"):
+            return remote.to_spark(row_type)
+        given = list(pairs if remote is None else remote.contents())
+        return results.of_pairs(self.session, given, results.typed_as(given, row_type))
+
+    def progress(self, name: str, rows: int) -> AbstractContextManager[None]:
+        """A context while so many rows are handed over, or waited for; shows that at a terminal."""
+        return waiting(name, rows)
+
+    def open(self) -> None:
+        """A database that uses it has been made."""
+        self._users += 1
+        if self._users > 1:
+            return
+        if self._is_kept:
+            self._lock = _locked(self._folder)
+        elif "://" not in self._folder:
+            Path(self._folder).mkdir(parents=True, exist_ok=True)
+
+    def close(self) -> None:
+        """One of the databases is closed.
+
+        With the last one all queries stop, and the Spark session does if it is ours. A checkpoint
+        that was given is kept. It can be opened again.
+        """
+        self._users -= 1
+        if self._users > 0:
+            return
+        begun, self._begun = self._begun, {}
+        for remote in begun.values():
+            if not remote.is_closed:
+                remote.stop()
+        self.session.close()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        if not self._is_kept:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _free(self, name: str) -> str:
+        """The name, or another where a part of that name is open."""
+        names = [name, *(f"{name}-{number}" for number in range(2, len(self._begun) + 3))]
+        return next(n for n in names if not self._is_open(f"{self._folder}/{n}"))
+
+    def _is_open(self, folder: str) -> bool:
+        remote = self._begun.get(folder)
+        return remote is not None and not remote.is_closed
+
+
+def _digest(part: Part, name: str) -> str:
+    """Short, and the same for the same part in any process."""
+    text = f"{name}\n{explain(part.node)}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
+
+
+def _folder(checkpoint: str | os.PathLike[str] | None) -> str:
+    if checkpoint is None:
+        return tempfile.mkdtemp(prefix="reactive-collections-")
+    path = os.fspath(checkpoint)
+    return path.rstrip("/") if "://" in path else str(Path(path).absolute())
+
+
+def _locked(folder: str) -> IO[bytes] | None:
+    """A lock on a local folder, which the system frees when the process ends, however it does."""
+    if "://" in folder:
+        return None
+    with suppress(ImportError):  # there are no such locks on Windows
+        import fcntl
+
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        file = (Path(folder) / "lock").open("wb")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise OffloadError(
+                f"checkpoint {folder!r} is in use\n  one SparkOffload at a time may use a folder"
+            ) from None
+        return file
+    return None

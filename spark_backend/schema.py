@@ -1,0 +1,253 @@
+"""What rows are on Spark: typed columns where those hold them exactly, else their pickled bytes.
+
+    class Order(NamedTuple):        struct<number: bigint, customer: string, price: double>
+        number: int
+        customer: str | None
+        price: float
+
+    frozenset[str]                  binary: pickled, since a frozenset has no Spark type
+
+Sound:  what a typed column gives back is equal to what was put in and has the same types. A value
+        of which that is not so (an integer beyond 64 bits, True among integers) is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import date, datetime
+from decimal import Context, Decimal
+from types import NoneType, UnionType
+from typing import Any, TypeAlias, Union, get_args, get_origin
+
+from optimizer.knowledge import constructor, fields_of
+from reactive.annotations import declared
+from reactive.rows import class_name
+
+LEAST, LARGEST = -(2**63), 2**63 - 1
+"""What a column of integers holds."""
+WIDEST = 10**38 - 1
+"""What a column of integers that were computed from such holds."""
+PLACES = 18
+"""Digits of a Decimal behind the point; 20 may stand before it."""
+_DIGITS = Context(prec=60)
+PLAIN: frozenset[type] = frozenset({int, float, str, bytes, bool, date, datetime, Decimal})
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """One value in one column; NoneType is the type of a value that is always None.
+
+    An integer lies from `low` to `high`, both included.
+    """
+
+    kind: type
+    optional: bool = False
+    low: int = LEAST
+    high: int = LARGEST
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it is an integer that 64 bits may not hold."""
+        return self.kind is int and (self.low < LEAST or self.high > LARGEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A tuple, named tuple or dataclass in a struct of columns; the names are those of a class."""
+
+    kind: Any
+    names: tuple[str, ...]
+    fields: tuple[Typed, ...]
+    optional: bool = False
+
+    def field(self, name: str) -> Typed:
+        """What a field is."""
+        return self.fields[self.names.index(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Pickled:
+    """A row in one column of bytes, and why it has no type on Spark."""
+
+    reason: str
+
+
+Typed: TypeAlias = Plain | Record
+Kept: TypeAlias = Plain | Record | Pickled
+
+
+class Untyped(Exception):
+    """Why something has no Spark type."""
+
+
+def kept_as(row_type: Any) -> Kept:
+    """How rows of a type are kept.
+
+    Parameters
+    ----------
+    row_type: a frozen dataclass or named tuple, `tuple[...]` of given length, or one of int,
+        float, str, bytes, bool, date, datetime (without time zone) and Decimal; with fields of
+        these types, each perhaps `| None`. All else is pickled.
+
+    >>> kept_as(tuple[int, str | None]).fields[1]
+    Plain(kind=<class 'str'>, optional=True, low=-9223372036854775808, high=9223372036854775807)
+    >>> kept_as(frozenset[str])
+    Pickled(reason='frozenset[str] has no Spark type')
+    """
+    try:
+        return typed(row_type)
+    except Untyped as untyped:
+        return Pickled(str(untyped))
+
+
+def typed(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed:
+    """How values of an annotation are kept in columns, as part of records of some classes.
+
+    Raises
+    ------
+    Untyped: no column holds them exactly.
+    """
+    if get_origin(annotation) in (Union, UnionType):
+        return _optional(annotation, inside)
+    if annotation in PLAIN:
+        return Plain(annotation)
+    if get_origin(annotation) is tuple:
+        return _tuple(annotation, inside)
+    if isinstance(annotation, type) and (declared(annotation) or is_dataclass(annotation)):
+        return _record(annotation, inside)
+    name = annotation if isinstance(annotation, str) else class_name(annotation)
+    raise Untyped(f"{name} has no Spark type")
+
+
+def tuple_of(fields: tuple[Typed, ...]) -> Record:
+    """A plain tuple of such values."""
+    return Record(tuple, tuple(f"_{place}" for place in range(1, len(fields) + 1)), fields)
+
+
+def record_of(kind: type, fields: tuple[Typed, ...]) -> Record:
+    """A record of a class whose fields are of these types.
+
+    Raises
+    ------
+    Untyped: its fields are not all that it is.
+    """
+    names = constructor(kind)
+    reason = _more_than_fields(kind, names)
+    if reason is not None or names is None:
+        raise Untyped(f"{kind.__name__} {reason}")
+    return Record(kind, names, fields)
+
+
+def described(kept: Kept) -> str:
+    """How rows are kept, in words.
+
+    >>> described(kept_as(tuple[int, str])), described(kept_as(list))
+    ('columns _1: int, _2: str', 'pickled in a binary column (list has no Spark type)')
+    """
+    match kept:
+        case Pickled(reason):
+            return f"pickled in a binary column ({reason})"
+        case Record(_, names, fields):
+            shown = (f"{name}: {type_name(f)}" for name, f in zip(names, fields, strict=True))
+            return f"columns {', '.join(shown)}"
+        case _:
+            return f"a column of {type_name(kept)}"
+
+
+def type_name(of: Typed) -> str:
+    """A type as one would annotate it."""
+    if isinstance(of, Record) and of.kind is tuple:
+        name = f"tuple[{', '.join(map(type_name, of.fields))}]"
+    else:
+        name = "None" if of.kind is NoneType else of.kind.__name__
+    return f"{name} | None" if of.optional and name != "None" else name
+
+
+def in_common(left: Typed, right: Typed) -> Typed:
+    """The type of a value that is one or the other.
+
+    Raises
+    ------
+    Untyped: no column holds both.
+    """
+    for one, other in ((left, right), (right, left)):
+        if one.kind is NoneType:
+            return replace(other, optional=True)
+    optional = left.optional or right.optional
+    if isinstance(left, Plain) and isinstance(right, Plain) and left.kind is right.kind:
+        return Plain(left.kind, optional, min(left.low, right.low), max(left.high, right.high))
+    if isinstance(left, Record) and isinstance(right, Record) and _alike(left, right):
+        both = zip(left.fields, right.fields, strict=True)
+        return replace(left, optional=optional, fields=tuple(in_common(a, b) for a, b in both))
+    raise Untyped(f"it is {type_name(left)} or {type_name(right)}")
+
+
+def may_be_read(of: Record, name: str) -> bool:
+    """Whether reading the attribute gives the field and does nothing else."""
+    return name in of.names and of.kind is not tuple and name in fields_of(of.kind)
+
+
+def fits(value: Decimal) -> bool:
+    """Whether the column of decimals holds it."""
+    if not value.is_finite():
+        return False
+    scaled = _DIGITS.scaleb(value, PLACES) if abs(value.adjusted()) < 40 else Decimal("0.5")
+    return not value or (scaled == scaled.to_integral_value() and scaled.copy_abs() <= WIDEST)
+
+
+def is_text(value: str) -> bool:
+    """Whether it can be written as UTF-8: it has no half of a surrogate pair."""
+    return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def _alike(left: Record, right: Record) -> bool:
+    return left.kind is right.kind and left.names == right.names
+
+
+def _optional(annotation: Any, inside: frozenset[type]) -> Typed:
+    kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+    if len(kinds) != 1:
+        raise Untyped(f"{annotation} is of several types")
+    return replace(typed(kinds[0], inside), optional=True)
+
+
+def _tuple(annotation: Any, inside: frozenset[type]) -> Record:
+    items = get_args(annotation)
+    if ... in items:
+        raise Untyped(f"{annotation} is of any length")
+    if not items:
+        raise Untyped("the empty tuple has no columns")
+    return tuple_of(tuple(typed(item, inside) for item in items))
+
+
+def _record(kind: type, inside: frozenset[type]) -> Record:
+    if kind in inside:
+        raise Untyped("it contains itself")
+    names = record_of(kind, ()).names
+    hints = declared(kind)
+    return record_of(kind, tuple(_field(kind, name, hints[name], inside) for name in names))
+
+
+def _field(kind: type, name: str, hint: Any, inside: frozenset[type]) -> Typed:
+    try:
+        return typed(hint, inside | {kind})
+    except Untyped as untyped:
+        raise Untyped(f"{kind.__name__}.{name}: {untyped}") from None
+
+
+def _more_than_fields(kind: Any, names: tuple[str, ...] | None) -> str | None:
+    """What a record is beyond its fields, or why they cannot be columns."""
+    if names is None:
+        return "does more than keep its fields"
+    if not names:
+        return "has no fields"
+    if len({name.casefold() for name in names}) < len(names):
+        return "has two fields whose names differ in case only"
+    if is_dataclass(kind):
+        code = getattr(kind.__eq__, "__code__", None)
+        generated = code is not None and code.co_filename == "<string>"
+        compared = all(f.compare for f in fields(kind))
+        return None if generated and compared else "is not equal by its fields"
+    same: Any = tuple
+    is_plain = kind.__eq__ is same.__eq__ and kind.__hash__ is same.__hash__
+    return None if is_plain else "is not equal by its fields"

@@ -1,0 +1,261 @@
+"""The Spark session that queries run in: started when it is first needed, or a given one.
+
+A process has one JVM, which all sessions of it share. The one of ours that came first started it,
+the last one to be closed stops it; a JVM that somebody else started is never stopped. Settings for
+SQL are those of a session of our own, which others do not see.
+
+A cluster needs: Python of the same version on its workers, with this library and the modules of the
+rows installed (or sent along with `--py-files`), and a folder for `checkpoint` that driver and
+workers both reach. With a local master, workers import what the driver can import.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from reactive.errors import OffloadError
+
+JAVA = 17
+START = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.memory": "2g",
+    "spark.driver.host": "localhost",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "spark-warehouse"),
+}
+"""Settings of a JVM of our own with a local master; they can be given otherwise."""
+SQL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.useObjectHashAggregateExec": "false",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.pollingDelay": "5ms",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+}
+"""Settings of our queries."""
+
+
+def check() -> None:
+    """Whether Spark can be started here.
+
+    Raises
+    ------
+    OffloadError: pyspark, pyarrow or Java is missing; it says what to install.
+    """
+    missing = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
+    if missing:
+        raise OffloadError(
+            f"Spark cannot be used: {' and '.join(missing)} missing\n"
+            "  pip install 'reactive-collections[spark]'"
+        )
+    found = _java_version()
+    if found is None or found < JAVA:
+        shown = "no Java found" if found is None else f"Java {found} is too old"
+        raise OffloadError(
+            f"Spark cannot be used: {shown}\n"
+            f"  install Java {JAVA} or later, on PATH or with JAVA_HOME"
+        )
+
+
+class Session:
+    """Starts Spark at first need, or borrows a `SparkSession`, and knows whether it is alive.
+
+    Parameters
+    ----------
+    master: where Spark runs, such as `"local[*]"` or `"spark://host:7077"`.
+    session: a `SparkSession` to use instead; it is never stopped, and keeps its settings.
+    config: further settings, such as `{"spark.driver.memory": "4g"}`.
+    """
+
+    def __init__(
+        self,
+        *,
+        master: str = "local[*]",
+        session: Any = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        self._master = _patient(master)
+        self._given = session
+        self._config = dict(config or {})
+        self._own: Any = None
+
+    @property
+    def spark(self) -> Any:
+        """A `SparkSession` of our own, with our settings for SQL."""
+        if self._own is None:
+            self._own = self._begin()
+        return self._own
+
+    @property
+    def is_local(self) -> bool:
+        """Whether workers are on this machine."""
+        return str(self.spark.sparkContext.master).startswith("local")
+
+    @property
+    def paths(self) -> list[str]:
+        """What workers are to add to where they import from."""
+        return [path or os.getcwd() for path in sys.path] if self.is_local else []  # noqa: PTH109
+
+    def is_alive(self) -> bool:
+        """Whether the JVM answers."""
+        return self._own is not None and _answers(self._own.sparkContext)
+
+    def restart(self) -> None:
+        """Start anew after the JVM has gone; nothing is done if it is there.
+
+        Raises
+        ------
+        OffloadError: the session was given to us, and is gone.
+        """
+        if self.is_alive():
+            return
+        had, self._own = self._own, None
+        if had is not None and self._given is not None:
+            raise OffloadError(
+                "the Spark session that was given is gone\n"
+                "  make a new one, and a new SparkOffload with the same checkpoint"
+            )
+        _ = self.spark
+
+    def close(self) -> None:
+        """Stop the JVM if it is ours and nobody else of us uses it."""
+        own, self._own = self._own, None
+        if own is None or self._given is not None:
+            return
+        context = own.sparkContext
+        users = getattr(context, "_reactive_users", None)
+        if users is None or not _answers(context):
+            return
+        context._reactive_users = users - 1
+        if users == 1:
+            with suppress(Exception):  # it may be going away by itself
+                context.stop()
+            _stop_jvm()
+
+    def _begin(self) -> Any:
+        if self._given is not None:
+            return self._settled(self._given.newSession())
+        from pyspark import SparkContext
+
+        with SparkContext._lock:
+            context = SparkContext._active_spark_context
+            if context is None or not _answers(context):
+                _forget_jvm()
+                context = self._start()
+                context._reactive_users = 0
+            if hasattr(context, "_reactive_users"):
+                context._reactive_users += 1
+        from pyspark.sql import SparkSession
+
+        return self._settled(SparkSession(context).newSession())
+
+    def _start(self) -> Any:
+        from pyspark import SparkConf, SparkContext, java_gateway
+
+        local = START if self._master.startswith("local") else {}
+        conf = SparkConf().setMaster(self._master).setAppName("reactive-collections")
+        for name, value in {**local, **self._config}.items():
+            conf.set(name, value)
+        with _python_of_workers(), tempfile.TemporaryFile() as log:
+            try:
+                launcher: Any = java_gateway
+                gateway = launcher.launch_gateway(conf, {"stderr": log})
+                return SparkContext(conf=conf, gateway=gateway)
+            except Exception as error:
+                log.seek(0)
+                said = log.read()[-2000:].decode(errors="replace")
+                raise OffloadError(f"Spark could not be started: {error}\n{said}") from error
+
+    def _settled(self, session: Any) -> Any:
+        for name, value in {**SQL, **self._config}.items():
+            if name.startswith("spark.sql.") and session.conf.isModifiable(name):
+                session.conf.set(name, value)
+        return session
+
+
+def _patient(master: str) -> str:
+    """Local masters try a task again whose Python worker was killed."""
+    found = re.fullmatch(r"local(?:\[(\*|\d+)\])?", master)
+    return f"local[{found[1] or 1},4]" if found else master
+
+
+@contextmanager
+def _python_of_workers() -> Iterator[None]:
+    """Workers run the driver's Python, unless the user has said otherwise."""
+    if "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    try:
+        yield
+    finally:
+        del os.environ["PYSPARK_PYTHON"]
+
+
+def _answers(context: Any) -> bool:
+    if context._jsc is None:
+        return False
+    process = getattr(context._gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        return False
+    try:
+        return not context._jsc.sc().isStopped()
+    except Exception:
+        return False
+
+
+def _forget_jvm() -> None:
+    """PySpark keeps what belongs to a JVM that has died, and would go on asking it."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+    _stop_jvm()
+
+
+def _stop_jvm() -> None:
+    """`SparkContext.stop` leaves the JVM running, idle, with its memory."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None or SparkContext._active_spark_context is not None:
+        return
+    with suppress(Exception):
+        gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    with suppress(OSError):
+        process.stdin.close()  # it ends when it has no more to read
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def _java_version() -> int | None:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if java is None:
+        return None
+    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', shown)
+    return None if found is None else int(found[2] if found[1] == "1" else found[1])

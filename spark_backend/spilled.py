@@ -1,0 +1,179 @@
+"""The rows of a table that only parts on Spark read: on disk, and here a mark of each.
+
+    row  --encode, digest-->  mark of 16 bytes      in the process: is it there, and how often
+    row  --pickle---------->  a mailbox             on disk: what it is
+
+Marks are equal where rows are, as far as 128 bits tell. Rows of classes that have an equality of
+their own stay in the process.
+
+State:  20 bytes per row, and what has not been written yet.
+Cost:   some 10 us per change; reading all rows reads the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Any
+
+import pyarrow as pa
+
+from reactive.errors import OffloadError
+from reactive.store import Absent, BagStore
+from reactive.zset import Pair, Row
+from spark_backend.codec import Codec, loads
+from spark_backend.groups import encode
+from spark_backend.mailbox import Mailbox
+from spark_backend.marks import SIZE, Mark, Marks
+
+SCHEMA = pa.schema(
+    [
+        ("bucket", pa.int64()),
+        ("version", pa.int64()),
+        ("mark", pa.binary(SIZE)),
+        ("row", pa.binary()),
+        ("weight", pa.int64()),
+    ]
+)
+WRITTEN = 50_000
+"""Changes that are kept here before they are written."""
+GROWN = 4
+"""How many times as many entries as rows there may be before they are added up."""
+Change = tuple[bytes, bytes, int]
+"""Mark, pickled row, weight."""
+
+
+class SpilledStore:
+    """A `reactive.store.Store` of rows on disk.
+
+    Parameters
+    ----------
+    pairs: the rows to begin with.
+
+    Raises
+    ------
+    OffloadError: a row cannot be kept as what it is.
+    """
+
+    def __init__(self, folder: str, pairs: Iterable[Pair]) -> None:
+        self._mailbox = Mailbox(folder, SCHEMA)
+        self._marks = Marks()
+        self._dumps: Callable[[Row], bytes] = Codec(stable=False).dumps
+        self._odd = BagStore()
+        self._unwritten: list[Change] = []
+        self._size = 0
+        self._number = 0
+        for row, count in pairs:
+            self._put(_mark(row), row, count)
+
+    def add(self, row: Row, count: int) -> Pair:
+        hash(row)
+        try:
+            self._put(_mark(row), row, count)
+        except OffloadError:
+            return self._odd.add(row, count)
+        return (row, count)
+
+    def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        done: list[Row] = []
+        try:
+            for row in rows:
+                done.append(self.add(row, 1)[0])
+        except BaseException:
+            self.revert((row, 1) for row in done)
+            raise
+        return done
+
+    def remove(self, row: Row, count: int) -> Pair:
+        try:
+            mark = _mark(row)
+        except OffloadError:
+            return self._odd.remove(row, count)
+        if self._marks.count(mark) < count:
+            raise Absent
+        self._put(mark, row, -count)
+        return (row, -count)
+
+    def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        done: list[Row] = []
+        try:
+            for row in rows:
+                done.append(self.remove(row, 1)[0])
+        except BaseException:
+            self.revert((row, -1) for row in done)
+            raise
+        return done
+
+    def revert(self, changes: Iterable[Pair]) -> None:
+        for row, weight in [*changes][::-1]:
+            if weight > 0:
+                self.remove(row, weight)
+            else:
+                self.add(row, -weight)
+
+    def count(self, row: Row) -> int:
+        try:
+            return self._marks.count(_mark(row))
+        except OffloadError:
+            with suppress(KeyError):
+                return next(n for found, n in self._odd.pairs() if found == row)
+            return 0
+
+    def pairs(self) -> Iterable[Pair]:
+        self._write()
+        for table in self._mailbox.ranges(self._number):
+            kept = _folded(table)
+            for data, weight in zip(
+                kept["row"].to_pylist(), kept["weight"].to_pylist(), strict=True
+            ):
+                yield loads(data), weight
+        yield from self._odd.pairs()
+
+    def __len__(self) -> int:
+        return self._size + len(self._odd)
+
+    def bytes(self) -> int:
+        return self._marks.bytes()
+
+    def close(self) -> None:
+        """Delete the files."""
+        self._mailbox.delete()
+
+    def _put(self, mark: Mark, row: Row, weight: int) -> None:
+        self._unwritten.append((mark, self._dumps(row), weight))
+        self._marks.add(mark, weight)
+        self._size += weight
+        if len(self._unwritten) >= WRITTEN:
+            self._write()
+
+    def _write(self) -> None:
+        changes, self._unwritten = self._unwritten, []
+        if not changes:
+            return
+        marks, rows, weights = zip(*changes, strict=True)
+        buckets = [int.from_bytes(mark[:8], signed=True) for mark in marks]
+        columns = (buckets, [self._number] * len(changes), marks, rows, weights)
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+        self._mailbox.put(self._number, pa.table(arrays, schema=SCHEMA))
+        first, later = self._mailbox.rows()
+        if first + later > GROWN * max(self._size, WRITTEN):
+            self._mailbox.renew(_folded, self._number)
+        self._number += 1
+
+
+def _mark(row: Row) -> Mark:
+    return blake2b(encode(row), digest_size=SIZE).digest()
+
+
+def _folded(table: pa.Table) -> pa.Table:
+    """One entry per mark, with the sum of the weights; the pickled row is that of any."""
+    net: dict[bytes, list[Any]] = {}
+    columns = [table[name].to_pylist() for name in SCHEMA.names]
+    for bucket, version, mark, row, weight in zip(*columns, strict=True):
+        found = net.setdefault(mark, [bucket, version, mark, row, 0])
+        found[1] = max(found[1], version)
+        found[4] += weight
+    kept = [entry for entry in net.values() if entry[4]]
+    arrays = [pa.array([e[i] for e in kept], f.type) for i, f in enumerate(SCHEMA)]
+    return pa.table(arrays, schema=SCHEMA)

@@ -1,0 +1,292 @@
+"""Count, Sum and Avg by group on Spark: sums that its JVM keeps, work independent of the groups.
+
+    entries  --added up by group-->  changes  --groupBy(group).agg(sum(...))-->  sums now
+    row before  =  of (sums now - change)            row now  =  of sums now
+
+Exact: a sum is kept as limbs (`limbs.py`), what fits no limb as it is, and the results are those of
+`ExactSum`. Groups are equal where Python says so (`groups.py`); a group is shown as the first value
+that it was given as and still is equal to, whether or not it has been empty in between.
+
+State:  one row per group that ever was, until the next generation of the mailbox.
+Cost:   per flush O(entries) here, and O(touched groups) in Spark.
+Source: [dbsp] section 4.2, linear aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+
+from optimizer import plan
+from reactive.errors import OffloadError
+from reactive.evaluate import through
+from reactive.exact import ExactSum
+from reactive.fed import Fed
+from reactive.folds import AvgFold, CountFold, SumFold
+from reactive.parts import Part
+from reactive.remote import Entry
+from reactive.zset import Pair, Pairs, Row
+from spark_backend.codec import Codec
+from spark_backend.mailbox import Mailbox
+from spark_backend.session import Session
+from spark_backend.stream import Frame, Stream
+from spark_backend.sum_entries import Packed, added_up, pack
+from spark_backend.sum_tables import (
+    KEY,
+    Key,
+    added,
+    ddl,
+    folded,
+    groups_of,
+    is_least,
+    schema,
+    table_of,
+    unpacked,
+)
+from spark_backend.sums import Held, Sums, row_of, summed
+from spark_backend.worker import shipped
+
+_KNOWN: frozenset[type] = frozenset({int, float, bool})
+
+
+def is_linear(part: Part) -> bool:
+    """Whether a part is of groups of which nothing but sums is needed."""
+    node, _ = _aggregate(part)
+    return (
+        isinstance(node, plan.Aggregate)
+        and node.key is not None
+        and all(isinstance(f.fold, CountFold | SumFold | AvgFold) for f in node.aggregates)
+    )
+
+
+def _aggregate(part: Part) -> tuple[plan.Node, list[plan.Node]]:
+    """The node of a part that has state, and those that look at its rows one by one, in order."""
+    node, above = part.node, list[plan.Node]()
+    while isinstance(node, plan.Where | plan.Select | plan.SelectMany | plan.Unnest):
+        above.append(node)
+        node = node.input
+    return node, above[::-1]
+
+
+class TotalsRemote:
+    """A `reactive.remote.Remote` for a part that `is_linear`.
+
+    Parameters
+    ----------
+    folder: of the mailbox and the checkpoint; one that has been used by a process before is gone
+        on with.
+    stable: whether another process may go on with the folder.
+    """
+
+    def __init__(self, session: Session, part: Part, folder: str, *, stable: bool) -> None:
+        node, self._above = _aggregate(part)
+        assert isinstance(node, plan.Aggregate)
+        self._session = session
+        self._part = part
+        self._node = node
+        self._summed = summed(node)
+        self._is_kept = stable
+        self._codec = Codec(stable=stable)
+        self.bucket = self._codec.bucket
+        mailbox = Mailbox(folder, schema(len(self._summed)))
+        self._stream = Stream(
+            session, mailbox, aggregate=self._totals, output=_as_they_are, fold=folded
+        )
+        self._groups: int | None = None if self._stream.resumed is not None else 0
+
+    @property
+    def resumed(self) -> int | None:
+        """The last number that an earlier process had applied."""
+        return self._stream.resumed
+
+    def describe(self) -> str:
+        """How the part is kept, in a line."""
+        return "Spark, sums by group in the JVM"
+
+    def pack(self, place: int, key: Any, row: Row) -> tuple[int, Packed]:
+        """The bucket of a group, and what a row adds to it.
+
+        Raises
+        ------
+        TypeError: a value has no sum, as in the process.
+        OffloadError: the group or a value cannot be kept.
+        """
+        for at in self._summed:
+            if type(row[at]) not in _KNOWN:
+                self._check(row[at])
+        return pack(row, self._summed, self._codec)
+
+    def apply(
+        self,
+        number: int,
+        entries: Sequence[Entry],
+        fed: Sequence[Fed] = (),
+        *,
+        quiet: bool = False,
+    ) -> Pairs:
+        """Take entries in once, and say how the groups change.
+
+        Raises
+        ------
+        OffloadError: Spark is gone, or the values of a group cannot be added to each other; the
+            entries are kept.
+        """
+        given = self._fed(number, fed) if fed else None
+        if given is not None and not quiet:
+            entries, given = [*entries, *self._known(given)], None
+        changes = added_up(entries, len(self._summed), self._codec)
+        table = table_of(changes.items(), number, len(self._summed))
+        if given is not None:
+            table = given.unionByName(self._session.spark.createDataFrame(table))
+        now = self._stream.apply(number, table, quiet=quiet)
+        if now is None:
+            self._groups = None
+            return ()
+        _check_sums(now)
+        out = [pair for pairs in self._delta(now, changes, number) for pair in pairs]
+        if self._groups is not None:
+            self._groups += sum(weight for _, weight in out)
+        return list(through(self._above, out)) if self._above else out
+
+    def contents(self) -> Iterable[Pair]:
+        """The output as of the last `apply`; made in this process, a range of buckets at a time."""
+        rows = (pair for table in self._tables() for pair in self._rows(table))
+        return through(self._above, rows) if self._above else rows
+
+    def entries(self) -> Iterator[Entry]:
+        """What is kept: the sums of each group as one entry."""
+        for table in self._tables():
+            yield from self._held(table)
+
+    def at(self, bucket: int) -> Iterable[Pair]:
+        """The rows of the groups of a bucket."""
+        rows = self._rows(self._stream.mailbox.at(bucket, self._stream.applied))
+        return list(through(self._above, rows) if self._above else rows)
+
+    def footprint(self) -> tuple[int, int]:
+        """Groups, and bytes on disk."""
+        mailbox = self._stream.mailbox
+        if self._groups is None:
+            counted = (folded(table.select(_COUNTED)) for table in self._tables())
+            self._groups = sum(table.num_rows for table in counted)
+        return self._groups, mailbox.bytes()
+
+    is_closed = False
+
+    def stop(self) -> None:
+        """Nobody reads it any more; a later process can go on where that was asked for."""
+        self.is_closed = True
+        self._stream.stop()
+        if not self._is_kept:
+            self._stream.mailbox.delete()
+
+    def close(self) -> None:
+        """Give everything up."""
+        self.is_closed = True
+        self._stream.stop()
+        self._stream.mailbox.delete()
+
+    def _tables(self) -> Iterator[pa.Table]:
+        return self._stream.mailbox.ranges(self._stream.applied)
+
+    def _check(self, value: Any) -> None:
+        """Whether a value can be summed, and kept as it is."""
+        ExactSum().add(value, 1)
+        self._codec.dumps(value)
+
+    def _fed(self, number: int, fed: Sequence[Fed]) -> Frame:
+        """The sums of rows that Spark has already, which do not come by here."""
+        return reduce(lambda a, b: a.unionByName(b), [self._sums_of(number, f) for f in fed])
+
+    def _sums_of(self, number: int, source: Fed) -> Frame:
+        from spark_backend.chain import Chain
+        from spark_backend.shipping import ship_classes
+
+        rows: Any = source.rows
+        entries = Chain(self._session.paths).entries(
+            source.chain,
+            rows.frames.since(source.after, source.upto),
+            self._part.of[-1],
+            source.place,
+            number,
+            stable=self._is_kept,
+        )
+        given = (ship_classes(), self._summed, number, self._is_kept)
+        run = shipped(self._session.paths, "spark_backend.sum_entries", "sums", *given)
+        return entries.mapInArrow(run, ddl(len(self._summed)))
+
+    def _known(self, sums: Frame) -> Iterator[Entry]:
+        """Sums that are on Spark as entries."""
+        table = sums.toArrow().select(self._stream.mailbox.schema.names)
+        return self._held(table.cast(self._stream.mailbox.schema))
+
+    def _held(self, table: pa.Table) -> Iterator[Entry]:
+        for (bucket, group), sums in self._sums(table):
+            held = Held(sums.rows, tuple(sums.amounts), tuple(sums.odd.items()))
+            yield 0, bucket, (group, sums.shown, held), 1
+
+    def _delta(self, now: pa.Table, changes: dict[Key, Sums], number: int) -> Iterator[list[Pair]]:
+        """How the row of each touched group changes."""
+        for key, sums, odd in groups_of(now, len(self._summed)):
+            earlier = unpacked(o["odd"] for o in odd if o["version"] < number)
+            before = sums.less(changes[key], earlier)
+            sums.odd = unpacked(o["odd"] for o in odd)
+            old, new = self._shown(key[1], before), self._shown(key[1], sums)
+            if old != new:
+                yield [(row, weight) for row, weight in ((old, -1), (new, 1)) if row is not None]
+
+    def _rows(self, table: pa.Table) -> Iterator[Pair]:
+        for (_, group), sums in self._sums(table):
+            row = self._shown(group, sums)
+            if row is not None:
+                yield row, 1
+
+    def _sums(self, table: pa.Table) -> Iterator[tuple[Key, Sums]]:
+        for key, sums, odd in groups_of(folded(table), len(self._summed)):
+            if odd is not None:
+                sums.odd = unpacked([odd])
+            yield key, sums
+
+    def _shown(self, group: bytes, sums: Sums) -> Row | None:
+        try:
+            return row_of(self._node, group, sums)
+        except Exception as error:  # what in the process would have refused the transaction
+            raise OffloadError(
+                f"an aggregate of a query raised: {type(error).__name__}: {error}\n"
+                "  its views stay as they were until it is recalled"
+            ) from error
+
+    def _totals(self, changes: Frame) -> Frame:
+        """What Spark keeps of each group."""
+        from pyspark.sql import functions
+
+        odd = functions.when(
+            functions.isnotnull("odd"), functions.struct("version", "odd")
+        )  # null where there is nothing odd, which `collect_list` leaves out
+        return changes.groupBy(*KEY).agg(
+            functions.first("shown").alias("shown"),
+            functions.collect_list(odd).alias("odd"),
+            *(
+                (functions.min if is_least(name) else functions.try_sum)(name).alias(name)
+                for name in added(len(self._summed))
+            ),
+        )
+
+
+_COUNTED = [*KEY, "version", "shown", "odd", "rows"]
+
+
+def _check_sums(now: pa.Table) -> None:
+    if any(column.null_count for name, column in _named(now) if name.startswith("amount")):
+        raise OffloadError("a sum on Spark is beyond 10**26\n  its views have to be recalled")
+
+
+def _named(table: pa.Table) -> Iterator[tuple[str, Any]]:
+    return zip(table.column_names, table.columns, strict=True)
+
+
+def _as_they_are(groups: Frame, number: int) -> Frame:
+    return groups

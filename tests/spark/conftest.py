@@ -1,0 +1,50 @@
+"""One Spark session for all tests here. Without Spark they are skipped, and say why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reactive import OffloadError
+from spark_backend import SparkOffload
+from spark_backend.session import check
+
+HERE = Path(__file__).parent
+NEWER_PANDAS = "ignore:PySpark does not yet fully support pandas"
+SMALL = {"spark.driver.memory": "1g", "spark.default.parallelism": "2"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.filterwarnings(NEWER_PANDAS))
+
+
+@pytest.fixture(scope="session")
+def offload() -> Iterator[SparkOffload]:
+    """Its session is started when it is first needed, and again after a test has killed it."""
+    try:
+        check()
+    except OffloadError as error:
+        pytest.skip(str(error))
+    made = SparkOffload(master="local[2]", config=SMALL)
+    made.open()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def session(offload: SparkOffload) -> Any:
+    """The `Session` that all share."""
+    if not offload.session.is_alive():
+        offload.session.restart()
+    return offload.session
+
+
+@pytest.fixture
+def spark(session: Any) -> Any:
+    """The `SparkSession` that all share."""
+    return session.spark

@@ -1,0 +1,95 @@
+"""Rows of a table on disk, and a mark of each in the process: a bag like any other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reactive.store import Absent, BagStore
+from reactive.zset import NAN
+
+marks = pytest.importorskip("spark_backend.marks", reason="numpy is not installed")
+spilled = pytest.importorskip("spark_backend.spilled", reason="pyarrow is not installed")
+
+
+@dataclass(frozen=True)
+class Row:
+    a: Any
+
+
+class Odd:
+    """Equal to all of its kind."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Odd)
+
+    def __hash__(self) -> int:
+        return 7
+
+
+ROWS = [1, True, 1.0, -0.0, 0, "a", None, NAN, (1, "a"), (True, "a"), Row(1), Row(1.0), 1 << 80]
+CHANGES = st.lists(st.tuples(st.sampled_from(ROWS), st.integers(-2, 2)), max_size=30)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    first=st.lists(st.sampled_from(ROWS), max_size=8), changes=CHANGES, written=st.integers(1, 9)
+)
+def test_it_holds_what_a_bag_in_memory_holds(
+    first: list[Any], changes: list[Any], written: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = str(tmp_path_factory.mktemp("rows"))
+    with patch.object(spilled, "WRITTEN", written), patch.object(marks, "FEW", 2):
+        bag, store = BagStore(), spilled.SpilledStore(folder, Counter(first).items())
+        for row in first:
+            bag.add(row, 1)
+        for row, weight in changes:
+            if weight > 0:
+                bag.add(row, weight)
+                store.add(row, weight)
+            elif weight < 0:
+                assert _removed(bag, row, -weight) == _removed(store, row, -weight)
+            assert store.count(row) == bag.count(row) and len(store) == len(bag)
+        assert Counter(dict(store.pairs())) == Counter(dict(bag.pairs()))
+
+
+def _removed(store: Any, row: Any, count: int) -> bool:
+    try:
+        store.remove(row, count)
+    except Absent:
+        return False
+    return True
+
+
+def test_a_statement_that_is_refused_is_taken_back(tmp_path: Path) -> None:
+    store = spilled.SpilledStore(str(tmp_path), [("a", 1), ("b", 1)])
+    with pytest.raises(Absent):
+        store.remove_rows(["a", "a"])
+    assert sorted(store.pairs()) == [("a", 1), ("b", 1)]
+    store.revert([("c", -2), ("b", 1)])
+    assert sorted(store.pairs()) == [("a", 1), ("c", 2)]
+
+
+def test_rows_that_nothing_is_known_of_stay_in_the_process(tmp_path: Path) -> None:
+    store = spilled.SpilledStore(str(tmp_path), [(1, 1)])
+    store.add(Odd(), 2)
+    assert store.count(Odd()) == 2 and len(store) == 3
+    store.remove(Odd(), 2)
+    assert list(store.pairs()) == [(1, 1)]
+
+
+def test_marks_take_little_and_what_cancels_is_gone() -> None:
+    found = marks.Marks()
+    for n in range(30_000):
+        found.add(n.to_bytes(16), 1)
+    assert len(found) == 30_000 and found.bytes() <= 20 * 30_000
+    for n in range(30_000):
+        found.add(n.to_bytes(16), -1)
+    assert len(found) == 0 and found.bytes() == 0
