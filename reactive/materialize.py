@@ -68,6 +68,8 @@ KEEPS_ROWS = (Bag, Groups, Sequence)
 def reattach(db: Database, leaf: Node, source: Node) -> None:
     """Have a leaf read another node that gives out the same rows; it keeps those that it holds."""
     old = leaf.operator
+    if isinstance(leaf.leaf.plan, plan.OrderBy) and source is not leaf.inputs[0]:
+        source.operator.follow(leaf.inputs[0].operator)
     if isinstance(old, Tap):
         order = source.operator if isinstance(leaf.leaf.plan, plan.OrderBy) else None
         operator: Any = Tap(order)

@@ -42,7 +42,7 @@ from optimizer.expr import (
 )
 from optimizer.knowledge import makes_record, record_field
 from optimizer.opaque import Opaque
-from spark_backend.numbers import arithmetic, magnitude, negative
+from spark_backend.arithmetic import arithmetic, magnitude, negative
 from spark_backend.schema import Plain, Record, Untyped, may_be_read, record_of, type_name
 from spark_backend.texts import joined, length, method, piece
 from spark_backend.values import (

@@ -21,6 +21,7 @@ Source: [i3ql] order by; the law is SQL's LIMIT and OFFSET.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -129,6 +130,20 @@ class OrderBy:
 
     def contents(self) -> Iterable[Pair]:
         return [(row, 1) for row in self.sequence()]
+
+    def follow(self, other: OrderBy) -> None:
+        """Have rows that no order tells apart stand as they do in another, which has the same."""
+        left = Counter({row: len(entries) for row, entries in self._entries.items()})
+        rows = []
+        for place in range(len(other._sorted)):
+            row = other._at(place)
+            if left[row] > 0:
+                rows.append(row)
+                left[row] -= 1
+        rows += left.elements()
+        self._sorted, self._entries, self._arrivals = SortedList(), {}, 0
+        for row in rows:
+            self._put_in(row, self._entry(row, sort_key(self._key(row))))
 
     def sequence(self) -> Iterator[Row]:
         """The rows of the window, in order."""

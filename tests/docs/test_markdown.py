@@ -39,6 +39,8 @@ def test_sessions_show_what_they_say(page: Path) -> None:
 def test_programs_run_and_print_what_their_comments_say(
     page: Path, program: str, tmp_path: Path
 ) -> None:
+    if "SparkOffload" in program:
+        _need_spark()
     file = tmp_path / "program.py"
     file.write_text(program)
     done = subprocess.run(
@@ -47,6 +49,16 @@ def test_programs_run_and_print_what_their_comments_say(
     assert done.returncode == 0, f"{page}:\n{done.stderr}"
     expected = [line.split("  # ")[1] for line in program.splitlines() if _prints(line)]
     assert done.stdout.splitlines()[: len(expected)] == expected
+
+
+def _need_spark() -> None:
+    from reactive import OffloadError
+    from spark_backend import SparkOffload
+
+    try:
+        SparkOffload()
+    except OffloadError as error:
+        pytest.skip(str(error))
 
 
 def _prints(line: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from reactive import Database, OffloadError, window
 from tests.offload.elsewhere import Elsewhere
+from tests.replica import Replica
 
 ROWS = st.tuples(st.integers(-3, 3), st.sampled_from([0, 1, 2, None, "a"]))
 HISTORIES = st.lists(st.lists(st.tuples(ROWS, st.integers(-3, 3)), max_size=6), max_size=8)
@@ -72,3 +73,25 @@ def test_an_order_without_a_limit_stays() -> None:
     view = db.table(int).order_by(lambda n: n).materialize("ordered")
     with pytest.raises(OffloadError, match="one order"):
         view.offload()
+
+
+class Unordered(NamedTuple):
+    key: object
+    value: complex
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_rows_that_no_order_tells_apart_keep_their_places_in_a_move(limit: int | None) -> None:
+    db = Database(offload=Elsewhere())
+    table: Any = db.table(Unordered)
+    ordered = table.distinct().order_by(lambda r: 0)
+    view = (ordered if limit is None else ordered.limit(limit)).materialize()
+    replica = Replica(view)
+    table.add_all(Unordered(str(n), complex(n)) for n in (3, 1, 2, 0))
+    for move in (view.offload, view.recall):
+        move()
+        replica.check()
+        table.add(Unordered("new", complex(len(table))))
+        db.flush()
+        replica.check()
+        view.verify()
