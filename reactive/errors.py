@@ -37,6 +37,10 @@ class OffloadError(ReactiveError, ValueError):
     """A part of a query that cannot run elsewhere, or cannot go on there."""
 
 
+class TakenIn(OffloadError):
+    """A callable raised elsewhere, where the rows have arrived: what comes next makes up for it."""
+
+
 __all__ = [
     "ClosedError",
     "FixpointError",

@@ -49,6 +49,10 @@ class Rows(Protocol):
         """All rows, without fetching them."""
         ...
 
+    def stop(self) -> None:
+        """Nobody reads it any more."""
+        ...
+
     def steps(self, chain: Sequence[plan.Node]) -> list[str]:
         """How the nodes of a chain run there, a line each."""
         ...

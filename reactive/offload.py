@@ -339,6 +339,8 @@ class Offloading:
         """Give up all that is elsewhere."""
         for node in self.remotes():
             node.operator.stop()
+        for table in self._distant().values():
+            table.rows.stop()
         self.spilling.close()
         if self.offload is not None:
             self.offload.close()

@@ -85,13 +85,19 @@ class Overflow:
                 node.operator.lose(error)
 
     def _weigh(self) -> None:
-        grown, shrunk = self._of.look(self._grown), [n for n in self._moved if self._is_small(n)]
-        for node in grown:
+        if self._moved:
+            self.background.do(self._bring_back)
+        for node in self._of.look(self._grown):
             self._moved.add(node)
             self.background.do(partial(type(self._of).hand_over, node=node))
+
+    def _bring_back(self, of: Offloading) -> None:
+        """In the background: what is small comes back."""
+        of.flush()
+        shrunk = [node for node in self._moved if self._is_small(node)]
         if shrunk:
             self._moved.difference_update(shrunk)
-            self.background.do(lambda own: own.bring_back(shrunk))
+            of.bring_back(shrunk)
 
     def _grown(self, nodes: list[Node]) -> list[plan.Node]:
         """The nodes of plans whose operators hold more in the process than they may."""

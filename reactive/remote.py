@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from optimizer import plan
-from reactive.errors import OffloadError
+from reactive.errors import OffloadError, TakenIn
 from reactive.evaluate import Bag, evaluate_part, through
 from reactive.fed import BEFORE, Fed, Source
 from reactive.parts import LEVEL, Part
@@ -68,6 +68,10 @@ class Remote(Protocol):
 
         Numbers count up from 0, or from one after `resumed`. When this raises, the same number
         comes again, with the same entries and the same that is fed: they must be taken in once.
+
+        Raises
+        ------
+        TakenIn: a callable raised; the next number is to give what came of this one too.
         """
         ...
 
@@ -114,7 +118,7 @@ class RemoteOperator:
     """
 
     __slots__ = (
-        *("_fed", "_sources"),
+        *("_fed", "_owed", "_sources"),
         *("_batches", "_last", "_number", "_out", "_sending", "_unseen", "_waiting"),
         *("flushes", "is_closed", "is_filled", "latency", "lost", "part", "remote", "touched"),
     )
@@ -134,6 +138,7 @@ class RemoteOperator:
         self.is_filled = True
         self.is_closed = False
         self.lost: OffloadError | None = None
+        self._owed: TakenIn | None = None
         self.flushes = 0
         self.latency = 0.0
         self.touched = 0
@@ -196,11 +201,20 @@ class RemoteOperator:
             if self.lost is not None:
                 raise self.lost
             while self._batches:
-                began = perf_counter()
-                self._out += self.remote.apply(self._number, *self._batches[0])
-                self._next()
-                self.latency = perf_counter() - began
-                self.flushes += 1
+                self._apply()
+            if self._owed is not None:
+                raise self._owed
+
+    def _apply(self) -> None:
+        began = perf_counter()
+        try:
+            self._out += self.remote.apply(self._number, *self._batches[0])
+            self._owed = None
+        except TakenIn as error:
+            self._owed = error
+        self._next()
+        self.latency = perf_counter() - began
+        self.flushes += 1
 
     def lose(self, error: OffloadError) -> None:
         """Nobody can be reached: what waits is given up, and from now on nothing is kept."""

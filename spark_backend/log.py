@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reactive.errors import OffloadError
+from reactive.errors import OffloadError, TakenIn
 from reactive.fed import Fed
 from reactive.parts import Part
 from reactive.remote import Entry
@@ -57,6 +57,7 @@ class LogRemote:
         self._session = session
         self._codec = Codec(stable=stable)
         self.bucket = self._codec.bucket
+        self._owed: set[int] = set()
         self._stream = Stream(
             session,
             Mailbox(folder, SCHEMA),
@@ -64,6 +65,8 @@ class LogRemote:
             output=self._changes,
             fold=_folded,
         )
+        self._shown = self._stream.applied
+        """The last number whose change has been given out."""
 
     @property
     def resumed(self) -> int | None:
@@ -86,12 +89,22 @@ class LogRemote:
 
         Raises
         ------
-        OffloadError: Spark is gone, or a callable of the query raised; the entries are kept.
+        TakenIn: a callable of the query raised. The next number makes up for it.
+        OffloadError: Spark is gone; the entries are kept.
         """
-        table = _table(number, entries)
+        again = [(0, bucket, b"", 0) for bucket in self._owed]  # to be looked at, nothing more
+        table = _table(number, [*entries, *again])
         given = self._with_fed(number, table, fed) if fed else table
         out = self._stream.apply(number, given, quiet=quiet)
-        return () if out is None else _pairs(out)
+        try:
+            changes = () if out is None else _pairs(out)
+        except TakenIn as error:
+            if fed:
+                raise OffloadError(str(error)) from error  # whose buckets nobody here knows
+            self._owed |= {bucket for _, bucket, _, _ in entries}
+            raise
+        self._shown, self._owed = number, set()
+        return changes
 
     def _with_fed(self, number: int, table: pa.Table, fed: Sequence[Fed]) -> Frame:
         """Entries, and those of rows that Spark has already, which do not come by here."""
@@ -125,12 +138,12 @@ class LogRemote:
 
     def at(self, bucket: int) -> Iterable[Pair]:
         """What is made of the rows of a bucket."""
-        return self._output(self._stream.mailbox.at(bucket, self._stream.applied))
+        return self._output(self._stream.mailbox.at(bucket, self._shown))
 
     def footprint(self) -> tuple[int, int]:
         """Rows, each as often as it is there, and bytes on disk."""
         mailbox = self._stream.mailbox
-        return mailbox.total("weight", self._stream.applied), mailbox.bytes()
+        return mailbox.total("weight", self._shown), mailbox.bytes()
 
     def describe(self) -> str:
         """How the part is kept, in a line."""
@@ -141,7 +154,7 @@ class LogRemote:
         from spark_backend import results
 
         kept = results.typed_as(self.contents(), row_type)
-        paths = self._stream.mailbox.paths(self._stream.applied)
+        paths = self._stream.mailbox.paths(self._shown)
         logs = _logs(self._session.spark.read.parquet(*paths))
         return results.of_logs(self._session, logs, self._shipped, kept)
 
@@ -161,12 +174,12 @@ class LogRemote:
         self._stream.mailbox.delete()
 
     def _changes(self, logs: Frame, number: int) -> Frame:
-        given = (self._shipped, ship_classes(), number)
+        given = (self._shipped, ship_classes(), self._shown)
         run = worker.shipped(self._session.paths, "spark_backend.worker", "changes", *given)
         return logs.mapInArrow(run, worker.DELTA_DDL)
 
     def _tables(self) -> Iterator[pa.Table]:
-        return self._stream.mailbox.ranges(self._stream.applied)
+        return self._stream.mailbox.ranges(self._shown)
 
     def _output(self, table: pa.Table) -> list[Pair]:
         columns = [table[name].to_pylist() for name in ("side", "row", "weight")]
@@ -197,9 +210,9 @@ def _pairs(out: pa.Table) -> list[Pair]:
     return pairs
 
 
-def _raised(kind: str, message: str, row: str | None) -> OffloadError:
+def _raised(kind: str, message: str, row: str | None) -> TakenIn:
     where = "" if row is None else f", on row {row}"
-    return OffloadError(
+    return TakenIn(
         f"a callable of a query raised on Spark: {kind}: {message}{where}\n"
         "  its views stay as they were until it is recalled, or the row no longer makes it raise"
     )

@@ -72,7 +72,7 @@ class SparkOffload:
         self._is_kept = checkpoint is not None
         self._folder = _folder(checkpoint)
         self._lock: IO[bytes] | None = None
-        self._begun: dict[str, LogRemote | TotalsRemote] = {}
+        self._begun: dict[str, LogRemote | TotalsRemote | SparkRows] = {}
         self._users = 0
 
     def refuse(self, part: Part) -> str | None:
@@ -107,9 +107,10 @@ class SparkOffload:
         from spark_backend.frames import Frames
         from spark_backend.table import SparkRows
 
-        folder = f"{self._folder}/tables/{name}"
+        folder = f"{self._folder}/{self._free(f'table-{_short(name)}')}"
         frames = Frames(self.session, rows, row_type, folder, key=key, name=name)
-        return SparkRows(self.session, frames)
+        found = self._begun[folder] = SparkRows(self.session, frames, is_kept=self._is_kept)
+        return found
 
     def spill(self, name: str, pairs: Iterable[Pair]) -> SpilledStore | None:
         """A store for the rows of a table that only parts on Spark read."""
@@ -175,7 +176,10 @@ class SparkOffload:
 
 def _digest(part: Part, name: str) -> str:
     """Short, and the same for the same part in any process."""
-    text = f"{name}\n{explain(part.node)}"
+    return _short(f"{name}\n{explain(part.node)}")
+
+
+def _short(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from reactive.errors import OffloadError
-from reactive.store import Absent, BagStore
+from reactive.store import BagStore
 from reactive.zset import Pair, Row
 from spark_backend.codec import Codec, loads
 from spark_backend.groups import encode
@@ -40,8 +40,8 @@ WRITTEN = 50_000
 """Changes that are kept here before they are written."""
 GROWN = 4
 """How many times as many entries as rows there may be before they are added up."""
-Change = tuple[bytes, bytes, int]
-"""Mark, pickled row, weight."""
+Change = tuple[bytes, bytes | None, int]
+"""Mark, pickled row if it comes, weight."""
 
 
 class SpilledStore:
@@ -91,7 +91,7 @@ class SpilledStore:
         except OffloadError:
             return self._odd.remove(row, count)
         if self._marks.count(mark) < count:
-            raise Absent
+            return self._odd.remove(row, count)
         self._put(mark, row, -count)
         return (row, -count)
 
@@ -113,12 +113,9 @@ class SpilledStore:
                 self.add(row, -weight)
 
     def count(self, row: Row) -> int:
-        try:
-            return self._marks.count(_mark(row))
-        except OffloadError:
-            with suppress(KeyError):
-                return next(n for found, n in self._odd.pairs() if found == row)
-            return 0
+        with suppress(OffloadError):
+            return self._marks.count(_mark(row)) + self._odd.count(row)
+        return self._odd.count(row)
 
     def pairs(self) -> Iterable[Pair]:
         self._write()
@@ -141,7 +138,7 @@ class SpilledStore:
         self._mailbox.delete()
 
     def _put(self, mark: Mark, row: Row, weight: int) -> None:
-        self._unwritten.append((mark, self._dumps(row), weight))
+        self._unwritten.append((mark, self._dumps(row) if weight > 0 else None, weight))
         self._marks.add(mark, weight)
         self._size += weight
         if len(self._unwritten) >= WRITTEN:
@@ -173,6 +170,7 @@ def _folded(table: pa.Table) -> pa.Table:
     for bucket, version, mark, row, weight in zip(*columns, strict=True):
         found = net.setdefault(mark, [bucket, version, mark, row, 0])
         found[1] = max(found[1], version)
+        found[3] = found[3] or row
         found[4] += weight
     kept = [entry for entry in net.values() if entry[4]]
     arrays = [pa.array([e[i] for e in kept], f.type) for i, f in enumerate(SCHEMA)]

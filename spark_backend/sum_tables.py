@@ -13,6 +13,7 @@ from __future__ import annotations
 import pickle
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -93,13 +94,18 @@ def _amounts(table: pa.Table, at: int) -> list[Amount]:
 
 
 def folded(table: pa.Table) -> pa.Table:
-    """One row per group that means the same, without the groups of which nothing is left."""
+    """One row per group that means the same, without the groups of which nothing is left.
+
+    Of changes: a group whose rows were replaced by as many others has no rows, but amounts.
+    """
     names = [name for name in table.column_names if name not in (*KEY, "odd")]
     how = {**{name: "min" if is_least(name) else "sum" for name in names}, **_KEPT}
     found = table.group_by(KEY, use_threads=False).aggregate([(n, how[n]) for n in names])
     found = found.rename_columns({f"{name}_{how[name]}": name for name in names})
     found = found.append_column("odd", _odd(table, found))
-    found = found.filter(pc.or_(pc.not_equal(found["rows"], 0), pc.is_valid(found["odd"])))
+    summed = [name for name in names if how[name] == "sum"]
+    something = (pc.not_equal(found[name], 0) for name in summed)
+    found = found.filter(reduce(pc.or_, something, pc.is_valid(found["odd"])))
     return found.select(table.column_names).cast(table.schema)
 
 

@@ -20,13 +20,15 @@ from spark_backend.session import Session
 
 
 class SparkRows:
-    """`reactive.fed.Rows` over frames.
+    """`reactive.fed.Rows` over frames; `is_kept` if the changes are to outlast the process.
 
     Cost: a change of rows writes a file; `pairs` and `size` are scans.
     """
 
-    def __init__(self, session: Session, frames: Frames) -> None:
+    def __init__(self, session: Session, frames: Frames, *, is_kept: bool) -> None:
         self.frames = frames
+        self.is_closed = False
+        self._is_kept = is_kept
         self._paths = session.paths
         self._size: tuple[int, int] = (-1, 0)
 
@@ -70,6 +72,12 @@ class SparkRows:
         """Which nodes of a chain run as columns, and which in Python workers, and why."""
         none = self.frames.since(self.version, self.version)
         return [str(step) for step in Chain(self._paths).run(tuple(chain), none).steps]
+
+    def stop(self) -> None:
+        """Nobody reads it any more; changes are kept where a later process is to go on."""
+        self.is_closed = True
+        if not self._is_kept:
+            self.frames.close()
 
     def frame(self) -> DataFrame:
         """All rows, a column per field."""

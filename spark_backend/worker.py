@@ -44,14 +44,14 @@ Entries = Iterable[tuple[int, int, bytes, int]]
 
 
 def changes(
-    shipped: bytes, classes: dict[str, bytes], number: int, batches: Iterable[pa.RecordBatch]
+    shipped: bytes, classes: dict[str, bytes], shown: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The delta that came with a number, of buckets with their logs."""
+    """The delta that came after a number, of buckets with their logs."""
     adopt(classes)
     node, codec = _loaded(shipped), _codec()
     for batch in batches:
         try:
-            found = delta(node, _entries(batch.column("log")), number)
+            found = delta(node, _entries(batch.column("log")), shown)
             rows = [codec.dumps(row) for row, _ in found]
             weights = [weight for _, weight in found]
         except Exception as error:
@@ -59,9 +59,9 @@ def changes(
         yield pa.record_batch([pa.array(rows, pa.binary()), pa.array(weights)], schema=DELTA)
 
 
-def delta(node: plan.Node, entries: Entries, number: int) -> list[Pair]:
-    """How the output of a part changes, given all entries of the buckets that were touched."""
-    before, last = _split(entries, number)
+def delta(node: plan.Node, entries: Entries, shown: int) -> list[Pair]:
+    """How the output of a part changes from a number on, given all entries of touched buckets."""
+    before, last = _split(entries, shown)
     if _is_bilinear(node):
         return list(_of_join(node, before, last).items())
     after = Counter(before)
@@ -137,14 +137,12 @@ def _of_join(node: plan.Node, before: Net, last: Net) -> Bag:
     return Counter({row: weight for row, weight in out.items() if weight})
 
 
-def _split(entries: Entries, number: int) -> tuple[Net, Net]:
-    """The weights before a number, and those that came with it."""
+def _split(entries: Entries, shown: int) -> tuple[Net, Net]:
+    """The weights up to a number, and those that came after it."""
     before: Counter[tuple[int, bytes]] = Counter()
     last: Counter[tuple[int, bytes]] = Counter()
     for place, version, row, weight in entries:
-        if version > number:
-            raise AssertionError(f"entries of {version} at {number}")
-        (before if version < number else last)[place, row] += weight
+        (before if version <= shown else last)[place, row] += weight
     return before, last
 
 

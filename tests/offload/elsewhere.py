@@ -149,6 +149,8 @@ class Kept:
     def size(self) -> int:
         return sum(weight for _, weight in self.pairs())
 
+    def stop(self) -> None: ...
+
     def steps(self, chain: Sequence[Any]) -> list[str]:
         return [f"{type(node).__name__}: in memory" for node in chain]
 

@@ -85,3 +85,23 @@ def test_a_table_on_spark_feeds_views_without_coming_by(db: Any, spark: Any) -> 
     assert "Spark columns" in views[3].explain()
     assert values(views[3].to_spark()) == Bag((o.customer, o.amount) for o in views[3])
     assert values(orders.to_spark()) == Bag((o.customer, o.amount) for o in orders)
+
+
+def test_a_table_on_spark_belongs_to_one_database_and_is_gone_with_it(
+    offload: SparkOffload, spark: Any
+) -> None:
+    frame = spark.createDataFrame([(1, 0.5), (2, 0.25)], "customer int, amount double")
+    for _ in range(2):
+        with Database(offload=offload) as one, Database(offload=offload) as other:
+            tables = [db.spark_table(frame, Order, name="orders") for db in (one, other)]
+            tables[0].add(Order(3, 1.0))
+            assert [len(table) for table in tables] == [3, 2]
+
+
+def test_a_row_in_the_place_of_another_of_its_group_changes_the_sums(db: Any, spark: Any) -> None:
+    frame = spark.createDataFrame([(1, 0.5), (2, 0.25)], "customer int, amount double")
+    orders = db.spark_table(frame, Order, name="orders", key="customer")
+    view = orders.group_by(lambda o: 0).aggregate(Count(), Sum(lambda o: o.amount)).materialize()
+    orders.upsert_frame(spark.createDataFrame([(1, 7.5)], "customer int, amount double"))
+    assert view[0] == (2, 7.75)
+    view.verify()

@@ -93,3 +93,16 @@ def test_marks_take_little_and_what_cancels_is_gone() -> None:
     for n in range(30_000):
         found.add(n.to_bytes(16), -1)
     assert len(found) == 0 and found.bytes() == 0
+
+
+def test_a_row_that_cannot_be_pickled_can_be_taken_back(tmp_path: Path) -> None:
+    class Local(tuple[int, ...]):
+        __slots__ = ()
+
+    store = spilled.SpilledStore(str(tmp_path), [((4, ()), 1)])
+    change = store.add((4, Local()), 2)
+    assert len(store) == 3 and store.count((4, ())) == 3
+    store.revert([change])
+    assert list(store.pairs()) == [((4, ()), 1)]
+    store.remove((4, Local()), 1)
+    assert list(store.pairs()) == []
