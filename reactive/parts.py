@@ -14,19 +14,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from optimizer import plan
 from optimizer.explain import headline
 from optimizer.expr import Function, Item, Lifted, Parameter, constant
 from optimizer.knowledge import total
+from optimizer.opaque import Opaque
 from optimizer.properties import bindings, shapes
 from optimizer.traverse import functions
 from reactive.errors import OffloadError
 from reactive.folds import CountFold
 from reactive.index import NO_MATCH, REJECTED, SUSPECT
-from reactive.plain import side_key, sides, spread
-from reactive.zset import Row, canonical
+from reactive.plain import Side, side_key, sides, spread
+from reactive.zset import NAN, Row, canonical
 
 LEVEL = "part"
 """The inputs of a part are `plan.Recursive(LEVEL, place, ...)`."""
@@ -189,7 +191,40 @@ def _join_part(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin)
         _by_key(side_key(right, 1), keeps_alone=_keeps(node, "right")),
     )
     inputs = (node.left, node.right)
-    return Part(_over(node, *inputs), (node,), inputs, prepare, _pair_keys(node, *prepare))
+    keyed = _over(replace(node, match=_keyed(node.match, bindings(node.left))), *inputs)
+    return Part(keyed, (node,), inputs, prepare, _pair_keys(node, *prepare))
+
+
+def _keyed(match: plan.Match, count: int) -> plan.Match:
+    """The same with the keys that were found in its predicate as if they had been written."""
+    left, right = sides(match)
+    return plan.Match(_found(left, count), _found(right, 1), match.on)
+
+
+def _found(side: Side, count: int) -> Function | None:
+    if not side[1]:
+        return side[0]
+    key = FoundKey(side, count)
+    return Opaque(key, count, "key", None, (), side, "the key of join")
+
+
+@dataclass(frozen=True)
+class FoundKey:
+    """What `plain.side_key` gives, as a callable of the bindings of a row that can be pickled."""
+
+    side: Side
+    count: int
+
+    @cached_property
+    def _key(self) -> Any:
+        return side_key(self.side, self.count)
+
+    def __call__(self, *values: Any) -> Any:
+        found = self._key(values if self.count > 1 else values[0])
+        return NAN if found is NO_MATCH or found is REJECTED else found
+
+    def __reduce__(self) -> Any:
+        return FoundKey, (self.side, self.count)
 
 
 def _keeps(node: plan.Node, side: str) -> bool:

@@ -125,3 +125,15 @@ def test_a_row_whose_key_raises_is_refused_where_the_join_is_elsewhere() -> None
     view.recall()
     left.add((7,))
     assert len(view) == 0
+
+
+def test_a_key_found_in_a_predicate_is_a_key_elsewhere_too() -> None:
+    db = Database(offload=Elsewhere())
+    left: Any = db.table(tuple, name="left")
+    right: Any = db.table(tuple, name="right")
+    view = left.join(right, on=lambda a, b: a[0] == b[0] and b[1] / a[1] > 1).materialize("pairs")
+    view.offload()
+    left.add_all([(1, 2), (2, 0)])  # whose ratio raises, but for no row of its key
+    right.add_all([(1, 3), (1, 1), (3, 4)])
+    assert list(view) == [((1, 2), (1, 3))]
+    view.verify()
