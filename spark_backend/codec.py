@@ -31,7 +31,7 @@ from reactive.zset import DECIMAL_NAN, NAN, Row, canonical, is_nan
 from spark_backend.buckets import Buckets
 
 LEAVES = (
-    *(int, float, str, bytes, bool, type(None), complex, Decimal, Fraction, UUID),
+    *(int, float, str, bytes, bool, type(None), Decimal, Fraction, UUID),
     *(date, datetime, time, timedelta, timezone, range),
 )
 UNORDERED = (frozenset, Multiset)
@@ -86,6 +86,10 @@ class Codec:
         """Refuse what would be another value; whether a NaN may be where `canonical` sees none."""
         kind = type(value)
         if kind in self._leaves:
+            return False
+        if kind is complex:
+            if value != value:
+                raise OffloadError("a complex NaN is equal to nothing but itself")
             return False
         if isinstance(value, NAMED):
             _check_named(value)

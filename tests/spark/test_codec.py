@@ -186,3 +186,8 @@ def test_rows_that_would_be_others_are_refused(make: Callable[[], Any], reason: 
         with pytest.raises(OffloadError, match="cannot be sent to Spark") as caught:
             codec.dumps(make())
         assert reason in str(caught.value)
+
+
+def test_a_complex_nan_is_refused() -> None:
+    with pytest.raises(OffloadError, match="complex NaN"):
+        Codec(stable=False).dumps((1, complex("nan")))
