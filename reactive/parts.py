@@ -208,6 +208,13 @@ def _found(side: Side, count: int) -> Function | None:
     return Opaque(key, count, "key", None, (), side, "the key of join")
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A key of which all has been asked: a NaN in it is not looked for again."""
+
+    key: Any
+
+
 @dataclass(frozen=True)
 class FoundKey:
     """What `plain.side_key` gives, as a callable of the bindings of a row that can be pickled."""
@@ -221,7 +228,7 @@ class FoundKey:
 
     def __call__(self, *values: Any) -> Any:
         found = self._key(values if self.count > 1 else values[0])
-        return NAN if found is NO_MATCH or found is REJECTED else found
+        return NAN if found is NO_MATCH or found is REJECTED else _Found(found)
 
     def __reduce__(self) -> Any:
         return FoundKey, (self.side, self.count)

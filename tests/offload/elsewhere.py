@@ -16,7 +16,7 @@ from reactive.offload import Spilled
 from reactive.parts import Part
 from reactive.remote import Entry, InMemory, Remote
 from reactive.store import BagStore
-from reactive.zset import Pair, Pairs, consolidate, repeat
+from reactive.zset import Pair, Pairs, canonical, consolidate, repeat
 
 
 def _open() -> threading.Event:
@@ -183,6 +183,8 @@ class Apart(BagStore):
         return rows
 
     def pairs(self) -> Iterable[Pair]:
-        return ((pickle.loads(pickle.dumps(row)), count) for row, count in super().pairs())
+        return (
+            (canonical(pickle.loads(pickle.dumps(row))), count) for row, count in super().pairs()
+        )
 
     def close(self) -> None: ...

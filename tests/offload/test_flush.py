@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -137,3 +138,19 @@ def test_a_key_found_in_a_predicate_is_a_key_elsewhere_too() -> None:
     right.add_all([(1, 3), (1, 1), (3, 4)])
     assert list(view) == [((1, 2), (1, 3))]
     view.verify()
+
+
+@pytest.mark.parametrize("kind", ["join", "left_join", "full_join", "semi_join", "anti_join"])
+def test_a_found_key_that_holds_a_nan_matches_as_in_the_process(kind: str) -> None:
+    views = []
+    for offload in (None, Elsewhere()):
+        db = Database(offload=offload)
+        left: Any = db.table(tuple, name="left")
+        right: Any = db.table(tuple, name="right")
+        view = getattr(left, kind)(right, on=lambda a, b: a[0] == b[0]).materialize()
+        if offload is not None:
+            view.offload()
+        for table in (left, right):
+            table.add_all([((None, math.nan), 1), (math.nan, 2), (None, 3)])
+        views.append(sorted(map(repr, view)))
+    assert views[0] == views[1]
