@@ -14,9 +14,10 @@ from reactive import OffloadError
 from reactive.fed import Fed, Rows
 from reactive.offload import Spilled
 from reactive.parts import Part
-from reactive.remote import Entry, InMemory, Remote
+from reactive.remote import Entry, Remote
 from reactive.store import BagStore
 from reactive.zset import Pair, Pairs, canonical, consolidate, repeat
+from tests.offload.in_memory import InMemory
 
 
 def _open() -> threading.Event:

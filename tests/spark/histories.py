@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactive.parts import Part
-from reactive.remote import InMemory, Remote
+from reactive.remote import Remote
 from reactive.zset import consolidate
+from tests.offload.in_memory import InMemory
 
 Change = tuple[int, Any, int]
 """The input, a row, and how often it comes or goes."""

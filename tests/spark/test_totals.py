@@ -25,12 +25,13 @@ from reactive.errors import OffloadError
 from reactive.fed import BEFORE, Fed
 from reactive.operators.aggregate import Aggregate
 from reactive.parts import Part, part_of
-from reactive.remote import Entry, InMemory, Remote
+from reactive.remote import Entry, Remote
 from reactive.zset import NAN, consolidate
 from spark_backend.frames import Frames
 from spark_backend.session import Session
 from spark_backend.sum_tables import folded
 from spark_backend.totals import TotalsRemote, is_linear
+from tests.offload.in_memory import InMemory
 
 Change = tuple[Any, int]
 
