@@ -101,17 +101,18 @@ def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
         case plan.Empty():
             return Counter()
         case plan.Where(source, p):
-            return _sum((row, n) for row, n in of(source).items() if _call(p, source, row))
+            test = _caller(p, source)
+            return _sum((row, n) for row, n in of(source).items() if test(row))
         case plan.Select(source, f):
-            return _sum((_call(f, source, row), n) for row, n in of(source).items())
+            call = _caller(f, source)
+            return _sum((call(row), n) for row, n in of(source).items())
         case plan.SelectMany(source, f):
-            return _sum((e, n) for row, n in of(source).items() for e in _call(f, source, row))
+            call = _caller(f, source)
+            return _sum((e, n) for row, n in of(source).items() for e in call(row))
         case plan.Unnest(source, f):
-            return _sum(
-                (_pair(source, row, e), n)
-                for row, n in of(source).items()
-                for e in _call(f, source, row)
-            )
+            call = _caller(f, source)
+            pairs = of(source).items()
+            return _sum((_pair(source, row, e), n) for row, n in pairs for e in call(row))
         case plan.Distinct(source):
             return _sum((row, 1) for row in of(source))
         case plan.Union(left, right):
@@ -142,12 +143,13 @@ def ordered(node: plan.OrderBy, tables: Tables) -> list[Row]:
 
 def order_key(node: plan.OrderBy, row: Row) -> Any:
     """What a row of an ordered relation is sorted by."""
-    return sort_key(_call(node.key, node.input, row))
+    return sort_key(_caller(node.key, node.input)(row))
 
 
 def _in_order(node: plan.OrderBy, bag: Bag) -> list[Row]:
     rows = sorted(repeat(bag.items()), key=tie_key)
-    keys = {id(row): order_key(node, row) for row in rows}
+    key = _caller(node.key, node.input)
+    keys = {id(row): sort_key(key(row)) for row in rows}
     rows.sort(key=lambda row: _Key(keys[id(row)]), reverse=node.descending)
     last = len(rows) if node.limit is None else node.offset + node.limit
     return rows[node.offset : last]
@@ -165,9 +167,12 @@ class _Key:
         return self.key is not LAST and bool(self.key < other.key)
 
 
-def _call(function: Function, source: plan.Node, row: Row) -> Any:
+def _caller(function: Function, source: plan.Node) -> Callable[[Row], Any]:
+    """A callable of the rows of a node; making one takes longer than calling it."""
     call = callable_of(function)
-    return canonical(call(row) if bindings(source) == 1 else call(*row))
+    if bindings(source) == 1:
+        return lambda row: canonical(call(row))
+    return lambda row: canonical(call(*row))
 
 
 def _sum(pairs: Iterable[Pair]) -> Bag:
@@ -218,36 +223,37 @@ def _matches(
 ) -> Iterator[tuple[Row, int, Row, int]]:
     """Pairs of rows that match, with their weights."""
     on = None if match.on is None else callable_of(match.on)
+    left_key, right_key = _key(match.left_key, node.left), _key(match.right_key, None)
     by_key: dict[Any, list[Pair]] = {}
     for row, times in of(node.right).items():
-        by_key.setdefault(_key(match.right_key, None, row), []).append((row, times))
+        by_key.setdefault(right_key(row), []).append((row, times))
     for row, weight in of(node.left).items():
-        key = _key(match.left_key, node.left, row)
+        key = left_key(row)
         for other, times in () if key is NO_MATCH else by_key.get(key, ()):
             arguments = _pair(node.left, row, other)
             if on is None or on(*arguments):
                 yield row, weight, other, times
 
 
-def _key(key: Function | None, source: plan.Node | None, row: Row) -> Any:
+def _key(key: Function | None, source: plan.Node | None) -> Callable[[Row], Any]:
+    """The key of the rows of a node; of the right side of a join, which has one binding."""
     if key is None:
-        return ()
-    return match_key(callable_of(key)(row) if source is None else _call(key, source, row))
+        return lambda row: ()
+    call = callable_of(key) if source is None else _caller(key, source)
+    return lambda row: match_key(call(row))
 
 
 def _aggregate(node: plan.Aggregate, rows: Bag) -> Bag:
     groups: dict[Any, list[Row]] = {} if node.key is not None else {(): []}
+    key_of = None if node.key is None else _caller(node.key, node.input)
     for row in repeat(rows.items()):
-        key = () if node.key is None else _call(node.key, node.input, row)
-        groups.setdefault(key, []).append(row)
+        groups.setdefault(() if key_of is None else key_of(row), []).append(row)
+    values = [None if a.value is None else _caller(a.value, node.input) for a in node.aggregates]
     out: Bag = Counter()
     for key, members in groups.items():
         results = tuple(
-            _fold(
-                a.fold,
-                [row if a.value is None else _call(a.value, node.input, row) for row in members],
-            )
-            for a in node.aggregates
+            _fold(a.fold, members if value is None else list(map(value, members)))
+            for a, value in zip(node.aggregates, values, strict=True)
         )
         shown = (key, *results) if node.key is not None else results
         out[shown if len(shown) > 1 else shown[0]] += 1

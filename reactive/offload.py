@@ -90,6 +90,10 @@ class Offload(Protocol):
         """A context while so many rows are handed over, or waited for."""
         ...
 
+    def release(self) -> None:
+        """Something has moved there: give its memory back to the system."""
+        ...
+
     def open(self) -> None:
         """A database that uses it has been made."""
         ...
@@ -215,6 +219,8 @@ class Offloading:
             with self._inside():
                 db._graph.pinned.discard(made)
                 db._graph.sweep()
+            del made, top
+            offload.release()
 
     def recall(self, view: AnyView) -> None:
         """Bring the parts of a view back into the process."""

@@ -134,6 +134,12 @@ class SparkOffload:
         """A context while so many rows are handed over, or waited for; shows that at a terminal."""
         return waiting(name, rows)
 
+    def release(self) -> None:
+        """Give the memory of what has moved back to the system."""
+        from spark_backend.release import release
+
+        release()
+
     def open(self) -> None:
         """A database that uses it has been made."""
         self._users += 1

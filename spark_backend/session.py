@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -95,13 +96,15 @@ class Session:
         self._given = session
         self._config = dict(config or {})
         self._own: Any = None
+        self._lock = threading.RLock()
 
     @property
     def spark(self) -> Any:
         """A `SparkSession` of our own, with our settings for SQL."""
-        if self._own is None:
-            self._own = self._begin()
-        return self._own
+        with self._lock:
+            if self._own is None:
+                self._own = self._begin()
+            return self._own
 
     @property
     def is_local(self) -> bool:
@@ -124,6 +127,10 @@ class Session:
         ------
         OffloadError: the session was given to us, and is gone.
         """
+        with self._lock:
+            self._restart()
+
+    def _restart(self) -> None:
         if self.is_alive():
             return
         had, self._own = self._own, None
@@ -177,7 +184,7 @@ class Session:
             try:
                 launcher: Any = java_gateway
                 gateway = launcher.launch_gateway(conf, {"stderr": log})
-                return SparkContext(conf=conf, gateway=gateway)
+                return _quiet(SparkContext(conf=conf, gateway=gateway))
             except Exception as error:
                 log.seek(0)
                 said = log.read()[-2000:].decode(errors="replace")
@@ -188,6 +195,14 @@ class Session:
             if name.startswith("spark.sql.") and session.conf.isModifiable(name):
                 session.conf.set(name, value)
         return session
+
+
+def _quiet(context: Any) -> Any:
+    """The server of accumulators prints a traceback when the JVM goes away; nobody uses them."""
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *of: None
+    return context
 
 
 def _patient(master: str) -> str:

@@ -70,6 +70,8 @@ class Elsewhere:
     def spill(self, name: str, pairs: Iterable[Pair]) -> Spilled | None:
         return Apart(pairs) if self.spills else None
 
+    def release(self) -> None: ...
+
     def open(self) -> None:
         self.users += 1
 

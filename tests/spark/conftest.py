@@ -14,7 +14,12 @@ from spark_backend.session import check
 
 HERE = Path(__file__).parent
 NEWER_PANDAS = "ignore:PySpark does not yet fully support pandas"
-SMALL = {"spark.driver.memory": "1g", "spark.default.parallelism": "2"}
+SMALL = {
+    "spark.driver.memory": "1g",
+    "spark.default.parallelism": "2",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""A JVM that is there soon: it compiles quickly, not well."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
