@@ -7,10 +7,13 @@ BIN := .venv/bin
 READY := .venv/.ready
 CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks
 
-.PHONY: demo test check bench report clean
+.PHONY: demo demo-spark test check bench report clean
 
 demo: $(READY)  ## lint the standard library live, and edit it 200 times
 	$(BIN)/python -m examples.live_lint
+
+demo-spark: $(READY)  ## a view outgrows the process, moves to Spark, loses its JVM, and is right; needs Java 17
+	$(BIN)/python -m examples.hot_view
 
 test: check  ## all tests
 	$(BIN)/python -m pytest

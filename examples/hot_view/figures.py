@@ -1,0 +1,59 @@
+"""The figures of now, in words."""
+
+from __future__ import annotations
+
+from examples.hot_view import processes
+from examples.hot_view.feeder import Feeder
+from examples.hot_view.shop import Shop
+from examples.terminal import duration, number
+from reactive import OffloadStatus
+
+Figures = list[tuple[str, str]]
+"""What each figure is of, and the figure."""
+
+
+def figures(shop: Shop, feeder: Feeder, memory_before: int) -> Figures:
+    """All that changes by itself; `memory_before` is the most that there has been, in bytes."""
+    parts = shop.db.offload_status()
+    return [
+        ("orders", f"{feeder.orders:,} came, {feeder.went:,} of them went again"),
+        ("in the process", _here(shop, parts)),
+        ("on Spark", _there(parts)),
+        ("flushes", _flushes(parts)),
+        ("memory", memory(memory_before)),
+    ]
+
+
+def memory(most: int) -> str:
+    """Of this process, and of the JVM."""
+    java = processes.jvm()
+    of_java = "none" if java is None else megabytes(java.memory)
+    return f"{megabytes(processes.this_one().memory)} now, {megabytes(most)} at most; JVM {of_java}"
+
+
+def megabytes(size: int) -> str:
+    """A size in bytes.
+
+    >>> megabytes(12_345_678)
+    '12.3 MB'
+    """
+    return f"{size / 1e6:,.1f} MB"
+
+
+def _here(shop: Shop, parts: OffloadStatus) -> str:
+    is_gone = any(part.flushes for part in parts)
+    waiting = number(sum(part.lag for part in parts), "change")
+    return f"{waiting} waiting for a flush" if is_gone else number(len(shop.orders), "order")
+
+
+def _there(parts: OffloadStatus) -> str:
+    if not any(part.flushes for part in parts):
+        return "on its way" if parts else "nothing"
+    rows, size = sum(part.rows for part in parts), sum(part.bytes for part in parts)
+    return f"{number(rows, 'row')}, {megabytes(size)}"
+
+
+def _flushes(parts: OffloadStatus) -> str:
+    done = max((part.flushes for part in parts), default=0)
+    last = max((part.seconds for part in parts), default=0.0)
+    return f"{done:,}, the last one took {duration(last)}" if done else "none"
