@@ -3,6 +3,7 @@
 python -m asv_benchmarks.report [--size 1000000] [--runs 5] [--only group_sum ...] [--write]
 python -m asv_benchmarks.report --only recursion [--runs 5] [--write]
 python -m asv_benchmarks.report --only findbugs [--runs 5] [--write]
+python -m asv_benchmarks.report --only offload [--size 1000000] [--runs 1] [--write]
 
 Each measurement is a process of its own. In a run the sides follow one another, and the side
 that goes first changes from run to run.
@@ -21,6 +22,10 @@ from asv_benchmarks import sections
 from asv_benchmarks.figures import Measured, Run
 from asv_benchmarks.findbugs.report import findbugs
 from asv_benchmarks.measure import AS_WRITTEN, ENGINE
+from asv_benchmarks.offload.measure import in_process as with_spark
+from asv_benchmarks.offload.report import BEGIN as SPARK
+from asv_benchmarks.offload.report import END as SPARK_END
+from asv_benchmarks.offload.report import FIGURE, offload
 from asv_benchmarks.recursion.cases import CASES
 from asv_benchmarks.recursion.report import chosen, recursion
 from asv_benchmarks.run import SIDES, in_process
@@ -35,31 +40,41 @@ RECURSIVE = "recursion"
 """All cases of recursion; they have sizes of their own."""
 OF_CLASS_FILES = "findbugs"
 """All measurements of the FindBugs example; they have sizes of their own."""
+OF_SPARK = "offload"
+"""All measurements of views on Spark; one run of them takes as long as all others."""
 CASE_NAMES = [case.name for case in CASES]
 NAMES = [*(w.name for w in (*WORKLOADS, *REWRITTEN)), COSTS]
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+RUNS = 5
 
 
 def main() -> None:
     """Measure, print, and with --write put the tables into the docs."""
     options = _options()
-    asked = options.only or [*NAMES, RECURSIVE, OF_CLASS_FILES]
+    asked = options.only or [*NAMES, RECURSIVE, OF_CLASS_FILES, OF_SPARK]
+    runs = options.runs or RUNS
     if set(asked) & set(NAMES):
-        text = report(asked, size=options.size, runs=options.runs)
+        text = report(asked, size=options.size, runs=runs)
         print(text)
         if options.write:
             put(text, DOCS)
     cases = chosen(CASE_NAMES if RECURSIVE in asked else asked)
     if cases:
-        text = recursion(cases, in_process, runs=options.runs)
+        text = recursion(cases, in_process, runs=runs)
         print(text)
         if options.write:
             put(text, DOCS, RECURSION, RECURSION_END)
     if OF_CLASS_FILES in asked:
-        text = findbugs(in_process, runs=options.runs)
+        text = findbugs(in_process, runs=runs)
         print(text)
         if options.write:
             put(text, DOCS, FINDBUGS, FINDBUGS_END)
+    if OF_SPARK in asked:
+        figure = DOCS.parent / "figures" / FIGURE if options.write else None
+        text = offload(with_spark, size=options.size, runs=options.runs or 1, figure=figure)
+        print(text)
+        if options.write:
+            put(text, DOCS, SPARK, SPARK_END)
 
 
 def report(names: list[str], *, size: int, runs: int) -> str:
@@ -126,8 +141,8 @@ def _order(sides: tuple[str, ...], number: int) -> tuple[str, ...]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="asv_benchmarks.report", description="Measure it all.")
     parser.add_argument("--size", type=int, default=1_000_000, help="rows of the first table")
-    parser.add_argument("--runs", type=int, default=5, help="medians are taken over these")
-    names = [*NAMES, RECURSIVE, *CASE_NAMES, OF_CLASS_FILES]
+    parser.add_argument("--runs", type=int, help=f"medians are over these; {RUNS}, of Spark 1")
+    names = [*NAMES, RECURSIVE, *CASE_NAMES, OF_CLASS_FILES, OF_SPARK]
     parser.add_argument("--only", nargs="*", choices=names, metavar="NAME", help="not all of them")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCS.name}")
     return parser.parse_args()

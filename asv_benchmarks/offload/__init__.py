@@ -1,0 +1,1 @@
+"""Views whose state is on Spark: flushes, hand-overs, and Spark without the engine."""

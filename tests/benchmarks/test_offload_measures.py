@@ -1,0 +1,30 @@
+"""Two measurements of Spark at their smallest: they run, and all sides agree."""
+
+from __future__ import annotations
+
+import pytest
+
+from asv_benchmarks.offload.measure import in_process
+from reactive import OffloadError
+from spark_backend.session import check
+
+try:
+    check()
+except OffloadError as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+
+def test_flushes_are_timed_beside_commits_in_the_process() -> None:
+    found = in_process("flush", "group", 300, 2, 1, 100)
+    assert [*found] == ["1", "100"]
+    assert all(len(seconds) == 2 for times in found.values() for seconds in times.values())
+    assert all(times["flush"][0] > times["process"][0] > 0 for times in found.values())
+
+
+def test_a_move_leaves_none_of_the_rows_in_the_process() -> None:
+    found = in_process("handover", "max", 10_000)
+    assert found["state"] > found["kept"] == 0
+    rows = found["objects full"] - found["objects empty"]
+    left = found["objects moved"] - found["objects empty"]
+    assert left < 0.2 * rows
+    assert found["seconds"] > 0 < found["recall"]
