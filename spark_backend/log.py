@@ -21,7 +21,8 @@ from reactive.parts import Part
 from reactive.remote import Entry
 from reactive.zset import Pair, Pairs, Row, consolidate
 from spark_backend import worker
-from spark_backend.codec import Codec, loads
+from spark_backend.codec import loads
+from spark_backend.kept import Kept
 from spark_backend.mailbox import Mailbox
 from spark_backend.session import Session
 from spark_backend.shipping import ship, ship_classes
@@ -38,7 +39,7 @@ SCHEMA = pa.schema(
 )
 
 
-class LogRemote:
+class LogRemote(Kept):
     """A `reactive.remote.Remote`: the rows of a part, kept by Spark.
 
     Parameters
@@ -49,14 +50,10 @@ class LogRemote:
     """
 
     def __init__(self, session: Session, part: Part, folder: str, *, stable: bool) -> None:
-        self._part = part
+        super().__init__(session, part, stable=stable)
         self._node = part.node
         self._is_whole = part.keys_of is None
-        self._is_kept = stable
         self._shipped = ship(part.node)
-        self._session = session
-        self._codec = Codec(stable=stable)
-        self.bucket = self._codec.bucket
         self._owed: set[int] = set()
         self._stream = Stream(
             session,
@@ -67,11 +64,6 @@ class LogRemote:
         )
         self._shown = self._stream.applied
         """The last number whose change has been given out."""
-
-    @property
-    def resumed(self) -> int | None:
-        """The last number that an earlier process had applied."""
-        return self._stream.resumed
 
     def pack(self, place: int, key: Any, row: Row) -> tuple[int, bytes]:
         """The bucket of a key, and the row as bytes."""
@@ -157,21 +149,6 @@ class LogRemote:
         paths = self._stream.mailbox.paths(self._shown)
         logs = _logs(self._session.spark.read.parquet(*paths))
         return results.of_logs(self._session, logs, self._shipped, kept)
-
-    is_closed = False
-
-    def stop(self) -> None:
-        """Nobody reads it any more; a later process can go on where that was asked for."""
-        self.is_closed = True
-        self._stream.stop()
-        if not self._is_kept:
-            self._stream.mailbox.delete()
-
-    def close(self) -> None:
-        """Give everything up."""
-        self.is_closed = True
-        self._stream.stop()
-        self._stream.mailbox.delete()
 
     def _changes(self, logs: Frame, number: int) -> Frame:
         given = (self._shipped, ship_classes(), self._shown)

@@ -29,7 +29,7 @@ from reactive.folds import AvgFold, CountFold, SumFold
 from reactive.parts import Part
 from reactive.remote import Entry
 from reactive.zset import Pair, Pairs, Row
-from spark_backend.codec import Codec
+from spark_backend.kept import Kept
 from spark_backend.mailbox import Mailbox
 from spark_backend.session import Session
 from spark_backend.stream import Frame, Stream
@@ -71,7 +71,7 @@ def _aggregate(part: Part) -> tuple[plan.Node, list[plan.Node]]:
     return node, above[::-1]
 
 
-class TotalsRemote:
+class TotalsRemote(Kept):
     """A `reactive.remote.Remote` for a part that `is_linear`.
 
     Parameters
@@ -82,25 +82,16 @@ class TotalsRemote:
     """
 
     def __init__(self, session: Session, part: Part, folder: str, *, stable: bool) -> None:
+        super().__init__(session, part, stable=stable)
         node, self._above = _aggregate(part)
         assert isinstance(node, plan.Aggregate)
-        self._session = session
-        self._part = part
         self._node = node
         self._summed = summed(node)
-        self._is_kept = stable
-        self._codec = Codec(stable=stable)
-        self.bucket = self._codec.bucket
         mailbox = Mailbox(folder, schema(len(self._summed)))
         self._stream = Stream(
             session, mailbox, aggregate=self._totals, output=_as_they_are, fold=folded
         )
         self._groups: int | None = None if self._stream.resumed is not None else 0
-
-    @property
-    def resumed(self) -> int | None:
-        """The last number that an earlier process had applied."""
-        return self._stream.resumed
 
     def describe(self) -> str:
         """How the part is kept, in a line."""
@@ -173,21 +164,6 @@ class TotalsRemote:
             counted = (folded(table.select(_COUNTED)) for table in self._tables())
             self._groups = sum(table.num_rows for table in counted)
         return self._groups, mailbox.bytes()
-
-    is_closed = False
-
-    def stop(self) -> None:
-        """Nobody reads it any more; a later process can go on where that was asked for."""
-        self.is_closed = True
-        self._stream.stop()
-        if not self._is_kept:
-            self._stream.mailbox.delete()
-
-    def close(self) -> None:
-        """Give everything up."""
-        self.is_closed = True
-        self._stream.stop()
-        self._stream.mailbox.delete()
 
     def _tables(self) -> Iterator[pa.Table]:
         return self._stream.mailbox.ranges(self._stream.applied)
