@@ -7,7 +7,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks
 
-.PHONY: demo demo-spark test check bench report clean
+.PHONY: demo demo-spark test test-process test-spark check bench report clean
 
 demo: $(READY)  ## lint the standard library live, and edit it 200 times
 	$(BIN)/python -m examples.live_lint
@@ -15,8 +15,14 @@ demo: $(READY)  ## lint the standard library live, and edit it 200 times
 demo-spark: $(READY)  ## a view outgrows the process, moves to Spark, loses its JVM, and is right; needs Java 17
 	$(BIN)/python -m examples.hot_view
 
-test: check  ## all tests
-	$(BIN)/python -m pytest
+test: check  ## all tests, those that need Spark beside the others
+	@$(MAKE) --no-print-directory -j2 test-process test-spark
+
+test-process: $(READY)
+	$(BIN)/python -m pytest --ignore tests/spark
+
+test-spark: $(READY)
+	$(BIN)/python -m pytest tests/spark -p no:cacheprovider --durations 15
 
 check: $(READY)  ## format, lint, types
 	$(BIN)/ruff format --check --quiet $(CHECKED)

@@ -122,7 +122,7 @@ def test_what_came_of_a_flush_is_made_again_if_it_was_lost(
     for number in range(3):
         remote.apply(number, [(0, *remote.pack(0, (number,), (number,)), 1)])
     remote._stream.stop()
-    remote._stream._last, remote._stream.applied = (-1, None), 0
+    remote._stream._last, remote._stream.applied, remote._shown = (-1, None), 0, 0
     assert list(remote.apply(1, [])) == [((1,), 1)]
     assert list(remote.apply(2, [])) == [((2,), 1)]
     remote.close()
