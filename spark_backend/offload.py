@@ -148,7 +148,7 @@ class SparkOffload:
         if self._is_kept:
             self._lock = _locked(self._folder)
         elif "://" not in self._folder:
-            Path(self._folder).mkdir(parents=True, exist_ok=True)
+            Path(self._folder).mkdir(0o700, parents=True, exist_ok=True)
 
     def close(self) -> None:
         """One of the databases is closed.
@@ -191,7 +191,7 @@ def _short(text: str) -> str:
 
 def _folder(checkpoint: str | os.PathLike[str] | None) -> str:
     if checkpoint is None:
-        return tempfile.mkdtemp(prefix="reactive-collections-")
+        return str(Path(tempfile.gettempdir()) / f"reactive-collections-{uuid4().hex}")
     path = os.fspath(checkpoint)
     return path.rstrip("/") if "://" in path else str(Path(path).absolute())
 
