@@ -27,7 +27,7 @@ from optimizer.expr import Function, Lifted
 from optimizer.pinned import pinned
 from optimizer.properties import bindings, keeps_identity, nodes, shapes
 from optimizer.traverse import functions, without_iterations
-from reactive.compile_remote import LINEAR, Elsewhere
+from reactive.compile_remote import Elsewhere
 from reactive.fuse import Below, grouped, joined, keyed, linear
 from reactive.generated.grouped import is_in_line
 from reactive.graph import Graph
@@ -38,6 +38,7 @@ from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
 from reactive.operators.nothing import Nothing
 from reactive.plain import (
+    LINEAR,
     Side,
     by_key_alone,
     plain_join,

@@ -16,14 +16,13 @@ from optimizer.traverse import functions
 from reactive.fed import Source
 from reactive.node import Node
 from reactive.parts import Part, Unmovable, part_of, scan_of
-from reactive.plain import plain_operator, signature
+from reactive.plain import LINEAR, plain_operator, signature
 from reactive.remote import Remote, RemoteOperator, Sources
 from reactive.window import Window
 
 if TYPE_CHECKING:
     from reactive.compile import Compiler
 
-LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
 Begin = Callable[[Part], Remote]
 
 
@@ -48,6 +47,7 @@ class Elsewhere:
         self._distant = distant
         self._begin = begin
         self._scan = scan
+        self._parts: dict[int, Part | None] = {}
 
     def __bool__(self) -> bool:
         return bool(self.moved or self._distant)
@@ -70,7 +70,9 @@ class Elsewhere:
 
     def inputs(self, node: plan.Node) -> tuple[plan.Node, ...]:
         """What a node that runs there reads."""
-        return part_of(node).inputs
+        part = self._part(node)
+        assert part is not None
+        return part.inputs
 
     def reads(self, node: plan.Node) -> tuple[plan.Node, ...]:
         """What it reads that comes from the process."""
@@ -78,7 +80,9 @@ class Elsewhere:
 
     def make(self, compiler: Compiler, node: plan.Node) -> Node:
         """The node of the graph for one that runs there."""
-        made = self._made(compiler, node, part_of(node), self.moved.get(node, self._begin))
+        part = self._part(node)
+        assert part is not None
+        made = self._made(compiler, node, part, self.moved.get(node, self._begin))
         if not isinstance(node, plan.OrderBy):
             return made
         make, called = plain_operator(node)
@@ -108,11 +112,17 @@ class Elsewhere:
         )
 
     def _is_fed(self, node: plan.Node) -> bool:
-        try:
-            inputs = part_of(node).inputs
-        except Unmovable:
-            return False
-        return not isinstance(node, LINEAR) and any(map(self.holds, inputs))
+        part = None if isinstance(node, LINEAR) else self._part(node)
+        return part is not None and any(map(self.holds, part.inputs))
+
+    def _part(self, node: plan.Node) -> Part | None:
+        """The part of a node of the plan that is compiled, if it can be one; made once."""
+        if id(node) not in self._parts:
+            try:
+                self._parts[id(node)] = part_of(node)
+            except Unmovable:
+                self._parts[id(node)] = None
+        return self._parts[id(node)]
 
 
 def _operator(part: Part, begin: Begin, sources: Sources) -> RemoteOperator:

@@ -121,8 +121,8 @@ class Flush:
             leaf.operator.commit()
             leaf.done()
         self._show(changed, self.version)
-        for node in self._graph.late():
-            if node.is_remote:
+        for node in self._graph.remotes:
+            if node.operator.is_filled:
                 node.operator.flushed()
 
 

@@ -41,6 +41,8 @@ class Graph:
     def __init__(self, on_stale: Callable[[Opaque, Capture], None]) -> None:
         self._on_stale = on_stale
         self._nodes: dict[Hashable, Node] = {}
+        self.remotes: tuple[Node, ...] = ()
+        """The nodes whose work is elsewhere; replaced, never changed."""
         self._schedules: dict[Node | tuple[Node, ...], Schedule] = {}
         self._leaves: dict[int, Node] = {}
         self.interrupt: BaseException | None = None
@@ -96,6 +98,8 @@ class Graph:
         )
         self._connect(node)
         self._nodes[full] = node
+        if node.is_remote:
+            self.remotes = (*self.remotes, node)
         return node
 
     def attach(self, operator: Any, source: Node, leaf: Any, *, fill: bool = True) -> Node:
@@ -135,6 +139,7 @@ class Graph:
             if unread.consumers or not unread.inputs or unread in self.pinned:
                 continue
             if unread.is_remote:
+                self.remotes = tuple(node for node in self.remotes if node is not unread)
                 unread.operator.stop()
             self._nodes.pop(unread.signature, None)
             for source in dict.fromkeys(unread.inputs):
@@ -231,8 +236,8 @@ class Graph:
 
     def fill(self) -> None:
         """Hand over what new parts begin with that are elsewhere, and in use."""
-        for node in self._nodes.values():
-            if node.is_remote and node not in self.pinned:
+        for node in self.remotes:
+            if node not in self.pinned:
                 node.operator.fill()
 
     def leaves(self) -> list[Node]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from optimizer import plan
 from optimizer.explain import explain, headline
 from optimizer.properties import nodes, tables
-from reactive.compile_remote import LINEAR, Begin, Elsewhere
+from reactive.compile_remote import Begin, Elsewhere
 from reactive.distant import DistantTable
 from reactive.errors import OffloadError
 from reactive.fed import Rows
@@ -31,6 +31,7 @@ from reactive.materialize import reattach, refill
 from reactive.node import Node
 from reactive.overflow import Overflow
 from reactive.parts import Part, Unmovable, part_of, raises_nothing
+from reactive.plain import LINEAR
 from reactive.remote import Remote, RemoteOperator
 from reactive.spilling import Spilling
 from reactive.store import Store
@@ -116,9 +117,10 @@ class Offloading:
         if offload is not None:
             offload.open()
 
-    def remotes(self) -> list[Node]:
+    @property
+    def remotes(self) -> tuple[Node, ...]:
         """The nodes of the graph whose work is elsewhere."""
-        return [node for node in self._db._graph.nodes() if node.is_remote]
+        return self._db._graph.remotes
 
     @property
     def is_used(self) -> bool:
@@ -237,7 +239,7 @@ class Offloading:
         for node in gone:
             _check_stored(node, "cannot be computed in the process again")
         back = {top for top in self.moved if not set(gone).isdisjoint(part_of(top).of)}
-        left = [node.operator.remote for node in self.remotes() if node.plan in back]
+        left = [node.operator.remote for node in self.remotes if node.plan in back]
         try:
             self.flush()
         except OffloadError:
@@ -284,7 +286,7 @@ class Offloading:
 
     def operators(self, node: plan.Node) -> list[RemoteOperator]:
         """What does a node's work elsewhere."""
-        return [m.operator for m in self.remotes() if node in m.operator.part.of]
+        return [m.operator for m in self.remotes if node in m.operator.part.of]
 
     def _top(self, node: plan.Node) -> plan.Node:
         """The end of the chain on a node that nobody reads the middle of."""
@@ -343,7 +345,7 @@ class Offloading:
 
     def close(self) -> None:
         """Give up all that is elsewhere."""
-        for node in self.remotes():
+        for node in self.remotes:
             node.operator.stop()
         for table in self._distant().values():
             table.rows.stop()

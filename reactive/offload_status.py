@@ -85,7 +85,7 @@ def _text(value: Any) -> str:
 
 def status(of: Offloading) -> OffloadStatus:
     """The lines of now."""
-    lines = [_line(node) for node in of.look(lambda nodes: [n for n in nodes if n.is_remote])]
+    lines = [_line(node) for node in of.remotes]
     refused = [] if of.overflow is None else of.overflow.refused
     error = None if of.overflow is None else of.overflow.background.error
     lines += [

@@ -71,7 +71,7 @@ class Overflow:
             self._is_looking = False
 
     def _lag(self) -> int:
-        return max((node.operator.lag for node in self._of.remotes()), default=0)
+        return max((node.operator.lag for node in self._of.remotes), default=0)
 
     def _catch_up(self) -> None:
         """Make the writer wait. If nothing can be sent, its commit stands all the same."""
@@ -81,7 +81,7 @@ class Overflow:
         except OffloadError as error:
             log.error("offloading: %s", error)
             self.background.error = error
-            for node in self._of.remotes():
+            for node in self._of.remotes:
                 node.operator.lose(error)
 
     def _weigh(self) -> None:

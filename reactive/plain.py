@@ -40,6 +40,8 @@ from reactive.operators.where import Where
 from reactive.zset import Row
 
 Make = Callable[[], Any]
+LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
+"""Nodes that look at one row after the other."""
 
 
 def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from optimizer.properties import tables
-from reactive.compile_remote import LINEAR, Elsewhere
+from reactive.compile_remote import Elsewhere
 from reactive.node import Node
+from reactive.plain import LINEAR
 from reactive.store import BagStore
 from reactive.table import Table
 from reactive.zset import Pair

@@ -30,6 +30,7 @@ from optimizer.expr import Lifted, conjunction, conjuncts
 from optimizer.properties import bindings, shapes
 from reactive.errors import OffloadError
 from reactive.parts import LEVEL
+from reactive.plain import LINEAR
 from reactive.zset import Pair
 from spark_backend import stateless
 from spark_backend.columns import items_of, truth_of, value_of
@@ -52,7 +53,6 @@ from spark_backend.values import (
 )
 from spark_backend.worker import shipped
 
-STATELESS = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
 _PACKED, _ENTRIES = (
     "row binary, weight long",
     ("bucket long, side byte, version long, row binary, weight long"),
@@ -104,7 +104,7 @@ class Chain:
 
         Parameters
         ----------
-        chain: nodes of `STATELESS`, the first to see a row first; each reads the one before.
+        chain: nodes of `plain.LINEAR`, the first to see a row first; each reads the one before.
         given: rows of what the first one reads.
 
         Raises
@@ -150,7 +150,7 @@ class Chain:
         waiting: tuple[plan.Node, ...] = ()
         nodes = list(chain)
         for place, node in enumerate(nodes):
-            if not isinstance(node, STATELESS):
+            if not isinstance(node, LINEAR):
                 raise TypeError(f"{type(node).__name__} is not done row by row")
             node, *later = _split(node, done)
             nodes[place + 1 : place + 1] = later

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from reactive.fed import Fed
 from reactive.parts import Part
 from spark_backend.codec import Codec
 from spark_backend.session import Session
-from spark_backend.stream import Stream
+from spark_backend.stream import Frame, Stream
 
 
 class Kept:
@@ -13,6 +16,8 @@ class Kept:
 
     Parameters
     ----------
+    folder: of the mailbox and the checkpoint; one that has been used by a process before is gone
+        on with.
     stable: whether another process may go on with the folder.
     """
 
@@ -25,6 +30,20 @@ class Kept:
         self._is_kept = stable
         self._codec = Codec(stable=stable)
         self.bucket = self._codec.bucket
+
+    def _fed(self, number: int, source: Fed) -> Frame:
+        """Entries of rows that Spark has already, which do not come by here."""
+        from spark_backend.chain import Chain
+
+        rows: Any = source.rows
+        return Chain(self._session.paths).entries(
+            source.chain,
+            rows.frames.since(source.after, source.upto),
+            self._part.of[-1],
+            source.place,
+            number,
+            stable=self._is_kept,
+        )
 
     @property
     def resumed(self) -> int | None:

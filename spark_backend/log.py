@@ -40,14 +40,7 @@ SCHEMA = pa.schema(
 
 
 class LogRemote(Kept):
-    """A `reactive.remote.Remote`: the rows of a part, kept by Spark.
-
-    Parameters
-    ----------
-    folder: of the mailbox and the checkpoint; one that has been used by a process before is gone
-        on with.
-    stable: whether another process may go on with the folder.
-    """
+    """A `reactive.remote.Remote`: the rows of a part, kept by Spark."""
 
     def __init__(self, session: Session, part: Part, folder: str, *, stable: bool) -> None:
         super().__init__(session, part, stable=stable)
@@ -100,20 +93,9 @@ class LogRemote(Kept):
 
     def _with_fed(self, number: int, table: pa.Table, fed: Sequence[Fed]) -> Frame:
         """Entries, and those of rows that Spark has already, which do not come by here."""
-        from spark_backend.chain import Chain
-
         frame = self._session.spark.createDataFrame(table)
         for source in fed:
-            rows: Any = source.rows
-            more = Chain(self._session.paths).entries(
-                source.chain,
-                rows.frames.since(source.after, source.upto),
-                self._part.of[-1],
-                source.place,
-                number,
-                stable=self._is_kept,
-            )
-            frame = frame.unionByName(more)
+            frame = frame.unionByName(self._fed(number, source))
         return frame
 
     def contents(self) -> Iterable[Pair]:

@@ -27,6 +27,7 @@ from reactive.exact import ExactSum
 from reactive.fed import Fed
 from reactive.folds import AvgFold, CountFold, SumFold
 from reactive.parts import Part
+from reactive.plain import LINEAR
 from reactive.remote import Entry
 from reactive.zset import Pair, Pairs, Row
 from spark_backend.kept import Kept
@@ -65,21 +66,14 @@ def is_linear(part: Part) -> bool:
 def _aggregate(part: Part) -> tuple[plan.Node, list[plan.Node]]:
     """The node of a part that has state, and those that look at its rows one by one, in order."""
     node, above = part.node, list[plan.Node]()
-    while isinstance(node, plan.Where | plan.Select | plan.SelectMany | plan.Unnest):
+    while isinstance(node, LINEAR):
         above.append(node)
         node = node.input
     return node, above[::-1]
 
 
 class TotalsRemote(Kept):
-    """A `reactive.remote.Remote` for a part that `is_linear`.
-
-    Parameters
-    ----------
-    folder: of the mailbox and the checkpoint; one that has been used by a process before is gone
-        on with.
-    stable: whether another process may go on with the folder.
-    """
+    """A `reactive.remote.Remote` for a part that `is_linear`."""
 
     def __init__(self, session: Session, part: Part, folder: str, *, stable: bool) -> None:
         super().__init__(session, part, stable=stable)
@@ -125,7 +119,7 @@ class TotalsRemote(Kept):
         OffloadError: Spark is gone, or the values of a group cannot be added to each other; the
             entries are kept.
         """
-        given = self._fed(number, fed) if fed else None
+        given = self._all_fed(number, fed) if fed else None
         if given is not None and not quiet:
             entries, given = [*entries, *self._known(given)], None
         changes = added_up(entries, len(self._summed), self._codec)
@@ -173,26 +167,16 @@ class TotalsRemote(Kept):
         ExactSum().add(value, 1)
         self._codec.dumps(value)
 
-    def _fed(self, number: int, fed: Sequence[Fed]) -> Frame:
+    def _all_fed(self, number: int, fed: Sequence[Fed]) -> Frame:
         """The sums of rows that Spark has already, which do not come by here."""
         return reduce(lambda a, b: a.unionByName(b), [self._sums_of(number, f) for f in fed])
 
     def _sums_of(self, number: int, source: Fed) -> Frame:
-        from spark_backend.chain import Chain
         from spark_backend.shipping import ship_classes
 
-        rows: Any = source.rows
-        entries = Chain(self._session.paths).entries(
-            source.chain,
-            rows.frames.since(source.after, source.upto),
-            self._part.of[-1],
-            source.place,
-            number,
-            stable=self._is_kept,
-        )
         given = (ship_classes(), self._summed, number, self._is_kept)
         run = shipped(self._session.paths, "spark_backend.sum_entries", "sums", *given)
-        return entries.mapInArrow(run, ddl(len(self._summed)))
+        return self._fed(number, source).mapInArrow(run, ddl(len(self._summed)))
 
     def _known(self, sums: Frame) -> Iterator[Entry]:
         """Sums that are on Spark as entries."""

@@ -30,10 +30,10 @@ from optimizer import plan
 from optimizer.properties import nodes
 from reactive.evaluate import Bag, evaluate_part
 from reactive.parts import LEVEL
+from reactive.plain import LINEAR
 from reactive.zset import Pair, Row
 from spark_backend.codec import Codec, loads
 
-LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
 DELTA = pa.schema([("row", pa.binary()), ("weight", pa.int64())])
 DELTA_DDL = "row binary, weight long"
 FAILED = 0

@@ -24,8 +24,8 @@ from reactive.node import Node
 from reactive.operators.fixpoint import Circuit, Fixpoint
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
+from reactive.plain import LINEAR, fitting, plain_join, side_key, sides, signature, spread
 from reactive.plain import Side as KeySide
-from reactive.plain import fitting, plain_join, side_key, sides, signature, spread
 from reactive.recursion.best import BestFacts
 from reactive.recursion.facts import Facts
 from reactive.recursion.loops import CopyLoops, PairLoops
@@ -35,8 +35,6 @@ from reactive.recursion.ways import Copied, Given, Lone, Paired
 
 if TYPE_CHECKING:
     from reactive.compile import Compiler
-
-LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
 
 
 def inputs_of(program: Program, below: Callable[[plan.Node], Below]) -> list[plan.Node]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,20 +11,12 @@ from reactive import OffloadError
 from spark_backend import SparkOffload
 from spark_backend.session import check
 
-HERE = Path(__file__).parent
-NEWER_PANDAS = "ignore:PySpark does not yet fully support pandas"
 SMALL = {
     "spark.driver.memory": "1g",
     "spark.default.parallelism": "2",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 """A JVM that is there soon: it compiles quickly, not well."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.filterwarnings(NEWER_PANDAS))
 
 
 @pytest.fixture(scope="session")
