@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from optimizer import plan
 from optimizer.explain import explain, headline
 from optimizer.properties import nodes, tables
+from reactive.collector import paused
 from reactive.compile_remote import Begin, Elsewhere
 from reactive.distant import DistantTable
 from reactive.errors import OffloadError
@@ -207,7 +208,8 @@ class Offloading:
             if node in self.moved:
                 return
             self.flush()
-            top = db._compiled_beside(node, {**self.moved, **moved})[id(node)]
+            with paused():
+                top = db._compiled_beside(node, {**self.moved, **moved})[id(node)]
             made = top if top.is_remote else top.inputs[0]
             db._graph.pinned.add(made)
         try:

@@ -16,7 +16,7 @@ from reactive.node import Node
 from reactive.plain import LINEAR
 from reactive.store import BagStore
 from reactive.table import Table
-from reactive.zset import Pair
+from reactive.zset import Pair, Row
 
 if TYPE_CHECKING:
     from reactive.database import Database
@@ -42,7 +42,7 @@ class Spilling:
 
     def _spill(self, table: Table[Any], offload: Offload) -> None:
         """Write the rows while commits go on, and then what these have changed."""
-        first = dict(self._pairs(table))
+        version, first = self._rows(table)
         with offload.progress(f"table {table.name}", len(first)):
             store = offload.spill(table.name, first.items())
         if store is None:
@@ -53,7 +53,8 @@ class Spilling:
             if db._pending is not None or not self._may_go(table):
                 store.close()
                 return
-            for row, count in _difference(first, table._store.pairs()):
+            changed = _difference(first, table._store.pairs()) if db._version != version else ()
+            for row, count in changed:
                 if count > 0:
                     store.add(row, count)
                 else:
@@ -63,10 +64,11 @@ class Spilling:
         finally:
             db._leave()
 
-    def _pairs(self, table: Table[Any]) -> list[Pair]:
+    def _rows(self, table: Table[Any]) -> tuple[int, dict[Row, int]]:
+        """All rows of a table, and of which version they are."""
         self._db._enter()
         try:
-            return list(table._store.pairs())
+            return self._db._version, dict(table._store.pairs())
         finally:
             self._db._leave()
 

@@ -20,7 +20,6 @@ from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from operator import attrgetter
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 from uuid import UUID
@@ -28,7 +27,7 @@ from uuid import UUID
 from reactive.errors import OffloadError
 from reactive.multiset import Multiset
 from reactive.zset import DECIMAL_NAN, NAN, Row, canonical, is_nan
-from spark_backend.buckets import Buckets
+from spark_backend.buckets import Buckets, values_of
 
 LEAVES = (
     *(int, float, str, bytes, bool, type(None), Decimal, Fraction, UUID),
@@ -113,7 +112,8 @@ class Codec:
                 f"  make {kind.__name__} a @dataclass(frozen=True), or give it an __eq__"
             )
         elif hasattr(kind, "__dataclass_fields__"):
-            self._parts[kind] = _fields_of(kind)
+            compared = [field.name for field in dataclasses.fields(kind) if field.compare]
+            self._parts[kind] = values_of(compared)
         elif kind.__eq__ in {leaf.__eq__ for leaf in LEAVES}:
             self._leaves.add(kind)
         else:
@@ -169,14 +169,6 @@ def _check_named(thing: Any) -> None:
             f"no worker could import {thing.__qualname__!r}\n"
             "  define it at the top level of a module"
         )
-
-
-def _fields_of(kind: Any) -> Parts:
-    """The fields by which records of a dataclass are equal."""
-    names = [field.name for field in dataclasses.fields(kind) if field.compare]
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda record: [getattr(record, name) for name in names]
 
 
 def _check_own_equality(kind: Any, value: Any) -> None:

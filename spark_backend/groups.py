@@ -28,7 +28,7 @@ from uuid import UUID
 
 from reactive.errors import OffloadError
 from reactive.multiset import Multiset
-from spark_backend.buckets import is_record
+from spark_backend.buckets import is_record, values_of
 
 Encoder = Callable[[Any], bytes]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -155,11 +155,12 @@ def _names(kind: type) -> tuple[str, str]:
 
 def _of_record(kind: Any) -> Encoder:
     """A dataclass equals those of its very class only."""
-    start = _tuple(_names(kind))
+    start = b"d" + _joined([_tuple(_names(kind))])
     names = [field.name for field in dataclasses.fields(kind) if field.compare]
+    values = values_of(names)
 
     def record(value: Any) -> bytes:
-        return b"d" + _joined([start, *[encode(getattr(value, name)) for name in names]])
+        return start + _joined([_encoder(type(part))(part) for part in values(value)])
 
     return record
 

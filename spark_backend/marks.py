@@ -6,6 +6,7 @@ Cost:   O(log n) to look one up; amortised O(1) array steps to change one.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,12 @@ class Marks:
         elif len(changes) > max(FEW, len(self._counts) // 8):
             self._merge()
 
+    def add_all(self, counts: Iterable[tuple[Mark, int]]) -> None:
+        """Have many there so many times more."""
+        marks, times = tuple(zip(*counts, strict=True)) or ((), ())
+        self._merge()
+        self._take(marks, times)
+
     def __len__(self) -> int:
         """How many different ones there are."""
         self._merge()
@@ -66,12 +73,15 @@ class Marks:
 
     def _merge(self) -> None:
         changes, self._changes = self._changes, {}
-        if not changes:
+        self._take(changes.keys(), changes.values())
+
+    def _take(self, marks: Collection[Mark], times: Iterable[int]) -> None:
+        if not marks:
             return
-        given = np.frombuffer(b"".join(changes), _HALF).astype(np.uint64).reshape(-1, 2)
+        given = np.frombuffer(b"".join(marks), _HALF).astype(np.uint64).reshape(-1, 2)
         high = np.concatenate([self._high, given[:, 0]])
         low = np.concatenate([self._low, given[:, 1]])
-        counts = np.concatenate([self._counts, np.fromiter(changes.values(), np.int32)])
+        counts = np.concatenate([self._counts, np.fromiter(times, np.int32)])
         order = np.lexsort((low, high))
         high, low, counts = high[order], low[order], counts[order]
         first = _begins(high, low)

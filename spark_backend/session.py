@@ -39,6 +39,7 @@ START = {
 """Settings of a JVM of our own with a local master; they can be given otherwise."""
 SQL = {
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.files.maxPartitionBytes": "16m",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.useObjectHashAggregateExec": "false",
@@ -46,6 +47,7 @@ SQL = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.pollingDelay": "5ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
@@ -192,9 +194,20 @@ class Session:
 
     def _settled(self, session: Any) -> Any:
         for name, value in {**SQL, **self._config}.items():
-            if name.startswith("spark.sql.") and session.conf.isModifiable(name):
-                session.conf.set(name, value)
+            if name.startswith("spark.sql."):
+                with suppress(_static()):
+                    session.conf.set(name, value)
         return session
+
+
+def _static() -> type[Exception]:
+    """What is raised for a setting that only a JVM can be started with.
+
+    `isModifiable` would also refuse those that Spark reads, but has not registered.
+    """
+    from pyspark.errors import AnalysisException
+
+    return AnalysisException
 
 
 def _quiet(context: Any) -> Any:

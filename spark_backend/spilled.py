@@ -12,13 +12,14 @@ Cost:   some 10 us per change; reading all rows reads the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
 import pyarrow as pa
 
+from reactive.collector import paused
 from reactive.errors import OffloadError
 from reactive.store import BagStore
 from reactive.zset import Pair, Row
@@ -64,8 +65,14 @@ class SpilledStore:
         self._unwritten: list[Change] = []
         self._size = 0
         self._number = 0
+        with paused():
+            self._marks.add_all(self._begun(pairs))
+
+    def _begun(self, pairs: Iterable[Pair]) -> Iterator[tuple[Mark, int]]:
         for row, count in pairs:
-            self._put(_mark(row), row, count)
+            mark = _mark(row)
+            self._note(mark, row, count)
+            yield mark, count
 
     def add(self, row: Row, count: int) -> Pair:
         hash(row)
@@ -138,8 +145,11 @@ class SpilledStore:
         self._mailbox.delete()
 
     def _put(self, mark: Mark, row: Row, weight: int) -> None:
-        self._unwritten.append((mark, self._dumps(row) if weight > 0 else None, weight))
+        self._note(mark, row, weight)
         self._marks.add(mark, weight)
+
+    def _note(self, mark: Mark, row: Row, weight: int) -> None:
+        self._unwritten.append((mark, self._dumps(row) if weight > 0 else None, weight))
         self._size += weight
         if len(self._unwritten) >= WRITTEN:
             self._write()

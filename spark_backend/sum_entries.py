@@ -23,7 +23,7 @@ Packed = tuple[bytes, bytes | None, tuple[Any, ...]]
 """The bytes of a group, the group pickled if they do not tell it, and the values to be summed, or
 what is `Held` of it."""
 MANY = 100_000
-"""Entries that a worker adds up at a time."""
+"""Entries that are added up at a time, where nobody asks for each group's change."""
 
 
 def pack(row: Row, summed: Sequence[int], codec: Codec) -> tuple[int, Packed]:
@@ -57,10 +57,21 @@ def sums(
     """What runs in workers: entries with pickled rows to tables of sums."""
     adopt(classes)
     codec = Codec(stable=stable)
-    entries = _entries(batches, summed, codec)
-    while some := list(islice(entries, MANY)):
-        changes = added_up(some, len(summed), codec)
-        yield from table_of(changes.items(), number, len(summed)).to_batches()
+    for table in tables_of(_entries(batches, summed, codec), number, len(summed), codec):
+        yield from table.to_batches()
+
+
+def tables_of(
+    entries: Iterable[Entry], number: int, count: int, codec: Codec
+) -> Iterator[pa.Table]:
+    """Tables of sums that together are what the entries come to; at least one."""
+    entries = iter(entries)
+    some = list(islice(entries, MANY))
+    while True:
+        yield table_of(added_up(some, count, codec).items(), number, count)
+        some = list(islice(entries, MANY))
+        if not some:
+            return
 
 
 def _entries(batches: Iterable[pa.RecordBatch], summed: list[int], codec: Codec) -> Iterator[Entry]:

@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from optimizer import plan
+from reactive.collector import paused
 from reactive.errors import OffloadError
 from reactive.evaluate import through
 from reactive.exact import ExactSum
@@ -34,7 +35,7 @@ from spark_backend.kept import Kept
 from spark_backend.mailbox import Mailbox
 from spark_backend.session import Session
 from spark_backend.stream import Frame, Stream
-from spark_backend.sum_entries import Packed, added_up, pack
+from spark_backend.sum_entries import Packed, added_up, pack, tables_of
 from spark_backend.sum_tables import (
     KEY,
     Key,
@@ -122,19 +123,26 @@ class TotalsRemote(Kept):
         given = self._all_fed(number, fed) if fed else None
         if given is not None and not quiet:
             entries, given = [*entries, *self._known(given)], None
-        changes = added_up(entries, len(self._summed), self._codec)
-        table = table_of(changes.items(), number, len(self._summed))
-        if given is not None:
-            table = given.unionByName(self._session.spark.createDataFrame(table))
-        now = self._stream.apply(number, table, quiet=quiet)
-        if now is None:
-            self._groups = None
+        if quiet:
+            self._take_in(number, entries, given)
             return ()
+        changes = added_up(entries, len(self._summed), self._codec)
+        now = self._stream.apply(number, table_of(changes.items(), number, len(self._summed)))
+        assert now is not None
         _check_sums(now)
         out = [pair for pairs in self._delta(now, changes, number) for pair in pairs]
         if self._groups is not None:
             self._groups += sum(weight for _, weight in out)
         return list(through(self._above, out)) if self._above else out
+
+    def _take_in(self, number: int, entries: Sequence[Entry], given: Frame | None) -> None:
+        """Take many entries in; nobody asks what becomes of their groups."""
+        self._groups = None
+        with paused():
+            table = pa.concat_tables(tables_of(entries, number, len(self._summed), self._codec))
+        if given is not None:
+            table = given.unionByName(self._session.spark.createDataFrame(table))
+        self._stream.apply(number, table, quiet=True)
 
     def contents(self) -> Iterable[Pair]:
         """The output as of the last `apply`; made in this process, a range of buckets at a time."""
