@@ -43,17 +43,19 @@ def headline(node: plan.Node) -> str:
             return f"unnest {written(function)}"
         case plan.SelectMany(_, function):
             return f"select_many {written(function)}"
-        case plan.Join(_, _, match):
-            return f"join {_match(match)}".rstrip()
+        case plan.Join(_, _, match, wide):
+            at_once = "" if wide is None else f", {len(wide.tests)} inputs at once"
+            return f"join {_match(match)}".rstrip() + at_once
         case plan.OuterJoin(_, _, match, kind):
             return f"{kind}_join {_match(match)}"
         case plan.SemiJoin(_, _, match):
             return f"semi_join {_match(match)}"
         case plan.AntiJoin(_, _, match):
             return f"anti_join {_match(match)}"
-        case plan.Aggregate(_, key, aggregates):
+        case plan.Aggregate(_, key, aggregates, factors):
             by = "" if key is None else f" by {written(key)}"
-            return f"aggregate {', '.join(map(_folded, aggregates))}{by}"
+            kept = "" if factors is None else f", sums kept of {_factors(factors)}"
+            return f"aggregate {', '.join(map(_folded, aggregates))}{by}{kept}"
         case plan.OrderBy(_, key, descending, limit, offset):
             return f"order_by {written(key)}" + _window(descending, limit, offset)
         case plan.Fixpoint(names=names, best=best):
@@ -120,6 +122,16 @@ def _defined(name: str, best: plan.Best | None) -> str:
 
 def _folded(folded: plan.Folded) -> str:
     return f"{folded.name}({'' if folded.value is None else written(folded.value)})"
+
+
+def _factors(factors: plan.Factors) -> str:
+    """The sides of a join that are kept as sums by key."""
+    shown = []
+    for name, sums in (("left", factors.left), ("right", factors.right)):
+        if sums is not None:
+            inside = "" if sums.below is None else f" (sums kept of its {_factors(sums.below)})"
+            shown.append(name + inside)
+    return " and ".join(shown)
 
 
 def _window(descending: bool, limit: int | None, offset: int) -> str:

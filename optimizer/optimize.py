@@ -19,6 +19,7 @@ from optimizer.rules.drop_identity_select import drop_identity_select
 from optimizer.rules.drop_inner_distinct import drop_inner_distinct
 from optimizer.rules.drop_true_where import drop_true_where
 from optimizer.rules.empty_false_where import empty_false_where
+from optimizer.rules.factor_aggregate import factor_aggregate
 from optimizer.rules.find_join_keys import find_join_keys
 from optimizer.rules.fold_constants import fold_constants
 from optimizer.rules.fuse_selects import fuse_selects
@@ -44,6 +45,7 @@ from optimizer.rules.read_callables import read_callables
 from optimizer.rules.shape_recursion import shape_recursion
 from optimizer.rules.split_where import split_where
 from optimizer.rules.strengthen_outer_join import strengthen_outer_join
+from optimizer.rules.widen_join import widen_join
 from optimizer.traverse import Interned, Rule, functions, rebuilt, with_inputs
 
 Phase = tuple[Rule, ...]
@@ -63,6 +65,8 @@ PHASES: tuple[Phase, ...] = (
     (fold_constants, drop_true_where, empty_false_where, propagate_empty),
     (prune_join_inputs, fuse_wheres, fuse_selects),
     (find_join_keys,),
+    (widen_join,),
+    (factor_aggregate,),
 )
 
 MOST_PASSES = 1000

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, Literal
 
-from optimizer.expr import Function, Lifted
+from optimizer.expr import Expr, Function, Lifted
 from optimizer.opaque import Opaque
 
 
@@ -218,12 +218,37 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
+class Equation:
+    """What is equal in the rows of two inputs of a join, each in terms of its own row."""
+
+    left: int
+    of_left: Expr
+    right: int
+    of_right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """Nested joins as one of all their inputs, whose rows are parameters.
+
+    `tests` are those of each input, in terms of its own row, `rest` those of several; `row` is what
+    the outermost join gives out.
+    """
+
+    equations: tuple[Equation, ...]
+    tests: tuple[tuple[Expr, ...], ...]
+    rest: tuple[Expr, ...]
+    row: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Join(Node):
-    """Pairs of rows that match; weights multiply."""
+    """Pairs of rows that match; weights multiply. `wide` is made by the optimizer."""
 
     left: Node
     right: Node
     match: Match
+    wide: Wide | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,12 +348,44 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True)
+class Sums:
+    """What is kept of a side of a join in the place of its rows: sums, by the key of the join.
+
+    `groups` are the parts of the group that the side has, `values` what is summed; both are
+    expressions over its rows, or, where it is a join that is split itself, over what is `below`.
+    """
+
+    groups: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    below: Factors | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """How what is grouped and summed over the pairs of a join splits over its sides.
+
+    A side is kept as `Sums`, or as rows (None). `parts` and `values` are over the pair, in which
+    `left_group0` and `left_sum0` stand for what is kept of a side. A value is of one side, or the
+    product of one of the left and one of the right.
+    """
+
+    left: Sums | None
+    right: Sums | None
+    parts: tuple[Expr, ...]
+    values: tuple[Expr | tuple[Expr, Expr] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate(Node):
-    """One row per group: its key, then each aggregate. Without a key, one row in all."""
+    """One row per group: its key, then each aggregate. Without a key, one row in all.
+
+    `factors` are made by the optimizer, where sums of the sides of a join tell all.
+    """
 
     input: Node
     key: Function | None
     aggregates: tuple[Folded, ...]
+    factors: Factors | None = None
 
 
 @dataclass(frozen=True, slots=True)

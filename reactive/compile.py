@@ -17,22 +17,33 @@ A node that several others read is a node of the graph, and no part of a loop.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeGuard
 
 from optimizer import plan
 from optimizer.clauses import Program, clauses
-from optimizer.expr import Function, Lifted
-from optimizer.pinned import pinned
-from optimizer.properties import bindings, keeps_identity, nodes, shapes
-from optimizer.traverse import functions, without_iterations
+from optimizer.properties import bindings, keeps_identity, nodes
+from optimizer.traverse import without_iterations
 from reactive.compile_remote import Elsewhere
-from reactive.fuse import Below, grouped, joined, keyed, linear
+from reactive.compile_routes import routed
+from reactive.compile_sums import bases, over_sides, split
+from reactive.compile_wide import is_wide, over_paths
+from reactive.fuse import grouped, joined, keyed, linear
 from reactive.generated.grouped import is_in_line
 from reactive.graph import Graph
 from reactive.index import itself
-from reactive.node import NO_PINS, Node, Pins
+from reactive.loops import (
+    INNER,
+    Below,
+    all_read,
+    called,
+    index_signature,
+    inputs_of_wide,
+    is_read,
+    loop_parts,
+    pins_of,
+)
+from reactive.node import NO_PINS, NOWHERE, Node
 from reactive.operators.fixpoint import Output
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
@@ -51,7 +62,6 @@ from reactive.plain import (
 from reactive.recursion.build import build, inputs_of
 
 JOINS = (plan.Product, plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
-INNER = (plan.Product, plan.Join)
 
 Source = Callable[[plan.Table], Node]
 Linear = plan.Where | plan.Select | plan.SelectMany | plan.Unnest
@@ -65,14 +75,17 @@ def compile_plan(
     *,
     generate: bool = True,
     elsewhere: Elsewhere | None = None,
+    unfit: Collection[plan.Node] = (),
 ) -> dict[int, Node]:
     """The nodes of the graph for the nodes of a plan, by the `id` of these, made where missing.
 
     Those that are part of another's loop have none. Without `generate` every node has its own.
-    `elsewhere` knows what does not run in the process.
+    `elsewhere` knows what does not run in the process; aggregates that are `unfit` have no factors.
     """
     written, root = root, without_iterations(root)
-    compiler = Compiler(root, graph, source, generate=generate, elsewhere=elsewhere or None)
+    compiler = Compiler(
+        root, graph, source, generate=generate, elsewhere=elsewhere or None, unfit=unfit
+    )
     waiting = [root]
     while waiting:
         node = waiting[-1]
@@ -97,12 +110,14 @@ class Compiler:
         *,
         generate: bool,
         elsewhere: Elsewhere | None,
+        unfit: Collection[plan.Node] = (),
     ) -> None:
         self.graph = graph
         self._elsewhere = elsewhere
+        self.unfit = unfit
         self.source = source
         self.generates = generate
-        self._readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
+        self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
         self._programs: dict[int, Program] = {}
         self.made: dict[int, Node] = {}
 
@@ -113,9 +128,16 @@ class Compiler:
             return () if away.holds(node) else away.reads(node)
         if isinstance(node, plan.Fixpoint | plan.Component):
             return tuple(inputs_of(self._program(_defining(node)), self.below))
+        found = split(self, node)
+        if found is not None:
+            return bases(self, *found)
         below = self._chain(node)
-        if below is not None and self._takes_join(node, below):
+        if below is not None and self.takes_join(node, below):
+            if is_wide(below.base, self):
+                return tuple(self.below(n).base for n in inputs_of_wide(below.base))
             return tuple(self.below(n).base for n in below.base.inputs())
+        if is_wide(node, self):
+            return tuple(self.below(n).base for n in inputs_of_wide(node))
         if isinstance(node, JOINS):
             return tuple(self.below(n).base for n in node.inputs())
         return node.inputs() if below is None else (below.base,)
@@ -134,18 +156,21 @@ class Compiler:
                 return self._output(node)
         if away is not None and away.includes(node):
             return away.make(self, node)
+        found = split(self, node)
+        if found is not None:
+            return over_sides(self, node, *found)
         below = self._chain(node)
-        if below is not None and self._takes_join(node, below):
+        if below is not None and self.takes_join(node, below):
             return self._over_join(node, below)
-        if isinstance(node, INNER) and self.generates and _is_read(node):
+        if isinstance(node, INNER) and self.generates and is_read(node):
             return self._over_join(node, Below((), node))
         if isinstance(node, JOINS):
             return self._join(node)
         if below is not None:
             return self._over_delta(node, below)
-        make, called = plain_operator(node)
+        make, functions = plain_operator(node)
         inputs = tuple(self.made[id(n)] for n in node.inputs())
-        return self.graph.node(signature(node), inputs, make, plan=node, functions=called)
+        return self.graph.node(signature(node), inputs, make, plan=node, functions=functions)
 
     def depends(self, node: plan.Node) -> bool:
         """Whether a node reads something that is elsewhere."""
@@ -176,7 +201,7 @@ class Compiler:
 
     def _chain(self, node: plan.Node) -> Below | None:
         """What the loop of a node runs over; None for a node that has no loop."""
-        if not self.generates or not _is_read(node):
+        if not self.generates or not is_read(node):
             return None
         if isinstance(node, LINEAR):
             below = self.below(node.input)
@@ -189,46 +214,57 @@ class Compiler:
         """A node as a chain over a base, as far down as nobody else reads it."""
         chain: list[plan.Node] = []
         if self.generates:
-            while self._is_link(node):
+            while self.is_link(node):
                 chain.append(node)
                 node = node.input
         return Below(tuple(chain[::-1]), node)
 
-    def _is_link(self, node: plan.Node) -> TypeGuard[Linear]:
-        is_alone = self._readers[id(node)] < 2 and not self._is_elsewhere(node)
-        return isinstance(node, LINEAR) and is_alone and _is_read(node)
+    def is_link(self, node: plan.Node) -> TypeGuard[Linear]:
+        is_alone = self.readers[id(node)] < 2 and not self._is_elsewhere(node)
+        return isinstance(node, LINEAR) and is_alone and is_read(node)
 
-    def _takes_join(self, node: plan.Node, below: Below) -> bool:
+    def takes_join(self, node: plan.Node, below: Below) -> bool:
         """Whether the base is a join that is part of the node's loop."""
         base = below.base
         if self._is_elsewhere(base):
             return False
-        return isinstance(base, INNER) and self._readers[id(base)] < 2 and _is_read(base)
+        return isinstance(base, INNER) and self.readers[id(base)] < 2 and is_read(base)
 
     # Making nodes.
 
     def _over_delta(self, node: plan.Node, below: Below) -> Node:
+        found = routed(self, below)
+        if found is not None:
+            below, source = found
+            if node is below.base:
+                return source
+            return self._loop(node, below, source)
+        return self._loop(node, below, self.made[id(below.base)])
+
+    def _loop(self, node: plan.Node, below: Below, source: Node) -> Node:
         make = grouped(node, below) if isinstance(node, plan.Aggregate) else linear(below)
         return self.graph.node(
-            ("loop", *map(signature, _parts(node, below))),
-            (self.made[id(below.base)],),
+            ("loop", *map(signature, loop_parts(node, below))),
+            (source,),
             make,
             plan=node,
-            functions=_called(_parts(node, below)),
-            pins=_pins(below),
+            functions=called(loop_parts(node, below)),
+            pins=pins_of(below) if source.at is NOWHERE else NO_PINS,
         )
 
     def _over_join(self, node: plan.Node, below: Below) -> Node:
         join = below.base
         assert isinstance(join, INNER)
+        if is_wide(join, self):
+            return over_paths(self, node, below, join)
         left, right = self._indexes(join)
-        parts = _parts(node, below)
+        parts = loop_parts(node, below)
         return self.graph.node(
             ("loop", *map(signature, [join, *(p for p in parts if p is not join)])),
             (left, right),
             joined(join, node, below.chain, left.operator, right.operator),
             plan=node,
-            functions=_called([join, *parts]),
+            functions=called([join, *parts]),
         )
 
     def _join(self, node: AnyJoin) -> Node:
@@ -267,12 +303,12 @@ class Compiler:
         handle = id if keeps_identity(below.top) and not late else itself
         base, graph = self.made[id(below.base)], self.graph
         return graph.node(
-            ("index", *["late"] * late, side, arguments, *map(signature, below.chain)),
+            index_signature(below, side, arguments, late=late),
             (base,),
             lambda: IndexBy(None, handle, lambda: rows(graph.contents(base)), make()),
             plan=owner,
-            functions=(*_called(below.chain), *side_functions(side)),
-            pins=_pins(below),
+            functions=(*called(below.chain), *side_functions(side)),
+            pins=pins_of(below),
             late=late,
         )
 
@@ -283,8 +319,8 @@ class Compiler:
             (self.made[id(below.base)],),
             make,
             plan=owner,
-            functions=(*_called(below.chain), *side_functions(side)),
-            pins=_pins(below),
+            functions=(*called(below.chain), *side_functions(side)),
+            pins=pins_of(below),
         )
 
     def key_maker(
@@ -297,40 +333,13 @@ class Compiler:
         """
         key = side_key(side, arguments)
         identity = keeps_identity(below.top) and not late
-        if self.generates and _lifted(side_functions(side)):
+        if self.generates and all_read(side_functions(side)):
             return keyed(below, side, arguments, key, identity=identity)
         return (lambda: KeyBy(key, identity=identity)), (lambda rows: rows)
 
 
 def _defining(node: plan.Fixpoint | plan.Component) -> plan.Fixpoint:
     return node.input if isinstance(node, plan.Component) else node
-
-
-def _parts(node: plan.Node, below: Below) -> list[plan.Node]:
-    """The nodes of a loop."""
-    return [*below.chain, *([node] if node not in below.chain[-1:] else [])]
-
-
-def _pins(below: Below) -> Pins:
-    """What the conditions at the beginning of a chain over a table ask of its rows."""
-    if not isinstance(below.base, plan.Table):
-        return NO_PINS
-    conditions = takewhile(lambda node: isinstance(node, plan.Where), below.chain)
-    tests = [node.predicate for node in conditions if isinstance(node, plan.Where)]
-    return pinned([t.body for t in tests if isinstance(t, Lifted)], shapes(below.base))
-
-
-def _called(parts: Sequence[plan.Node]) -> list[Function]:
-    return [function for part in parts for function in functions(part)]
-
-
-def _is_read(node: plan.Node) -> bool:
-    """Whether all callables of a node have been read."""
-    return _lifted(functions(node))
-
-
-def _lifted(called: Sequence[Function | None]) -> bool:
-    return all(function is None or isinstance(function, Lifted) for function in called)
 
 
 def _introduce(left: Node, left_side: Side, right: Node, right_side: Side) -> None:

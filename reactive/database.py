@@ -37,13 +37,15 @@ from reactive.errors import (
 from reactive.feed import Feed
 from reactive.gate import Gate
 from reactive.graph import Graph
+from reactive.materialize import reattach
 from reactive.node import Node
 from reactive.offload import Offload, Offloading
 from reactive.offload_status import OffloadStatus, status
+from reactive.operators.sums_by import Unfit
 from reactive.table import Table
 from reactive.transaction import Pending, Transaction
 from reactive.view import AnyView
-from reactive.zset import Pair
+from reactive.zset import Pair, negate
 
 T = TypeVar("T")
 Delivery = tuple[Sequence["weakref.ref[Any]"], Delta[Any]]
@@ -85,6 +87,7 @@ class Database(Closing):
         self._gate = Gate()
         self._graph = Graph(self._on_stale)
         self._tables: list[Table[Any]] = []
+        self._unfit: set[PlanNode] = set()
         self._views: weakref.WeakValueDictionary[int, AnyView] = weakref.WeakValueDictionary()
         self._version = 0
         self._pending: Pending | None = None
@@ -305,6 +308,9 @@ class Database(Closing):
             self._drain()
         try:
             stepped = self._graph.commit([(table._node, pairs) for table, pairs in changes])
+        except Unfit as unfit:
+            self._begin_without(unfit, changes)
+            return
         except BaseException:
             for table, pairs in changes:
                 table._store.revert(pairs)
@@ -314,6 +320,21 @@ class Database(Closing):
         self._announce(done, self._version)
         if self._graph.interrupt is not None:
             self._graph.raise_interrupt()
+
+    def _begin_without(
+        self, unfit: Unfit, changes: Sequence[tuple[Table[Any], Sequence[Pair]]]
+    ) -> None:
+        """Commit changes once an aggregate is computed as its plan was without factors."""
+        for table, pairs in changes:
+            table._store.revert(pairs)
+        self._unfit |= self._graph.owners(unfit)
+        for leaf in self._graph.leaves():
+            source = self._compile(leaf.leaf.plan)
+            if source is not leaf.inputs[0]:
+                reattach(self, leaf, source)
+        for table, pairs in changes:
+            table._store.revert(negate(pairs))
+        self._commit(changes)
 
     def _committed(self, changed: Sequence[Table[Any]], rows: int) -> None:
         """Count a commit of so many rows."""
@@ -371,10 +392,15 @@ class Database(Closing):
                 self._source,
                 generate=self._generate,
                 elsewhere=elsewhere,
+                unfit=self._unfit,
             )
+        except Unfit as unfit:
+            self._unfit |= self._graph.owners(unfit)
         except BaseException:
             self._graph.sweep()
             raise
+        self._graph.sweep()
+        return self._compiled_beside(plan, moved)
 
     def _watch(self, leaf: Node, written: PlanNode) -> None:
         """Notice changes of what a query captured, though a rule may have dropped who reads it."""

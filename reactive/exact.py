@@ -68,6 +68,26 @@ class ExactSum:
         other._others = None if self._others is None else dict(self._others)
         return other
 
+    def __bool__(self) -> bool:
+        """Whether anything is in it."""
+        counted = self._integers or self._floats or self._numerator
+        return bool(counted or self._specials or self._others)
+
+    def merge(self, other: ExactSum, times: int) -> None:
+        """Add all that another sum is of, so many times."""
+        self._integers += other._integers * times
+        self._floats += other._floats * times
+        if other._shift > self._shift:
+            self._numerator <<= other._shift - self._shift
+            self._shift = other._shift
+        self._numerator += (other._numerator << (self._shift - other._shift)) * times
+        for name, count in (other._specials or {}).items():
+            self._add_special(name, count * times)
+        for name, (count, total) in (other._others or {}).items():
+            self._add_total(name, count * times, total, times)
+        if not self._floats and not self._numerator:
+            self._shift = 0
+
     def value(self) -> Any:
         """The sum, in the type that Python's `sum` would give, rounded once."""
         if self._others:
@@ -99,13 +119,16 @@ class ExactSum:
         if isinstance(value, int | float):
             self.add(float(value) if isinstance(value, float) else int(value), weight)
             return
+        self._add_total(str(value) if _is_special(value) else kind, weight, value, weight)
+
+    def _add_total(self, name: Any, count: int, value: Any, times: int) -> None:
+        """Add what so many values of a type, or of a special one, come to, so many times."""
         others = self._others or {}
-        name = str(value) if _is_special(value) else kind
-        count, total = others.get(name, (0, None))
-        total = value if name is not kind else _plus(total, value, weight)
+        before, total = others.get(name, (0, None))
+        total = value if isinstance(name, str) else _plus(total, value, times)
         self._others = others
-        others[name] = (count + weight, total)
-        if count + weight == 0:
+        others[name] = (before + count, total)
+        if before + count == 0:
             del others[name]
             self._others = others or None
 

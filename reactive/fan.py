@@ -15,7 +15,7 @@ Source: the discrimination network of C. L. Forgy, *Rete*, 1982.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from reactive.node import Node
 
 Reader = tuple["Node", int]
+Tell = Callable[["Node"], None]
 WORTHWHILE = 3
 """Readers that compare the same field, from which on it is looked up."""
 
@@ -47,11 +48,11 @@ class Fan:
         """Whether some readers are found by a field."""
         return bool(self._by_field)
 
-    def send(self, delta: Sequence[Any]) -> None:
-        """Put a delta into the inboxes of those that read it."""
-        _send(self._everything, delta)
+    def send(self, delta: Sequence[Any], tell: Tell) -> None:
+        """Put a delta into the inboxes of those that read it, and tell of each the first time."""
+        _send(self._everything, delta, tell)
         for readers in self._by_field:
-            readers.send(delta)
+            readers.send(delta, tell)
 
 
 class _ByField:
@@ -68,15 +69,15 @@ class _ByField:
                 wanted.setdefault(value, []).append(place)
         self._wanted = wanted
 
-    def send(self, delta: Sequence[Any]) -> None:
+    def send(self, delta: Sequence[Any], tell: Tell) -> None:
         try:
             chosen = self._chosen(delta)
         except Exception:  # a value without a hash, for example: the readers will see
-            _send(self._readers, delta)
+            _send(self._readers, delta, tell)
             return
         for place, items in chosen.items():
             part = Batch(items, delta.weight) if isinstance(delta, Batch) else items
-            _send(self._readers[place : place + 1], part)
+            _send(self._readers[place : place + 1], part, tell)
 
     def _chosen(self, delta: Sequence[Any]) -> dict[int, list[Any]]:
         """What each reader gets: rows of a batch, pairs of another delta."""
@@ -103,10 +104,12 @@ def _is_found(kind: Any) -> bool:
     return kind.__eq__ in _EQUALITIES
 
 
-def _send(readers: Sequence[Reader], delta: Sequence[Any]) -> None:
+def _send(readers: Sequence[Reader], delta: Sequence[Any], tell: Tell) -> None:
     for node, port in readers:
         node.inbox[port] = delta
-        node.dirty = True
+        if not node.dirty:
+            node.dirty = True
+            tell(node)
 
 
 def _most_compared(readers: Sequence[Reader]) -> str | None:

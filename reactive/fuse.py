@@ -3,45 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from optimizer import plan
-from optimizer.expr import Expr, Lifted
+from optimizer.expr import Expr, Function, Lifted
 from optimizer.properties import bindings, row_shape, shapes
 from optimizer.traverse import read_functions
 from reactive.folds import CountFold
-from reactive.generated.body import Plan
+from reactive.generated.body import Plan, row_names
+from reactive.generated.factored import Factored, GroupingOfSums, Sides, Summing, Term, pair_loops
 from reactive.generated.grouped import Grouped, Grouping
 from reactive.generated.joined import Joined, Pairing, join_loops
-from reactive.generated.keyed import KeyCode, KeyLoop
+from reactive.generated.keyed import KeyCode, KeyLoop, key_parts
 from reactive.generated.linear import Linear, delta_loop
+from reactive.generated.paths import Joined as WideJoined
+from reactive.generated.paths import Paths, path_from, path_loops
 from reactive.generated.taker import ToList
 from reactive.index import Key
+from reactive.loops import Below, inputs_of_wide
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
-from reactive.plain import Side, plain_aggregate, plain_join, plain_operator
+from reactive.operators.sums_by import SumsBy
+from reactive.plain import Side, plain_aggregate, plain_join, plain_operator, side_functions
 from reactive.zset import Pair, Row
 
 Rows = Callable[[Sequence[Any]], Sequence[Any]]
 Make = Callable[[], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Below:
-    """What a node reads: a chain of linear nodes, the first to see a row first, over a base."""
-
-    chain: tuple[plan.Node, ...]
-    base: plan.Node
-
-    @property
-    def top(self) -> plan.Node:
-        """The node whose rows come out."""
-        return self.chain[-1] if self.chain else self.base
-
-    def plan(self) -> Plan:
-        """What a loop over the rows of the base has to do."""
-        return Plan(self.chain, bindings(self.base), shapes(self.base))
 
 
 def linear(below: Below) -> Make:
@@ -116,6 +103,130 @@ def joined(
         return Joined(pairing, loops, carefully, contents, text)
 
     return make
+
+
+def sums_of_rows(
+    below: Below, side: Side, arguments: int, sums: plan.Sums, owner: plan.Node
+) -> Make:
+    """What keeps the rows of a chain as sums by a key."""
+
+    def make() -> SumsBy:
+        todo = below.plan()
+        if arguments < len(todo.row):
+            todo.row = (todo.value(),)  # the right side of a join is one value
+        called = [*read_functions(*below.chain), *(f for f in side_functions(side) if _is_read(f))]
+        loop, text = delta_loop("delta", todo, called, _summing(todo, side, sums))
+        width = len(sums.values)
+        return SumsBy(loop, width, owner, text, by_group=bool(sums.groups))
+
+    return make
+
+
+def sums_of_pairs(
+    join: plan.Join | plan.Product,
+    chain: tuple[plan.Node, ...],
+    side: Side,
+    sums: plan.Sums,
+    sides: tuple[Any, Any],
+    owner: plan.Node,
+) -> Make:
+    """What keeps the pairs of a join, after a chain, as sums by a key."""
+
+    def make() -> SumsBy:
+        below = sums.below
+        called = [*read_functions(join, *chain)]
+        written = side[0] is not None
+
+        def taker(todo: Plan) -> Summing:
+            if below is None:
+                return _summing(todo, side, sums)
+            parts = list(map(todo.take, below.parts))
+            values = [_term(todo, v) for v in below.values if v is not None]
+            count = len(parts) - len(sums.groups)
+            return Summing(parts[:count], parts[count:], values, todo, is_written=written)
+
+        todo = () if below is not None else chain
+        loop, text = _pair_loops(join, todo, below or NO_FACTORS, called, taker, counts=False)
+        width = len(sums.values)
+        look_ups = Sides(*sides).look_ups
+        return SumsBy(loop, width, owner, text, by_group=bool(sums.groups), look_ups=look_ups)
+
+    return make
+
+
+def factored(node: plan.Aggregate, join: plan.Join | plan.Product, sides: tuple[Any, Any]) -> Make:
+    """The operator of an aggregate over a join of which sums are kept."""
+    factors = node.factors
+    assert factors is not None
+
+    def make() -> Factored:
+        def taker(todo: Plan) -> GroupingOfSums:
+            given = zip(node.aggregates, factors.values, strict=True)
+            folds = [(a.fold, None if value is None else _term(todo, value)) for a, value in given]
+            key = None if node.key is None else todo.take(factors.parts[0])
+            return GroupingOfSums(key, folds)
+
+        called = read_functions(join, node)
+        loop, text = _pair_loops(join, (), factors, called, taker, counts=True)
+        return Factored(plain_aggregate(node), loop, text, Sides(*sides), node)
+
+    return make
+
+
+def wide(
+    join: plan.Join, node: plan.Node, chain: tuple[plan.Node, ...], indexes: dict[Any, IndexBy]
+) -> Make:
+    """The operator of joins as one, with the chain above and what the chain feeds."""
+    of = join.wide
+    assert of is not None
+
+    def make() -> Any:
+        paths = [path_from(place, of) for place in range(len(of.tests))]
+        relations = inputs_of_wide(join)
+        shown = tuple(row_shape(relation) for relation in relations)
+        names = tuple(f"row{place}" for place in range(len(relations)))
+        if not isinstance(node, plan.Aggregate):
+            loop, text = path_loops(names, shown, of, paths, chain, ToList)
+            return WideJoined(Paths(paths, indexes, is_filled=True), loop, text, join)
+        loop, text = path_loops(names, shown, of, paths, chain, lambda todo: _grouping(node, todo))
+        return Factored(plain_aggregate(node), loop, text, Paths(paths, indexes), join)
+
+    return make
+
+
+NO_FACTORS = plan.Factors(None, None, (), ())
+
+
+def _pair_loops(
+    join: plan.Join | plan.Product,
+    chain: tuple[plan.Node, ...],
+    factors: plan.Factors,
+    called: Sequence[Lifted],
+    taker: Callable[[Plan], Any],
+    *,
+    counts: bool,
+) -> tuple[Callable[..., Any], str]:
+    of = (*shapes(join.left), row_shape(join.right))
+    names = row_names(called, len(of))
+    return pair_loops(names, of, factors, chain, taker, counts=counts)
+
+
+def _summing(todo: Plan, side: Side, sums: plan.Sums) -> Summing:
+    written, steps = side
+    assert written is None or isinstance(written, Lifted)
+    key = key_parts(todo, written, steps)
+    groups = list(map(todo.take, sums.groups))
+    values = [Term(todo.take(value)) for value in sums.values]
+    return Summing(key, groups, values, todo, is_written=written is not None)
+
+
+def _term(todo: Plan, value: Expr | tuple[Expr, Expr]) -> Term:
+    factors = value if isinstance(value, tuple) else (value,)
+    return Term(*map(todo.take, factors))
+
+
+def _is_read(function: Function | None) -> TypeGuard[Lifted]:
+    return isinstance(function, Lifted)
 
 
 def chained(chain: tuple[plan.Node, ...]) -> Rows:

@@ -23,10 +23,14 @@ from typing import Any
 from optimizer.captures import Capture
 from optimizer.expr import Function, origins
 from optimizer.opaque import Opaque
+from optimizer.plan import Aggregate
 from optimizer.plan import Node as PlanNode
 from reactive.blame import annotate
-from reactive.node import NO_PINS, Node, Pins, comes_late
-from reactive.schedule import Schedule
+from reactive.fan import Fan
+from reactive.node import NO_PINS, NOWHERE, Node, Pins, comes_late
+from reactive.operators.sums_by import Unfit
+from reactive.schedule import FEW, Schedule
+from reactive.wide import Wide
 from reactive.zset import Pair, Pairs
 
 MANY_SCHEDULES = 256
@@ -43,7 +47,7 @@ class Graph:
         self._nodes: dict[Hashable, Node] = {}
         self.remotes: tuple[Node, ...] = ()
         """The nodes whose work is elsewhere; replaced, never changed."""
-        self._schedules: dict[Node | tuple[Node, ...], Schedule] = {}
+        self._schedules: dict[Node | tuple[Node, ...], Schedule | Wide] = {}
         self._leaves: dict[int, Node] = {}
         self.interrupt: BaseException | None = None
         self._made = 0
@@ -73,11 +77,12 @@ class Graph:
         blamed: Iterable[Function | None] = (),
         pins: Pins = NO_PINS,
         late: bool = False,
+        at: Any = NOWHERE,
     ) -> Node:
         """The node of this signature over these inputs; made, and brought up to date, if new.
 
         `functions` are the callables that its operator calls, `blamed` those whose results it is
-        the first to look at.
+        the first to look at. `at` is the key of the rows that it wants of an index.
         """
         full = (signature, inputs)
         found = self._nodes.get(full)
@@ -95,6 +100,7 @@ class Graph:
             blamed=blamed,
             pins=pins,
             late=late,
+            at=at,
         )
         self._connect(node)
         self._nodes[full] = node
@@ -133,19 +139,21 @@ class Graph:
 
     def detach(self, node: Node) -> None:
         """Drop a node that nothing reads, and then its inputs that nothing else reads."""
-        waiting = [node]
+        waiting, is_scheduled = [node], False
         while waiting:
             unread = waiting.pop()
-            if unread.consumers or not unread.inputs or unread in self.pinned:
+            if unread.consumers or unread.routes or not unread.inputs or unread in self.pinned:
                 continue
+            is_scheduled |= not unread.is_routed
             if unread.is_remote:
                 self.remotes = tuple(node for node in self.remotes if node is not unread)
                 unread.operator.stop()
             self._nodes.pop(unread.signature, None)
             for source in dict.fromkeys(unread.inputs):
-                source.consumers = [c for c in source.consumers if c[0] is not unread]
+                source.disconnect(unread)
                 waiting.append(source)
-        self._schedules.clear()
+        if is_scheduled:
+            self._schedules.clear()
 
     def sweep(self) -> None:
         """Drop nodes that lead to no leaf, such as those of a view that could not be made."""
@@ -234,6 +242,17 @@ class Graph:
             *filter(comes_late, self._leaves.values())
         ]
 
+    def owners(self, unfit: Unfit) -> set[PlanNode]:
+        """The aggregates that what is unfit is a part of."""
+        found = {unfit.owner}
+        for node in self._nodes.values():
+            owner = node.plan
+            if not isinstance(owner, Aggregate) or owner.factors is None:
+                continue
+            if any(up.operator is unfit.operator for up in node.upstream()):
+                found.add(owner)
+        return found
+
     def fill(self) -> None:
         """Hand over what new parts begin with that are elsewhere, and in use."""
         for node in self.remotes:
@@ -251,11 +270,12 @@ class Graph:
     def reattach(self, leaf: Node, source: Node, operator: Any) -> None:
         """Have a leaf read another node that gives out the same, by an operator that holds it."""
         (old,) = leaf.inputs
-        old.consumers = [reader for reader in old.consumers if reader[0] is not leaf]
+        old.disconnect(leaf)
         leaf.inputs = (source,)
         leaf.order = self._next_rank()
+        leaf.is_routed = source.is_routed
         leaf.replace(operator)
-        source.consumers.append((leaf, 0))
+        source.connect(leaf, 0)
         self._schedules.clear()
         if old is not source:
             self.detach(old)
@@ -285,26 +305,27 @@ class Graph:
             node.operator.commit()
             if node.is_remote:
                 node.operator.begin()
+        is_scheduled = not node.is_routed
         for port, source in enumerate(node.inputs):
-            source.consumers.append((node, port))
-        self._schedules.clear()
+            is_scheduled |= node.at is not NOWHERE and not source.routes
+            source.connect(node, port)
+        if is_scheduled:
+            self._schedules.clear()
 
-    def _schedule(self, key: Node | tuple[Node, ...]) -> Schedule:
-        """All nodes that these sources reach, in topological order."""
+    def _schedule(self, key: Node | tuple[Node, ...]) -> Schedule | Wide:
+        """How to step what these sources reach, in topological order."""
         sources = (key,) if isinstance(key, Node) else key
         if len(self._schedules) > MANY_SCHEDULES:
             self._schedules.clear()
-        reached: dict[Node, None] = {}
-        waiting = list(sources)
-        while waiting:
-            for consumer, _ in waiting.pop().consumers:
-                if consumer not in reached:
-                    reached[consumer] = None
-                    if not comes_late(consumer):
-                        waiting.append(consumer)
-        nodes = tuple(sorted(reached, key=_order))
-        schedule = self._schedules[key] = Schedule(sources, nodes)
-        return schedule
+        fans = {source: Fan(source.consumers) for source in sources}
+        nodes = None if any(fan.looks_up for fan in fans.values()) else _reached(sources)
+        found = Wide(fans) if nodes is None else Schedule(sources, nodes)
+        self._schedules[key] = found
+        return found
+
+    def find(self, signature: Hashable, inputs: tuple[Node, ...]) -> Node | None:
+        """The node of this signature over these inputs, if there is one."""
+        return self._nodes.get((signature, inputs))
 
     def _next_rank(self) -> int:
         self._made += 1
@@ -314,6 +335,21 @@ class Graph:
 def _takes_part(node: Node) -> bool:
     """Whether a flush is to wait for it: not for one that is only being filled."""
     return not node.is_remote or bool(node.operator.is_filled)
+
+
+def _reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
+    """All nodes that these sources reach, in their order; None if they are many, or have routes."""
+    reached: dict[Node, None] = {}
+    waiting = list(sources)
+    while waiting:
+        for consumer, _ in waiting.pop().consumers:
+            if consumer not in reached:
+                reached[consumer] = None
+                if consumer.routes or len(reached) > FEW:
+                    return None
+                if not comes_late(consumer):
+                    waiting.append(consumer)
+    return tuple(sorted(reached, key=_order))
 
 
 def _rank(node: Node) -> int:

@@ -10,7 +10,7 @@ with them, and they step when a flush takes these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +23,7 @@ from reactive.zset import consolidate
 Guard = tuple[Opaque, Capture]
 Pins = Mapping[str, frozenset[Any]]
 NO_PINS: Pins = MappingProxyType({})
+NOWHERE: Any = object()
 
 
 class Node:
@@ -31,7 +32,8 @@ class Node:
     __slots__ = (
         *("blank", "consumers", "contents", "dirty", "functions", "graph", "guards", "inbox"),
         *("inputs", "is_remote", "leaf", "operator", "order", "pins", "plan", "rank", "run"),
-        *("settle", "signature", "stateful", "step", "undo", "watchers"),
+        *("at", "is_routed", "routes", "settle", "signature", "stateful", "step", "undo"),
+        *("watchers",),
         *("_arrived", "_is_made_late", "held", "late", "ready"),
     )
     run: Callable[..., Any]
@@ -53,6 +55,7 @@ class Node:
         blamed: Iterable[Function | None] = (),
         pins: Pins = NO_PINS,
         late: bool = False,
+        at: Any = NOWHERE,
     ) -> None:
         self.graph = graph
         self._is_made_late = late
@@ -74,6 +77,14 @@ class Node:
         self.leaf: Any = None
         self.pins = pins
         """The values of fields without which a row of its input is of no use to it."""
+        self.at = at
+        """The key of the rows that it is given of its input, an index; by default of all."""
+        self.routes: dict[Any, Node] = {}
+        """The readers that are found by the key of a row."""
+        self.is_routed: bool = at is not NOWHERE or (
+            bool(inputs) and all(source.is_routed for source in inputs)
+        )
+        """Whether it is reached by routes only, so that no schedule knows of it."""
         self.watchers: tuple[Node, ...] = ()
         """Leaves with captured variables that no operator reads any more (of a source)."""
         self.consumers: list[tuple[Node, int]] = []
@@ -142,8 +153,28 @@ class Node:
         """Whether its output has a key beside each pair."""
         return isinstance(self.signature, tuple) and self.signature[0][0] in ("index", "key")
 
+    def connect(self, reader: Node, port: int) -> None:
+        """Have another node read this one."""
+        if reader.at is NOWHERE:
+            self.consumers.append((reader, port))
+        else:
+            self.routes[reader.at] = reader
+
+    def disconnect(self, reader: Node) -> None:
+        """The contrary."""
+        if reader.at is NOWHERE:
+            self.consumers = [c for c in self.consumers if c[0] is not reader]
+        else:
+            self.routes.pop(reader.at, None)
+
+    def readers(self) -> Iterator[Node]:
+        """The nodes that read this one."""
+        yield from self.routes.values()
+        for reader, _ in self.consumers:
+            yield reader
+
     def send(self, delta: Sequence[Any]) -> None:
-        """Give a delta of this node's output to all that read it."""
+        """Give a delta of this node's output to all that read it, but not by routes."""
         for consumer, port in self.consumers:
             consumer.inbox[port] = delta
             consumer.dirty = True
@@ -169,7 +200,7 @@ class Node:
         seen: dict[Node, None] = {self: None}
         waiting = [self]
         while waiting:
-            for consumer, _ in waiting.pop().consumers:
+            for consumer in waiting.pop().readers():
                 if consumer not in seen:
                     seen[consumer] = None
                     waiting.append(consumer)

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reactive.codegen import Values, build
-from reactive.fan import Fan
 
 if TYPE_CHECKING:
     from reactive.node import Node
@@ -30,18 +29,15 @@ Check = Callable[["Node"], None]
 class Schedule:
     """The nodes that some sources reach, in topological order."""
 
-    __slots__ = ("_fans", "_guarded", "_runs", "nodes", "run", "sources")
+    __slots__ = ("_guarded", "_runs", "nodes", "run", "sources")
 
     def __init__(self, sources: tuple[Node, ...], nodes: tuple[Node, ...]) -> None:
         self.sources = sources
         self.nodes = nodes
-        self._fans = {source: Fan(source.consumers) for source in sources}
         self._guarded = {s: [n for n, _ in s.consumers if n.pins and n.guards] for s in sources}
         self.run: Callable[..., None] | None = None
         """The generated code, once there is some: of the delta, where to note a step, the check."""
-        looks_up = any(fan.looks_up for fan in self._fans.values())
-        is_small = len(nodes) <= FEW and len(sources) == 1 and not looks_up
-        self._runs = 0 if is_small else OFTEN + 1
+        self._runs = 0 if len(sources) == 1 else OFTEN + 1
 
     def step(
         self, changes: Sequence[tuple[Node, Sequence[Any]]], stepped: list[Node], check: Check
@@ -60,7 +56,7 @@ class Schedule:
         for source, delta in changes:
             for node in self._guarded[source]:  # also one that gets no row
                 check(node)
-            self._fans[source].send(delta)
+            source.send(delta)
         for node in self.nodes:
             if node.dirty:
                 if node.guards:

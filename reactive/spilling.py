@@ -102,14 +102,14 @@ def _difference(before: dict[Any, int], now: Any) -> list[Pair]:
 
 def _is_read_elsewhere_only(source: Node) -> bool:
     """Whether all operators that keep anything of a table's rows are elsewhere."""
-    waiting = [consumer for consumer, _ in source.consumers]
+    waiting = list(source.readers())
     while waiting:
         node = waiting.pop()
         if node.is_remote:
             continue
         if node.leaf is not None or hasattr(node.operator, "undo"):
             return False
-        waiting += [consumer for consumer, _ in node.consumers]
+        waiting += node.readers()
     return bool(source.consumers)
 
 

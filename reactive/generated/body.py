@@ -336,6 +336,16 @@ RESERVED = frozenset(
         "Rows",
         "Weighted",
         "Batch",
+        "part",
+        "sums",
+        "changed",
+        "plus",
+        "plus_value",
+        "scaled",
+        "once",
+        "size",
+        "met",
+        "Mark",
     ]
 )
 

@@ -88,7 +88,7 @@ class Grouping:
 
     def write(self, body: Body, weight: str) -> None:
         """The lines: first all that may raise, then the changes."""
-        names = [None if value is None else body.named(value) for _, value in self._folds]
+        names = self._values(body)
         key = "()" if self._key is None else body.canonical(self._key)
         if not key.isidentifier() and self._key is not None:
             key = body.variable("key", key)
@@ -96,6 +96,10 @@ class Grouping:
         body.line(f"group[0] += {weight}")
         for place, ((fold, _), value) in enumerate(zip(self._folds, names, strict=True), 1):
             self._add(body, place, fold, value, weight)
+
+    def _values(self, body: Body) -> list[str | None]:
+        """The names of what the folds read."""
+        return [None if value is None else body.named(value) for _, value in self._folds]
 
     def _find(self, body: Body, key: str) -> None:
         body.line(f"group = get({key})")
@@ -169,7 +173,9 @@ class Grouped:
         self._pairing = pairing
         self._before: Mapping[Any, Any] = NONE_BEFORE
         self._was_plain = False
-        self.step = self._step if pairing is None else self._step_pairs
+        self.step: Callable[..., Sequence[Pair]] = (
+            self._step if pairing is None else self._step_pairs
+        )
         self.source = source
         self.touched = 0
 

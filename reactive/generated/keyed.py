@@ -84,7 +84,7 @@ class KeyCode:
         called = read_functions(*chain)
         called += [f for f in (written, *(step.function for step in steps)) if f is not None]
         self._names = row_names(called, todo.bindings)
-        self._key = _key(todo, written, steps)
+        self._key = key_parts(todo, written, steps)
         self._todo = todo
         self._is_written = written is not None
 
@@ -129,7 +129,7 @@ def _function(form: str, body: Body) -> str:
     return form.format("\n".join(body.lines))
 
 
-def _key(todo: Plan, written: Lifted | None, steps: Sequence[plan.Step]) -> list[Expr]:
+def key_parts(todo: Plan, written: Lifted | None, steps: Sequence[plan.Step]) -> list[Expr]:
     """The parts of the key; the tests of the side become tests of the loop, in their order."""
     parts: list[Expr] = []
     if written is not None:

@@ -17,9 +17,10 @@ from optimizer.clauses import Clause, Program, is_closed
 from optimizer.expr import Function, Lifted
 from optimizer.properties import bindings, is_set, row_shape, shapes, tables
 from optimizer.traverse import functions
-from reactive.fuse import Below, chained
+from reactive.fuse import chained
 from reactive.generated.derived import Way
 from reactive.index import itself
+from reactive.loops import Below
 from reactive.node import Node
 from reactive.operators.fixpoint import Circuit, Fixpoint
 from reactive.operators.index_by import IndexBy

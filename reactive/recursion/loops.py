@@ -11,11 +11,11 @@ from typing import Any
 
 from optimizer.traverse import read_functions
 from reactive.codegen import source_of
-from reactive.fuse import Below
 from reactive.generated.derived import Way, copying, entering, joined, leaving, leaving_both
 from reactive.generated.linear import delta_loop
 from reactive.generated.taker import ToList
 from reactive.index import KeyedPair
+from reactive.loops import Below
 from reactive.operators.index_by import IndexBy
 from reactive.recursion.premise import Premise
 from reactive.zset import Batch, Pairs

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reactive import Collect, Count, Database, Max, Min, Sum, Table, fixpoint
+from reactive import Avg, Collect, Count, Database, Max, Min, Sum, Table, fixpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ NAMES: dict[str, Any] = {
     "Member": Member,
     "Unreadable": Unreadable,
     "limit": 30,
+    "Avg": Avg,
     "Count": Count,
     "Sum": Sum,
     "Max": Max,

@@ -80,7 +80,7 @@ def test_a_filter_on_the_key_of_groups_goes_below_them_and_into_the_join() -> No
         "students.join(council, on=lambda s, m: s.last_name == m.last_name)"
         ".group_by(lambda s, m: m.role).aggregate(Count()).where(lambda role, n: role == 'chair')"
     ) == (
-        "aggregate Count() by m.role\n"
+        "aggregate Count() by m.role, sums kept of left\n"
         "  join s.last_name == m.last_name, right where m.role == 'chair'\n"
         "    table students\n"
         "    table council"

@@ -1,0 +1,122 @@
+"""Join three or more inputs at once where their conditions form a circle.
+
+    join b.dst == c.src and c.dst == a.src      join of three: a.dst == b.src,
+      join a.dst == b.src                 ->      b.dst == c.src, c.dst == a.src
+        edges a                                   edges a, edges b, edges c
+        edges b
+      edges c
+
+Of two inputs alone there may be very many pairs, few of which are joined with a row of the third.
+So no pairs are held: a change of an input is followed through indexes of the others, those first of
+which there are fewer.
+
+Sound:  the equations and tests are those of the joins. If anything raises, the engine goes back to
+        the joins of two.
+Needs:  keys found, each part of one of a single input; inner joins; stored tables.
+Pays:   state is the inputs, a change costs the smaller of its sides, not the pairs of two inputs.
+Source: worst-case optimal joins: Ngo, Porat, Re, Rudra, 2012; delta queries: Ammar, McSherry,
+        Salihoglu, Joglekar, *Distributed Evaluation of Subgraph Queries*, 2018.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from optimizer import plan
+from optimizer.compose import needs, projected
+from optimizer.expr import Expr, Lifted, Parameter, conjuncts, reads, substitute, transform
+from optimizer.knowledge import is_value
+from optimizer.properties import bindings, shapes, tables
+
+FEWEST = 3
+
+
+def widen_join(node: plan.Node) -> plan.Node:
+    if not isinstance(node, plan.Join) or node.wide is not None:
+        return node
+    if not all(table.stored for table in tables(node)):
+        return node
+    found = _flat(node)
+    if found is None or len(found.relations) < FEWEST or not found.is_cyclic:
+        return node
+    tests = tuple(map(tuple, found.tests))
+    wide = plan.Wide(tuple(found.equations), tests, tuple(found.rest), found.row)
+    return replace(node, wide=wide)
+
+
+@dataclass
+class _Flat:
+    """Joins of two as one: rows of the inputs are parameters, in their order."""
+
+    relations: list[plan.Node]
+    row: tuple[Expr, ...]
+    equations: list[plan.Equation]
+    tests: list[list[Expr]]
+    rest: list[Expr]
+    is_cyclic: bool = False
+
+    def here(self, expr: Expr) -> Expr:
+        """An expression over the joined rows, in terms of the inputs."""
+        return transform(substitute(expr, self.row), projected)
+
+    def join(self, node: plan.Join) -> bool:
+        """Add the right side of a join; whether that is possible."""
+        match, place = node.match, len(self.relations)
+        early = match.early
+        if match.on is not None and early is None:
+            return False
+        keys = [(match.left_key, match.right_key)] if match.left_key is not None else []
+        steps = () if early is None else early.left
+        own = () if early is None else early.right
+        left = [k for k, _ in keys] + [s.function for s in steps if s.is_key]
+        right = [k for _, k in keys] + [s.function for s in own if s.is_key]
+        met = set()
+        for a, b in zip(left, right, strict=True):
+            if not isinstance(a, Lifted) or not isinstance(b, Lifted):
+                return False
+            mine = self.here(a.body)
+            read = reads(mine)
+            if len(read) != 1:
+                return False
+            (other,) = read
+            met.add(other)
+            self.equations.append(plan.Equation(other, _alone(mine), place, b.body))
+        self.is_cyclic |= len(met) > 1
+        for step in steps:
+            if not step.is_key:
+                self._test(self.here(step.function.body))
+        self.tests.append([step.function.body for step in own if not step.is_key])
+        self.relations.append(node.right)
+        self.row = (*self.row, Parameter(place))
+        if early is not None and early.rest is not None:
+            self.rest += map(self.here, conjuncts(early.rest.body))
+        return bool(met)
+
+    def _test(self, expr: Expr) -> None:
+        read = reads(expr)
+        if len(read) == 1:
+            (place,) = read
+            self.tests[place].append(_alone(expr))
+        else:
+            self.rest.append(expr)
+
+
+def _flat(node: plan.Node) -> _Flat | None:
+    match node:
+        case plan.Join(left):
+            found = _flat(left)
+            return found if found is not None and found.join(node) else None
+        case plan.Select(plan.Join() as join, Lifted(made)) if is_value(made, shapes(join)):
+            found = None if needs(made, shapes(join)) else _flat(join)
+            if found is not None:
+                found.row = (found.here(made),)
+            return found
+        case _ if bindings(node) == 1:
+            return _Flat([node], (Parameter(0),), [], [[]], [])
+        case _:
+            return None
+
+
+def _alone(expr: Expr) -> Expr:
+    """An expression over one input, as one of its row alone."""
+    return transform(expr, lambda e: Parameter(0) if isinstance(e, Parameter) else e)

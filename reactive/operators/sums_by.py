@@ -1,0 +1,224 @@
+"""Sums by: integrate an input as sums by key, where a join needs to know no more of its rows.
+
+    step:   state  :=  state + d        d: key -> (weight, sum of each value) of what changes
+
+It is to a join what `IndexBy` is: it steps before it, and hands on its change by key. A side that
+has a part of the group keeps sums by key and by that part.
+
+Whatever raises here might not have raised in the plan without factors, which asks rows with a
+partner only. So it is `Unfit`, and the database goes back to that plan.
+
+State:  a tuple per key, or a dictionary of those.
+Cost:   O(|dL|).
+Source: [slender] recursive IVM; F-IVM, views of relations grouped by their join keys.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from optimizer import plan
+from reactive.codegen import Values, build
+from reactive.exact import ExactSum
+
+Part = Any
+"""A sum: an integer, or an `ExactSum`."""
+Sums = tuple[Part, ...]
+"""How many rows, then the sum of each value."""
+Change = tuple[Any, Sums]
+"""A key, or a key and a part of the group, and what it changes by."""
+
+
+class Unfit(Exception):
+    """An aggregate cannot be kept by factors after all; `owner` is its node in the plan."""
+
+    def __init__(self, owner: plan.Node, operator: Any) -> None:
+        super().__init__("an aggregate is computed without factors from now on")
+        self.owner = owner
+        self.operator = operator
+
+
+class SumsBy:
+    """Keeps sums; `loop` makes of deltas what changes, by key.
+
+    Parameters
+    ----------
+    width: how many values are summed.
+    by_group: whether keys have a part of the group beside them.
+    look_ups: of a join below, how its loop finds partners.
+    """
+
+    __slots__ = (
+        *("_is_whole", "_last", "_look_ups", "_loop", "_merge", "_owner"),
+        *("by_group", "source", "sums", "touched"),
+    )
+
+    def __init__(
+        self,
+        loop: Callable[..., dict[Any, Sums]],
+        width: int,
+        owner: plan.Node,
+        source: str,
+        *,
+        by_group: bool,
+        look_ups: Callable[..., Any] | None = None,
+    ) -> None:
+        self._loop = loop
+        self._look_ups = look_ups
+        self._owner = owner
+        self._merge = _merging(width, by_group)
+        self._is_whole = True
+        self._last: Sequence[Change] = ()
+        self.by_group = by_group
+        self.source = source
+        self.sums: dict[Any, Any] = {}
+        self.touched = 0
+
+    def step(self, *deltas: Sequence[Any]) -> Sequence[Change]:
+        self._last = ()
+        self.touched += sum(map(len, deltas))
+        try:
+            if not self._is_whole:
+                raise RuntimeError("interrupted while it took changes in")
+            if self._look_ups is None:
+                changed = self._loop(*deltas)
+            else:
+                changed = self._loop(*self._look_ups(*deltas))
+            out = [change for change in changed.items() if any(change[1])]
+            self._take(out)
+        except Exception as error:
+            raise Unfit(self._owner, self) from error
+        self._last = out
+        return out
+
+    def undo(self) -> None:
+        self._take(negated(self._last))
+        self._last = ()
+
+    def commit(self) -> None:
+        self._last = ()
+
+    def _take(self, changes: Sequence[Change]) -> None:
+        self._is_whole = False
+        self._merge(self.sums, changes)
+        self._is_whole = True
+
+    def contents(self) -> Sequence[Change]:
+        if not self.by_group:
+            return list(self.sums.items())
+        return [((key, group), s) for key, of in self.sums.items() for group, s in of.items()]
+
+    def before(self, changes: Sequence[Change]) -> Callable[[Any, Any], Any]:
+        """A look-up in the sums as they were before changes that they have taken in."""
+        had: dict[Any, Any] = {}
+        for key, *_ in (change[0] if self.by_group else change for change in changes):
+            now = self.sums.get(key)
+            if now is not None:
+                had[key] = dict(now) if self.by_group else tuple(map(_copied, now))
+        touched = {change[0][0] if self.by_group else change[0] for change in changes}
+        self._merge(had, negated(changes))
+        sums = self.sums
+        return lambda key, default: (had if key in touched else sums).get(key, default)
+
+    def footprint(self) -> tuple[int, int]:
+        size = sys.getsizeof(self.sums)
+        rows = 0
+        for kept in self.sums.values():
+            of: Iterable[Sums] = kept.values() if self.by_group else (kept,)
+            size += sys.getsizeof(kept) if self.by_group else 0
+            for sums in of:
+                rows += 1
+                size += sys.getsizeof(sums) + sum(map(sys.getsizeof, sums[1:]))
+        return rows, size
+
+
+def negated(changes: Sequence[Change]) -> list[Change]:
+    """What takes changes back."""
+    return [(key, tuple([times(part, -1) for part in sums])) for key, sums in changes]
+
+
+def times(value: Any, weight: int) -> Part:
+    """A value, or a sum, so many times."""
+    if value.__class__ is int:
+        return value * weight
+    found = ExactSum()
+    if value.__class__ is ExactSum:
+        found.merge(value, weight)
+    else:
+        found.add(value, weight)
+    return found
+
+
+def plus(part: Part, more: Part, weight: int = 1) -> Part:
+    """A sum and so many times another one. An `ExactSum` is changed and given back."""
+    if part.__class__ is int:
+        if more.__class__ is int:
+            return part + more * weight
+        part = _exact(part)
+    if more.__class__ is ExactSum:
+        part.merge(more, weight)
+    else:
+        part.add(more, weight)
+    return part
+
+
+def plus_value(part: Part, value: Any, weight: int) -> Part:
+    """A sum and so many times a value, which may be of any type that can be summed."""
+    if part.__class__ is int:
+        if value.__class__ is int:
+            return part + value * weight
+        part = _exact(part)
+    part.add(value, weight)
+    return part
+
+
+def _exact(integer: int) -> ExactSum:
+    found = ExactSum()
+    found.add(integer, 1)
+    return found
+
+
+def _copied(part: Part) -> Part:
+    return part.copy() if part.__class__ is ExactSum else part
+
+
+@lru_cache(maxsize=64)
+def _merging(width: int, by_group: bool) -> Callable[[dict[Any, Any], Sequence[Change]], None]:
+    """Adds changes to sums of so many values, and drops what comes to nothing."""
+    mine, more = (["count", *(f"{n}{i}" for i in range(width))] for n in ("sum", "add"))
+    more[0] = "weight"
+    lines = ["def merge(sums, changes):", "    get = sums.get"]
+    if by_group:
+        lines += [
+            "    for (key, group), new in changes:",
+            "        groups = get(key)",
+            "        if groups is None: groups = sums[key] = {}",
+            "        old = groups.get(group)",
+        ]
+    else:
+        lines += ["    for key, new in changes:", "        old = get(key)"]
+    slot, of = ("groups[group]", "groups") if by_group else ("sums[key]", "sums")
+    lines += [
+        "        if old is None:",
+        f"            {slot} = new",
+        "            continue",
+        f"        {', '.join(mine)}, = old",
+        f"        {', '.join(more)}, = new",
+        "        count += weight",
+    ]
+    for a, b in zip(mine[1:], more[1:], strict=True):
+        lines.append(f"        if {a}.__class__ is int and {b}.__class__ is int: {a} += {b}")
+        lines.append(f"        else: {a} = plus(copied({a}), {b})")
+    key = "group" if by_group else "key"
+    lines += [
+        f"        if {' or '.join(mine)}: {slot} = ({', '.join(mine)},)",
+        "        else:",
+        f"            del {of}[{key}]",
+    ]
+    lines += ["            if not groups: del sums[key]"] * by_group
+    values = Values()
+    values.by_name |= {"plus": plus, "copied": _copied}
+    return build("merge", "\n".join([*lines, ""]), values)

@@ -1,0 +1,165 @@
+"""Joins in a circle are done at once: right after every commit, and without pairs of two inputs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+
+from reactive import Count, Database, Sum
+from reactive.operators.index_by import IndexBy
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    src: Any
+    dst: Any
+
+
+def triangles(a: Any, b: Any, c: Any) -> Any:
+    return a.join(b, on=lambda x, y: x.dst == y.src).join(
+        c, on=lambda x, y, z: y.dst == z.src and z.dst == x.src
+    )
+
+
+def count(a: Any, b: Any, c: Any) -> Any:
+    return triangles(a, b, c).aggregate(Count())
+
+
+def corners(a: Any, b: Any, c: Any) -> Any:
+    return triangles(a, b, c).select(lambda x, y, z: (x.src, y.src, z.src)).distinct()
+
+
+def all_rows(a: Any, b: Any, c: Any) -> Any:
+    return triangles(a, b, c)
+
+
+def by_corner(a: Any, b: Any, c: Any) -> Any:
+    found = triangles(a, b, c).where(lambda x, y, z: x.src != y.dst and z.src > 0)
+    return found.group_by(lambda x, y, z: x.src).aggregate(Count(), Sum(lambda x, y, z: z.src))
+
+
+def with_keys(a: Any, b: Any, c: Any) -> Any:
+    two = a.join(b, left_key=lambda x: x.dst, right_key=lambda y: y.src)
+    return two.join(
+        c, left_key=lambda x, y: y.dst, right_key=lambda z: z.src, on=lambda x, y, z: z.dst == x.src
+    )
+
+
+def squares(a: Any, b: Any, c: Any) -> Any:
+    return (
+        a.join(b, on=lambda w, x: w.dst == x.src and w.src < 3)
+        .join(c, on=lambda w, x, y: x.dst == y.src)
+        .join(a, on=lambda w, x, y, z: y.dst == z.src and z.dst == w.src and w.src <= y.src)
+        .select(lambda w, x, y, z: (w.src, x.src, y.src, z.src))
+    )
+
+
+QUERIES = (count, corners, all_rows, by_corner, with_keys, squares)
+WIDE = (count, corners, all_rows, by_corner, squares)
+PLAIN: tuple[Any, ...] = tuple(range(5))
+ODD: tuple[Any, ...] = (0, 1, True, 1.0, None, "a", float("nan"), 2)
+
+
+class Side:
+    def __init__(self, query: Any, *, optimize: bool, of_one: bool) -> None:
+        self.db = Database(optimize=optimize)
+        names = "a" if of_one else "abc"
+        self.tables: list[Any] = [self.db.table(Edge, name=name) for name in names]
+        self.relation = query(*(self.tables * 3)[:3])
+        self.view = self.relation.materialize()
+
+    def commit(self, changes: list[tuple[int, Edge, int]]) -> str | None:
+        try:
+            with self.db.transaction():
+                for place, edge, weight in changes:
+                    table = self.tables[place % len(self.tables)]
+                    if weight > 0:
+                        table.add(edge)
+                    else:
+                        table.discard(edge)
+        except Exception as error:
+            return type(error).__name__
+        return None
+
+    def rows(self) -> Counter[str]:
+        return Counter({str(row): n for row, n in self.view.items()})
+
+
+def history(random: Random, values: tuple[Any, ...], commits: int) -> Any:
+    for _ in range(commits):
+        many = random.choice((1, 1, 2, 8))
+        yield [
+            (
+                random.randrange(3),
+                Edge(random.choice(values), random.choice(values)),
+                random.choice((1, 1, -1)),
+            )
+            for _ in range(many)
+        ]
+
+
+@pytest.mark.parametrize("of_one", [True, False])
+@pytest.mark.parametrize("values", [PLAIN, ODD])
+@pytest.mark.parametrize("query", QUERIES)
+def test_they_equal_the_plan_as_written(query: Any, values: tuple[Any, ...], of_one: bool) -> None:
+    for seed in range(3):
+        fast, plain = (Side(query, optimize=o, of_one=of_one) for o in (True, False))
+        for changes in history(Random(seed), values, 40):
+            assert fast.commit(changes) == plain.commit(changes)
+            assert fast.rows() == plain.rows()
+        late = fast.relation.materialize()
+        assert Counter({str(row): n for row, n in late.items()}) == plain.rows()
+        with fast.db.transaction():
+            for table in fast.tables:
+                table.clear()
+        assert fast.view.stats().rows == Side(query, optimize=True, of_one=of_one).view.stats().rows
+
+
+@pytest.mark.parametrize("query", WIDE)
+def test_no_pairs_of_two_inputs_are_held(query: Any) -> None:
+    side = Side(query, optimize=True, of_one=True)
+    assert "inputs at once" in str(side.relation.explain())
+    hub = [Edge(n, 1_000) for n in range(50)] + [Edge(1_000, n) for n in range(100, 150)]
+    side.tables[0].add_all(hub)  # 2,500 ways through the hub, and no circle
+    assert len(side.view) == (1 if query is count else 0)
+    indexes = [n.operator for n in side.db._graph.nodes() if isinstance(n.operator, IndexBy)]
+    assert all(operator.index.rows <= len(hub) for operator in indexes)
+
+
+def test_a_change_goes_through_the_smaller_side() -> None:
+    side = Side(count, optimize=True, of_one=True)
+    side.tables[0].add_all(Edge(1, n) for n in range(10, 1_000))
+    side.tables[0].add_all([Edge(5, 0), Edge(6, 0)])
+    before = side.view.stats().touched
+    side.tables[0].add(Edge(0, 1))  # 990 edges go on from 1, two come to 0
+    assert side.view.stats().touched - before < 50
+    side.tables[0].add(Edge(10, 0))
+    assert side.view.value == 3
+    side.view.verify()
+
+
+def test_indexes_are_shared_among_inputs_and_views() -> None:
+    side = Side(count, optimize=True, of_one=True)
+    other = corners(*side.tables * 3).materialize()
+    indexes = [n for n in side.db._graph.nodes() if isinstance(n.operator, IndexBy)]
+    assert len(indexes) == 3  # by source, by destination, and by both
+    side.tables[0].add_all([Edge(1, 2), Edge(2, 3), Edge(3, 1)])
+    assert side.view.value == len(other) == 3
+
+
+def test_an_exception_above_is_the_users() -> None:
+    side = Side(
+        lambda a, b, c: triangles(a, b, c).select(lambda x, y, z: 1 // x.src),
+        optimize=True,
+        of_one=True,
+    )
+    side.commit([(0, Edge(1, 2), 1), (0, Edge(2, 3), 1), (0, Edge(3, 1), 1)])
+    assert sorted(side.view) == [0, 0, 1]
+    assert side.commit([(0, Edge(2, 0), 1), (0, Edge(0, 1), 1)]) == "ZeroDivisionError"
+    assert sorted(side.view) == [0, 0, 1]
+    side.commit([(0, Edge(2, 3), -1)])
+    assert not len(side.view)
