@@ -130,7 +130,7 @@ def _index(size: int, number: int) -> Run:
 
 
 def _once(number: int) -> dict[str, float]:
-    return {**in_process("making"), **in_process("import")}
+    return {**in_process("making"), **in_process("views"), **in_process("import")}
 
 
 def _order(sides: tuple[str, ...], number: int) -> tuple[str, ...]:

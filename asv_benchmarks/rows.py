@@ -60,6 +60,13 @@ class Parcel:
     depot: int
 
 
+@dataclass(frozen=True, slots=True)
+class Edge:
+    id: int
+    source: int
+    target: int
+
+
 def order(number: int, random: Random, customers: int = 1) -> Order:
     """An order of a random customer; four of five are for more than one piece."""
     pick = random.randrange

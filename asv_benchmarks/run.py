@@ -5,6 +5,7 @@ python -m asv_benchmarks.run change group_sum 1000000 10000
 python -m asv_benchmarks.run product 10000
 python -m asv_benchmarks.run index 1000000 engine
 python -m asv_benchmarks.run making
+python -m asv_benchmarks.run views
 python -m asv_benchmarks.run import
 python -m asv_benchmarks.run recursion chain engine
 python -m asv_benchmarks.run edits chain
@@ -42,6 +43,7 @@ from asv_benchmarks.memory import measured
 from asv_benchmarks.recursion.cases import recursive
 from asv_benchmarks.recursion.measure import edit_figures, initial_figures
 from asv_benchmarks.start import import_figures
+from asv_benchmarks.views import view_figures
 from asv_benchmarks.workload import load
 from asv_benchmarks.workloads import workload
 
@@ -104,6 +106,8 @@ def main(arguments: list[str]) -> None:
             figures = index_figures(int(size), side)
         case ["making"]:
             figures = making_figures()
+        case ["views"]:
+            figures = view_figures()
         case ["import"]:
             figures = import_figures()
         case ["recursion", name, side]:

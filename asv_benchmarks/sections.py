@@ -39,6 +39,9 @@ COSTS: tuple[tuple[str, str, float | None], ...] = (
     ("`import reactive`", "import", 150.0),
     ("its processor time", "import_processor", None),
     ("a process that imports nothing", "bare", None),
+    ("one change, 20 views of one customer each", "view_change_few", None),
+    ("the same, 1,000 such views", "view_change_many", None),
+    ("one more such view, of 100,000 orders", "view_more", None),
 )
 """What is measured once, its name, and the most milliseconds."""
 
@@ -95,12 +98,16 @@ def gains(measured: Sequence[Measured], *, size: int, small: int) -> list[str]:
 def costs(runs: Sequence[dict[str, float]]) -> list[str]:
     """What is paid once for a query, and for a process."""
     rows = [
-        [what, f"{value:,.1f}", *_judged(most, most is None or value <= most)]
+        [
+            what,
+            f"{value:,.1f}" if value >= 1 else f"{value:,.3f}",
+            *_judged(most, most is None or value <= most),
+        ]
         for what, name, most in COSTS
         for value in [median(run[name] for run in runs)]
     ]
     header = ["once", "ms", "at most", ""]
-    return ["### Making a query, and starting", "", *markdown(header, rows)]
+    return ["### Making a query, many views, and starting", "", *markdown(header, rows)]
 
 
 def _targets(workload: Measured) -> list[str]:
@@ -162,3 +169,7 @@ def _judged(target: float | None, reached: bool) -> list[str]:
 
 def _values(workload: Measured, side: str, figures: Iterable[Figure]) -> Iterable[str]:
     return (figure.show(workload.value(side, figure)) for figure in figures)
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:,.1f}" if value >= 1 else f"{value:,.3f}"

@@ -292,7 +292,7 @@ class Database(Closing):
         if not changes:
             return
         if self._pending is None:
-            self._commit([(table, changes)])
+            self._commit_one(table, changes)
             return
         try:
             self._pending.record(table, changes)
@@ -316,8 +316,27 @@ class Database(Closing):
                 table._store.revert(pairs)
             raise
         self._committed([table for table, _ in changes], sum(len(pairs) for _, pairs in changes))
-        done = [node for node in stepped if node.leaf is not None and not node.late]
-        self._announce(done, self._version)
+        self._announce([node for node in stepped if node.leaf is not None and not node.late])
+        if self._graph.interrupt is not None:
+            self._graph.raise_interrupt()
+
+    def _commit_one(self, table: Table[Any], pairs: Sequence[Pair]) -> None:
+        """The same for a statement outside a transaction, which most commits are."""
+        if self._dropped:
+            self._drain()
+        try:
+            stepped = self._graph.commit_one(table._node, pairs)
+        except Unfit as unfit:
+            self._begin_without(unfit, [(table, pairs)])
+            return
+        except BaseException:
+            table._store.revert(pairs)
+            raise
+        self._version += 1
+        table._flowed = True
+        if self._overflow is not None:
+            self._overflow.note(len(pairs))
+        self._announce([node for node in stepped if node.leaf is not None and not node.late])
         if self._graph.interrupt is not None:
             self._graph.raise_interrupt()
 
@@ -344,12 +363,13 @@ class Database(Closing):
         if self._overflow is not None:
             self._overflow.note(rows)
 
-    def _announce(self, leaves: Sequence[Node], version: int) -> None:
-        """Put what leaves have to tell of a commit into the outbox."""
+    def _announce(self, leaves: Sequence[Node], version: int | None = None) -> None:
+        """Put what leaves have to tell of a commit, the last one by default, into the outbox."""
         for node in leaves:
             feed, operator = node.leaf, node.operator
             if feed.subscribers and operator.changes:
-                delta = Delta(version, operator.changes, feed.key, operator.edits)
+                of = self._version if version is None else version
+                delta = Delta(of, operator.changes, feed.key, operator.edits)
                 self._outbox.append((feed.subscribers, delta))
         for node in leaves:
             node.operator.forget()

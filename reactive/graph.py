@@ -201,9 +201,9 @@ class Graph:
 
         If anything raises, all that was stepped is undone.
         """
-        sources: Any = changes[0][0]
-        if len(changes) > 1:
-            sources = tuple(sorted([source for source, _ in changes], key=_rank))
+        if len(changes) == 1:
+            return self.commit_one(*changes[0])
+        sources = tuple(sorted([source for source, _ in changes], key=_rank))
         schedule = self._schedules.get(sources) or self._schedule(sources)
         stepped: list[Node] = []
         self.stepping = True
@@ -211,29 +211,45 @@ class Graph:
             for source, _ in changes:
                 for leaf in source.watchers:
                     self._check(leaf)
-            if schedule.run is not None:
-                schedule.run(changes[0][1], stepped.append, self._check)
-            else:
-                schedule.step(changes, stepped, self._check)
+            schedule.step(changes, stepped, self._check)
         except BaseException as error:
-            for done in reversed(stepped):
-                with suppress(Exception):  # one that cannot be undone must not keep the others
-                    done.undo()
-            schedule.clear()
-            node = _at(error)
-            if node is not None and isinstance(error, Exception):
-                annotate(error, node, rolled_back=True)
+            _take_back(error, stepped, schedule)
             raise
         finally:
             self.stepping = False
+        self._settle(stepped)
+        return stepped
+
+    def commit_one(self, source: Node, delta: Pairs) -> list[Node]:
+        """The same of one source, which most commits are of."""
+        schedule = self._schedules.get(source) or self._schedule(source)
+        stepped: list[Node] = []
+        self.stepping = True
+        try:
+            if source.watchers:
+                for leaf in source.watchers:
+                    self._check(leaf)
+            if schedule.run is not None:
+                schedule.run(delta, stepped.append, self._check)
+            else:
+                schedule.step(((source, delta),), stepped, self._check)
+        except BaseException as error:
+            _take_back(error, stepped, schedule)
+            raise
+        finally:
+            self.stepping = False
+        self._settle(stepped)
+        return stepped
+
+    def _settle(self, stepped: Sequence[Node]) -> None:
+        """The commit stands."""
         try:
             for done in stepped:
                 done.settle()
-        except BaseException as interrupt:  # too late: the commit stands
+        except BaseException as interrupt:  # too late for it
             for done in stepped:
                 done.settle()
             self.interrupt = interrupt
-        return stepped
 
     def late(self) -> list[Node]:
         """The nodes that step at flushes, after what they read; leaves last."""
@@ -335,6 +351,17 @@ class Graph:
 def _takes_part(node: Node) -> bool:
     """Whether a flush is to wait for it: not for one that is only being filled."""
     return not node.is_remote or bool(node.operator.is_filled)
+
+
+def _take_back(error: BaseException, stepped: Sequence[Node], schedule: Schedule | Wide) -> None:
+    """Undo what has been stepped of a commit, and say where it failed."""
+    for done in reversed(stepped):
+        with suppress(Exception):  # one that cannot be undone must not keep the others
+            done.undo()
+    schedule.clear()
+    node = _at(error)
+    if node is not None and isinstance(error, Exception):
+        annotate(error, node, rolled_back=True)
 
 
 def _reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:

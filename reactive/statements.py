@@ -37,8 +37,8 @@ class Statements:
         if count != 1:
             _check_count(count)
         try:
-            if self._may_return():
-                row = self._interned(row)
+            if self._known is not None or self._table._db._pending is not None:
+                row = self._interned(row) if self._may_return() else row
             return [self._store.add(row, count)]
         except (Duplicate, TypeError) as error:
             raise self._refusal(row, error, count) from None

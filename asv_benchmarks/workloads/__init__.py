@@ -12,6 +12,7 @@ from asv_benchmarks.workloads import (
     product_where,
     selective_where,
     top_ten,
+    triangles,
 )
 
 WORKLOADS: tuple[Workload, ...] = (
@@ -21,6 +22,7 @@ WORKLOADS: tuple[Workload, ...] = (
     difference.WORKLOAD,
     min_max.WORKLOAD,
     top_ten.WORKLOAD,
+    triangles.WORKLOAD,
 )
 """Written as one would write them for speed; measured beside their twins."""
 

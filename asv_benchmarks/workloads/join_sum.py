@@ -39,15 +39,17 @@ def query(orders: Table[Order], customers: Table[Customer]) -> Relation[*tuple[A
 
 
 class Twin:
-    """Keeps customers by their key, to look one up, and orders with their counts by customer.
+    """Keeps customers by their key, to look one up, and orders with their counts, to refuse the
+    removal of one that is not there.
 
-    The orders tell whether one may be removed, and what changes when a customer comes or goes.
-    Keeps for each region the amount, and the number of orders to know when the last one goes.
+    Keeps for each customer the number and the amount of the orders, which tell what changes when
+    the customer comes or goes, and the same for each region.
     """
 
     def __init__(self, listener: Listener) -> None:
         self._customers: dict[int, Customer] = {}
-        self._orders: dict[int, dict[Order, int]] = {}
+        self._orders: dict[Order, int] = {}
+        self._of_customers: dict[int, tuple[int, int]] = {}
         self._groups: dict[int, Group] = {}
         self._listener = listener
 
@@ -55,16 +57,22 @@ class Twin:
         return [(self.add, self.remove), (self.add_customer, self.remove_customer)]
 
     def add(self, row: Order) -> None:
-        self._put(row)
-        customer = self._customers.get(row.customer)
-        if customer is not None and customer.active and row.quantity > 1:
-            self._listener.change(*self._move(customer.region, row.quantity * row.price, 1))
+        self._orders[row] = self._orders.get(row, 0) + 1
+        if row.quantity > 1:
+            amount = row.quantity * row.price
+            self._sum(row.customer, amount, 1)
+            customer = self._customers.get(row.customer)
+            if customer is not None and customer.active:
+                self._listener.change(*self._move(customer.region, amount, 1))
 
     def remove(self, row: Order) -> None:
-        self._take(row)
-        customer = self._customers.get(row.customer)
-        if customer is not None and customer.active and row.quantity > 1:
-            self._listener.change(*self._move(customer.region, -row.quantity * row.price, -1))
+        take_one(self._orders, row)
+        if row.quantity > 1:
+            amount = row.quantity * row.price
+            self._sum(row.customer, -amount, -1)
+            customer = self._customers.get(row.customer)
+            if customer is not None and customer.active:
+                self._listener.change(*self._move(customer.region, -amount, -1))
 
     def add_customer(self, row: Customer) -> None:
         if row.id in self._customers:
@@ -81,33 +89,34 @@ class Twin:
     def batch(self, *deltas: TableDelta) -> None:
         before: dict[int, OldNew] = {}
         self._batch_of_customers(deltas[1], before)
-        customers = self._customers
+        customers, orders = self._customers, self._orders
         for row, weight in deltas[0].pairs():
             if weight > 0:
-                self._put(row)
+                orders[row] = orders.get(row, 0) + 1
             else:
-                self._take(row)
-            customer = customers.get(row.customer)
-            if customer is not None and customer.active and row.quantity > 1:
-                region = customer.region
-                old, new = self._move(region, row.quantity * row.price * weight, weight)
-                before[region] = (before[region][0] if region in before else old, new)
+                take_one(orders, row)
+            if row.quantity > 1:
+                amount = row.quantity * row.price * weight
+                self._sum(row.customer, amount, weight)
+                customer = customers.get(row.customer)
+                if customer is not None and customer.active:
+                    region = customer.region
+                    old, new = self._move(region, amount, weight)
+                    before[region] = (before[region][0] if region in before else old, new)
         self._listener.changes([(old, new) for old, new in before.values() if old != new])
 
     def result(self) -> Result:
         return {(region, total): 1 for region, total, _ in self._groups.values()}
 
-    def _put(self, row: Order) -> None:
-        orders = self._orders.get(row.customer)
-        if orders is None:
-            self._orders[row.customer] = {row: 1}
+    def _sum(self, customer: int, amount: int, count: int) -> None:
+        """Change the sums of a customer."""
+        old = self._of_customers.get(customer)
+        if old is None:
+            self._of_customers[customer] = (amount, count)
+        elif old[1] + count:
+            self._of_customers[customer] = (old[0] + amount, old[1] + count)
         else:
-            orders[row] = orders.get(row, 0) + 1
-
-    def _take(self, row: Order) -> None:
-        orders = self._orders[row.customer]
-        if not take_one(orders, row) and not orders:
-            del self._orders[row.customer]
+            del self._of_customers[customer]
 
     def _move(self, region: int, amount: int, count: int) -> OldNew:
         """Change a region's sums; the rows of the result before and after."""
@@ -124,12 +133,10 @@ class Twin:
 
     def _change_customer(self, row: Customer, weight: int) -> OldNew:
         """Change the sums by all orders of a customer that came or went."""
-        orders = self._orders.get(row.id, {}) if row.active else {}
-        seen = [(o.quantity * o.price, count) for o, count in orders.items() if o.quantity > 1]
-        if not seen:
+        sums = self._of_customers.get(row.id) if row.active else None
+        if sums is None:
             return None, None
-        amount = sum(price * count for price, count in seen)
-        return self._move(row.region, amount * weight, sum(count for _, count in seen) * weight)
+        return self._move(row.region, sums[0] * weight, sums[1] * weight)
 
     def _tell(self, row: Customer, weight: int) -> None:
         old, new = self._change_customer(row, weight)

@@ -1,0 +1,126 @@
+"""Where the time of one change goes: nanoseconds of each step, on its own, and of the whole.
+
+python -m asv_benchmarks.steps [--rows 100000]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from random import Random
+from statistics import median
+from time import perf_counter_ns
+from typing import Any
+
+from asv_benchmarks.measure import SEED, TWIN, Ear, side_of
+from asv_benchmarks.rows import Order, order
+from asv_benchmarks.table import machine, markdown
+from asv_benchmarks.workload import load
+from asv_benchmarks.workloads import group_sum
+from reactive import Database
+from reactive.delta import Delta
+
+ROUNDS, CHANGES = 9, 2_000
+Times = dict[str, float]
+
+
+def steps(rows: int = 100_000, rounds: int = ROUNDS, changes: int = CHANGES) -> Times:
+    """Nanoseconds of each step of adding or removing an order, and of the twin's whole."""
+    random = Random(SEED)
+    held = [order(number, random) for number in range(rows)]
+    new = [Order(-number, number % 1_000, number % 1_000, 2, 3) for number in range(changes)]
+    db = Database()
+    orders = db.table(Order)
+    view = group_sum.query(orders).materialize()
+    ear = Ear()
+    subscription = view.subscribe(ear.delta)
+    orders.add_all(held)
+    twin = side_of(group_sum.WORKLOAD, TWIN, ear)
+    load(twin, (held,))
+    (add, remove), *_ = twin.verbs()
+    graph, source = db._graph, orders._node
+    (leaf,) = graph.leaves()
+    (grouped,) = leaf.inputs
+    shown = grouped.run([(new[0], 1)])
+    grouped.undo()
+    store = orders._store
+
+    def commit(row: Order, weight: int) -> None:
+        for node in graph.commit([(source, [(row, weight)])]):
+            if node.leaf is not None:
+                node.operator.forget()
+
+    def in_and_out(row: Order, weight: int) -> None:
+        db._enter()
+        db._leave()
+
+    def operator(row: Order, weight: int) -> None:
+        grouped.run([(row, weight)])
+        grouped.operator.commit()
+
+    def contents(row: Order, weight: int) -> None:
+        leaf.operator.step(shown)
+        leaf.operator.commit()
+        leaf.operator.forget()
+
+    def told(row: Order, weight: int) -> None:
+        subscription._receive(Delta(1, shown))
+
+    parts: dict[str, Callable[[Order, int], object]] = {
+        "the whole": lambda r, w: orders.add(r) if w > 0 else orders.remove(r),
+        "the twin": lambda r, w: add(r) if w > 0 else remove(r),
+        "gate": in_and_out,
+        "store": lambda r, w: store.add(r, 1) if w > 0 else store.remove(r, 1),
+        "commit": commit,
+        "operator": operator,
+        "contents": contents,
+        "told": told,
+        "a call": lambda r, w: None,
+    }
+    found: dict[str, list[float]] = {name: [] for name in parts}
+    for _ in range(rounds):
+        for name, part in parts.items():
+            found[name].append(_time(part, new))
+    least = {name: median(times) for name, times in found.items()}
+    call = least.pop("a call")
+    return {name: time - call for name, time in least.items()}
+
+
+def _time(part: Callable[[Order, int], object], rows: Sequence[Order]) -> float:
+    """Nanoseconds of a call, the mean over rows that come and go."""
+    start = perf_counter_ns()
+    for row in rows:
+        part(row, 1)
+    for row in rows:
+        part(row, -1)
+    return (perf_counter_ns() - start) / (2 * len(rows))
+
+
+def table(times: Times) -> list[str]:
+    """The steps as a table."""
+    schedule = times["commit"] - times["operator"] - times["contents"]
+    known = times["gate"] + times["store"] + times["commit"] + times["told"]
+    lines: list[tuple[str, float]] = [
+        ("gate: one writer, in and out", times["gate"]),
+        ("store: the row is hashed and held", times["store"]),
+        ("operator: filter, key, value, group, its old and new row", times["operator"]),
+        ("contents of the view", times["contents"]),
+        ("schedule: which nodes, in their order; all are told that the commit stands", schedule),
+        ("delta made, subscriber called", times["told"]),
+        ("checks of the row, version, outbox, and calls between these", times["the whole"] - known),
+        ("**one change, engine**", times["the whole"]),
+        ("**one change, twin**", times["the twin"]),
+    ]
+    return markdown(["step", "ns"], [[name, f"{ns:,.0f}"] for name, ns in lines])
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="asv_benchmarks.steps", description="One change.")
+    parser.add_argument("--rows", type=int, default=100_000)
+    times: Any = steps(parser.parse_args().rows)
+    print("\n".join([*table(times), "", machine()]))
+
+
+if __name__ == "__main__":
+    main()
