@@ -353,10 +353,12 @@ class Sums:
 
     `groups` are the parts of the group that the side has, `values` what is summed; both are
     expressions over its rows, or, where it is a join that is split itself, over what is `below`.
+    Rows that fail one of the `tests` are left out.
     """
 
     groups: tuple[Expr, ...]
     values: tuple[Expr, ...]
+    tests: tuple[Expr, ...] = ()
     below: Factors | None = None
 
 
@@ -366,13 +368,14 @@ class Factors:
 
     A side is kept as `Sums`, or as rows (None). `parts` and `values` are over the pair, in which
     `left_group0` and `left_sum0` stand for what is kept of a side. A value is of one side, or the
-    product of one of the left and one of the right.
+    product of one of the left and one of the right. `tests` are of sides that are kept as rows.
     """
 
     left: Sums | None
     right: Sums | None
     parts: tuple[Expr, ...]
     values: tuple[Expr | tuple[Expr, Expr] | None, ...]
+    tests: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,6 +214,8 @@ def _pair_loops(
 def _summing(todo: Plan, side: Side, sums: plan.Sums) -> Summing:
     written, steps = side
     assert written is None or isinstance(written, Lifted)
+    for test in sums.tests:
+        todo.test(test)
     key = key_parts(todo, written, steps)
     groups = list(map(todo.take, sums.groups))
     values = [Term(todo.take(value)) for value in sums.values]

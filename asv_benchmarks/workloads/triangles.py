@@ -28,8 +28,10 @@ MOST = 20_000
 
 def query(edges: Table[Edge]) -> Relation[*tuple[Any, ...]]:
     """Pairs of edges that follow each other, and an edge back."""
-    paths = edges.join(edges, on=lambda a, b: a.target == b.source)
-    found = paths.join(edges, on=lambda a, b, c: b.target == c.source and c.target == a.source)
+    paths = edges.join(edges, left_key=lambda a: a.target, right_key=lambda b: b.source)
+    found = paths.join(
+        edges, left_key=lambda a, b: (b.target, a.source), right_key=lambda c: (c.source, c.target)
+    )
     return found.aggregate(Count()).where(lambda count: count > 0)
 
 

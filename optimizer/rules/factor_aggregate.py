@@ -12,7 +12,7 @@ Sound:  sums and counts are bilinear: of pairs, they are products of those of th
         of one side, so that nothing is multiplied but by counts, which is exact; or a product of
         integers. Where there are other numbers in a product, or anything raises that is asked of
         a row without a partner, the engine goes back to the plan without factors.
-Needs:  Count, Sum and Avg; keys found; no predicate left on the pairs; stored tables.
+Needs:  Count, Sum and Avg; keys found; no predicate of both sides beside them; stored tables.
 Pays:   a change of one side takes work by groups, not by partners; sums are smaller than rows.
 Source: [slender] recursive IVM; F-IVM: Nikolic, Olteanu, *Incremental View Maintenance with Triple
         Lock Factorization Benefits*, 2018; eager aggregation: Yan, Larson, 1995.
@@ -31,6 +31,7 @@ from optimizer.expr import (
     Local,
     Operation,
     Parameter,
+    conjuncts,
     parts,
     reads,
     rebuilt,
@@ -102,14 +103,22 @@ def _through(node: plan.Node, bodies: Sequence[Expr]) -> tuple[INNER, Sequence[E
 
 
 def _factors(
-    join: INNER, wanted: Sequence[Expr], values: Sequence[Expr | None]
+    join: INNER,
+    wanted: Sequence[Expr],
+    values: Sequence[Expr | None],
+    above: Sequence[Expr] = (),
 ) -> plan.Factors | None:
-    """How these parts of a group, and these values, split over the sides of a join."""
+    """How these parts of a group, and these values, split over the sides of a join; `above` are
+    tests of its pairs."""
     match = plan.Match() if isinstance(join, plan.Product) else join.match
     is_wide = isinstance(join, plan.Join) and join.wide is not None
-    if is_wide or not _is_by_key(match):
-        return None
     of_pairs = _Pairs(bindings(join.left))
+    tests = _tests(match)
+    if is_wide or tests is None:
+        return None
+    tested = of_pairs.tests([*tests, *above])
+    if tested is None:
+        return None
     groups = of_pairs.parts(wanted)
     factors = [None if value is None else of_pairs.factors(value) for value in values]
     if any(f is None and value is not None for f, value in zip(factors, values, strict=True)):
@@ -117,10 +126,10 @@ def _factors(
     summed = [list(dict.fromkeys(_of(factors, side))) for side in (LEFT, RIGHT)]
     sums: list[plan.Sums | None] = [None, None]
     if not groups[0] or _through(join.left, ()) is not None:
-        sums[0] = _left(join.left, match, groups[0], summed[0])
+        sums[0] = _left(join.left, match, groups[0], summed[0], tested[0])
     if not groups[1]:
-        right = (substitute(v, of_pairs.as_right) for v in summed[1])
-        sums[1] = plan.Sums((), tuple(right))
+        right, asked = map(of_pairs.of_right, (summed[1], tested[1]))
+        sums[1] = plan.Sums((), right, asked)
     parts_of: dict[Expr, Expr] = {}
     sums_of: dict[Expr, Expr] = {}
     for side, kept in enumerate(sums):
@@ -133,6 +142,7 @@ def _factors(
         sums[1],
         tuple(_named(part, parts_of) for part in wanted),
         tuple(None if f is None else _summed(f, sums_of) for f in factors),
+        tuple(t for kept, of in zip(sums, tested, strict=True) if kept is None for t in of),
     )
 
 
@@ -153,18 +163,22 @@ def _summed(factors: Factored, sums_of: Mapping[Expr, Expr]) -> Expr | tuple[Exp
 
 
 def _left(
-    node: plan.Node, match: plan.Match, groups: Sequence[Expr], values: Sequence[Expr]
+    node: plan.Node,
+    match: plan.Match,
+    groups: Sequence[Expr],
+    values: Sequence[Expr],
+    tests: Sequence[Expr],
 ) -> plan.Sums:
     """What is kept of a left side; of one that is a join by what is kept of its sides."""
     keys = _left_keys(match)
-    found = None if keys is None else _through(node, [*keys, *groups, *values])
-    if found is not None:
+    found = None if keys is None else _through(node, [*keys, *groups, *values, *tests])
+    if found is not None and keys is not None:
         inner, exprs = found
-        count = len(exprs) - len(values)
-        below = _factors(inner, exprs[:count], exprs[count:])
+        values_at, tests_at = len(keys) + len(groups), len(exprs) - len(tests)
+        below = _factors(inner, exprs[:values_at], exprs[values_at:tests_at], exprs[tests_at:])
         if below is not None and _pays(below):
-            return plan.Sums(tuple(groups), tuple(values), below)
-    return plan.Sums(tuple(groups), tuple(values))
+            return plan.Sums(tuple(groups), tuple(values), (), below)
+    return plan.Sums(tuple(groups), tuple(values), tuple(tests))
 
 
 def _left_keys(match: plan.Match) -> list[Expr] | None:
@@ -176,11 +190,14 @@ def _left_keys(match: plan.Match) -> list[Expr] | None:
     return [*written, *(step.function.body for step in steps)]
 
 
-def _is_by_key(match: plan.Match) -> bool:
-    """Whether rows fit if their keys do."""
-    if match.on is not None and (match.early is None or match.early.rest is not None):
-        return False
-    return all(f is None or isinstance(f, Lifted) for f in (match.left_key, match.right_key))
+def _tests(match: plan.Match) -> tuple[Expr, ...] | None:
+    """What is asked of pairs with equal keys; None if it is not known."""
+    if not all(f is None or isinstance(f, Lifted) for f in (match.left_key, match.right_key)):
+        return None
+    asked = match.on if match.early is None else match.early.rest
+    if asked is None:
+        return ()
+    return tuple(conjuncts(asked.body)) if isinstance(asked, Lifted) else None
 
 
 class _Pairs:
@@ -188,8 +205,7 @@ class _Pairs:
 
     def __init__(self, count: int) -> None:
         self._right = frozenset([count])
-        self.as_right = (*map(Parameter, range(count)), Parameter(0))
-        """The arguments that make of an expression over pairs one over the right row."""
+        self._as_right = (*map(Parameter, range(count)), Parameter(0))
 
     def parts(self, exprs: Sequence[Expr]) -> tuple[list[Expr], list[Expr]]:
         """The largest parts of expressions that read one side only, of the left and the right."""
@@ -203,6 +219,20 @@ class _Pairs:
             else:
                 waiting += parts(expr)[::-1]
         return list(found[0]), list(found[1])
+
+    def tests(self, exprs: Sequence[Expr]) -> tuple[list[Expr], list[Expr]] | None:
+        """The tests of the left and those of the right; None if one is of both, or of neither."""
+        found: tuple[list[Expr], list[Expr]] = ([], [])
+        for expr in exprs:
+            side = self._side(expr)
+            if side is None:
+                return None
+            found[side].append(expr)
+        return found
+
+    def of_right(self, exprs: Sequence[Expr]) -> tuple[Expr, ...]:
+        """Expressions over pairs that read the right only, as ones over its row."""
+        return tuple(substitute(expr, self._as_right) for expr in exprs)
 
     def factors(self, expr: Expr) -> Factored | None:
         """What the left and the right have of a value, which is one of them or their product."""

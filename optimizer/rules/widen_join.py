@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from optimizer import plan
 from optimizer.compose import needs, projected
-from optimizer.expr import Expr, Lifted, Parameter, conjuncts, reads, substitute, transform
+from optimizer.expr import Display, Expr, Lifted, Parameter, conjuncts, reads, substitute, transform
 from optimizer.knowledge import is_value
 from optimizer.properties import bindings, shapes, tables
 
@@ -74,13 +74,13 @@ class _Flat:
         for a, b in zip(left, right, strict=True):
             if not isinstance(a, Lifted) or not isinstance(b, Lifted):
                 return False
-            mine = self.here(a.body)
-            read = reads(mine)
-            if len(read) != 1:
-                return False
-            (other,) = read
-            met.add(other)
-            self.equations.append(plan.Equation(other, _alone(mine), place, b.body))
+            for mine, theirs in _parts_of(self.here(a.body), b.body):
+                read = reads(mine)
+                if len(read) != 1:
+                    return False
+                (other,) = read
+                met.add(other)
+                self.equations.append(plan.Equation(other, _alone(mine), place, theirs))
         self.is_cyclic |= len(met) > 1
         for step in steps:
             if not step.is_key:
@@ -115,6 +115,15 @@ def _flat(node: plan.Node) -> _Flat | None:
             return _Flat([node], (Parameter(0),), [], [[]], [])
         case _:
             return None
+
+
+def _parts_of(left: Expr, right: Expr) -> list[tuple[Expr, Expr]]:
+    """What is equal if two keys are: their parts, where both are tuples written out."""
+    match left, right:
+        case Display("tuple", mine), Display("tuple", theirs) if len(mine) == len(theirs) > 0:
+            return list(zip(mine, theirs, strict=True))
+        case _:
+            return [(left, right)]
 
 
 def _alone(expr: Expr) -> Expr:

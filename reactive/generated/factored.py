@@ -285,6 +285,8 @@ def pair_loops(
     for side in (LEFT, RIGHT):
         todo = Plan((), len(names), shapes)
         todo.is_input = False
+        for test in factors.tests:
+            todo.test(test)
         todo.extend(chain)
         takes = taker(todo)
         lines += _loop(todo, names, values, takes, factors, outer=side)

@@ -31,7 +31,7 @@ from optimizer.knowledge import Shapes
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Chain, Plan
 from reactive.generated.taker import Taker
-from reactive.index import NOTHING, Mark, Rows, Weighted
+from reactive.index import NOTHING, KeyedBatch, Mark, Rows, Weighted
 from reactive.operators.index_by import Before, IndexBy
 from reactive.operators.sums_by import Unfit
 from reactive.zset import Pair
@@ -144,11 +144,18 @@ class Paths:
             for _, port, is_later in ports:
                 if is_later and not only_first and delta and deltas[port]:
                     if port not in before:
-                        before[port] = Before(self._nodes[port].index, deltas[port]).get
+                        before[port] = _before(self._nodes[port].index, deltas[port])
                     given.append(before[port])
                 else:
                     given.append(self._nodes[port].index.buckets.get)
         return given
+
+
+def _before(index: Any, delta: Sequence[Any]) -> Callable[..., Any]:
+    """A look-up in an index as it was before a delta; one that all rows came with was empty."""
+    if isinstance(delta, KeyedBatch) and delta.weight > 0 and len(delta) == index.rows:
+        return {}.get
+    return Before(index, delta).get
 
 
 class Joined:

@@ -171,11 +171,12 @@ class IndexBy:
 class Before:
     """An index as it was before a delta that it has already taken in."""
 
-    __slots__ = ("_changed", "_index")
+    __slots__ = ("_changed", "_found", "_index")
 
     def __init__(self, index: Index, delta: Iterable[KeyedPair]) -> None:
         self._index = index
         self._changed: dict[Key, list[Pair]] = {}
+        self._found: dict[Key, Any] = {}  # of changed keys that were asked for
         for key, (row, weight) in delta:
             self._changed.setdefault(key, []).append((row, -weight))
 
@@ -183,7 +184,10 @@ class Before:
         """The rows that the key had, in a form of the index."""
         if key not in self._changed:
             return self._index.buckets.get(key, default)
-        return Weighted(enumerate(self.pairs(key))) or default
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = Weighted(enumerate(self.pairs(key)))
+        return found or default
 
     def pairs(self, key: Key) -> Collection[Pair]:
         """The rows that the key had."""

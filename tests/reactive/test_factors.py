@@ -68,6 +68,14 @@ def a_chain(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
     return three.group_by(lambda o, c, r: r.name).aggregate(Sum(lambda o, c, r: o.amount), Count())
 
 
+def with_tests(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
+    three = orders.join(customers, left_key=lambda o: o.customer, right_key=lambda c: c.id).join(
+        regions, left_key=lambda o, c: c.region, right_key=lambda r: r.id
+    )
+    some = three.where(lambda o, c, r: o.amount > 0 and r.name < 3 and c.region >= 1)
+    return some.group_by(lambda o, c, r: r.name).aggregate(Sum(lambda o, c, r: o.amount), Count())
+
+
 def a_star(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
     three = orders.join(customers, on=lambda o, c: o.customer == c.id).join(
         products, on=lambda o, c, p: o.product == p.id

@@ -49,6 +49,13 @@ def with_keys(a: Any, b: Any, c: Any) -> Any:
     )
 
 
+def with_tuples(a: Any, b: Any, c: Any) -> Any:
+    two = a.join(b, left_key=lambda x: x.dst, right_key=lambda y: y.src)
+    return two.join(
+        c, left_key=lambda x, y: (y.dst, x.src), right_key=lambda z: (z.src, z.dst)
+    ).select(lambda x, y, z: (x.src, y.src, z.src))
+
+
 def squares(a: Any, b: Any, c: Any) -> Any:
     return (
         a.join(b, on=lambda w, x: w.dst == x.src and w.src < 3)
@@ -58,8 +65,8 @@ def squares(a: Any, b: Any, c: Any) -> Any:
     )
 
 
-QUERIES = (count, corners, all_rows, by_corner, with_keys, squares)
-WIDE = (count, corners, all_rows, by_corner, squares)
+QUERIES = (count, corners, all_rows, by_corner, with_keys, with_tuples, squares)
+WIDE = (count, corners, all_rows, by_corner, with_tuples, squares)
 PLAIN: tuple[Any, ...] = tuple(range(5))
 ODD: tuple[Any, ...] = (0, 1, True, 1.0, None, "a", float("nan"), 2)
 
