@@ -6,8 +6,8 @@ The rules of a phase are tried at every node, inputs first, until none of them a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from optimizer import plan
 from optimizer.errors import PlanError
@@ -64,9 +64,7 @@ PHASES: tuple[Phase, ...] = (
     (make_semi_join, fuse_wheres, fuse_selects, drop_identity_select, drop_distinct),
     (fold_constants, drop_true_where, empty_false_where, propagate_empty),
     (prune_join_inputs, fuse_wheres, fuse_selects),
-    (find_join_keys,),
-    (widen_join,),
-    (factor_aggregate,),
+    (find_join_keys, widen_join, factor_aggregate),
 )
 
 MOST_PASSES = 1000
@@ -100,6 +98,23 @@ def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:
     for phase in phases:
         node = _run(node, phase, known, fired)
     return Optimized(rebuilt(node, _unmarked), tuple(fired))
+
+
+def without(found: Optimized, unfit: Collection[plan.Node]) -> Optimized:
+    """The same, but for nodes that are computed as rows of pairs after all."""
+
+    def plain(node: plan.Node) -> plan.Node:
+        if isinstance(node, plan.Aggregate) and node.factors is not None and node in unfit:
+            return replace(node, factors=None)
+        if isinstance(node, plan.Join) and node.wide is not None and node in unfit:
+            return replace(node, wide=None)
+        return node
+
+    new = rebuilt(found.plan, plain)
+    rest = {type(n) for n in nodes(new) if getattr(n, "factors", getattr(n, "wide", None))}
+    gone = {"factor_aggregate": plan.Aggregate, "widen_join": plan.Join}
+    fired = tuple(name for name in found.fired if gone.get(name, plan.Node) in {*rest, plan.Node})
+    return Optimized(new, fired)
 
 
 def _marked(root: plan.Node, known: Interned) -> plan.Node:

@@ -6,7 +6,7 @@ table.add(row) --> pending changes --> graph.commit --> feeds --> subscribers
 
 from __future__ import annotations
 
-import threading
+import logging
 import warnings
 import weakref
 from collections import deque
@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 from optimizer.captures import Capture
 from optimizer.errors import PlanError
+from optimizer.explain import headline
 from optimizer.opaque import Opaque
-from optimizer.optimize import PHASES, Optimized, Phase, optimize
+from optimizer.optimize import PHASES, Optimized, Phase, optimize, without
 from optimizer.plan import Node as PlanNode
 from optimizer.plan import Recursive
 from optimizer.properties import free, nodes, tables
@@ -42,14 +43,15 @@ from reactive.node import Node
 from reactive.offload import Offload, Offloading
 from reactive.offload_status import OffloadStatus, status
 from reactive.operators.sums_by import Unfit
+from reactive.outbox import Outbox
+from reactive.stale import stale
 from reactive.table import Table
 from reactive.transaction import Pending, Transaction
 from reactive.view import AnyView
 from reactive.zset import Pair, negate
 
+log = logging.getLogger("reactive")
 T = TypeVar("T")
-Delivery = tuple[Sequence["weakref.ref[Any]"], Delta[Any]]
-NOBODY: Sequence[weakref.ref[Any]] = ()
 
 
 class Database(Closing):
@@ -91,8 +93,7 @@ class Database(Closing):
         self._views: weakref.WeakValueDictionary[int, AnyView] = weakref.WeakValueDictionary()
         self._version = 0
         self._pending: Pending | None = None
-        self._outbox: deque[Delivery] = deque()
-        self._delivering = threading.Lock()
+        self._outbox = Outbox()
         self._dropped: deque[int] = deque()
         self._feeds: weakref.WeakSet[Feed] = weakref.WeakSet()
         self._closed = False
@@ -281,7 +282,7 @@ class Database(Closing):
         """End it. The outermost time, tell subscribers what happened."""
         if self._gate.leave():
             if self._outbox:
-                self._deliver()
+                self._outbox.deliver()
             if self._dropped:
                 self._sweep()
             if self._overflow is not None and self._overflow.is_due:
@@ -346,7 +347,7 @@ class Database(Closing):
         """Commit changes once an aggregate is computed as its plan was without factors."""
         for table, pairs in changes:
             table._store.revert(pairs)
-        self._unfit |= self._graph.owners(unfit)
+        self._give_up(unfit)
         for leaf in self._graph.leaves():
             source = self._compile(leaf.leaf.plan)
             if source is not leaf.inputs[0]:
@@ -382,7 +383,8 @@ class Database(Closing):
         """The plan that is run for a plan as written."""
         if free(plan):
             raise outside(_open_names(plan))
-        return optimize(plan, self._phases)
+        found = optimize(plan, self._phases)
+        return without(found, self._unfit) if self._unfit else found
 
     def _compile(self, plan: PlanNode) -> Node:
         """The node of the graph that computes a plan as written."""
@@ -415,12 +417,21 @@ class Database(Closing):
                 unfit=self._unfit,
             )
         except Unfit as unfit:
-            self._unfit |= self._graph.owners(unfit)
+            self._give_up(unfit)
         except BaseException:
             self._graph.sweep()
             raise
         self._graph.sweep()
         return self._compiled_beside(plan, moved)
+
+    def _give_up(self, unfit: Unfit) -> None:
+        """Compute without sums, or without a join of many inputs, what these do not hold for."""
+        found = self._graph.owners(unfit) - self._unfit
+        if not found:
+            raise AssertionError("what was given up is still computed") from unfit
+        self._unfit |= found
+        for node in found:
+            log.info("%s: as rows from now on, since %r", headline(node), unfit.__cause__)
 
     def _watch(self, leaf: Node, written: PlanNode) -> None:
         """Notice changes of what a query captured, though a rule may have dropped who reads it."""
@@ -444,29 +455,8 @@ class Database(Closing):
         while self._dropped:
             self._graph.drop_leaf(self._dropped.popleft())
 
-    def _deliver(self) -> None:
-        """Tell subscribers, in the order of the commits; one thread at a time does it for all."""
-        outbox = self._outbox
-        while outbox and self._delivering.acquire(False):
-            done, subscribers, delta = 0, NOBODY, None
-            try:
-                while outbox:
-                    subscribers, delta = outbox.popleft()
-                    done = 0
-                    for reference in subscribers:
-                        done += 1
-                        subscription = reference()
-                        if subscription is not None:
-                            subscription._receive(delta)
-            except BaseException:  # an interrupt: the others are still to hear of this
-                if delta is not None:
-                    outbox.appendleft((subscribers[done:], delta))
-                raise
-            finally:
-                self._delivering.release()
-
     def _on_stale(self, function: Opaque, capture: Capture) -> None:
-        message = _stale(function, capture)
+        message = stale(function, capture)
         if self._strict:
             raise StaleCaptureError(message)
         file, line = ("?", 0) if function.place is None else astuple(function.place)
@@ -490,28 +480,3 @@ def _open_names(plan: PlanNode) -> str:
 
 
 _CLOSED = "the database is closed\n  make another one"
-
-
-_COPIED: dict[type, str] = {list: "tuple", set: "frozenset", dict: "dict", bytearray: "bytes"}
-
-
-def _stale(function: Opaque, capture: Capture) -> str:
-    name, short = capture.name, capture.name.rpartition(".")[2]
-    made = "has changed since the relation was made"
-    again = "  make the relation again, or bind the value"
-    if capture.is_live:
-        by = function if capture.reader is None else f"{capture.reader}, called by {function}"
-        return (
-            f"{name!r}, read by {by}, {made}; its views hold results of both values\n"
-            f"{again}: `lambda row, {short}={name}: ...`"
-        )
-    kept = f"its views keep the value of then, {capture.frozen!r:.80}"
-    if capture.now() is capture.original:
-        return (
-            f"{name!r}, captured by {function}, was changed in place; {kept}\n"
-            f"{again}, copied: `lambda row, {name}={_COPIED[type(capture.original)]}({name}): ...`"
-        )
-    return (
-        f"{name!r}, captured by {function}, {made}; {kept}\n"
-        f"{again}: `lambda row, {name}={name}: ...`"
-    )

@@ -227,6 +227,8 @@ def test_a_row_without_partner_may_have_what_cannot_be_summed() -> None:
     assert sums(side)
     side.tables[0].add(Order(2, 1, "five"))
     assert not sums(side)  # it is computed without factors from now on
+    assert "factor_aggregate" not in str(side.relation.explain())
+    assert "sums kept" not in side.view.explain()
     assert list(side.view) == [("north", 5, 1, 5.0)]
     side.tables[0].add(Order(1, 1, 7))
     assert list(side.view) == [("north", 12, 2, 6.0)]

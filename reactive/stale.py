@@ -1,0 +1,31 @@
+"""What to say of a captured variable that has changed since its query was made."""
+
+from __future__ import annotations
+
+from optimizer.captures import Capture
+from optimizer.opaque import Opaque
+
+_COPIED: dict[type, str] = {list: "tuple", set: "frozenset", dict: "dict", bytearray: "bytes"}
+
+
+def stale(function: Opaque, capture: Capture) -> str:
+    """The message."""
+    name, short = capture.name, capture.name.rpartition(".")[2]
+    made = "has changed since the relation was made"
+    again = "  make the relation again, or bind the value"
+    if capture.is_live:
+        by = function if capture.reader is None else f"{capture.reader}, called by {function}"
+        return (
+            f"{name!r}, read by {by}, {made}; its views hold results of both values\n"
+            f"{again}: `lambda row, {short}={name}: ...`"
+        )
+    kept = f"its views keep the value of then, {capture.frozen!r:.80}"
+    if capture.now() is capture.original:
+        return (
+            f"{name!r}, captured by {function}, was changed in place; {kept}\n"
+            f"{again}, copied: `lambda row, {name}={_COPIED[type(capture.original)]}({name}): ...`"
+        )
+    return (
+        f"{name!r}, captured by {function}, {made}; {kept}\n"
+        f"{again}: `lambda row, {name}={name}: ...`"
+    )
