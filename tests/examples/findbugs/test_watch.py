@@ -135,7 +135,12 @@ def test_a_jar_alone_is_followed_when_it_is_replaced(tmp_path: Path) -> None:
 def running(path: Path) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
     command = [sys.executable, "-m", "examples.findbugs", "--watch", str(path)]
     with subprocess.Popen(
-        command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        command,
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell may ignore it
     ) as process:
         assert process.stdout is not None
         timer = threading.Timer(PATIENCE * 2, process.kill)

@@ -113,7 +113,12 @@ def first_change(changes: queue.Queue[Change[Finding]], path: Path, text: str) -
 def running(folder: Folder) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
     command = [sys.executable, "-m", "examples.live_lint", str(folder.path), "--watch"]
     with subprocess.Popen(
-        command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        command,
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell may ignore it
     ) as process:
         assert process.stdout is not None
         timer = threading.Timer(PATIENCE * 2, process.kill)
