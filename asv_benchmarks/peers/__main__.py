@@ -35,7 +35,8 @@ TITLES = {GROUP: "filter, map, group sum", JOIN: "join, filter, group sum"}
 def figures(name: str, query: str, size: int, changes: int) -> dict[str, float]:
     """Seconds of a load, and of a change; checked against plain Python."""
     orders, customers = join_sum.rows(size, Random(SEED))
-    new = [Order(-n, n % max(1, size // 10), n % 1_000, 2, 3) for n in range(changes + 3)]
+    buyers = [customer.id for customer in customers if customer.active]
+    new = [Order(-n, buyers[n % len(buyers)], n % 1_000, 2, 3) for n in range(changes + 3)]
     peer: Peer = Pathway(query) if name == STREAMING else PEERS[name](query)
     start = perf_counter()
     peer.load(orders, customers)
