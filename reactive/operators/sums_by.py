@@ -91,11 +91,11 @@ class SumsBy:
             self._take(out)
         except Exception as error:
             raise Unfit(self._owner, self) from error
-        self._last = out
         return out
 
     def undo(self) -> None:
-        self._take(negated(self._last))
+        if self._is_whole:  # otherwise nobody knows what was taken in, and the next step says so
+            self._take(negated(self._last))
         self._last = ()
 
     def commit(self) -> None:
@@ -103,6 +103,7 @@ class SumsBy:
 
     def _take(self, changes: Sequence[Change]) -> None:
         self._is_whole = False
+        self._last = changes
         self._merge(self.sums, changes)
         self._is_whole = True
 

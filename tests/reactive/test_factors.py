@@ -315,6 +315,28 @@ def test_an_interrupt_in_the_middle_is_recovered_from() -> None:
     assert list(side.view) == [("north", 6, 1, 6.0)]
 
 
+def test_an_interrupt_between_two_keys_does_not_leave_half_of_a_commit() -> None:
+    side = Side(of_two, optimize=True)
+    side.tables[1].add_all([Customer(1, "north"), Customer(2, "north")])
+    (kept,) = sums(side)
+
+    class Interrupting(dict[Any, Any]):
+        def get(self, key: Any, default: Any = None) -> Any:
+            if key == 2:
+                raise KeyboardInterrupt
+            return super().get(key, default)
+
+    kept.sums = Interrupting(kept.sums)
+    with pytest.raises(KeyboardInterrupt):
+        side.tables[0].add_all([Order(1, 1, 5), Order(2, 1, 6)])
+    assert not len(side.view)
+    side.tables[0].add(Order(1, 1, 7))
+    side.view.verify()
+    assert list(side.view) == [("north", 7, 1, 7.0)]
+    side.tables[1].update(Customer(1, "north"), Customer(1, "south"))
+    side.view.verify()
+
+
 def no_sum(orders: Any, customers: Any) -> Any:
     both = orders.join(customers, on=lambda o, c: o.customer == c.id)
     return both.group_by(lambda o, c: c.region).aggregate(Max(lambda o, c: o.amount))
