@@ -8,7 +8,7 @@ from optimizer import plan
 from optimizer.properties import bindings
 from reactive.fuse import NO_FACTORS, factored, sums_of_pairs, sums_of_rows
 from reactive.generated.grouped import is_in_line
-from reactive.loops import INNER, Below, Inner, called, pins_of
+from reactive.loops import INNER, Inner, called, pins_of
 from reactive.node import Node
 from reactive.plain import Side, side_functions, sides, signature
 
@@ -20,18 +20,12 @@ def split(compiler: Compiler, node: plan.Node) -> tuple[Inner, plan.Factors] | N
     """The join that an aggregate has the factors of, and these; None if it has none."""
     if not compiler.generates or not isinstance(node, plan.Aggregate) or node.factors is None:
         return None
-    over = (
-        Below((node.input,), node.input.input)
-        if isinstance(node.input, plan.Select)
-        else (Below((), node.input))
-    )
     if not is_in_line(a.fold for a in node.aggregates) or node in compiler.unfit:
         return None
-    if compiler.depends(node) or not all(compiler.is_link(link) for link in over.chain):
+    below = compiler.below(node.input)
+    if compiler.depends(node) or not compiler.takes_join(node, below):
         return None
-    base = over.base
-    assert isinstance(base, INNER)
-    return (base, node.factors) if compiler.takes_join(node, over) else None
+    return _inner(below.base), node.factors
 
 
 def bases(compiler: Compiler, join: Inner, factors: plan.Factors) -> tuple[plan.Node, ...]:

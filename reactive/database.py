@@ -293,7 +293,7 @@ class Database(Closing):
         if not changes:
             return
         if self._pending is None:
-            self._commit_one(table, changes)
+            self._commit(((table, changes),))
             return
         try:
             self._pending.record(table, changes)
@@ -316,27 +316,11 @@ class Database(Closing):
             for table, pairs in changes:
                 table._store.revert(pairs)
             raise
-        self._committed([table for table, _ in changes], sum(len(pairs) for _, pairs in changes))
-        self._announce([node for node in stepped if node.leaf is not None and not node.late])
-        if self._graph.interrupt is not None:
-            self._graph.raise_interrupt()
-
-    def _commit_one(self, table: Table[Any], pairs: Sequence[Pair]) -> None:
-        """The same for a statement outside a transaction, which most commits are."""
-        if self._dropped:
-            self._drain()
-        try:
-            stepped = self._graph.commit_one(table._node, pairs)
-        except Unfit as unfit:
-            self._begin_without(unfit, [(table, pairs)])
-            return
-        except BaseException:
-            table._store.revert(pairs)
-            raise
         self._version += 1
-        table._flowed = True
+        for table, _ in changes:
+            table._flowed = True
         if self._overflow is not None:
-            self._overflow.note(len(pairs))
+            self._overflow.note(sum(len(pairs) for _, pairs in changes))
         self._announce([node for node in stepped if node.leaf is not None and not node.late])
         if self._graph.interrupt is not None:
             self._graph.raise_interrupt()

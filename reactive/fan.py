@@ -50,7 +50,7 @@ class Fan:
 
     def send(self, delta: Sequence[Any], tell: Tell) -> None:
         """Put a delta into the inboxes of those that read it, and tell of each the first time."""
-        _send(self._everything, delta, tell)
+        send(self._everything, delta, tell)
         for readers in self._by_field:
             readers.send(delta, tell)
 
@@ -73,11 +73,11 @@ class _ByField:
         try:
             chosen = self._chosen(delta)
         except Exception:  # a value without a hash, for example: the readers will see
-            _send(self._readers, delta, tell)
+            send(self._readers, delta, tell)
             return
         for place, items in chosen.items():
             part = Batch(items, delta.weight) if isinstance(delta, Batch) else items
-            _send(self._readers[place : place + 1], part, tell)
+            send(self._readers[place : place + 1], part, tell)
 
     def _chosen(self, delta: Sequence[Any]) -> dict[int, list[Any]]:
         """What each reader gets: rows of a batch, pairs of another delta."""
@@ -104,7 +104,8 @@ def _is_found(kind: Any) -> bool:
     return kind.__eq__ in _EQUALITIES
 
 
-def _send(readers: Sequence[Reader], delta: Sequence[Any], tell: Tell) -> None:
+def send(readers: Sequence[Reader], delta: Sequence[Any], tell: Tell) -> None:
+    """Put a delta into the inboxes of all these, and tell of each the first time."""
     for node, port in readers:
         node.inbox[port] = delta
         if not node.dirty:

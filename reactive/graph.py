@@ -201,38 +201,20 @@ class Graph:
 
         If anything raises, all that was stepped is undone.
         """
-        if len(changes) == 1:
-            return self.commit_one(*changes[0])
-        sources = tuple(sorted([source for source, _ in changes], key=_rank))
-        schedule = self._schedules.get(sources) or self._schedule(sources)
+        key: Any = changes[0][0]
+        if len(changes) > 1:
+            key = tuple(sorted([source for source, _ in changes], key=_rank))
+        schedule = self._schedules.get(key) or self._schedule(key)
         stepped: list[Node] = []
         self.stepping = True
         try:
             for source, _ in changes:
                 for leaf in source.watchers:
                     self._check(leaf)
-            schedule.step(changes, stepped, self._check)
-        except BaseException as error:
-            _take_back(error, stepped, schedule)
-            raise
-        finally:
-            self.stepping = False
-        self._settle(stepped)
-        return stepped
-
-    def commit_one(self, source: Node, delta: Pairs) -> list[Node]:
-        """The same of one source, which most commits are of."""
-        schedule = self._schedules.get(source) or self._schedule(source)
-        stepped: list[Node] = []
-        self.stepping = True
-        try:
-            if source.watchers:
-                for leaf in source.watchers:
-                    self._check(leaf)
             if schedule.run is not None:
-                schedule.run(delta, stepped.append, self._check)
+                schedule.run(changes[0][1], stepped.append, self._check)
             else:
-                schedule.step(((source, delta),), stepped, self._check)
+                schedule.step(changes, stepped, self._check)
         except BaseException as error:
             _take_back(error, stepped, schedule)
             raise

@@ -29,12 +29,11 @@ Check = Callable[["Node"], None]
 class Schedule:
     """The nodes that some sources reach, in topological order."""
 
-    __slots__ = ("_guarded", "_runs", "nodes", "run", "sources")
+    __slots__ = ("_runs", "nodes", "run", "sources")
 
     def __init__(self, sources: tuple[Node, ...], nodes: tuple[Node, ...]) -> None:
         self.sources = sources
         self.nodes = nodes
-        self._guarded = {s: [n for n, _ in s.consumers if n.pins and n.guards] for s in sources}
         self.run: Callable[..., None] | None = None
         """The generated code, once there is some: of the delta, where to note a step, the check."""
         self._runs = 0 if len(sources) == 1 else OFTEN + 1
@@ -54,8 +53,6 @@ class Schedule:
     ) -> None:
         """The same, one node after the other."""
         for source, delta in changes:
-            for node in self._guarded[source]:  # also one that gets no row
-                check(node)
             source.send(delta)
         for node in self.nodes:
             if node.dirty:

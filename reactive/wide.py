@@ -20,8 +20,9 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from reactive.fan import Fan, Tell, send
+
 if TYPE_CHECKING:
-    from reactive.fan import Fan
     from reactive.node import Node
     from reactive.schedule import Check
 
@@ -47,10 +48,14 @@ class Wide:
     ) -> None:
         """Step what the changes reach; `stepped` is told of each stateful node beforehand."""
         waiting = self._waiting = []
+
+        def tell(node: Node) -> None:
+            heappush(waiting, (node.order, node))
+
         for source, delta in changes:
             for node in self._guarded[source]:  # also one that gets no row
                 check(node)
-            self._fans[source].send(delta, lambda node: heappush(waiting, (node.order, node)))
+            self._fans[source].send(delta, tell)
         while waiting:
             _, node = waiting[0]
             if node.guards:
@@ -62,9 +67,9 @@ class Wide:
             node.clear()
             if node.routes:
                 self._look(node, check)
-                _route(node, out, waiting)
+                _route(node, out, tell)
             if out:
-                _send(node, out, waiting)
+                send(node.consumers, out, tell)
 
     def clear(self) -> None:
         """Empty the inboxes of a walk that was broken off."""
@@ -82,15 +87,7 @@ class Wide:
                 check(reader)
 
 
-def _send(node: Node, delta: Sequence[Any], waiting: Waiting) -> None:
-    for reader, port in node.consumers:
-        reader.inbox[port] = delta
-        if not reader.dirty:
-            reader.dirty = True
-            heappush(waiting, (reader.order, reader))
-
-
-def _route(node: Node, keyed: Sequence[Any], waiting: Waiting) -> None:
+def _route(node: Node, keyed: Sequence[Any], tell: Tell) -> None:
     """Give the rows of a delta of an index to those that want their keys."""
     find = node.routes.get
     found: dict[Node, list[Any]] = {}
@@ -99,6 +96,4 @@ def _route(node: Node, keyed: Sequence[Any], waiting: Waiting) -> None:
         if reader is not None:
             found.setdefault(reader, []).append(pair)
     for reader, delta in found.items():
-        reader.inbox[0] = delta
-        reader.dirty = True
-        heappush(waiting, (reader.order, reader))
+        send([(reader, 0)], delta, tell)

@@ -30,9 +30,9 @@ from reactive.folds import AvgFold, CountFold
 from reactive.generated.body import Body, Chain, Plan
 from reactive.generated.grouped import BOUND, NONE_BEFORE, Grouped, Grouping
 from reactive.generated.keyed import write_key
-from reactive.generated.paths import Paths
+from reactive.generated.paths import PAIRED, Paths, pair_up
 from reactive.generated.taker import Taker
-from reactive.index import NO_MATCH, NOTHING, Rows, Weighted, match_key
+from reactive.index import NO_MATCH, NOTHING, match_key
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.index_by import Before, IndexBy
 from reactive.operators.sums_by import SumsBy, Unfit, plus, plus_value, times
@@ -298,13 +298,8 @@ def pair_loops(
     text = "\n".join([*head, *takes.prologue(), *lines, *end, ""])
     if not counts:
         text = text.replace("            pairs += 1\n", "")
-    values.by_name |= {"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, "Rows": Rows, "Weighted": Weighted}
-    values.by_name |= {"once": _once, **takes.bound}
+    values.by_name |= {"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, **PAIRED, **takes.bound}
     return build("step", text, values), text
-
-
-def _once(rows: Sequence[Any]) -> list[Pair]:
-    return [(row, 1) for row in rows]
 
 
 def _loop(
@@ -338,8 +333,7 @@ def _loop(
     lines += ["        if found is NOTHING or key is NO_MATCH: continue"]
     other = kept[inner]
     if other is None:
-        head.line("if found.__class__ is Weighted: found = found.values()")
-        head.line("else: found = once(found) if found.__class__ is Rows else ((found, 1),)")
+        pair_up(head, "found")
         head.line(f"for {_one(bound[inner])}, times_{inner} in found:")
     elif other.groups:
         head.line("for part, sums in found.items():")

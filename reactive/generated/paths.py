@@ -216,8 +216,7 @@ def path_loops(
             *("    return out, met", ""),
         ]
     )
-    values.by_name |= {"NOTHING": NOTHING, "Rows": Rows, "Weighted": Weighted, "Mark": Mark}
-    values.by_name |= {"once": _once, "size": _size, **takes.bound}
+    values.by_name |= {"NOTHING": NOTHING, "Mark": Mark, "size": _size, **PAIRED, **takes.bound}
     return build("step", text, values), text
 
 
@@ -272,10 +271,7 @@ class _Loop:
         """The loops over what was found, and over what is found from there."""
         step, rest = steps[0], steps[1:]
         head = outer.nested(indent)
-        head.line(f"if {found}.__class__ is Weighted: {found} = {found}.values()")
-        head.line(
-            f"else: {found} = once({found}) if {found}.__class__ is Rows else (({found}, 1),)"
-        )
+        pair_up(head, found)
         head.line(f"for {self._names[step.place]}, times_{step.place} in {found}:")
         body = head.nested(indent + 1)
         body.line("met += 1")
@@ -294,8 +290,18 @@ class _Loop:
 _TIMES = tuple(f"times_{n}" for n in range(10)) + tuple(f"found_{n}" for n in range(10))
 
 
+def pair_up(body: Body, found: str) -> None:
+    """Make pairs of what was found in an index, in any of its forms."""
+    body.line(f"if {found}.__class__ is Weighted: {found} = {found}.values()")
+    body.line(f"else: {found} = once({found}) if {found}.__class__ is Rows else (({found}, 1),)")
+
+
 def _once(rows: Sequence[Any]) -> list[Pair]:
     return [(row, 1) for row in rows]
+
+
+PAIRED = {"Rows": Rows, "Weighted": Weighted, "once": _once}
+"""What the lines of `pair_up` call by name."""
 
 
 def _size(found: Any) -> int:

@@ -115,11 +115,10 @@ class SumsBy:
     def before(self, changes: Sequence[Change]) -> Callable[[Any, Any], Any]:
         """A look-up in the sums as they were before changes that they have taken in."""
         had: dict[Any, Any] = {}
-        for key, *_ in (change[0] if self.by_group else change for change in changes):
-            now = self.sums.get(key)
-            if now is not None:
-                had[key] = dict(now) if self.by_group else tuple(map(_copied, now))
-        touched = {change[0][0] if self.by_group else change[0] for change in changes}
+        touched = {key[0] if self.by_group else key for key, _ in changes}
+        for key in touched & self.sums.keys():
+            now = self.sums[key]
+            had[key] = dict(now) if self.by_group else now  # merging makes new tuples
         self._merge(had, negated(changes))
         sums = self.sums
         return lambda key, default: (had if key in touched else sums).get(key, default)
