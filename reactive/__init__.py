@@ -40,7 +40,7 @@ from reactive.observe import Changes, Observer, Subscription
 from reactive.offload_status import Offloaded, OffloadStatus
 from reactive.operators.order_by import Edit
 from reactive.relation import GroupedRelation, Groups, OrderedRelation, Relation
-from reactive.stats import Stats
+from reactive.stats import OperatorStats, Stats
 from reactive.table import Table
 from reactive.transaction import Transaction
 from reactive.view import GroupedView, OrderedView, View
@@ -69,6 +69,7 @@ __all__ = [
     "OffloadError",
     "OffloadStatus",
     "Offloaded",
+    "OperatorStats",
     "OrderedRelation",
     "OrderedView",
     "PlanError",

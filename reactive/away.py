@@ -6,12 +6,12 @@ Cost:   of a commit none; of a lookup that of reading one bucket; of all rows, t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from reactive.operators.order_by import Edit
 from reactive.remote import RemoteOperator
-from reactive.zset import Pair, Pairs, Row, canonical, consolidate
+from reactive.zset import Pair, Pairs, Row, canonical, consolidate, repeat
 
 
 class Away:
@@ -20,33 +20,30 @@ class Away:
     `size` is how many there are, if that is known; otherwise they are counted when asked for.
     """
 
-    __slots__ = ("_last", "_operator", "_size", "changes", "touched")
+    __slots__ = ("_last", "_operator", "_size", "touched")
     edits: tuple[Edit, ...] = ()
 
     def __init__(self, operator: RemoteOperator, size: int | None = None) -> None:
         self._operator = operator
         self._size = size
         self._last = 0
-        self.changes: Pairs = ()
         self.touched = 0
 
-    def step(self, delta: Pairs) -> None:
+    def step(self, delta: Pairs) -> Pairs:
         self.touched += len(delta)
-        self.changes = consolidate(delta)
-        self._last = sum(weight for _, weight in self.changes)
+        changes = consolidate(delta)
+        self._last = sum(weight for _, weight in changes)
         if self._size is not None:
             self._size += self._last
+        return changes
 
     def undo(self) -> None:
         if self._size is not None:
             self._size -= self._last
-        self.changes, self._last = (), 0
+        self._last = 0
 
     def commit(self) -> None:
         self._last = 0
-
-    def forget(self) -> None:
-        self.changes = ()
 
     def __len__(self) -> int:
         if self._size is None:
@@ -59,35 +56,28 @@ class Away:
     def items(self) -> Collection[Pair]:
         return list(self._operator.contents())
 
-    @property
-    def rows(self) -> Mapping[Any, Row]:
-        """The rows by group, of an aggregate."""
-        return _ByGroup(self._operator, self)
+    def rows(self) -> list[Row]:
+        return list(repeat(self._operator.contents()))
 
-    def footprint(self) -> tuple[int, int]:
-        return 0, 0
-
-
-class _ByGroup(Mapping[Any, Row]):
-    """Rows of an aggregate by their first value."""
-
-    def __init__(self, operator: RemoteOperator, leaf: Away) -> None:
-        self._operator = operator
-        self._leaf = leaf
-
-    def __getitem__(self, key: Any) -> Row:
+    def row(self, key: Any) -> Row:
+        """The row of a group; `KeyError` if there is none."""
         hash(key)
-        for row, _ in self._near(key):
+        of = self._operator
+        near: Iterable[Pair] = of.at(key) if of.part.is_by_group else of.contents()
+        for row, _ in near:
             if row[0] is key or row[0] == key:
                 return row
         raise KeyError(key)
 
-    def _near(self, key: Any) -> Iterable[Pair]:
-        of = self._operator
-        return of.at(key) if of.part.is_by_group else of.contents()
+    def has(self, key: Any) -> bool:
+        try:
+            self.row(key)
+        except KeyError:
+            return False
+        return True
 
-    def __iter__(self) -> Iterator[Any]:
-        return (canonical(row[0]) for row, _ in self._operator.contents())
+    def keys(self) -> list[Any]:
+        return [canonical(row[0]) for row, _ in self._operator.contents()]
 
-    def __len__(self) -> int:
-        return len(self._leaf)
+    def footprint(self) -> tuple[int, int]:
+        return 0, 0

@@ -293,19 +293,27 @@ class Compiler:
         return left, right
 
     def index(
-        self, owner: plan.Node, below: Below, side: Side, arguments: int, *, late: bool
+        self,
+        owner: plan.Node,
+        below: Below,
+        side: Side,
+        arguments: int,
+        *,
+        late: bool = False,
+        trie: bool = False,
     ) -> Node:
         """The index of a chain by a key, for a join to look rows up in.
 
-        One that is `late` follows at each flush, as the other side of its join does.
+        One that is `late` follows at each flush, as the other side of its join does. A `trie` has
+        a key of two parts.
         """
         make, rows = self.key_maker(below, side, arguments, late=late)
         handle = id if keeps_identity(below.top) and not late else itself
         base, graph = self.made[id(below.base)], self.graph
         return graph.node(
-            index_signature(below, side, arguments, late=late),
+            index_signature(below, side, arguments, late=late, trie=trie),
             (base,),
-            lambda: IndexBy(None, handle, lambda: rows(graph.contents(base)), make()),
+            lambda: IndexBy(None, handle, lambda: rows(graph.contents(base)), make(), trie=trie),
             plan=owner,
             functions=(*called(below.chain), *side_functions(side)),
             pins=pins_of(below),

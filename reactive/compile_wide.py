@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from optimizer import plan
-from optimizer.expr import Expr, Lifted
+from optimizer.expr import Lifted
 from reactive.fuse import wide
-from reactive.generated.paths import path_from
+from reactive.generated.itinerary import Key, keys_of, path_from
 from reactive.loops import Below, called, inputs_of_wide, is_read, loop_parts, within
 from reactive.node import Node
 from reactive.plain import signature
@@ -35,12 +34,9 @@ def over_paths(compiler: Compiler, node: plan.Node, below: Below, join: plan.Joi
     relations, parts = inputs_of_wide(join), loop_parts(node, below)
     found: dict[Any, Node] = {}
     for place in range(len(relations)):
-        for steps in path_from(place, join.wide):
-            for step in steps:
-                at, exprs = step.key
-                if step.key not in found:
-                    tests = join.wide.tests[at]
-                    found[step.key] = _index_of(compiler, join, relations[at], tests, exprs)
+        for key in keys_of(path_from(place, join.wide)):
+            if key not in found:
+                found[key] = _index_of(compiler, join, relations[key[0]], key)
     inputs = tuple(dict.fromkeys(found.values()))
     indexes = {key: found[key].operator for key in found}
     _, *inner = within(join)
@@ -55,12 +51,14 @@ def over_paths(compiler: Compiler, node: plan.Node, below: Below, join: plan.Joi
 
 def _index_of(
     compiler: Compiler,
-    owner: plan.Node,
+    owner: plan.Join,
     node: plan.Node,
-    tests: Sequence[Expr],
-    exprs: Sequence[Expr],
+    key: Key,
 ) -> Node:
-    """The index of an input by some expressions over its row."""
-    made = [(test, False) for test in tests] + [(expr, True) for expr in exprs]
+    """The index, or trie, of an input."""
+    assert owner.wide is not None
+    place, exprs, under = key
+    made = [(test, False) for test in owner.wide.tests[place]]
+    made += [(expr, True) for expr in (*exprs, *under)]
     steps = tuple(plan.Step(Lifted(e, ("row",), (), 1), is_key) for e, is_key in made)
-    return compiler.index(owner, compiler.below(node), (None, steps), 1, late=False)
+    return compiler.index(owner, compiler.below(node), (None, steps), 1, trie=bool(under))

@@ -24,10 +24,10 @@ from optimizer.plan import Recursive
 from optimizer.properties import free, nodes, tables
 from optimizer.traverse import Rule, functions
 from reactive.closing import Closing
+from reactive.collector import paused
 from reactive.compile import compile_plan
 from reactive.compile_remote import Begin
 from reactive.definition import outside
-from reactive.delta import Delta
 from reactive.distant import DistantTable
 from reactive.errors import (
     ClosedError,
@@ -44,6 +44,7 @@ from reactive.offload import Offload, Offloading
 from reactive.offload_status import OffloadStatus, status
 from reactive.operators.sums_by import Unfit
 from reactive.outbox import Outbox
+from reactive.schedule import Fed
 from reactive.stale import stale
 from reactive.table import Table
 from reactive.transaction import Pending, Transaction
@@ -87,13 +88,13 @@ class Database(Closing):
         self._generate = optimize
         self._strict = strict
         self._gate = Gate()
-        self._graph = Graph(self._on_stale)
+        self._outbox = Outbox()
+        self._graph = Graph(self._on_stale, self._outbox)
         self._tables: list[Table[Any]] = []
         self._unfit: set[PlanNode] = set()
         self._views: weakref.WeakValueDictionary[int, AnyView] = weakref.WeakValueDictionary()
         self._version = 0
         self._pending: Pending | None = None
-        self._outbox = Outbox()
         self._dropped: deque[int] = deque()
         self._feeds: weakref.WeakSet[Feed] = weakref.WeakSet()
         self._closed = False
@@ -262,8 +263,7 @@ class Database(Closing):
     def _enter(self) -> None:
         """Begin something that changes tables, views or the graph."""
         self._gate.__enter__()
-        if self._graph.stepping or self._closed:
-            self._check_entered()
+        self._check_entered()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -272,73 +272,94 @@ class Database(Closing):
     def _check_entered(self) -> None:
         if self._graph.stepping or self._closed:
             self._gate.leave()
-            self._check_open()
-            raise TransactionError(
-                "a callable of a query cannot change tables or make views\n"
-                "  subscribe to the view, and make the change in the subscriber"
-            )
+            self._refuse()
+
+    def _refuse(self) -> None:
+        """Raise what keeps this database from being changed."""
+        self._check_open()
+        raise TransactionError(
+            "a callable of a query cannot change tables or make views\n"
+            "  subscribe to the view, and make the change in the subscriber"
+        )
 
     def _leave(self) -> None:
         """End it. The outermost time, tell subscribers what happened."""
         if self._gate.leave():
-            if self._outbox:
-                self._outbox.deliver()
-            if self._dropped:
-                self._sweep()
-            if self._overflow is not None and self._overflow.is_due:
-                self._overflow.look_after()
+            self._end()
 
-    def _change(self, table: Table[Any], changes: Sequence[Pair]) -> None:
-        """A statement's changes, already in the table: part of the transaction, or a commit."""
-        if not changes:
-            return
-        if self._pending is None:
-            self._commit(((table, changes),))
-            return
+    def _end(self) -> None:
+        """What is done after a commit, when others may make the next one."""
+        self._outbox.deliver()
+        if self._dropped:
+            self._sweep()
+        if self._overflow is not None and self._overflow.is_due:
+            self._overflow.look_after()
+
+    def _write(
+        self, table: Table[Any], statement: Callable[..., Sequence[Pair]], *arguments: Any
+    ) -> None:
+        """A statement on a table: part of the transaction, or a commit of its own."""
+        self._gate.enter_briefly()
         try:
-            self._pending.record(table, changes)
+            if self._graph.stepping or self._closed:
+                self._refuse()
+            changes = statement(*arguments)
+            if not changes:
+                return
+            if self._pending is None:
+                self._commit((table,), ((table._node, changes),))
+            else:
+                self._record(self._pending, table, changes)
+        finally:
+            if self._gate.leave():
+                self._end()
+
+    def _record(self, pending: Pending, table: Table[Any], changes: Sequence[Pair]) -> None:
+        try:
+            pending.record(table, changes)
         except BaseException:
             table._store.revert(changes)
             raise
 
-    def _commit(self, changes: Sequence[tuple[Table[Any], Sequence[Pair]]]) -> None:
+    def _commit(self, tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
         """One step of the graph; on failure the tables are put back too."""
-        if not changes:
-            return
         if self._dropped:
             self._drain()
+        source, delta = deltas[0]
+        version = self._version + 1
         try:
-            stepped = self._graph.commit([(table._node, pairs) for table, pairs in changes])
+            if len(deltas) == 1 and len(delta) < MANY and source.straight is not None:
+                source.straight(delta, version)
+            else:
+                with paused():
+                    self._graph.commit(deltas, version)
         except Unfit as unfit:
-            self._begin_without(unfit, changes)
+            self._begin_without(unfit, tables, deltas)
             return
         except BaseException:
-            for table, pairs in changes:
-                table._store.revert(pairs)
+            _revert(tables, deltas)
             raise
-        self._version += 1
-        for table, _ in changes:
+        self._version = version
+        for table in tables:
             table._flowed = True
         if self._overflow is not None:
-            self._overflow.note(sum(len(pairs) for _, pairs in changes))
-        self._announce([node for node in stepped if node.leaf is not None and not node.late])
+            self._overflow.note(sum(len(delta) for _, delta in deltas))
         if self._graph.interrupt is not None:
             self._graph.raise_interrupt()
 
     def _begin_without(
-        self, unfit: Unfit, changes: Sequence[tuple[Table[Any], Sequence[Pair]]]
+        self, unfit: Unfit, tables: Sequence[Table[Any]], deltas: Sequence[Fed]
     ) -> None:
         """Commit changes once an aggregate is computed as its plan was without factors."""
-        for table, pairs in changes:
-            table._store.revert(pairs)
+        _revert(tables, deltas)
         self._give_up(unfit)
         for leaf in self._graph.leaves():
             source = self._compile(leaf.leaf.plan)
             if source is not leaf.inputs[0]:
                 reattach(self, leaf, source)
-        for table, pairs in changes:
-            table._store.revert(negate(pairs))
-        self._commit(changes)
+        for table, (_, delta) in zip(tables, deltas, strict=True):
+            table._store.revert(negate(delta))
+        self._commit(tables, deltas)
 
     def _committed(self, changed: Sequence[Table[Any]], rows: int) -> None:
         """Count a commit of so many rows."""
@@ -347,17 +368,6 @@ class Database(Closing):
             table._flowed = True
         if self._overflow is not None:
             self._overflow.note(rows)
-
-    def _announce(self, leaves: Sequence[Node], version: int | None = None) -> None:
-        """Put what leaves have to tell of a commit, the last one by default, into the outbox."""
-        for node in leaves:
-            feed, operator = node.leaf, node.operator
-            if feed.subscribers and operator.changes:
-                of = self._version if version is None else version
-                delta = Delta(of, operator.changes, feed.key, operator.edits)
-                self._outbox.append((feed.subscribers, delta))
-        for node in leaves:
-            node.operator.forget()
 
     def _source(self, plan: Any) -> Node:
         node: Node = self._tables[plan.number]._node
@@ -457,10 +467,18 @@ class Database(Closing):
         return base if base not in taken else next(n for n in numbered if n not in taken)
 
 
+def _revert(tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
+    """Put the tables back to what they were before their deltas."""
+    for table, (_, delta) in zip(tables, deltas, strict=True):
+        table._store.revert(delta)
+
+
 def _open_names(plan: PlanNode) -> str:
     """The recursive relations that are not defined."""
     read = (node for node in nodes(plan) if isinstance(node, Recursive))
     return ", ".join(sorted({repr(node.name) for node in read if node.level in free(plan)}))
 
 
+MANY = 16
+"""Rows of a commit from which on the garbage collector pauses."""
 _CLOSED = "the database is closed\n  make another one"

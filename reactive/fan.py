@@ -76,13 +76,13 @@ class _ByField:
             send(self._readers, delta, tell)
             return
         for place, items in chosen.items():
-            part = Batch(items, delta.weight) if isinstance(delta, Batch) else items
+            part = Batch(items, delta.weight) if type(delta) is Batch else items
             send(self._readers[place : place + 1], part, tell)
 
     def _chosen(self, delta: Sequence[Any]) -> dict[int, list[Any]]:
         """What each reader gets: rows of a batch, pairs of another delta."""
-        is_batch = isinstance(delta, Batch)
-        items: Sequence[Any] = delta.rows if isinstance(delta, Batch) else delta
+        is_batch = type(delta) is Batch
+        items: Sequence[Any] = delta.rows if type(delta) is Batch else delta
         rows = items if is_batch else map(_row, items)
         values = list(map(self._field, rows))
         if not all(map(_is_found, set(map(type, values)))):

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from reactive.graph import Graph
-from reactive.node import Node, comes_late
+from reactive.node import Node, Told, comes_late
 from reactive.remote import RemoteOperator
 
 MOST = 8
@@ -33,11 +33,11 @@ Stage = tuple[bool, Callable[[], object]]
 class Flush:
     """One flush, from the cut on. Made inside the gate.
 
-    `version` is the commit up to which it brings what is late. `show` is told of the leaves that
-    have changed.
+    `version` is the commit up to which it brings what is late. `show` is told of the leaves, and
+    what has changed.
     """
 
-    def __init__(self, graph: Graph, version: int, show: Callable[[list[Node], int], None]) -> None:
+    def __init__(self, graph: Graph, version: int, show: Callable[[list[Told], int], None]) -> None:
         self.version = version
         self._graph = graph
         self._show = show
@@ -109,18 +109,21 @@ class Flush:
         """Change all leaves, or none if one raises."""
         changed = [leaf for leaf in self._leaves if any(leaf.ready) and leaf.inputs]
         done: list[Node] = []
+        told: list[Told] = []
         try:
             for leaf in changed:
                 done.append(leaf)
-                leaf.run(*leaf.taken())
+                told.append((leaf, leaf.run(*leaf.taken())))
         except BaseException:
             for leaf in reversed(done):
-                leaf.operator.undo()
+                if hasattr(leaf.operator, "undo"):
+                    leaf.operator.undo()
             raise
         for leaf in changed:
-            leaf.operator.commit()
+            if hasattr(leaf.operator, "commit"):
+                leaf.operator.commit()
             leaf.done()
-        self._show(changed, self.version)
+        self._show(told, self.version)
         for node in self._graph.remotes:
             if node.operator.is_filled:
                 node.operator.flushed()

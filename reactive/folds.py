@@ -16,17 +16,15 @@ Source: [dbsp] section 4.2, aggregation; [i3ql] self-maintainable aggregates.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-
-from sortedcontainers import SortedList
 
 from optimizer.opaque import Opaque
 from reactive.exact import ExactSum
 from reactive.monoid_tree import MonoidTree
 from reactive.multiset import Multiset
-from reactive.zset import DECIMAL_NAN, NAN, canonical, is_nan
+from reactive.values import Values
+from reactive.zset import canonical
 
 
 class Fold(Protocol):
@@ -104,54 +102,7 @@ class AvgFold:
         return canonical(SumFold().result(total) / count) if count else None
 
 
-class Values:
-    """The distinct values of a group with their weights, in order once the order was asked for.
-
-    NaN comes after everything, as in `order_by`: it is the least only if there is nothing else.
-    """
-
-    __slots__ = ("_order", "weights")
-
-    def __init__(self) -> None:
-        self.weights: dict[Any, int] = {}
-        self._order: SortedList | None = None
-
-    def add(self, value: Any, weight: int) -> None:
-        value = canonical(value)
-        old = self.weights.get(value, 0)
-        if old == 0 and self._order is not None and not is_nan(value):
-            self._order.add(value)
-        if old + weight:
-            self.weights[value] = old + weight
-            return
-        self.weights.pop(value, None)
-        if self._order is not None and not is_nan(value):
-            self._order.remove(value)
-
-    def least(self) -> Any:
-        order = self._sorted()
-        return order[0] if order else self._nan()
-
-    def greatest(self) -> Any:
-        order = self._sorted()
-        if len(order) < len(self.weights):
-            return self._nan()
-        return order[-1] if order else None
-
-    def _nan(self) -> Any:
-        return next((value for value in (NAN, DECIMAL_NAN) if value in self.weights), None)
-
-    def _sorted(self) -> SortedList:
-        if self._order is None:
-            self._order = SortedList(v for v in self.weights if not is_nan(v))
-        return self._order
-
-    def __sizeof__(self) -> int:
-        order = 0 if self._order is None else 8 * len(self._order)
-        return object.__sizeof__(self) + sys.getsizeof(self.weights) + order
-
-
-class _ValuesFold:
+class ValuesFold:
     """What the folds over distinct values share."""
 
     in_place = True
@@ -166,7 +117,7 @@ class _ValuesFold:
 
 
 @dataclass(frozen=True, slots=True)
-class MinFold(_ValuesFold):
+class MinFold(ValuesFold):
     """The least value; None of no rows."""
 
     def result(self, state: Values) -> Any:
@@ -174,7 +125,7 @@ class MinFold(_ValuesFold):
 
 
 @dataclass(frozen=True, slots=True)
-class MaxFold(_ValuesFold):
+class MaxFold(ValuesFold):
     """The greatest value; None of no rows."""
 
     def result(self, state: Values) -> Any:
@@ -182,19 +133,19 @@ class MaxFold(_ValuesFold):
 
 
 @dataclass(frozen=True, slots=True)
-class CountDistinctFold(_ValuesFold):
+class CountDistinctFold(ValuesFold):
     """The number of different values."""
 
     def result(self, state: Values) -> int:
-        return len(state.weights)
+        return len(state)
 
 
 @dataclass(frozen=True, slots=True)
-class CollectFold(_ValuesFold):
+class CollectFold(ValuesFold):
     """All values, as a `Multiset`. Costs O(group) to read."""
 
     def result(self, state: Values) -> Multiset[Any]:
-        return Multiset(state.weights)
+        return Multiset(state.weights())
 
 
 @dataclass(frozen=True, slots=True)

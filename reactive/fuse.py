@@ -13,18 +13,19 @@ from reactive.folds import CountFold
 from reactive.generated.body import Plan, row_names
 from reactive.generated.factored import Factored, GroupingOfSums, Sides, Summing, Term, pair_loops
 from reactive.generated.grouped import Grouped, Grouping
+from reactive.generated.itinerary import path_from
 from reactive.generated.joined import Joined, Pairing, join_loops
 from reactive.generated.keyed import KeyCode, KeyLoop, key_parts
 from reactive.generated.linear import Linear, delta_loop
 from reactive.generated.paths import Joined as WideJoined
-from reactive.generated.paths import Paths, path_from, path_loops
+from reactive.generated.paths import Paths, path_loops
 from reactive.generated.taker import ToList
 from reactive.index import Key
 from reactive.loops import Below, inputs_of_wide
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
 from reactive.operators.sums_by import SumsBy
-from reactive.plain import Side, plain_aggregate, plain_join, plain_operator, side_functions
+from reactive.plain import Side, homes, plain_aggregate, plain_join, plain_operator, side_functions
 from reactive.zset import Pair, Row
 
 Rows = Callable[[Sequence[Any]], Sequence[Any]]
@@ -164,7 +165,7 @@ def factored(node: plan.Aggregate, join: plan.Join | plan.Product, sides: tuple[
             given = zip(node.aggregates, factors.values, strict=True)
             folds = [(a.fold, None if value is None else _term(todo, value)) for a, value in given]
             key = None if node.key is None else todo.take(factors.parts[0])
-            return GroupingOfSums(key, folds)
+            return GroupingOfSums(key, folds, homes(node))
 
         called = read_functions(join, node)
         loop, text = _pair_loops(join, (), factors, called, taker, counts=True)
@@ -261,7 +262,7 @@ def _grouping(node: plan.Aggregate, todo: Plan) -> Grouping:
         value = todo.value() if folded.value is None else todo.take(_body(folded.value))
         folds.append((folded.fold, value))
     key = None if node.key is None else todo.take(_body(node.key))
-    return Grouping(key, folds)
+    return Grouping(key, folds, homes(node))
 
 
 def _body(function: Any) -> Expr:

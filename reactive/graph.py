@@ -26,12 +26,15 @@ from optimizer.opaque import Opaque
 from optimizer.plan import Aggregate
 from optimizer.plan import Node as PlanNode
 from reactive.blame import annotate
+from reactive.delta import Delta
 from reactive.fan import Fan
-from reactive.node import NO_PINS, NOWHERE, Node, Pins, comes_late
+from reactive.node import NO_PINS, NOWHERE, Node, Pins, Told, comes_late
 from reactive.operators.sums_by import Unfit
-from reactive.schedule import FEW, Schedule
+from reactive.outbox import Outbox
+from reactive.schedule import FEW, Fed, Schedule
+from reactive.straight import straight
 from reactive.wide import Wide
-from reactive.zset import Pair, Pairs
+from reactive.zset import Pair
 
 MANY_SCHEDULES = 256
 
@@ -39,11 +42,13 @@ MANY_SCHEDULES = 256
 class Graph:
     """All nodes of a database.
 
-    `on_stale` is called when a callable is about to run whose captured variable has changed.
+    `on_stale` is called when a callable is about to run whose captured variable has changed; what
+    leaves have to tell is put into the outbox.
     """
 
-    def __init__(self, on_stale: Callable[[Opaque, Capture], None]) -> None:
+    def __init__(self, on_stale: Callable[[Opaque, Capture], None], outbox: Outbox) -> None:
         self._on_stale = on_stale
+        self._outbox = outbox
         self._nodes: dict[Hashable, Node] = {}
         self.remotes: tuple[Node, ...] = ()
         """The nodes whose work is elsewhere; replaced, never changed."""
@@ -116,7 +121,8 @@ class Graph:
         node = Node(self, operator, (source,), rank=self._next_rank(), plan=source.plan)
         node.leaf = leaf
         self._connect(node, fill=fill)
-        operator.forget()
+        if operator.edits:
+            operator.forget()
         self._leaves[node.rank] = node
         return node
 
@@ -153,7 +159,7 @@ class Graph:
                 source.disconnect(unread)
                 waiting.append(source)
         if is_scheduled:
-            self._schedules.clear()
+            self._forget_schedules()
 
     def sweep(self) -> None:
         """Drop nodes that lead to no leaf, such as those of a view that could not be made."""
@@ -196,42 +202,73 @@ class Graph:
         finally:
             self.stepping = outer
 
-    def commit(self, changes: Sequence[tuple[Node, Pairs]]) -> list[Node]:
-        """Step everything that the changes reach; the stateful nodes that were stepped.
+    def commit(self, changes: Sequence[Fed], version: int) -> None:
+        """Step everything that the changes reach, and put what leaves have to tell into the outbox.
 
         If anything raises, all that was stepped is undone.
         """
+        source, delta = changes[0]
+        if source.straight is not None and len(changes) == 1:
+            source.straight(delta, version)
+            return
         key: Any = changes[0][0]
         if len(changes) > 1:
             key = tuple(sorted([source for source, _ in changes], key=_rank))
         schedule = self._schedules.get(key) or self._schedule(key)
+        if isinstance(schedule, Schedule) and schedule.is_in_use and key.straight is None:
+            self._straighten(key, schedule.nodes)
         stepped: list[Node] = []
+        told: list[Told] = []
         self.stepping = True
         try:
             for source, _ in changes:
-                for leaf in source.watchers:
-                    self._check(leaf)
-            if schedule.run is not None:
-                schedule.run(changes[0][1], stepped.append, self._check)
-            else:
-                schedule.step(changes, stepped, self._check)
+                self._watch(source)
+            schedule.step(changes, stepped, told, self._check)
         except BaseException as error:
-            _take_back(error, stepped, schedule)
+            _take_back(error, stepped)
+            schedule.clear()
             raise
         finally:
             self.stepping = False
         self._settle(stepped)
-        return stepped
+        self.announce(told, version)
+
+    def announce(self, told: Sequence[Told], version: int) -> None:
+        """Put what leaves have to tell of a commit into the outbox."""
+        for node, changes in told:
+            feed = node.leaf
+            if feed.subscribers and changes:
+                delta = Delta(version, changes, feed.key, node.operator.edits)
+                self._outbox.append((feed.subscribers, delta))
+        for node, _ in told:
+            if node.operator.edits:
+                node.operator.forget()
 
     def _settle(self, stepped: Sequence[Node]) -> None:
         """The commit stands."""
         try:
             for done in stepped:
                 done.settle()
-        except BaseException as interrupt:  # too late for it
-            for done in stepped:
-                done.settle()
-            self.interrupt = interrupt
+        except BaseException as interrupt:
+            self._too_late(interrupt, stepped)
+
+    def _too_late(self, interrupt: BaseException, stepped: Sequence[Node]) -> None:
+        """It comes when the commit stands, and is raised after that."""
+        for done in stepped:
+            done.settle()
+        self.interrupt = interrupt
+
+    def _straighten(self, source: Node, nodes: Sequence[Node]) -> None:
+        """From now on a function commits what comes of this source alone."""
+        calls = {
+            "graph": self,
+            "outbox": self._outbox,
+            "check": self._check,
+            "watch": self._watch,
+            "take_back": _take_back,
+            "too_late": self._too_late,
+        }
+        source.straight = straight(source, nodes, calls)
 
     def late(self) -> list[Node]:
         """The nodes that step at flushes, after what they read; leaves last."""
@@ -274,7 +311,7 @@ class Graph:
         leaf.is_routed = source.is_routed
         leaf.replace(operator)
         source.connect(leaf, 0)
-        self._schedules.clear()
+        self._forget_schedules()
         if old is not source:
             self.detach(old)
 
@@ -283,6 +320,11 @@ class Graph:
         interrupt, self.interrupt = self.interrupt, None
         if interrupt is not None:
             raise interrupt
+
+    def _watch(self, source: Node) -> None:
+        """Report changes of what leaves captured and no operator calls any more."""
+        for leaf in source.watchers:
+            self._check(leaf)
 
     def _check(self, node: Node) -> None:
         """Report what the node's callables captured and has changed since."""
@@ -308,13 +350,18 @@ class Graph:
             is_scheduled |= node.at is not NOWHERE and not source.routes
             source.connect(node, port)
         if is_scheduled:
-            self._schedules.clear()
+            self._forget_schedules()
+
+    def _forget_schedules(self) -> None:
+        self._schedules.clear()
+        for source in self._sources:
+            source.straight = None
 
     def _schedule(self, key: Node | tuple[Node, ...]) -> Schedule | Wide:
         """How to step what these sources reach, in topological order."""
         sources = (key,) if isinstance(key, Node) else key
         if len(self._schedules) > MANY_SCHEDULES:
-            self._schedules.clear()
+            self._forget_schedules()
         fans = {source: Fan(source.consumers) for source in sources}
         nodes = None if any(fan.looks_up for fan in fans.values()) else _reached(sources)
         found = Wide(fans) if nodes is None else Schedule(sources, nodes)
@@ -335,12 +382,11 @@ def _takes_part(node: Node) -> bool:
     return not node.is_remote or bool(node.operator.is_filled)
 
 
-def _take_back(error: BaseException, stepped: Sequence[Node], schedule: Schedule | Wide) -> None:
+def _take_back(error: BaseException, stepped: Sequence[Node]) -> None:
     """Undo what has been stepped of a commit, and say where it failed."""
     for done in reversed(stepped):
         with suppress(Exception):  # one that cannot be undone must not keep the others
             done.undo()
-    schedule.clear()
     node = _at(error)
     if node is not None and isinstance(error, Exception):
         annotate(error, node, rolled_back=True)

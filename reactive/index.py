@@ -18,11 +18,11 @@ Cost:   O(1) per pair of a delta; look-up O(1) and then one per row found.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, Final, overload
 
-from reactive.zset import Batch, Pair, Row
+from reactive.zset import Batch, Pair, Row, consolidate
 
 Key = Any
 KeyedPair = tuple[Key, Pair]
@@ -126,11 +126,20 @@ class Index:
         self.buckets: dict[Key, Any] = {}
         self.rows = 0
 
+    @property
+    def find(self) -> Callable[..., Any]:
+        """What a key has, in one of the forms above."""
+        return self.buckets.get
+
+    def before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
+        """The same as it was before a delta that it has taken in."""
+        return Before(self, delta).get
+
     def pairs(self, key: Key) -> Sequence[Pair]:
         """The rows of a key."""
         if key is NO_MATCH or key not in self.buckets:
             return ()
-        return _pairs(self.buckets[key])
+        return rows_of(self.buckets[key])
 
     def weight(self, key: Key, row: Row) -> int:
         """How often a row is there."""
@@ -145,7 +154,7 @@ class Index:
     def items(self) -> Iterator[KeyedPair]:
         """Every row with its key, those that match nothing too."""
         for key, bucket in self.buckets.items():
-            for pair in _pairs(bucket):
+            for pair in rows_of(bucket):
                 yield key, pair
 
     def add(self, key: Key, row: Row, weight: int) -> None:
@@ -198,7 +207,7 @@ class Index:
                 del bucket[place]
             self.rows -= 1
         else:
-            self._become_weighted(key, [*_pairs(bucket), (row, weight)])
+            self._become_weighted(key, [*rows_of(bucket), (row, weight)])
 
     def _add_to_weighted(self, key: Key, bucket: Weighted, row: Row, weight: int) -> None:
         handle = self._handle(row)
@@ -263,7 +272,37 @@ class Index:
         return size
 
 
-def _pairs(bucket: Any) -> Sequence[Pair]:
+class Before:
+    """An index as it was before a delta that it has already taken in."""
+
+    __slots__ = ("_changed", "_found", "_index")
+
+    def __init__(self, index: Index, delta: Iterable[KeyedPair]) -> None:
+        self._index = index
+        self._changed: dict[Key, list[Pair]] = {}
+        self._found: dict[Key, Any] = {}  # of changed keys that were asked for
+        for key, (row, weight) in delta:
+            self._changed.setdefault(key, []).append((row, -weight))
+
+    def get(self, key: Key, default: Any) -> Any:
+        """The rows that the key had, in a form of the index."""
+        if key not in self._changed:
+            return self._index.buckets.get(key, default)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = Weighted(enumerate(self.pairs(key)))
+        return found or default
+
+    def pairs(self, key: Key) -> Collection[Pair]:
+        """The rows that the key had."""
+        changed = self._changed.get(key)
+        if changed is None or key is NO_MATCH:
+            return self._index.pairs(key)
+        return consolidate([*self._index.pairs(key), *changed])
+
+
+def rows_of(bucket: Any) -> Sequence[Pair]:
+    """The rows of what a key has, with their weights."""
     kind = bucket.__class__
     if kind is Rows:
         return Batch(bucket, 1)

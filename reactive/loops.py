@@ -66,10 +66,17 @@ def all_read(functions: Sequence[Function | None]) -> bool:
 
 
 def index_signature(
-    below: Below, side: Side, arguments: int, *, late: bool = False
+    below: Below, side: Side, arguments: int, *, late: bool = False, trie: bool = False
 ) -> tuple[Hashable, ...]:
     """What the index of a chain by a key does."""
-    return ("index", *["late"] * late, side, arguments, *map(signature, below.chain))
+    return (
+        "index",
+        *["late"] * late,
+        *["trie"] * trie,
+        side,
+        arguments,
+        *map(signature, below.chain),
+    )
 
 
 def within(join: plan.Join) -> list[plan.Node]:

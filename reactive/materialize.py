@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.properties import groups
+from optimizer.properties import groups, tables
 from optimizer.source import Place
 from reactive.away import Away
 from reactive.collector import paused
-from reactive.contents import Bag, Groups, Members, Sequence, Tap
+from reactive.contents import Bag, Groups
 from reactive.feed import Feed
 from reactive.node import Node
-from reactive.operators.fixpoint import Output
+from reactive.shown import ByGroup, Members, Sequence, Tap
 from reactive.view import AnyView, GroupedView, OrderedView, View
-from reactive.zset import consolidate, negate
+from reactive.zset import Pair, consolidate, negate
 
 if TYPE_CHECKING:
     from reactive.database import Database
@@ -48,7 +48,7 @@ def _made(relation: AnyRelation, feed: Feed) -> AnyView:
 
 
 def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
-    """What kind of view a plan has, and the leaf that holds its rows."""
+    """What kind of view a plan has, and the leaf that holds its rows, or reads them below."""
     if isinstance(node, plan.OrderBy):
         return OrderedView, Sequence(source.operator)
     aggregate = groups(node)
@@ -56,13 +56,25 @@ def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
     kind = GroupedView if is_grouped else View
     if source.is_remote:
         return kind, Away(source.operator)
-    if isinstance(source.operator, Output):
-        return kind, Members(source.operator.shown)
+    if not source.late:  # what is late changes before the leaves do, which change together
+        rows = getattr(source.operator, "shown", None)
+        if rows is not None and not is_grouped:
+            return kind, Members(rows)
+        by_group = getattr(source.operator, "groups", None)
+        if by_group is not None and is_grouped and _is_positive(node):
+            return kind, ByGroup(by_group)
     return kind, Groups() if is_grouped else Bag()
 
 
-KEEPS_ROWS = (Bag, Groups, Sequence)
+def _is_positive(node: plan.Node) -> bool:
+    """Whether no row has a negative weight, as it may where it is taken from a table unseen."""
+    return all(table.stored for table in tables(node))
+
+
+KEEPS_ROWS = (Bag, Groups)
 """Leaves that are given what there is when they begin; the others read it elsewhere."""
+LOCAL = (Bag, Groups, Members, ByGroup)
+"""Leaves whose rows are in the process."""
 
 
 def reattach(db: Database, leaf: Node, source: Node) -> None:
@@ -80,20 +92,19 @@ def reattach(db: Database, leaf: Node, source: Node) -> None:
         elif isinstance(operator, Bag | Groups):
             operator.step(db._graph.contents(source))
             operator.commit()
-            operator.forget()
         elif isinstance(operator, Away):
             operator = Away(source.operator, len(old))
     db._graph.reattach(leaf, source, operator)
 
 
-def refill(db: Database, leaf: Node, source: Node) -> Node:
-    """Have a leaf read a node that is ahead of it; its changes are what it did not know yet."""
+def refill(db: Database, leaf: Node, source: Node) -> tuple[Node, list[Pair]]:
+    """Have a leaf read a node that is ahead of it; the leaf, and what it did not know yet."""
     old, rows = leaf.operator, db._graph.contents(source)
-    held = old.items() if isinstance(old, Bag | Groups) else ()
+    held = old.items() if isinstance(old, LOCAL) else ()
     operator = Tap() if isinstance(old, Tap) else _contents(leaf.leaf.plan, source)[1]
     if isinstance(operator, KEEPS_ROWS):
         operator.step(rows)
         operator.commit()
-    operator.changes = consolidate([*negate(held), *rows])
+    changes = consolidate([*negate(held), *rows])
     db._graph.reattach(leaf, source, operator)
-    return leaf
+    return leaf, changes

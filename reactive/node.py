@@ -24,6 +24,8 @@ Guard = tuple[Opaque, Capture]
 Pins = Mapping[str, frozenset[Any]]
 NO_PINS: Pins = MappingProxyType({})
 NOWHERE: Any = object()
+Told = tuple["Node", Sequence[Any]]
+"""A leaf, and the net delta of what it stands for."""
 
 
 class Node:
@@ -32,8 +34,8 @@ class Node:
     __slots__ = (
         *("blank", "consumers", "contents", "dirty", "functions", "graph", "guards", "inbox"),
         *("inputs", "is_remote", "leaf", "operator", "order", "pins", "plan", "rank", "run"),
-        *("at", "is_routed", "routes", "settle", "signature", "stateful", "step", "undo"),
-        *("watchers",),
+        *("at", "is_routed", "routes", "settle", "signature", "stateful", "step", "straight"),
+        *("undo", "watchers"),
         *("_arrived", "_is_made_late", "held", "late", "ready"),
     )
     run: Callable[..., Any]
@@ -87,6 +89,8 @@ class Node:
         """Whether it is reached by routes only, so that no schedule knows of it."""
         self.watchers: tuple[Node, ...] = ()
         """Leaves with captured variables that no operator reads any more (of a source)."""
+        self.straight: Callable[[Sequence[Any], int], None] | None = None
+        """The function that commits a delta of it, once there is one (of a source)."""
         self.consumers: list[tuple[Node, int]] = []
         self.blank: tuple[Sequence[Any], ...] = ((),) * len(inputs)
         self.inbox: list[Sequence[Any]]

@@ -156,7 +156,7 @@ class Offloading:
             with self._inside():
                 flush = self._flush
                 if flush is None or flush.is_over:
-                    flush = self._flush = Flush(db._graph, db._version, db._announce)
+                    flush = self._flush = Flush(db._graph, db._version, db._graph.announce)
             try:
                 flush.run(db._enter, db._leave)
             except OffloadError as error:
@@ -332,7 +332,7 @@ class Offloading:
             late = [leaf for leaf in db._graph.leaves() if leaf.late]
             sources = self._compiled({})
             changed = [refill(db, leaf, source) for leaf, source in sources if leaf in late]
-            db._announce(changed, db._version)
+            db._graph.announce(changed, db._version)
 
     def _compiled(self, moved: dict[plan.Node, Begin]) -> list[tuple[Node, Node]]:
         """All leaves with what they are to read, now that these parts are elsewhere."""

@@ -46,9 +46,6 @@ class Tie:
         return _before(self.row, self.arrival, other.row, other.arrival)
 
 
-Entry = tuple[Any, Tie]
-
-
 def sort_key(key: Any) -> Any:
     """The key with every NaN in it, or in a tuple of it, replaced by what comes last."""
     key = canonical(key)

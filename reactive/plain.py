@@ -18,7 +18,7 @@ from reactive.codegen import callable_of
 from reactive.folds import CountFold
 from reactive.index import Key, itself
 from reactive.keys import found_key, written_key
-from reactive.operators.aggregate import Aggregate
+from reactive.operators.aggregate import Aggregate, homes_of
 from reactive.operators.anti_join import anti_join
 from reactive.operators.difference import difference
 from reactive.operators.difference_all import difference_all
@@ -89,6 +89,11 @@ def plain_aggregate(node: plan.Aggregate) -> Aggregate:
         for a in node.aggregates
     ]
     return Aggregate(maybe(node.key, count), folds)
+
+
+def homes(node: plan.Aggregate) -> list[int]:
+    """Where each fold of an aggregate has its state, as in its operator."""
+    return homes_of([(a.fold, a.value or itself) for a in node.aggregates])
 
 
 def _value(folded: plan.Folded, count: int) -> Callable[[Row], Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from optimizer import plan
@@ -15,6 +15,33 @@ if TYPE_CHECKING:
 
 
 INDEXES = ("index", "key")
+_FIGURES = ("rows", "bytes", "touched")
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStats:
+    """What one operator holds, and how much it has looked at.
+
+    `name` is its line in the plan, after "keys for" of an index that serves it, or "rows of" of
+    what a view keeps beside it.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> view = words.distinct().materialize()
+    >>> words.add("be")
+    >>> [(operator.name, operator.rows) for operator in view.stats().operators]
+    [('distinct', 1)]
+    """
+
+    name: str
+    rows: int
+    bytes: int
+    touched: int
+
+    @property
+    def bytes_per_row(self) -> float:
+        """0 of none."""
+        return self.bytes / self.rows if self.rows else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +50,45 @@ class Stats:
 
     `rows` are rows and groups held, `bytes` the size of the containers that hold them, without
     the rows themselves; `touched` counts the rows that operators have looked at since they were
-    made, and is the measure of work.
+    made, and is the measure of work. `operators` has the same of each that holds anything, the
+    first to step first.
 
     >>> from reactive import Database
     >>> words = Database().table(str)
     >>> view = words.distinct().materialize()
     >>> words.add_all(["be", "be"])
     >>> view.stats().rows, view.stats().commits
-    (2, 1)
+    (1, 1)
     """
 
     rows: int
     bytes: int
     commits: int
     touched: int
+    operators: tuple[OperatorStats, ...] = field(default=(), repr=False)
 
 
 def stats_of(node: Node, commits: int) -> Stats:
     """Of a leaf of the graph."""
-    return _sum(node.upstream(), commits)
+    nodes = [each for each in node.upstream() if each.operator is not None]
+    held = [_held(each) for each in sorted(nodes, key=lambda each: each.order)]
+    return Stats(
+        sum(each.rows for each in held),
+        sum(each.bytes for each in held),
+        commits,
+        sum(each.touched for each in held),
+        tuple(each for each in held if each.rows or each.bytes),
+    )
+
+
+def _held(node: Node) -> OperatorStats:
+    rows, size = node.operator.footprint() if hasattr(node.operator, "footprint") else (0, 0)
+    name = "a relation" if node.plan is None else headline(node.plan)
+    if node.leaf is not None:
+        name = f"rows of {name}"
+    elif _kind(node) in INDEXES:
+        name = f"keys for {name}"
+    return OperatorStats(name, rows, size, node.operator.touched)
 
 
 def analyzed(root: plan.Node, db: Database) -> Explanation:
@@ -61,8 +108,9 @@ def analyzed(root: plan.Node, db: Database) -> Explanation:
         if compiled.is_remote:
             rows, size = compiled.operator.remote.footprint()
             return f"  [{compiled.operator.describe()}; {rows} rows, {size} bytes there]"
-        total = _sum(_own(compiled), 0)
-        return f"  [{total.rows} rows, {total.bytes} bytes, {total.touched} touched]"
+        own = [_held(part) for part in _own(compiled) if part.operator is not None]
+        rows, size, touched = (sum(getattr(part, n) for part in own) for n in _FIGURES)
+        return f"  [{rows} rows, {size} bytes, {touched} touched]"
 
     return explain(optimized, remark)
 
@@ -94,10 +142,3 @@ def _is_part(node: Node) -> bool:
 def _kind(node: Node) -> object:
     signature = node.signature
     return signature[0][0] if isinstance(signature, tuple) else None
-
-
-def _sum(nodes: list[Node], commits: int) -> Stats:
-    operators = [node.operator for node in nodes if node.operator is not None]
-    sizes = [op.footprint() for op in operators if hasattr(op, "footprint")]
-    rows, size = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
-    return Stats(rows, size, commits, sum(op.touched for op in operators))

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from reactive.zset import Pair, Row, consolidate
+from reactive.zset import Pair, Row, consolidate, repeat
 
 
 class Absent(Exception):
@@ -39,6 +39,12 @@ class Store(Protocol):
     def pairs(self) -> Iterable[Pair]: ...
     def __len__(self) -> int: ...
     def bytes(self) -> int: ...
+
+
+def rows_of(store: Store) -> list[Row]:
+    """All rows, each as often as it is there."""
+    found = store.distinct() if isinstance(store, BagStore | KeyedStore) else None
+    return list(repeat(store.pairs())) if found is None else found
 
 
 class Copies:
@@ -160,6 +166,10 @@ class BagStore:
         for kept in self._held.values():
             yield (kept.row, kept.count) if kept.__class__ is Copies else (kept, 1)
 
+    def distinct(self) -> list[Row] | None:
+        """All rows, if none is there twice."""
+        return list(self._held.values()) if self._size == len(self._held) else None
+
     def __len__(self) -> int:
         return self._size
 
@@ -238,6 +248,10 @@ class KeyedStore:
 
     def pairs(self) -> Iterable[Pair]:
         return ((row, 1) for row in self._by_key.values())
+
+    def distinct(self) -> list[Row]:
+        """All rows."""
+        return list(self._by_key.values())
 
     def keys(self) -> Iterator[Any]:
         return iter(self._by_key)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from optimizer.source import Place, caller, result_is_discarded
-from reactive.contents import Tap
 from reactive.delta import Delta
 from reactive.feed import Feed
 from reactive.observe import Changes, Leaf, Subscription, notify
+from reactive.shown import Tap
 from reactive.zset import Pair, Row, consolidate
 
 if TYPE_CHECKING:

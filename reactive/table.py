@@ -19,8 +19,9 @@ from reactive.gate import Gate
 from reactive.relation import Relation
 from reactive.rows import check_row_type, checked_key, key_function
 from reactive.statements import Statements
-from reactive.store import BagStore, KeyedStore, NoStore, Store
-from reactive.zset import Pair, canonical, consolidate, negate, repeat
+from reactive.stats import Stats
+from reactive.store import BagStore, KeyedStore, NoStore, Store, rows_of
+from reactive.zset import Pair, canonical, consolidate, negate
 
 if TYPE_CHECKING:
     from reactive.database import Database
@@ -80,12 +81,7 @@ class Table(Relation[T], Collection[T]):
 
         Cost: O(1), and what the views that depend on it do.
         """
-        db = self._db
-        db._enter()
-        try:
-            db._change(self, self._do.add(row, count))
-        finally:
-            db._leave()
+        self._db._write(self, self._do.add, row, count)
 
     def add_all(self, rows: Iterable[T]) -> None:
         """Add rows, in one commit; all of them or, if one is refused, none."""
@@ -98,12 +94,7 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: there are not so many. A table that is not stored cannot know.
         """
-        db = self._db
-        db._enter()
-        try:
-            db._change(self, self._do.remove(row, count))
-        finally:
-            db._leave()
+        self._db._write(self, self._do.remove, row, count)
 
     def remove_all(self, rows: Iterable[T]) -> None:
         """Remove rows, in one commit; all of them or, if one is absent, none."""
@@ -112,7 +103,7 @@ class Table(Relation[T], Collection[T]):
     def discard(self, row: T) -> None:
         """Remove one copy of a row if there is one."""
         self._check_stored("discard")
-        self._write(self._do.discard, row)
+        self._db._write(self, self._do.discard, row)
 
     def update(self, old: T, new: T) -> None:
         """Replace one copy of a row by another row, in one commit.
@@ -121,7 +112,7 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: `old` is not there, or `new` is refused.
         """
-        self._write(self._do.update, old, new)
+        self._db._write(self, self._do.update, old, new)
 
     def replace_all(self, rows: Iterable[T]) -> None:
         """Make these the rows of the table; only the difference is a change."""
@@ -135,7 +126,7 @@ class Table(Relation[T], Collection[T]):
     def upsert(self, row: T) -> None:
         """Put a row in the place of the one with its key, or add it. Only for keyed tables."""
         self._need_key("upsert")
-        self._write(self._do.upsert, row)
+        self._db._write(self, self._do.upsert, row)
 
     def upsert_all(self, rows: Iterable[T]) -> None:
         """`upsert` each row, in one commit."""
@@ -150,7 +141,7 @@ class Table(Relation[T], Collection[T]):
         TableError: there is none.
         """
         self._need_key("delete")
-        self._write(lambda: self._do.remove(self[key]))
+        self._db._write(self, lambda: self._do.remove(self[key]))
 
     def __iadd__(self, row: T) -> Self:  # type: ignore[override, misc]
         """`table += row` is `table.add(row)`."""
@@ -177,13 +168,13 @@ class Table(Relation[T], Collection[T]):
         """The rows of now; of the transaction so far, inside one."""
         self._check_stored("iteration")
         with self._reading():
-            return iter(list(repeat(self._store.pairs())))
+            return iter(rows_of(self._store))
 
     def __contains__(self, item: object) -> bool:
         """Whether a row is there; of a keyed table, whether a key is."""
         if self._keyed is not None:
-            with self._reading():
-                return self._keyed.has(item)
+            self._db._check_open()
+            return self._db._gate.read(self._keyed.has, item)
         return self.count(item) > 0
 
     def count(self, row: object) -> int:
@@ -203,8 +194,8 @@ class Table(Relation[T], Collection[T]):
     def __getitem__(self, key: Hashable) -> T:
         """The row of a key. Only for keyed tables."""
         keyed = self._need_key("table[key]")
-        with self._reading():
-            row = keyed.get(key)
+        self._db._check_open()
+        row = self._db._gate.read(keyed.get, key)
         if row is None:
             raise TableError(f"table {self.name!r} has no row with key {key!r}\n  {self._holds()}")
         found: T = row
@@ -213,8 +204,13 @@ class Table(Relation[T], Collection[T]):
     def get(self, key: Hashable) -> T | None:
         """The row of a key, or None. Only for keyed tables."""
         keyed = self._need_key("get")
+        self._db._check_open()
+        return self._db._gate.read(keyed.get, key)
+
+    def stats(self) -> Stats:
+        """Rows that the table holds, and the bytes of what holds them, without the rows."""
         with self._reading():
-            return keyed.get(key)
+            return Stats(self._held(), self._store.bytes(), self._db.version, 0)
 
     def show(self, limit: int = 20) -> None:
         """Print the first rows as a table."""
@@ -242,22 +238,12 @@ class Table(Relation[T], Collection[T]):
             return self._keyed
         return BagStore() if self.plan.stored else NoStore(hashable=hashable)
 
-    def _write(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
-        db = self._db
-        db._enter()
-        try:
-            db._change(self, statement(*arguments))
-        finally:
-            db._leave()
-
     def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
-        db = self._db
-        db._enter()
-        try:
+        def paused_statement() -> Sequence[Pair]:
             with paused():
-                db._change(self, statement(*arguments))
-        finally:
-            db._leave()
+                return statement(*arguments)
+
+        self._db._write(self, paused_statement)
 
     def _reading(self) -> Gate:
         self._db._check_open()

@@ -117,7 +117,7 @@ def _changes(pending: Pending) -> list[tuple[Table[Any], Sequence[Pair]]]:
 
 
 def _removes(changes: Sequence[Pair]) -> bool:
-    if isinstance(changes, Batch):
+    if type(changes) is Batch:
         return changes.weight < 0
     return any(weight < 0 for _, weight in changes)
 
@@ -200,7 +200,10 @@ class Transaction:
             return
         db._pending = None
         if not pending.failed:
-            db._commit(_changes(pending))
+            changes = _changes(pending)
+            if changes:
+                tables = [table for table, _ in changes]
+                db._commit(tables, [(table._node, pairs) for table, pairs in changes])
             return
         pending.revert()
         if not failed:

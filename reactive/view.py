@@ -28,7 +28,7 @@ from reactive.observe import Changes, Observer, Subscription, drop_with, notify
 from reactive.stats import Stats, analyzed, generated, stats_of
 from reactive.subscribe import join
 from reactive.verify import verify
-from reactive.zset import Pair, Row, canonical, repeat
+from reactive.zset import Pair, Row, canonical
 
 if TYPE_CHECKING:
     from optimizer.source import Place
@@ -69,6 +69,7 @@ class View(Live, Closing, Generic[*Ts]):
         self.relation = relation
         """The query; what further queries are made of."""
         self._db = db
+        self._gate = db._gate
         self._node: Any = node
         self._feed = feed
         self._drop = drop_with(self, db, node)
@@ -100,7 +101,7 @@ class View(Live, Closing, Generic[*Ts]):
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return not self._drop.alive
+        return self._node is None
 
     @property
     def value(self) -> Any:
@@ -116,8 +117,7 @@ class View(Live, Closing, Generic[*Ts]):
         return rows[0]
 
     def __len__(self) -> int:
-        with self._reading():
-            return len(self._contents)
+        return int(self._read("__len__"))
 
     def __contains__(self, row: object) -> bool:
         return self.count(row) > 0
@@ -131,8 +131,10 @@ class View(Live, Closing, Generic[*Ts]):
 
     def count(self, row: object) -> int:
         """How often the row is there; 0 if it is not."""
-        with self._reading():
-            return int(self._contents.count(canonical(row)))
+        found: int = self._read("count", row)
+        if not found and (same := canonical(row)) is not row:
+            found = self._read("count", same)
+        return found
 
     @overload
     def items(self: View[T]) -> list[tuple[T, int]]: ...
@@ -245,8 +247,9 @@ class View(Live, Closing, Generic[*Ts]):
         if not stale_ok:
             return self._all_rows()
         self._check_open()
-        with self._db._gate.reading():
-            return list(self._rows())
+        with self._gate.reading():
+            rows: list[Any] = self._contents.rows()
+            return rows
 
     def show(self, limit: int = 20) -> None:
         """Print the first rows as a table."""
@@ -277,20 +280,25 @@ class View(Live, Closing, Generic[*Ts]):
             raise AttributeError(f"a {type(self).__name__} has no {name!r}{hint}")
 
     def _all_rows(self) -> list[Any]:
+        rows: list[Any] = self._read("rows")
+        return rows
+
+    def _read(self, what: str, *arguments: Any) -> Any:
+        """What the leaf answers, as of the last commit."""
+        node = self._node
+        if node is not None and not node.late:
+            return self._gate.read(getattr(node.operator, what), *arguments)
         with self._reading():
-            return list(self._rows())
+            return getattr(self._node.operator, what)(*arguments)
 
     def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
         return list(self._contents.items()), None
-
-    def _rows(self) -> Iterator[Row]:
-        return repeat(self._contents.items())
 
     def _reading(self) -> Any:
         self._check_open()
         if self._node.late:
             self._db.flush()
-        return self._db._gate.reading()
+        return self._gate.reading()
 
     def _check_open(self) -> None:
         if self.closed:
@@ -318,8 +326,11 @@ class GroupedView(View[K, *Ts]):
     @overload
     def __getitem__(self: GroupedView[K, A, B, *Cs], key: K) -> tuple[A, B, *Cs]: ...
     def __getitem__(self, key: Any) -> Any:
-        with self._reading():
-            return self._aggregates(key)
+        try:
+            row = self._read("row", key)
+        except KeyError:
+            row = self._of_same(key)
+        return row[1] if len(row) == 2 else row[1:]
 
     @overload
     def get(self: GroupedView[K, A], key: K, default: D) -> A | D: ...
@@ -329,24 +340,26 @@ class GroupedView(View[K, *Ts]):
     def get(self, key: K, default: Any = None) -> Any: ...
     def get(self, key: Any, default: Any = None) -> Any:
         """The aggregates of a group, or the default if there is no such group."""
-        with self._reading():
-            try:
-                return self._aggregates(key)
-            except KeyError:
-                return default
+        try:
+            found: Any = cast(Any, self)[key]
+        except KeyError:
+            return default
+        return found
 
     def __contains__(self, item: object) -> bool:
-        with self._reading():
-            return canonical(item) in self._contents.rows or self._contents.count(item) > 0
+        return bool(self._read("has", canonical(item))) or self.count(item) > 0
 
     def keys(self) -> list[K]:
         """The keys of the groups."""
-        with self._reading():
-            return list(self._contents.rows)
+        keys: list[K] = self._read("keys")
+        return keys
 
-    def _aggregates(self, key: Any) -> Any:
-        row = self._contents.rows[canonical(key)]
-        return row[1] if len(row) == 2 else row[1:]
+    def _of_same(self, key: Any) -> Any:
+        """The row of a key with a NaN that is another object."""
+        same = canonical(key)
+        if same is key:
+            raise KeyError(key)
+        return self._read("row", same)
 
 
 class OrderedView(View[*Ts]):
@@ -369,11 +382,11 @@ class OrderedView(View[*Ts]):
     @overload
     def __getitem__(self: OrderedView[A, B, *Cs], position: slice) -> list[tuple[A, B, *Cs]]: ...
     def __getitem__(self, position: Any) -> Any:
+        if not isinstance(position, slice):
+            return self._read("at", position)
         with self._reading():
-            if isinstance(position, slice):
-                places = range(*position.indices(len(self._contents)))
-                return [self._contents.at(place) for place in places]
-            return self._contents.at(position)
+            places = range(*position.indices(len(self._contents)))
+            return [self._contents.at(place) for place in places]
 
     @overload
     def __reversed__(self: OrderedView[T]) -> Iterator[T]: ...
@@ -388,11 +401,7 @@ class OrderedView(View[*Ts]):
         return rows.index(row, start, len(rows) if stop is None else stop)
 
     def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
-        return list(self._contents.items()), self._rows()
-
-    def _rows(self) -> Iterator[Row]:
-        rows: Iterator[Row] = self._contents.rows()
-        return rows
+        return list(self._contents.items()), self._contents.rows()
 
 
 Sequence.register(OrderedView)

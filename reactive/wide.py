@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from reactive.fan import Fan, Tell, send
 
 if TYPE_CHECKING:
-    from reactive.node import Node
-    from reactive.schedule import Check
+    from reactive.node import Node, Told
+    from reactive.schedule import Check, Fed
 
 LOOKED_AT = 16
 """Readers of an index whose captured variables are looked at in a commit."""
@@ -34,19 +34,18 @@ Waiting = list[tuple[int, "Node"]]
 class Wide:
     """What some sources reach. It takes the place of a `Schedule`."""
 
-    __slots__ = ("_fans", "_guarded", "_turns", "_waiting", "run")
+    __slots__ = ("_fans", "_guarded", "_turns", "_waiting")
 
     def __init__(self, fans: Mapping[Node, Fan]) -> None:
-        self.run = None
         self._fans = fans
         self._guarded = {s: [n for n, _ in s.consumers if n.pins and n.guards] for s in fans}
         self._turns: dict[Node, int] = {}
         self._waiting: Waiting = []
 
     def step(
-        self, changes: Sequence[tuple[Node, Sequence[Any]]], stepped: list[Node], check: Check
+        self, changes: Sequence[Fed], stepped: list[Node], told: list[Told], check: Check
     ) -> None:
-        """Step what the changes reach; `stepped` is told of each stateful node beforehand."""
+        """Step what the changes reach, as `Schedule.step` does."""
         waiting = self._waiting = []
 
         def tell(node: Node) -> None:
@@ -70,6 +69,8 @@ class Wide:
                 _route(node, out, tell)
             if out:
                 send(node.consumers, out, tell)
+                if node.leaf is not None:
+                    told.append((node, out))
 
     def clear(self) -> None:
         """Empty the inboxes of a walk that was broken off."""

@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from itertools import repeat as repeat_value
 from typing import Any, overload
 from weakref import WeakValueDictionary
@@ -103,6 +103,13 @@ def repeat(pairs: Iterable[Pair]) -> Iterator[Row]:
     for row, weight in pairs:
         for _ in range(weight):
             yield row
+
+
+def repeated(weights: dict[Row, int], size: int) -> list[Row]:
+    """The rows of a Z-set at rest, each as often as its weight says; `size` is how many."""
+    if size == len(weights):  # no weight is negative where rows are repeated
+        return list(weights)
+    return list(chain.from_iterable(map(repeat_value, weights, weights.values())))
 
 
 def integrate(weights: dict[Row, int], pairs: Pairs) -> None:

@@ -11,8 +11,11 @@ in any case, by its part of the group, so that its pairs are never held.
 Sound:  sums and counts are bilinear: of pairs, they are products of those of the sides. A value is
         of one side, so that nothing is multiplied but by counts, which is exact; or a product of
         integers. Where there are other numbers in a product, or anything raises that is asked of
-        a row without a partner, the engine goes back to the plan without factors.
-Needs:  Count, Sum and Avg; keys found; no predicate of both sides beside them; stored tables.
+        a row without a partner, the engine goes back to the plan without factors. Min, Max and the
+        like look at different values, with how often they occur: their values are kept as if they
+        were parts of the group.
+Needs:  no aggregates of the user's own; keys found; no predicate of both sides beside them; stored
+        tables.
 Pays:   a change of one side takes work by groups, not by partners; sums are smaller than rows.
 Source: [slender] recursive IVM; F-IVM: Nikolic, Olteanu, *Incremental View Maintenance with Triple
         Lock Factorization Benefits*, 2018; eager aggregation: Yan, Larson, 1995.
@@ -45,6 +48,7 @@ from optimizer.properties import bindings, shapes, tables
 LEFT, RIGHT = 0, 1
 Factored = tuple[Expr | None, Expr | None]
 LINEAR = frozenset({"Count", "Sum", "Avg"})
+OVER_VALUES = frozenset({"Min", "Max", "CountDistinct", "Collect"})
 INNER = plan.Join | plan.Product
 
 
@@ -57,8 +61,19 @@ def factor_aggregate(node: plan.Node) -> plan.Node:
     if over is None:
         return node
     join, keys, values = over
-    found = _factors(join, keys, values)
-    return node if found is None or not _pays(found) else replace(node, factors=found)
+    as_parts = [a.name in OVER_VALUES for a in node.aggregates]
+    whole = [v for v, is_part in zip(values, as_parts, strict=True) if is_part and v is not None]
+    summed = [None if is_part else v for v, is_part in zip(values, as_parts, strict=True)]
+    found = _factors(join, (*keys, *whole), summed)
+    if found is None or not _pays(found):
+        return node
+    parts = iter(found.parts[len(keys) :])
+    read = [
+        next(parts) if is_part else value
+        for value, is_part in zip(found.values, as_parts, strict=True)
+    ]
+    found = replace(found, parts=found.parts[: len(keys)], values=tuple(read))
+    return replace(node, factors=found)
 
 
 def _pays(factors: plan.Factors) -> bool:
@@ -71,7 +86,7 @@ def _over_join(
     """The join below, and the key and the values in terms of its pairs."""
     called = [] if node.key is None else [node.key]
     for folded in node.aggregates:
-        if folded.name not in LINEAR or folded.functions:
+        if folded.name not in LINEAR | OVER_VALUES or folded.functions:
             return None
         if folded.name != "Count" and folded.value is None:
             return None

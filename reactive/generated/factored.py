@@ -28,13 +28,13 @@ from optimizer.knowledge import Shapes
 from reactive.codegen import Values, build
 from reactive.folds import AvgFold, CountFold
 from reactive.generated.body import Body, Chain, Plan
-from reactive.generated.grouped import BOUND, NONE_BEFORE, Grouped, Grouping
+from reactive.generated.grouped import NONE_BEFORE, Grouped, Grouping
 from reactive.generated.keyed import write_key
 from reactive.generated.paths import PAIRED, Paths, pair_up
 from reactive.generated.taker import Taker
-from reactive.index import NO_MATCH, NOTHING, match_key
+from reactive.index import NO_MATCH, NOTHING, Before, match_key
 from reactive.operators.aggregate import Aggregate
-from reactive.operators.index_by import Before, IndexBy
+from reactive.operators.index_by import IndexBy
 from reactive.operators.sums_by import SumsBy, Unfit, plus, plus_value, times
 from reactive.zset import Pair
 
@@ -98,8 +98,7 @@ class Factored(Grouped):
 
     def _step_sides(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
         self.touched += sum(map(len, deltas))
-        before: dict[Any, Any] = {}
-        self._before = before
+        before = self._before = self.new_before()
         try:
             given = self._sides.look_ups(*deltas)
             out, met = self._loop(self._groups, before, *given)
@@ -151,11 +150,13 @@ def _side_of(factor: Expr) -> str | None:
 class GroupingOfSums(Grouping):
     """As `Grouping`, of terms."""
 
-    def __init__(self, key: Expr | None, folds: Sequence[tuple[Any, Term | None]]) -> None:
-        super().__init__(key, [(fold, None) for fold, _ in folds])
+    def __init__(
+        self, key: Expr | None, folds: Sequence[tuple[Any, Term | None]], homes: Sequence[int]
+    ) -> None:
+        super().__init__(key, [(fold, None) for fold, _ in folds], homes)
         self._terms = [term for _, term in folds]
         self._sums: dict[str, str] = {}
-        self.bound = BOUND | {"plus": plus, "add_sum_to_avg": _add_sum_to_avg}
+        self.bound |= {"plus": plus, "add_sum_to_avg": _add_sum_to_avg}
 
     def exprs(self) -> list[Expr]:
         return super().exprs() + [f for t in self._terms if t is not None for f in t.factors]

@@ -5,6 +5,7 @@
         group = get(key)                    its group, remembered as it was at the first touch
         group[1] += weight                  Count
         group[2] += value * weight          Sum, while it is an integer
+        group[3].add(value, weight)         Min, Max and such, over the values of the group
 
 The groups, and what they show, are those of the plain operator (`operators/aggregate.py`), which
 does the delta again if anything raises.
@@ -22,14 +23,15 @@ from typing import Any
 
 from optimizer.expr import Expr
 from reactive.exact import ExactSum
-from reactive.folds import AvgFold, CountFold, SumFold
+from reactive.folds import AvgFold, CountFold, SumFold, ValuesFold
 from reactive.generated.body import Body
 from reactive.generated.joined import Pairing
 from reactive.operators.aggregate import Aggregate
+from reactive.values import Values
 from reactive.zset import Pair
 
-IN_LINE = (CountFold, SumFold, AvgFold)
-"""The folds whose state is a number, or an `ExactSum`, which can be copied."""
+IN_LINE = (CountFold, SumFold, AvgFold, ValuesFold)
+"""The folds whose state is a number, or an `ExactSum`, which can be copied; or their values."""
 
 Loop = Callable[..., Any]
 NONE_BEFORE: Mapping[Any, Any] = MappingProxyType({})
@@ -38,10 +40,14 @@ NONE_BEFORE: Mapping[Any, Any] = MappingProxyType({})
 class Grouping:
     """Writes what an aggregate does with a row of a loop."""
 
-    def __init__(self, key: Expr | None, folds: Sequence[tuple[Any, Expr | None]]) -> None:
+    def __init__(
+        self, key: Expr | None, folds: Sequence[tuple[Any, Expr | None]], homes: Sequence[int]
+    ) -> None:
         self._key = key
         self._folds = folds
-        self.bound = BOUND
+        self._homes = homes
+        own = {f"result_{place}": fold.result for place, (fold, _) in enumerate(folds, 1)}
+        self.bound = {**BOUND, **own}
 
     def exprs(self) -> list[Expr]:
         """What it evaluates of each row."""
@@ -50,7 +56,8 @@ class Grouping:
 
     def prologue(self) -> list[str]:
         """The lines before the loops."""
-        return ["    get = groups.get"]
+        has_values = any(isinstance(fold, ValuesFold) for fold, _ in self._folds)
+        return ["    get = groups.get", *["    log = before.log"] * has_values]
 
     def epilogue(self) -> list[str]:
         """The lines after the loops: what the touched groups showed and now show."""
@@ -83,8 +90,10 @@ class Grouping:
                 return state
             case SumFold():
                 return f"({state} if {state}.__class__ is int else sum_of({state}))"
-            case _:
+            case AvgFold():
                 return f"avg_of({state})"
+            case _:
+                return f"result_{place}(group[{self._homes[place - 1]}])"
 
     def write(self, body: Body, weight: str) -> None:
         """The lines: first all that may raise, then the changes."""
@@ -114,8 +123,13 @@ class Grouping:
                 body.line(f"        group[{place}] = copied(group[{place}])")
 
     def _new(self) -> str:
-        zeros = ["(0, 0)" if isinstance(fold, AvgFold) else "0" for fold, _ in self._folds]
+        zeros = [self._zero(place, fold) for place, (fold, _) in enumerate(self._folds, 1)]
         return f"[0, {', '.join(zeros)}, None]"
+
+    def _zero(self, place: int, fold: Any) -> str:
+        if isinstance(fold, ValuesFold):
+            return "new_values()" if self._homes[place - 1] == place else "None"
+        return "(0, 0)" if isinstance(fold, AvgFold) else "0"
 
     def _add(self, body: Body, place: int, fold: Any, value: str | None, weight: str) -> None:
         state = f"group[{place}]"
@@ -128,8 +142,11 @@ class Grouping:
                 body.line(f"    {state} = state + {value} * {weight}")
                 body.line("else:")
                 body.line(f"    {state} = add_to_sum(state, {value}, {weight})")
-            case _:
+            case AvgFold():
                 body.line(f"{state} = add_to_avg({state}, {value}, {weight})")
+            case _ if self._homes[place - 1] == place:
+                body.line(f"{state}.add({value}, {weight})")
+                body.line(f"log.append(({state}, {value}, {weight}))")
 
 
 def copied(state: Any) -> Any:
@@ -146,8 +163,18 @@ BOUND: dict[str, Any] = {
     "add_to_avg": AvgFold().add,
     "sum_of": SumFold().result,
     "avg_of": AvgFold().result,
+    "new_values": Values,
 }
 """What the lines call by name."""
+
+
+class Remembered(dict[Any, Any]):
+    """Groups as they were before a delta; `log` is what was added to values, which have no copy."""
+
+    __slots__ = ("log",)
+
+    def __init__(self) -> None:
+        self.log: list[tuple[Values, Any, int]] = []
 
 
 class Grouped:
@@ -155,7 +182,7 @@ class Grouped:
 
     __slots__ = (
         *("_before", "_carefully", "_groups", "_loop", "_pairing", "_plain", "_was_plain"),
-        *("source", "step", "touched"),
+        *("new_before", "source", "step", "touched"),
     )
 
     def __init__(
@@ -171,8 +198,10 @@ class Grouped:
         self._loop = loop
         self._carefully = carefully
         self._pairing = pairing
-        self._before: Mapping[Any, Any] = NONE_BEFORE
+        self._before: Any = NONE_BEFORE
         self._was_plain = False
+        has_values = any(isinstance(fold, ValuesFold) for fold in plain.folds)
+        self.new_before: Callable[[], dict[Any, Any]] = Remembered if has_values else dict
         self.step: Callable[..., Sequence[Pair]] = (
             self._step if pairing is None else self._step_pairs
         )
@@ -181,8 +210,7 @@ class Grouped:
 
     def _step(self, delta: Sequence[Pair]) -> Sequence[Pair]:
         self.touched += len(delta)
-        before: dict[Any, Any] = {}
-        self._before = before
+        before = self._before = self.new_before()
         try:
             out: Sequence[Pair] = self._loop(self._groups, before, delta)
             return out
@@ -192,8 +220,7 @@ class Grouped:
 
     def _step_pairs(self, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Pair]:
         self.touched += len(left) + len(right)
-        before: dict[Any, Any] = {}
-        self._before = before
+        before = self._before = self.new_before()
         assert self._pairing is not None
         found = self._pairing.look_ups(left, right)
         try:
@@ -223,6 +250,11 @@ class Grouped:
             self._plain.commit()
             self._was_plain = False
 
+    @property
+    def groups(self) -> dict[Any, list[Any]]:
+        """What it holds of each group; last what the group shows."""
+        return self._groups
+
     def contents(self) -> Iterable[Pair]:
         return self._plain.contents()
 
@@ -231,6 +263,9 @@ class Grouped:
 
     def _restore(self) -> None:
         groups = self._groups
+        if self._before.__class__ is Remembered:
+            for values, value, weight in reversed(self._before.log):
+                values.add(value, -weight)
         for key, group in self._before.items():
             if group is None:
                 groups.pop(key, None)

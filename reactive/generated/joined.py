@@ -29,8 +29,8 @@ from optimizer.traverse import read_functions
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Chain, Plan, row_names
 from reactive.generated.taker import Taker
-from reactive.index import NO_MATCH, NOTHING, KeyedBatch, KeyedPair, Rows, Weighted
-from reactive.operators.index_by import Before, IndexBy
+from reactive.index import NO_MATCH, NOTHING, Before, KeyedBatch, KeyedPair, Rows, Weighted
+from reactive.operators.index_by import IndexBy
 from reactive.zset import Pair
 
 
@@ -58,7 +58,7 @@ class Pairing:
 
 
 def _removes(delta: Sequence[KeyedPair]) -> bool:
-    if isinstance(delta, KeyedBatch):
+    if type(delta) is KeyedBatch:
         return delta.weight < 0
     return any(pair[1] < 0 for _, pair in delta)
 

@@ -1,13 +1,14 @@
 """A join of three or more inputs at once: a change of each is followed through the others.
 
     for key, pair in delta_0:                       what changes of a
-        found = find_0_1(a.dst, NOTHING)            b: those that begin where a ends
-        also = find_0_2(a.src, NOTHING)             c: those that end where a begins
-        if size(found) <= size(also):               the fewer ones are gone through,
-            for b in found:
-                found = find((b.dst, a.src))        the others looked up
-                ...
+        found_1 = find_0_0(a.dst, NOTHING)          b: those that begin where a ends
+        found_2 = find_0_1(a.src, NOTHING)          c: those that end where a begins
+        for b, c, times in pairs(found_1, found_2):
+            ...                                     c begins where b ends
     for key, pair in delta_1: ...
+
+Where two inputs do not meet like this, the one of which fewer rows are found is gone through first,
+and the others are looked up.
 
 An input is found as it is after the commit by those behind it, and as it was before by those in
 front of it:
@@ -22,76 +23,19 @@ Source: see `optimizer/rules/widen_join.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Expr, Parameter, substitute
 from optimizer.knowledge import Shapes
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Chain, Plan
+from reactive.generated.itinerary import Key, Meet, Move, Path, Step, keys_of, steps_of
 from reactive.generated.taker import Taker
 from reactive.index import NOTHING, KeyedBatch, Mark, Rows, Weighted
-from reactive.operators.index_by import Before, IndexBy
+from reactive.operators.index_by import IndexBy
 from reactive.operators.sums_by import Unfit
+from reactive.trie import pairs
 from reactive.zset import Pair
-
-Key = tuple[int, tuple[Expr, ...]]
-"""An index: of which input, and by which expressions over its row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The next input of a path: the index, and what is looked up in it, in terms of the others."""
-
-    key: Key
-    probe: tuple[Expr, ...]
-
-    @property
-    def place(self) -> int:
-        return self.key[0]
-
-
-Path = list[list[Step]]
-"""The ways to go from an input to all others: one, or two of which the shorter is taken."""
-
-
-def path_from(start: int, wide: plan.Wide) -> Path:
-    """The path of changes of an input."""
-    count = len(wide.tests)
-    first = _nexts({start}, wide)
-    most = max(len(step.probe) for step in first)
-    begins = [step for step in first if len(step.probe) == most][:2]
-    return [_rest([step], {start, step.place}, wide, count) for step in begins]
-
-
-def _rest(steps: list[Step], bound: set[int], wide: plan.Wide, count: int) -> list[Step]:
-    while len(bound) < count:
-        step = max(_nexts(bound, wide), key=lambda step: len(step.probe))
-        steps.append(step)
-        bound = bound | {step.place}
-    return steps
-
-
-def _nexts(bound: set[int], wide: plan.Wide) -> list[Step]:
-    """Each input that an equation leads to from those that are bound."""
-    found: dict[int, list[tuple[Expr, Expr]]] = {}
-    for e in wide.equations:
-        for a, of_a, b, of_b in (
-            (e.left, e.of_left, e.right, e.of_right),
-            (e.right, e.of_right, e.left, e.of_left),
-        ):
-            if a in bound and b not in bound:
-                found.setdefault(b, []).append((of_b, substitute(of_a, (Parameter(a),))))
-    steps = []
-    for place, pairs in sorted(found.items()):
-        own, probe = zip(*sorted(pairs, key=_own_text), strict=True)  # one index for any order
-        steps.append(Step((place, own), probe))
-    return steps
-
-
-def _own_text(pair: tuple[Expr, Expr]) -> str:
-    return repr(pair[0])
 
 
 class Paths:
@@ -117,15 +61,16 @@ class Paths:
             for place in range(len(paths))
         ]
         self._given = [
-            [(place, self._ports[key], key[0] > place) for key in _keys(path)]
+            [(self._ports[key], indexes[key].index.find, key[0] > place) for key in keys_of(path)]
             for place, path in enumerate(paths)
         ]
         self._is_filled = is_filled
 
     def look_ups(self, *deltas: Sequence[Any]) -> list[Any]:
         """For each path its delta, then its look-ups; at first all comes by the first path."""
-        if any(operator.odd for operator in self._nodes):
-            raise LookupError("a key could not be computed")
+        for operator in self._nodes:
+            if operator.odd:
+                raise LookupError("a key could not be computed")
         is_first, self._is_filled = not self._is_filled, True
         return self._arguments(deltas, only_first=is_first)
 
@@ -141,21 +86,26 @@ class Paths:
         for place, ports in enumerate(self._given):
             delta = deltas[self._starts[place]]
             given.append(() if only_first and place else delta)
-            for _, port, is_later in ports:
-                if is_later and not only_first and delta and deltas[port]:
-                    if port not in before:
-                        before[port] = _before(self._nodes[port].index, deltas[port])
-                    given.append(before[port])
+            if only_first or not delta:
+                given += [find for _, find, _ in ports]
+                continue
+            for port, find, is_later in ports:
+                if is_later and deltas[port]:
+                    found = before.get(port)
+                    if found is None:
+                        found = before[port] = _before(self._nodes[port].index, deltas[port])
+                    given.append(found)
                 else:
-                    given.append(self._nodes[port].index.buckets.get)
+                    given.append(find)
         return given
 
 
 def _before(index: Any, delta: Sequence[Any]) -> Callable[..., Any]:
     """A look-up in an index as it was before a delta; one that all rows came with was empty."""
-    if isinstance(delta, KeyedBatch) and delta.weight > 0 and len(delta) == index.rows:
+    if type(delta) is KeyedBatch and delta.weight > 0 and len(delta) == index.rows:
         return {}.get
-    return Before(index, delta).get
+    found: Callable[..., Any] = index.before(delta)
+    return found
 
 
 class Joined:
@@ -205,7 +155,7 @@ def path_loops(
         todo.row = wide.row
         todo.extend(chain)
         takes = taker(todo)
-        finds = {key: f"find_{place}_{number}" for number, key in enumerate(_keys(path))}
+        finds = {key: f"find_{place}_{number}" for number, key in enumerate(keys_of(path))}
         arguments += [f"delta_{place}", *finds.values()]
         lines += _Loop(todo, names, values, takes).lines(place, path, finds)
     end = takes.epilogue()
@@ -217,12 +167,8 @@ def path_loops(
         ]
     )
     values.by_name |= {"NOTHING": NOTHING, "Mark": Mark, "size": _size, **PAIRED, **takes.bound}
+    values.by_name["pairs"] = pairs
     return build("step", text, values), text
-
-
-def _keys(path: Path) -> list[Key]:
-    """The indexes of a path, each once."""
-    return list(dict.fromkeys(step.key for steps in path for step in steps))
 
 
 class _Loop:
@@ -240,54 +186,86 @@ class _Loop:
         head.expect([*(act.expr for act in self._todo.acts), *self._taker.exprs()])
         head.line("if key.__class__ is Mark: continue")
         head.line(f"{self._names[place]}, times_{place} = pair")
-        for number, steps in enumerate(path):
-            self._find(head, steps[0], finds, f"found_{number}")
-        lines = [f"    for key, pair in delta_{place}:", *head.lines]
+        start = f"    for key, pair in delta_{place}:"
         if len(path) == 1:
-            return lines + self._along(head, path[0], finds, [place], 2, "found_0")
+            return [start, *head.lines, *self._along(head, path[0], finds, [place], 2)]
+        for number, moves in enumerate(path):
+            self._find(head, next(steps_of(moves)), finds, f"found_{number}")
         return [
-            *lines,
-            "        if size(found_0) <= size(found_1):",
+            *(start, *head.lines, "        if size(found_0) <= size(found_1):"),
             *self._along(head, path[0], finds, [place], 3, "found_0"),
             "        else:",
             *self._along(head, path[1], finds, [place], 3, "found_1"),
         ]
 
+    def _along(
+        self,
+        outer: Body,
+        moves: Sequence[Move],
+        finds: dict[Key, str],
+        bound: list[int],
+        indent: int,
+        found: str = "",
+    ) -> list[str]:
+        """The loops over what is found, or was `found` already, and over what is from there."""
+        body = outer.nested(indent)
+        if not moves:
+            body.line(f"weight = {' * '.join(f'times_{place}' for place in bound)}")
+            body.write(self._todo.acts)
+            self._taker.write(body, "weight")
+            return body.lines
+        move, rest = moves[0], moves[1:]
+        if isinstance(move, Meet):
+            return self._together(body, move, rest, finds, bound, indent)
+        if not found:
+            found = f"found_{len(bound)}"
+            self._find(body, move, finds, found)
+        pair_up(body, found)
+        inner = self._each(body, move, found, indent)
+        inner.line("met += 1")
+        return (
+            body.lines
+            + inner.lines
+            + self._along(inner, rest, finds, [*bound, move.place], indent + 1)
+        )
+
+    def _together(
+        self,
+        body: Body,
+        move: Meet,
+        rest: Sequence[Move],
+        finds: dict[Key, str],
+        bound: list[int],
+        indent: int,
+    ) -> list[str]:
+        """The loop over the rows of two inputs that have the same value, and how often they are."""
+        number = len(bound)
+        for step, name in ((move.left, "found"), (move.right, "also")):
+            self._find(body, step, finds, f"{name}_{number}")
+        places = (move.left.place, move.right.place)
+        first, second = (self._names[place] for place in places)
+        often = f"times_{places[0]}"
+        body.line(f"for {first}, {second}, {often} in pairs(found_{number}, also_{number}):")
+        inner = body.nested(indent + 1)
+        inner.line("met += 1")
+        lines = [*body.lines, *inner.lines]
+        return lines + self._along(inner, rest, finds, [*bound, places[0]], indent + 1)
+
     def _find(self, body: Body, step: Step, finds: dict[Key, str], name: str) -> None:
+        """The lines that look a step up."""
         parts = [body.use(part) for part in step.probe]
         whole = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
         body.line(f"{name} = {finds[step.key]}({whole}, NOTHING)")
         body.line(f"if {name} is NOTHING: continue")
 
-    def _along(
-        self,
-        outer: Body,
-        steps: list[Step],
-        finds: dict[Key, str],
-        bound: list[int],
-        indent: int,
-        found: str,
-    ) -> list[str]:
-        """The loops over what was found, and over what is found from there."""
-        step, rest = steps[0], steps[1:]
-        head = outer.nested(indent)
-        pair_up(head, found)
-        head.line(f"for {self._names[step.place]}, times_{step.place} in {found}:")
-        body = head.nested(indent + 1)
-        body.line("met += 1")
-        bound = [*bound, step.place]
-        if rest:
-            name = f"found_{len(bound)}"
-            self._find(body, rest[0], finds, name)
-            inner = self._along(body, rest, finds, bound, indent + 1, name)
-            return [*head.lines, *body.lines, *inner]
-        body.line(f"weight = {' * '.join(f'times_{place}' for place in bound)}")
-        body.write(self._todo.acts)
-        self._taker.write(body, "weight")
-        return [*head.lines, *body.lines]
+    def _each(self, outer: Body, step: Step, found: str, indent: int) -> Body:
+        """The body of a loop over the rows that were found; its head is written outside."""
+        outer.line(f"for {self._names[step.place]}, times_{step.place} in {found}:")
+        return outer.nested(indent + 1)
 
 
-_TIMES = tuple(f"times_{n}" for n in range(10)) + tuple(f"found_{n}" for n in range(10))
+_RESERVED = ("times", "found", "also")
+_TIMES = tuple(f"{name}_{n}" for name in _RESERVED for n in range(10))
 
 
 def pair_up(body: Body, found: str) -> None:

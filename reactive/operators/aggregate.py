@@ -46,24 +46,24 @@ class Aggregate:
     """
 
     __slots__ = (
-        *("_adders", "_bare", "_before", "_folds", "_homes", "_key", "_last"),
-        *("_progress", "_results", "_values", "groups", "touched"),
+        *("_adders", "_bare", "_before", "_homes", "_key", "_last"),
+        *("_progress", "_results", "_values", "folds", "groups", "touched"),
     )
 
     def __init__(self, key: Value | None, folds: Sequence[tuple[Fold, Value | None]]) -> None:
         self._key = key
         self._bare = key is None and len(folds) == 1
-        self._folds = [fold for fold, _ in folds]
+        self.folds = [fold for fold, _ in folds]
         self._values = [value for _, value in folds]
         self.groups: dict[Any, Group] = {}
         self._before: dict[Any, Group | None] = {}  # touched groups, as they were
         self._last: Evaluated = _NOTHING
         self._progress = (0, 0)  # the fold that is being fed, and how many rows it has
-        self._homes = _homes(folds)
-        own = {home: self._folds[home - 1] for home in self._homes}
+        self._homes = homes_of(folds)
+        own = {home: self.folds[home - 1] for home in self._homes}
         self._adders = [(position, fold.add) for position, fold in own.items()]
         self._results = [
-            (home, fold.result) for home, fold in zip(self._homes, self._folds, strict=True)
+            (home, fold.result) for home, fold in zip(self._homes, self.folds, strict=True)
         ]
         self.touched = 0
         if key is None:
@@ -84,7 +84,7 @@ class Aggregate:
                     group = groups[done]
                     group[position] = add(group[position], column[done], weight)
                     done += 1
-            self._progress = (len(self._folds) + 1, 0)
+            self._progress = (len(self.folds) + 1, 0)
             return self.differences(self._before)
         except BaseException:
             if not self._progress[0]:
@@ -98,7 +98,7 @@ class Aggregate:
         for position, add in self._adders:
             if position > complete:
                 break
-            if self._folds[position - 1].in_place:
+            if self.folds[position - 1].in_place:
                 rows = len(delta) if position < complete else done
                 for key, value, (_, weight) in islice(
                     zip(keys, columns[position - 1], delta, strict=True), rows
@@ -147,7 +147,7 @@ class Aggregate:
     def _new(self) -> Group:
         states = [
             fold.zero() if home == position else None
-            for position, (home, fold) in enumerate(zip(self._homes, self._folds, strict=True), 1)
+            for position, (home, fold) in enumerate(zip(self._homes, self.folds, strict=True), 1)
         ]
         return [0, *states, None]
 
@@ -194,9 +194,9 @@ class Aggregate:
         return tuple(results) if self._key is None else (key, *results)
 
 
-def _homes(folds: Sequence[tuple[Fold, Value | None]]) -> list[int]:
+def homes_of(folds: Sequence[tuple[Fold, Any]]) -> list[int]:
     """Where each fold has its state: those over the distinct values of one callable share it."""
-    found: dict[Value | None, int] = {}
+    found: dict[Any, int] = {}
     return [
         found.setdefault(value, position) if fold.over_values and value is not None else position
         for position, (fold, value) in enumerate(folds, 1)

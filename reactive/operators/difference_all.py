@@ -2,7 +2,7 @@
 
     difference_all(L, R)(row)  =  max(0, L(row) - R(row)), with negative weights read as 0
 
-State:  both weights of every row of either side (`pointwise.py`).
+State:  the weights of every row of either side (`pointwise.py`).
 Cost:   O(|dL| + |dR|).
 Source: [dbsp] section 3; [i3ql] bag difference.
 """
@@ -18,7 +18,7 @@ def difference_all() -> Pointwise:
     >>> difference_all().step([("a", 2), ("b", 1)], [("a", 1), ("b", 1)])
     [('a', 1)]
     """
-    return Pointwise(_law)
+    return Pointwise(_law, usual=0)
 
 
 def _law(left: int, right: int) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from reactive.zset import Pair, Pairs, Row, consolidate, insert_new, integrate, negate
+from reactive.zset import Batch, Pair, Pairs, Row, consolidate, insert_new
 
 MANY = 16
 """Rows of a delta from which on it is worth a try that all are new."""
@@ -30,42 +30,66 @@ class Distinct:
     ([('a', 1), ('b', 1)], [('b', -1)])
     """
 
-    __slots__ = ("_last", "_weights", "touched")
+    __slots__ = ("_last", "_owed", "shown", "touched")
 
     def __init__(self) -> None:
-        self._weights: dict[Row, int] = {}
+        self.shown: dict[Row, int] = {}
+        """The rows of the result, with how often they occur."""
+        self._owed: dict[Row, int] = {}  # those that an unstored table took back too often
         self._last: Pairs = []
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
         self.touched += len(delta)
-        if len(delta) > MANY and insert_new(self._weights, delta):
+        if len(delta) > MANY and not self._owed and insert_new(self.shown, delta):
             self._last = delta
             return [(row, 1) for row, _ in delta]
         changes = consolidate(delta)
-        get = self._weights.get
-        out = []
-        for row, change in changes:
-            before = get(row, 0)
-            if (before > 0) != (before + change > 0):
-                out.append((row, -1 if before > 0 else 1))
-        self._last = changes
+        shown, out = self.shown, []
+        self._last = ()
+        done = 0
         try:
-            integrate(self._weights, changes)
+            for row, change in changes:
+                before = shown.get(row, 0)
+                if before > -change and (before or not self._owed):
+                    shown[row] = before + change
+                    if not before:
+                        out.append((row, 1))
+                elif self._add(row, change):
+                    out.append((row, -1 if before else 1))
+                done += 1
         except BaseException:
-            self._last = []
+            self._last = changes[:done]
+            self.undo()
             raise
+        self._last = changes
         return out
 
     def undo(self) -> None:
-        integrate(self._weights, negate(self._last))
+        for row, change in self._last:
+            self._add(row, -change)
         self._last = []
 
     def commit(self) -> None:
         self._last = []
 
     def contents(self) -> Iterable[Pair]:
-        return [(row, 1) for row, weight in self._weights.items() if weight > 0]
+        return Batch(list(self.shown), 1)
 
     def footprint(self) -> tuple[int, int]:
-        return len(self._weights), sys.getsizeof(self._weights)
+        size = sys.getsizeof(self.shown) + sys.getsizeof(self._owed)
+        return len(self.shown) + len(self._owed), size
+
+    def _add(self, row: Row, change: int) -> bool:
+        """Add to the weight of a row; whether it came to be there, or went."""
+        before = self.shown.get(row) or self._owed.get(row, 0)
+        weight = before + change
+        if weight > 0:
+            self.shown[row] = weight
+        elif before > 0:
+            del self.shown[row]
+        if weight < 0:
+            self._owed[row] = weight
+        elif before < 0:
+            del self._owed[row]
+        return (before > 0) != (weight > 0)

@@ -17,7 +17,7 @@ Source: [dbsp] integration of bilinear operators; shared arrangements of differe
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -30,10 +30,10 @@ from reactive.index import (
     KeyedBatch,
     KeyedPair,
     Mark,
-    Weighted,
     itself,
 )
 from reactive.operators.key_by import KeyBy
+from reactive.trie import Trie
 from reactive.zset import Pair, Pairs, Row, consolidate
 
 
@@ -71,6 +71,7 @@ class IndexBy:
         index: Any = None,
         *,
         keeps_rejected: bool = False,
+        trie: bool = False,
     ) -> None:
         self._keyed = KeyBy(key, identity=handle is not itself) if keyed is None else keyed
         self._all_rows = all_rows
@@ -78,7 +79,8 @@ class IndexBy:
         self._last: Sequence[KeyedPair] = ()
         self._keeps_rejected = keeps_rejected
         self._hidden: Sequence[KeyedPair] = ()
-        self.index: Any = Index(handle) if index is None else index
+        own: Any = Trie(handle) if trie else Index(handle)
+        self.index: Any = own if index is None else index
         self.odd = False
 
     @property
@@ -93,7 +95,7 @@ class IndexBy:
     def keyed(self, delta: Pairs) -> Sequence[KeyedPair]:
         """A delta with its keys, not taken in. With a suspect in it, the index is odd from now."""
         keyed = self._with_keys(delta)
-        if not isinstance(keyed, KeyedBatch):
+        if type(keyed) is not KeyedBatch:
             self.odd = self.odd or any(key is SUSPECT for key, _ in keyed)
         return keyed
 
@@ -108,7 +110,7 @@ class IndexBy:
         keyed = self._last = self._with_keys(delta)
         done = 0
         try:
-            if isinstance(keyed, KeyedBatch):
+            if type(keyed) is KeyedBatch:
                 self.index.extend(keyed)
                 return keyed
             add = self.index.add
@@ -166,32 +168,3 @@ class IndexBy:
         for key, (row, weight) in reversed(keyed):
             if key is not REJECTED or self._keeps_rejected:
                 self.index.add(key, row, -weight)
-
-
-class Before:
-    """An index as it was before a delta that it has already taken in."""
-
-    __slots__ = ("_changed", "_found", "_index")
-
-    def __init__(self, index: Index, delta: Iterable[KeyedPair]) -> None:
-        self._index = index
-        self._changed: dict[Key, list[Pair]] = {}
-        self._found: dict[Key, Any] = {}  # of changed keys that were asked for
-        for key, (row, weight) in delta:
-            self._changed.setdefault(key, []).append((row, -weight))
-
-    def get(self, key: Key, default: Any) -> Any:
-        """The rows that the key had, in a form of the index."""
-        if key not in self._changed:
-            return self._index.buckets.get(key, default)
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = Weighted(enumerate(self.pairs(key)))
-        return found or default
-
-    def pairs(self, key: Key) -> Collection[Pair]:
-        """The rows that the key had."""
-        changed = self._changed.get(key)
-        if changed is None or key is NO_MATCH:
-            return self._index.pairs(key)
-        return consolidate([*self._index.pairs(key), *changed])

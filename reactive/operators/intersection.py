@@ -2,7 +2,7 @@
 
     intersection(L, R)(row)  =  1 if L(row) > 0 and R(row) > 0 else 0
 
-State:  both weights of every row of either side (`pointwise.py`).
+State:  the weights of every row of either side (`pointwise.py`).
 Cost:   O(|dL| + |dR|).
 Source: [dbsp] section 3; [i3ql] intersection.
 """
@@ -18,7 +18,7 @@ def intersection() -> Pointwise:
     >>> intersection().step([("a", 2), ("b", 1)], [("a", 1)])
     [('a', 1)]
     """
-    return Pointwise(_law)
+    return Pointwise(_law, usual=1, is_set=True)
 
 
 def _law(left: int, right: int) -> int:

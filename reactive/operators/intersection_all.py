@@ -2,7 +2,7 @@
 
     intersection_all(L, R)(row)  =  min(L(row), R(row)), with negative weights read as 0
 
-State:  both weights of every row of either side (`pointwise.py`).
+State:  the weights of every row of either side (`pointwise.py`).
 Cost:   O(|dL| + |dR|).
 Source: [dbsp] section 3; [i3ql] bag intersection.
 """
@@ -18,7 +18,7 @@ def intersection_all() -> Pointwise:
     >>> intersection_all().step([("a", 2), ("b", 1)], [("a", 3)])
     [('a', 2)]
     """
-    return Pointwise(_law)
+    return Pointwise(_law, usual=1)
 
 
 def _law(left: int, right: int) -> int:

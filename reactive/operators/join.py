@@ -25,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from reactive.index import REJECTED, KeyedPair
-from reactive.operators.index_by import Before, IndexBy
+from reactive.index import REJECTED, Before, KeyedPair
+from reactive.operators.index_by import IndexBy
 from reactive.operators.suspects import Candidates
 from reactive.zset import Pair, Row, consolidate
 

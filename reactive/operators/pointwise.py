@@ -5,7 +5,11 @@
 
 The law maps (0, 0) to 0, so that rows on neither side stay out.
 
-State:  the two weights of every row that either side has.
+Most rows of the result have weights that their value tells, such as (1, 0) in a difference. They
+are held once, as rows of the result, which a view reads there; the weights of all others are held
+beside these.
+
+State:  the weight of every row of the result; both weights of the others.
 Cost:   O(|dL| + |dR|).
 Source: [dbsp] section 4; [i3ql] set operators.
 """
@@ -13,77 +17,104 @@ Source: [dbsp] section 4; [i3ql] set operators.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from reactive.zset import Pair, Pairs, Row
 
+Weights = tuple[int, int]
 Law = Callable[[int, int], int]
-Weights = dict[Row, tuple[int, int]]
+
+FEW = 3
+_SHARED = {(a, b): (a, b) for a in range(FEW) for b in range(FEW)}
 
 
 class Pointwise:
     """Keeps both weights of each row, and gives out how the law's value moves.
 
-    >>> smaller = Pointwise(min)
+    `usual` says which weights most rows of a value v have: (v, v * usual). Of a set no value is
+    more than 1.
+
+    >>> smaller = Pointwise(min, usual=1)
     >>> smaller.step([("a", 2)], [("a", 1)]), smaller.step([], [("a", 1)])
     ([('a', 1)], [('a', 1)])
     """
 
-    __slots__ = ("_last", "_law", "_weights", "touched")
+    __slots__ = ("_held", "_is_set", "_last", "_law", "_others", "_usual", "touched")
 
-    def __init__(self, law: Law) -> None:
+    def __init__(self, law: Law, *, usual: int, is_set: bool = False) -> None:
         self._law = law
-        self._weights: Weights = {}
-        self._last: Weights = {}
+        self._usual = usual
+        self._is_set = is_set
+        self._held: dict[Row, int] = {}
+        self._others: dict[Row, Weights] = {}
+        self._last: list[tuple[Row, int, int]] = []
         self.touched = 0
 
     def step(self, left: Pairs, right: Pairs) -> list[Pair]:
         self.touched += len(left) + len(right)
-        law, get = self._law, self._weights.get
-        changed = _both(left, right)
-        before = {row: get(row, (0, 0)) for row in changed}
+        law, held, others, usual = self._law, self._held, self._others, self._usual
+        self._last = last = []
         out = []
-        for row, (dl, dr) in changed.items():
-            a, b = before[row]
-            weight = law(a + dl, b + dr) - law(a, b)
-            if weight:
-                out.append((row, weight))
-        self._last = before
-        for row, (dl, dr) in changed.items():
-            a, b = before[row]
-            self._set(row, (a + dl, b + dr))
+        for row, dl, dr in _both(left, right):
+            found = others.get(row)
+            if found is None:
+                a = before = held.get(row, 0)
+                b = a * usual
+            else:
+                a, b = found
+                before = law(a, b)
+            last.append((row, a, b))
+            value = self._set(row, a + dl, b + dr)
+            if value != before:
+                out.append((row, value - before))
         return out
 
     def undo(self) -> None:
-        for row, weights in self._last.items():
-            self._set(row, weights)
-        self._last = {}
+        for row, left, right in self._last:
+            self._set(row, left, right)
+        self._last = []
 
     def commit(self) -> None:
-        self._last = {}
+        self._last = []
+
+    @property
+    def shown(self) -> Mapping[Row, object] | None:
+        """The rows of the result, if each is there once."""
+        return self._held if self._is_set else None
 
     def contents(self) -> Iterable[Pair]:
-        pairs = ((row, self._law(a, b)) for row, (a, b) in self._weights.items())
-        return [pair for pair in pairs if pair[1]]
+        return list(self._held.items())
 
     def footprint(self) -> tuple[int, int]:
-        size = sys.getsizeof((0, 0))
-        return len(self._weights), sys.getsizeof(self._weights) + size * len(self._weights)
+        unusual = sum(weights not in _SHARED for weights in self._others.values())
+        size = sys.getsizeof(self._held) + sys.getsizeof(self._others)
+        rows = len(self._others.keys() | self._held.keys())
+        return rows, size + unusual * sys.getsizeof((0, 0))
 
-    def _set(self, row: Row, weights: tuple[int, int]) -> None:
-        if weights == (0, 0):
-            self._weights.pop(row, None)
-        else:
-            self._weights[row] = weights
+    def _set(self, row: Row, left: int, right: int) -> int:
+        """Hold the weights of a row; the value of the law at them."""
+        value = self._law(left, right)
+        if left != value or right != value * self._usual:
+            weights = (left, right)
+            self._others[row] = _SHARED.get(weights, weights)
+        elif row in self._others:
+            del self._others[row]
+        if value:
+            self._held[row] = value
+        elif row in self._held:
+            del self._held[row]
+        return value
 
 
-def _both(left: Pairs, right: Pairs) -> Weights:
-    """The changes of the left and of the right weight, per row."""
-    changed: Weights = {}
+def _both(left: Pairs, right: Pairs) -> Iterable[tuple[Row, int, int]]:
+    """The change of the left and of the right weight, of each row once."""
+    if len(left) + len(right) == 1:
+        return [(row, w, 0) for row, w in left] or [(row, 0, w) for row, w in right]
+    changed: dict[Row, Weights] = {}
     for row, weight in left:
         a, b = changed.get(row, (0, 0))
         changed[row] = (a + weight, b)
     for row, weight in right:
         a, b = changed.get(row, (0, 0))
         changed[row] = (a, b + weight)
-    return changed
+    return [(row, a, b) for row, (a, b) in changed.items()]

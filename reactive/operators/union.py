@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reactive.operators.distinct import Distinct
-from reactive.zset import Pair, Pairs
+from reactive.zset import Pair, Pairs, Row
 
 
 class Union:
@@ -31,6 +31,11 @@ class Union:
     @property
     def touched(self) -> int:
         return self._distinct.touched
+
+    @property
+    def shown(self) -> dict[Row, int]:
+        """The rows of the result, with how often they occur."""
+        return self._distinct.shown
 
     def step(self, left: Pairs, right: Pairs) -> list[Pair]:
         return self._distinct.step([*left, *right])

@@ -93,7 +93,7 @@ class Derivations:
             self.take(derivations)
             return
         self.touched += len(derivations)
-        if isinstance(derivations, Batch):
+        if type(derivations) is Batch:
             if derivations.weight > 0:
                 self._count(derivations)
             else:

@@ -35,7 +35,7 @@ class CopyLoops:
     def run(self, delta: Pairs) -> Pairs | None:
         """What comes of them."""
         try:
-            if isinstance(delta, Batch):
+            if type(delta) is Batch:
                 return Batch(self._loop("enter")(delta.rows), delta.weight)
             pairs: Pairs = self._loop("leave")(delta)
             return pairs
@@ -80,7 +80,7 @@ class PairLoops:
             return None
         find = index.index.buckets.get
         try:
-            if isinstance(delta, Batch):
+            if type(delta) is Batch:
                 return Batch(self._loop("enter")(delta.rows, find), delta.weight)
             more = (other.facts.since,) if isinstance(other, Premise) else ()
             pairs: Pairs = self._loop("leave")(delta, find, *more)

@@ -90,6 +90,6 @@ class FilteredKeys:
 
 
 def _weighted(delta: Pairs) -> Sequence[Pair]:
-    if isinstance(delta, Batch):
+    if type(delta) is Batch:
         return Batch(delta.rows, 1 if delta.weight > 0 else -1)
     return [(row, 1 if weight > 0 else -1) for row, weight in delta]

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from reactive.index import Index, KeyedPair
-from reactive.operators.index_by import Before, IndexBy
+from reactive.index import Before, Index, KeyedPair
+from reactive.operators.index_by import IndexBy
 from reactive.operators.suspects import Candidates
 from reactive.recursion.derivations import GIVEN
 from reactive.recursion.loops import CopyLoops, PairLoops

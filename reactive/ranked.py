@@ -1,0 +1,337 @@
+"""Rows in order of their keys, to be found by key or by place; compact while keys differ.
+
+    keys   [1 4 6] [7 9]        chunks of keys, sorted
+    rows   [a b T] [d e]        the row of each key; a `Tied` where several have the same
+
+A row of a key of its own takes two references: one to its key, one to itself. It has no entry, no
+number of its arrival, and is found again by its key. Only rows with equal keys need more.
+
+State:  16 bytes per row; some 250 more where a key has several rows.
+Cost:   O(log rows) to find a key; to insert or delete, moving some hundred references; a place in
+        the first or last chunk O(1), another one O(rows / 1,000), many of them between two changes
+        O(log rows) each.
+Source: the lists of lists of G. Jenks, *sortedcontainers*.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice
+from typing import Any
+
+from sortedcontainers import SortedList
+
+from reactive.order import Tie
+from reactive.zset import Row
+
+ABSENT: Any = object()
+LOAD = 512
+"""Keys of a chunk when it has been split."""
+
+
+At = tuple[int, int, int]
+"""Where a row stands: its chunk, its key in there, and its place among those of the key."""
+
+
+class Tied:
+    """The rows of one key, as `Tie` orders them."""
+
+    __slots__ = ("_by_row", "ties")
+
+    def __init__(self) -> None:
+        self.ties: SortedList = SortedList()
+        self._by_row: dict[Row, list[Tie]] = {}
+
+    def add(self, tie: Tie) -> int:
+        """Its place; nothing has changed if it cannot be compared with the others."""
+        self._by_row.get(tie.row)  # first, for it may raise
+        self.ties.add(tie)
+        self._by_row.setdefault(tie.row, []).append(tie)
+        place: int = self.ties.index(tie)
+        return place
+
+    def last_of(self, row: Row) -> Tie | None:
+        """The copy of a row that came last."""
+        found = self._by_row.get(row)
+        return None if found is None else found[-1]
+
+    def remove(self, tie: Tie) -> None:
+        self.ties.remove(tie)
+        copies = self._by_row[tie.row]
+        copies.remove(tie)
+        if not copies:
+            del self._by_row[tie.row]
+
+    def bytes(self) -> int:
+        lists = sum(map(sys.getsizeof, self._by_row.values()))
+        return sys.getsizeof(self._by_row) + lists + len(self.ties) * (8 + TIE)
+
+
+TIE = sys.getsizeof(Tie(None, 0, False))
+
+
+class Ranked:
+    """Rows by key. `descending` says that it will be read backwards, so that ties read forwards.
+
+    >>> ranked = Ranked(descending=False)
+    >>> ranked.insert(3, "c", 1), ranked.insert(1, "a", 2)
+    ((0, 0, 0), (0, 0, 0))
+    >>> list(ranked), ranked.at(1), len(ranked)
+    (['a', 'c'], 'c', 2)
+    """
+
+    __slots__ = ("_descending", "_ends", "_keys", "_maxes", "_rows", "_size", "_sizes", "_thin")
+
+    def __init__(self, *, descending: bool) -> None:
+        self._descending = descending
+        self._thin: list[Any] = []  # keys that may have only one row left
+        self._ends: list[int] | None = None  # how many rows there are up to the end of each chunk
+        self._fill([], [])
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Row]:
+        for rows in self._rows:
+            yield from _each(rows)
+
+    def insert(self, key: Any, row: Row, arrival: int) -> At:
+        """Put a row in; nothing has changed if something cannot be compared."""
+        chunk, offset, is_there = self._find(key)
+        if is_there:
+            return self._tie(chunk, offset, row, arrival)
+        if not self._keys:
+            self._fill([key], [row])
+            return (0, 0, 0)
+        keys = self._keys[chunk]
+        keys.insert(offset, key)
+        self._rows[chunk].insert(offset, row)
+        self._maxes[chunk] = keys[-1]
+        self._resize(chunk, 1)
+        if len(keys) <= 2 * LOAD:
+            return chunk, offset, 0
+        self._split(chunk)
+        return (chunk + 1, offset - LOAD, 0) if offset >= LOAD else (chunk, offset, 0)
+
+    def place_of(self, key: Any, row: Row) -> tuple[At, Tie | None] | None:
+        """Where a row stands, with its tie if it has one; None if it is not there."""
+        chunk, offset, is_there = self._find(key)
+        if not is_there:
+            return None
+        slot = self._rows[chunk][offset]
+        if slot.__class__ is Tied:
+            tie = slot.last_of(row)
+            return None if tie is None else ((chunk, offset, slot.ties.index(tie)), tie)
+        return ((chunk, offset, 0), None) if slot is row or slot == row else None
+
+    def search(self, row: Row) -> Any:
+        """The key that a row stands under, looking at all, or `ABSENT`. O(rows).
+
+        For a row of which the user's callable gives another key than it did.
+        """
+        for keys, rows in zip(self._keys, self._rows, strict=True):
+            for key, slot in zip(keys, rows, strict=True):
+                if slot.__class__ is Tied:
+                    if slot.last_of(row) is not None:
+                        return key
+                elif slot == row:
+                    return key
+        return ABSENT
+
+    def delete(self, at: At, tie: Tie | None) -> None:
+        """Take a row out. One that is left alone under its key stays a `Tied` until `settle`."""
+        chunk, offset, _ = at
+        rows, keys = self._rows[chunk], self._keys[chunk]
+        if tie is not None:
+            tied = rows[offset]
+            tied.remove(tie)
+            self._thin.append(keys[offset])
+            if tied.ties:
+                self._resize(chunk, -1)
+                return
+        del rows[offset], keys[offset]
+        if keys:
+            self._maxes[chunk] = keys[-1]
+        self._resize(chunk, -1)
+        if len(keys) < LOAD // 4:
+            self._merge(chunk)
+
+    def settle(self) -> None:
+        """Hold rows that are alone under their key as such."""
+        for key in self._thin:
+            chunk, offset, is_there = self._find(key)
+            slot = self._rows[chunk][offset] if is_there else None
+            if slot.__class__ is Tied and len(slot.ties) == 1:
+                self._rows[chunk][offset] = slot.ties[0].row
+        self._thin = []
+
+    def load(self, entries: Sequence[tuple[Any, Row, int]]) -> None:
+        """Put keys, rows and arrivals into an empty one; all or none."""
+        keys: list[Any] = []
+        slots: list[Any] = []
+        for key, row, arrival in sorted(entries, key=_key):
+            if keys and not keys[-1] < key:
+                slots[-1] = self._tied_with(slots[-1], row, arrival)
+            else:
+                keys.append(key)
+                slots.append(row)
+        self._fill(keys, slots)
+
+    def between(self, start: int, stop: int) -> list[Row]:
+        """The rows from a place up to another one."""
+        if start >= stop:
+            return []
+        chunk, behind = self._chunk_at(start)
+        found: list[Row] = []
+        while behind < stop:
+            size, rows = self._sizes[chunk], self._rows[chunk]
+            some = rows if size == len(rows) else list(_each(rows))
+            found += some[max(0, start - behind) : stop - behind]
+            behind += size
+            chunk += 1
+        return found
+
+    def rank(self, at: At, most: int) -> int:
+        """How many rows stand before a place; `most` if there are at least so many."""
+        chunk = at[0]
+        if chunk >= most:  # no chunk is empty
+            return most
+        before = sum(self._sizes[:chunk]) if chunk else 0
+        return before + self._within(at)
+
+    def rank_from_end(self, at: At, most: int) -> int:
+        """How many rows stand behind a place; `most` if there are at least so many."""
+        chunk = at[0]
+        if len(self._sizes) - chunk > most:
+            return most
+        behind = sum(self._sizes[chunk:]) if chunk else self._size
+        return behind - self._within(at) - 1
+
+    def at(self, place: int) -> Row:
+        """The row at a place."""
+        sizes = self._sizes
+        if place < sizes[0]:
+            chunk, rest = 0, place
+        elif place >= self._size - sizes[-1]:
+            chunk, rest = len(sizes) - 1, place - (self._size - sizes[-1])
+        else:
+            if self._ends is None:
+                self._ends = list(accumulate(sizes))
+            chunk = bisect_right(self._ends, place)
+            rest = place - (self._ends[chunk] - sizes[chunk])
+        rows = self._rows[chunk]
+        if sizes[chunk] == len(rows) and rows[rest].__class__ is not Tied:
+            return rows[rest]
+        return next(islice(_each(rows), rest, None))
+
+    def bytes(self) -> int:
+        """Bytes of the lists, and of what ties have; without rows and keys."""
+        size = sum(map(sys.getsizeof, [self._maxes, self._sizes, *self._keys, *self._rows]))
+        tied = (slot for rows in self._rows for slot in rows if slot.__class__ is Tied)
+        return size + sum(slot.bytes() for slot in tied)
+
+    def _find(self, key: Any) -> tuple[int, int, bool]:
+        """The chunk and offset of a key, and whether it is there; else where it belongs."""
+        maxes = self._maxes
+        chunk = bisect_left(maxes, key)
+        if chunk == len(maxes):
+            return (chunk - 1, len(self._keys[-1]), False) if maxes else (0, 0, False)
+        keys = self._keys[chunk]
+        offset = bisect_left(keys, key)
+        return chunk, offset, not key < keys[offset]
+
+    def _tie(self, chunk: int, offset: int, row: Row, arrival: int) -> At:
+        slot = self._tied_with(self._rows[chunk][offset], row, arrival)
+        self._rows[chunk][offset] = slot
+        self._resize(chunk, 1)
+        return chunk, offset, slot.ties.index(slot.last_of(row))
+
+    def _tied_with(self, slot: Any, row: Row, arrival: int) -> Tied:
+        """The rows of a key together with another one; one that is alone came before it."""
+        tied = slot
+        if slot.__class__ is not Tied:
+            tied = Tied()
+            tied.add(Tie(slot, 0, self._descending))
+        tied.add(Tie(row, arrival, self._descending))
+        return tied  # type: ignore[no-any-return]
+
+    def _chunk_at(self, place: int) -> tuple[int, int]:
+        """The chunk that has a place, from the end that is nearer; how many rows are before."""
+        sizes, chunk, behind = self._sizes, 0, 0
+        if place > self._size // 2:
+            chunk, behind = len(sizes), self._size
+            while behind > place:
+                chunk -= 1
+                behind -= sizes[chunk]
+            return chunk, behind
+        while behind + sizes[chunk] <= place:
+            behind += sizes[chunk]
+            chunk += 1
+        return chunk, behind
+
+    def _resize(self, chunk: int, by: int) -> None:
+        self._sizes[chunk] += by
+        self._size += by
+        self._ends = None
+
+    def _fill(self, keys: list[Any], slots: list[Any]) -> None:
+        places = range(0, len(keys), LOAD)
+        self._keys = [keys[place : place + LOAD] for place in places]
+        self._rows = [slots[place : place + LOAD] for place in places]
+        self._maxes = [chunk[-1] for chunk in self._keys]
+        self._sizes = list(map(_count, self._rows))
+        self._size = sum(self._sizes)
+        self._ends = None
+
+    def _split(self, chunk: int) -> None:
+        keys, rows = self._keys[chunk], self._rows[chunk]
+        self._replace(chunk, chunk + 1, [keys[:LOAD], keys[LOAD:]], [rows[:LOAD], rows[LOAD:]])
+
+    def _merge(self, chunk: int) -> None:
+        """Have a small chunk be part of its neighbour, or go if it is empty."""
+        if len(self._keys) == 1 and self._keys[0]:
+            return
+        if len(self._keys) == 1:
+            self._fill([], [])
+            return
+        first = max(0, chunk - 1)
+        keys = self._keys[first] + self._keys[first + 1]
+        rows = self._rows[first] + self._rows[first + 1]
+        self._replace(first, first + 2, [keys], [rows])
+        if len(keys) > 2 * LOAD:
+            self._split(first)
+
+    def _replace(self, start: int, stop: int, keys: list[list[Any]], rows: list[list[Any]]) -> None:
+        self._keys[start:stop] = keys
+        self._rows[start:stop] = rows
+        self._maxes[start:stop] = [chunk[-1] for chunk in keys]
+        self._sizes[start:stop] = list(map(_count, rows))
+        self._ends = None
+
+    def _within(self, at: At) -> int:
+        """How many rows of the chunk stand before a place in it."""
+        chunk, offset, inner = at
+        rows = self._rows[chunk]
+        if self._sizes[chunk] == len(rows):
+            return offset + inner
+        return _count(rows[:offset]) + inner
+
+
+def _key(entry: tuple[Any, Row, int]) -> Any:
+    return entry[0]
+
+
+def _count(slots: Iterable[Any]) -> int:
+    """How many rows there are in slots."""
+    return sum(len(slot.ties) if slot.__class__ is Tied else 1 for slot in slots)
+
+
+def _each(slots: Iterable[Any]) -> Iterator[Row]:
+    for slot in slots:
+        if slot.__class__ is Tied:
+            for tie in slot.ties:
+                yield tie.row
+        else:
+            yield slot

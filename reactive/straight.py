@@ -1,0 +1,119 @@
+"""A commit of one table as one generated function: `Graph.commit` and `Schedule.step` unrolled.
+
+    out_4 = step_4(out_0)
+    if out_4:
+        out_5 = step_5(out_4)
+    settle_4()
+    if out_5 and feed_5.subscribers: outbox.append(...)
+
+It is made of the nodes of a schedule that has proved to be in use, and asks none of them for what
+it knows of itself. If anything raises, what has been stepped is taken back.
+
+State:  none.
+Cost:   a tenth of a microsecond per node that is reached, beside its step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reactive.codegen import Values, build
+from reactive.delta import Delta
+from reactive.shown import Shown
+
+if TYPE_CHECKING:
+    from reactive.node import Node
+
+Straight = Callable[[Sequence[Any], int], None]
+"""Commits a delta of its source, as this version."""
+
+
+def straight(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any]) -> Straight:
+    """The function for a source that reaches these nodes, in this order.
+
+    Parameters
+    ----------
+    calls: what the function calls by name. `graph` and `outbox`; `check` looks at what a node
+        captured, `watch` at what the leaves of a source did; `take_back` and `too_late` get an
+        exception and the nodes that were stepped, before the commit stands and after.
+    """
+    values = Values()
+    values.by_name |= {"source": source, "Delta": Delta, **calls}
+    names = {source: "out_0"}
+    steps: list[str] = []
+    settles: list[str] = []
+    tells: list[str] = []
+    fed: list[str] = []
+    for number, node in enumerate(nodes, 1):
+        given = [names.get(each, "()") for each in node.inputs]
+        some = list(dict.fromkeys(name for name in given if name != "()"))
+        is_given = "" if "out_0" in some else f"if {' or '.join(some)}: "
+        names[node] = given[0] if _is_bare(node) else f"out_{number}"
+        values.by_name |= {f"node_{number}": node, f"step_{number}": node.step}
+        steps += _step(number, node, given, is_given)
+        fed.append(f"(node_{number}, {' or '.join(some)})")
+        if node.stateful:
+            values.by_name[f"settle_{number}"] = node.settle
+            settles.append(f"        {is_given}settle_{number}()")
+        if node.leaf is not None and not node.late:
+            values.by_name |= {f"feed_{number}": node.leaf, f"leaf_{number}": node.operator}
+            tells += _tell(number, names[node], node.operator)
+    text = _TEXT.format(
+        outs=" = ".join([*(f"out_{number}" for number in range(1, len(nodes) + 1)), "()"]),
+        steps="\n".join(steps),
+        settles="\n".join(settles) or "        pass",
+        tells="\n".join(tells),
+        fed=", ".join(fed),
+    )
+    return build("commit", text, values)
+
+
+def _step(number: int, node: Node, given: Sequence[str], is_given: str) -> list[str]:
+    """The lines that step a node."""
+    if _is_bare(node):
+        return []
+    lines = [f"node, at = node_{number}, {number}"]
+    lines += ["if node.guards: check(node)"] * bool(node.guards)
+    lines.append(f"out_{number} = step_{number}({', '.join(given)})")
+    if not is_given:
+        return [f"        {line}" for line in lines]
+    return [f"        {is_given.strip()}", *(f"            {line}" for line in lines)]
+
+
+def _is_bare(node: Node) -> bool:
+    """Whether it is a leaf that gives out what it is given."""
+    operator = node.operator
+    is_shown = isinstance(operator, Shown) and type(operator).step is Shown.step
+    return is_shown and not node.late and not node.guards
+
+
+def _tell(number: int, out: str, operator: Any) -> list[str]:
+    """The lines that put what a leaf has to tell into the outbox."""
+    feed = f"feed_{number}"
+    is_ordered = hasattr(operator, "forget")
+    edits = f"leaf_{number}.edits" if is_ordered else "()"
+    delta = f"Delta(version, {out}, {feed}.key, {edits})"
+    lines = [f"    if {out} and {feed}.subscribers: outbox.append(({feed}.subscribers, {delta}))"]
+    return lines + [f"    leaf_{number}.forget()"] * is_ordered
+
+
+_TEXT = """\
+def commit(out_0, version):
+    node, at = None, 0
+    {outs}
+    graph.stepping = True
+    try:
+        if source.watchers: watch(source)
+{steps}
+    except BaseException as error:
+        take_back(error, [node for node, given in [{fed}][:at] if given])
+        raise
+    finally:
+        graph.stepping = False
+    try:
+{settles}
+    except BaseException as interrupt:
+        too_late(interrupt, [node for node, given in [{fed}] if given])
+{tells}
+"""

@@ -1,0 +1,177 @@
+"""The distinct values of a group with their weights, for the folds that look at all of them.
+
+Nobody may ever ask for their order, so at first they are the keys of a dictionary. Once somebody
+has, as `Min` and `Max` do, they are kept in order, and most in no dictionary any more:
+
+    order    3 5 8 9                 sorted
+    weights  {5: 2}                  of the values whose weight is not 1, and of NaN
+
+A value is then found by its order, which must agree with equality. Of numbers, texts, dates and
+such that is known; with any other value, all stay in the dictionary beside the order.
+
+NaN comes after everything, as in `order_by`: it is the least only if there is nothing else.
+
+State:  8 bytes per distinct value; with the dictionary some 50.
+Cost:   O(log values) once in order, else O(1).
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, insort
+from collections.abc import Mapping
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from sortedcontainers import SortedList
+
+from reactive.zset import DECIMAL_NAN, NAN, canonical, is_nan
+
+Order: TypeAlias = "list[Any] | SortedList"
+MANY = 1_000
+"""Values up to which a list is quick to insert into, and less than a tenth of a `SortedList`."""
+SORTED_LIST = 1_000
+"""Bytes of one without values."""
+ORDERED = frozenset({int, float, str, bytes, bool, Decimal, Fraction, date, timedelta})
+"""Classes whose `==` holds exactly where neither is less than the other."""
+
+
+class Values:
+    """A multiset that tells its least and its greatest value.
+
+    >>> values = Values()
+    >>> values.add(3, 1), values.add(5, 2), values.add(5, -1), values.add(8, 1), values.add(3, -1)
+    (None, None, None, None, None)
+    >>> values.least(), values.greatest(), dict(values.weights())
+    (5, 8, {5: 1, 8: 1})
+    """
+
+    __slots__ = ("_is_compact", "_order", "_weights")
+
+    def __init__(self) -> None:
+        self._weights: dict[Any, int] = {}
+        self._order: Order | None = None
+        self._is_compact = False
+
+    def add(self, value: Any, weight: int) -> None:
+        """Add to the weight of a value; all or nothing if it cannot be compared with the others."""
+        value = canonical(value)
+        if self._is_compact:
+            if value.__class__ in ORDERED and not is_nan(value):
+                self._add_in_order(value, weight)
+                return
+            self._expand()
+        old = self._weights.get(value, 0)
+        if old == 0 and self._order is not None and not is_nan(value):
+            self._insert(value)
+        if old + weight:
+            self._weights[value] = old + weight
+            return
+        self._weights.pop(value, None)
+        if self._order is not None and not is_nan(value):
+            _delete(self._order, value)
+
+    def _add_in_order(self, value: Any, weight: int) -> None:
+        weights, order = self._weights, self._order
+        assert order is not None
+        old = weights.get(value, 0) if weights else 0
+        if not old:
+            old = int(self._is_between(value) and _has(order, value))
+        new = old + weight
+        if not old:
+            self._insert(value)
+        elif not new:
+            _delete(order, value)
+        if new not in (0, 1):
+            weights[value] = new
+        elif old not in (0, 1):
+            del weights[value]
+
+    def _is_between(self, value: Any) -> bool:
+        """Whether it is neither less than all values nor greater."""
+        order = self._order
+        return bool(order) and not (value < order[0] or value > order[-1])  # type: ignore[index]
+
+    def least(self) -> Any:
+        """The least value; None of none."""
+        order = self._sorted()
+        return order[0] if order else self._nan()
+
+    def greatest(self) -> Any:
+        """The greatest value; None of none."""
+        nan = self._nan() if self._weights else None
+        if nan is not None:
+            return nan
+        order = self._sorted()
+        return order[-1] if order else None
+
+    def weights(self) -> Mapping[Any, int]:
+        """Each value with its weight."""
+        if not self._is_compact:
+            return self._weights
+        assert self._order is not None
+        return dict.fromkeys(self._order, 1) | self._weights
+
+    def __len__(self) -> int:
+        """How many different values there are."""
+        if not self._is_compact:
+            return len(self._weights)
+        assert self._order is not None
+        return len(self._order) + (NAN in self._weights) + (DECIMAL_NAN in self._weights)
+
+    def _nan(self) -> Any:
+        return next((value for value in (NAN, DECIMAL_NAN) if value in self._weights), None)
+
+    def _insert(self, value: Any) -> None:
+        order = self._order
+        if type(order) is list:
+            insort(order, value)
+            if len(order) > MANY:
+                self._order = SortedList(order)
+        else:
+            order.add(value)  # type: ignore[union-attr]
+
+    def _sorted(self) -> Order:
+        if self._order is None:
+            values = sorted(v for v in self._weights if not is_nan(v))
+            self._order = values if len(values) <= MANY else SortedList(values)
+            if ORDERED.issuperset(map(type, self._order)):
+                kept = {v: w for v, w in self._weights.items() if w != 1 or is_nan(v)}
+                self._weights, self._is_compact = kept, True
+        return self._order
+
+    def _expand(self) -> None:
+        """Keep all values in the dictionary again."""
+        self._weights = dict(self.weights())
+        self._is_compact = False
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + sys.getsizeof(self._weights) + _bytes(self._order)
+
+
+def _has(order: Order, value: Any) -> bool:
+    if type(order) is not list:
+        return value in order
+    place = bisect_left(order, value)
+    return place < len(order) and bool(order[place] == value)
+
+
+def _delete(order: Order, value: Any) -> None:
+    if type(order) is not list:
+        order.remove(value)
+        return
+    place = bisect_left(order, value)
+    if place == len(order) or order[place] != value:  # of a class whose order is another's
+        place = order.index(value)
+    del order[place]
+
+
+def _bytes(order: Order | None) -> int:
+    if order is None:
+        return 0
+    if type(order) is list:
+        return sys.getsizeof(order)
+    lists: list[list[Any]] = getattr(order, "_lists")  # noqa: B009
+    return SORTED_LIST + sum(map(sys.getsizeof, lists))

@@ -1,0 +1,52 @@
+"""What `stats()` says that is held is what a process takes for it."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from random import Random
+
+import pytest
+
+from asv_benchmarks.engine import Engine
+from asv_benchmarks.measure import ENGINE, Ear, side_of
+from asv_benchmarks.workload import Workload, load
+from asv_benchmarks.workloads import (
+    difference,
+    group_sum,
+    join_sum,
+    min_max,
+    top_ten,
+    triangles,
+)
+
+ROWS = 10_000
+OFF = 0.1
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [w.WORKLOAD for w in (group_sum, join_sum, difference, min_max, top_ten, triangles)],
+    ids=lambda workload: workload.name,
+)
+def test_bytes_are_those_that_are_allocated(workload: Workload) -> None:
+    rows = workload.rows(ROWS, Random(1))  # they are not counted, and none is made by the query
+    side = side_of(workload, ENGINE, Ear())
+    assert isinstance(side, Engine)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, said_before = tracemalloc.get_traced_memory()[0], _said(side)
+        load(side, rows)
+        gc.collect()
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert _said(side) - said_before == pytest.approx(taken, rel=OFF)
+
+
+def _said(side: Engine) -> int:
+    parts = side.view.stats()
+    assert parts.bytes == sum(operator.bytes for operator in parts.operators)
+    assert parts.rows == sum(operator.rows for operator in parts.operators)
+    return parts.bytes + sum(table.stats().bytes for table in side._tables)
