@@ -76,6 +76,9 @@ class Derivations:
         """Take in derivations that changed inputs bring, or take away."""
         self.touched += len(derivations)
         self._is_single, self._known = False, -1
+        if self._fresh:  # or a row that is derived again here would enter twice
+            self._found.update(dict.fromkeys(self._fresh))
+            self._fresh = []
         at = None
         try:
             for at in derivations:

@@ -268,3 +268,20 @@ def test_a_recursion_counts_once_in_an_aggregate_however_often_it_is_derived() -
     assert count.value == 4
     edges.remove(Edge(1, 2))
     assert count.value == 2
+
+
+@pytest.mark.parametrize("optimize", [False, True])
+def test_a_row_that_two_ways_derive_in_one_round_enters_once(optimize: bool) -> None:
+    db = Database(optimize=optimize)
+    edges, banned = db.table(tuple, name="edges"), db.table(tuple, name="banned")
+
+    def reached(found: Any) -> Any:
+        again = found.union(found.select(lambda row: (row[0], row[1])))  # the one a batch, one not
+        return edges.union(again.difference(banned))
+
+    view: Any = fixpoint(reached).materialize()
+    edges.add((0, 0))
+    assert list(view) == [(0, 0)]
+    edges.remove((0, 0))  # it does not hold itself up
+    assert list(view) == []
+    view.verify()
