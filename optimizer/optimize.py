@@ -6,7 +6,7 @@ The rules of a phase are tried at every node, inputs first, until none of them a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from optimizer import plan
@@ -45,7 +45,7 @@ from optimizer.rules.read_callables import read_callables
 from optimizer.rules.shape_recursion import shape_recursion
 from optimizer.rules.split_where import split_where
 from optimizer.rules.strengthen_outer_join import strengthen_outer_join
-from optimizer.rules.widen_join import widen_join
+from optimizer.rules.widen_join import narrowed, widen_join
 from optimizer.traverse import Interned, Rule, functions, rebuilt, with_inputs
 
 Phase = tuple[Rule, ...]
@@ -97,7 +97,10 @@ def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:
     fired: dict[str, None] = {}
     for phase in phases:
         node = _run(node, phase, known, fired)
-    return Optimized(rebuilt(node, _unmarked), tuple(fired))
+    found = rebuilt(node, _unmarked)
+    if {"widen_join", "factor_aggregate"} <= fired.keys():
+        found = rebuilt(found, narrowed)
+    return Optimized(found, _still_true(found, fired))
 
 
 def without(found: Optimized, unfit: Collection[plan.Node]) -> Optimized:
@@ -111,10 +114,14 @@ def without(found: Optimized, unfit: Collection[plan.Node]) -> Optimized:
         return node
 
     new = rebuilt(found.plan, plain)
-    rest = {type(n) for n in nodes(new) if getattr(n, "factors", getattr(n, "wide", None))}
-    gone = {"factor_aggregate": plan.Aggregate, "widen_join": plan.Join}
-    fired = tuple(name for name in found.fired if gone.get(name, plan.Node) in {*rest, plan.Node})
-    return Optimized(new, fired)
+    return Optimized(new, _still_true(new, found.fired))
+
+
+def _still_true(root: plan.Node, fired: Iterable[str]) -> tuple[str, ...]:
+    """The rules, but for those whose work is nowhere to be seen any more."""
+    rest = {type(n) for n in nodes(root) if getattr(n, "factors", getattr(n, "wide", None))}
+    made = {"factor_aggregate": plan.Aggregate, "widen_join": plan.Join}
+    return tuple(name for name in fired if made.get(name, plan.Node) in {*rest, plan.Node})
 
 
 def _marked(root: plan.Node, known: Interned) -> plan.Node:

@@ -239,6 +239,7 @@ class Wide:
     tests: tuple[tuple[Expr, ...], ...]
     rest: tuple[Expr, ...]
     row: tuple[Expr, ...]
+    is_cyclic: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ def _factors(
     """How these parts of a group, and these values, split over the sides of a join; `above` are
     tests of its pairs."""
     match = plan.Match() if isinstance(join, plan.Product) else join.match
-    is_wide = isinstance(join, plan.Join) and join.wide is not None
+    is_wide = isinstance(join, plan.Join) and join.wide is not None and bool(join.wide.is_cyclic)
     of_pairs = _Pairs(bindings(join.left))
     tests = _tests(match)
     if is_wide or tests is None:

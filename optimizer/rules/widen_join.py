@@ -1,4 +1,4 @@
-"""Join three or more inputs at once where their conditions form a circle.
+"""Join three or more inputs at once.
 
     join b.dst == c.src and c.dst == a.src      join of three: a.dst == b.src,
       join a.dst == b.src                 ->      b.dst == c.src, c.dst == a.src
@@ -8,11 +8,14 @@
 
 Of two inputs alone there may be very many pairs, few of which are joined with a row of the third.
 So no pairs are held: a change of an input is followed through indexes of the others, those first of
-which there are fewer.
+which there are fewer. Where the conditions form a circle, as here, those of two inputs meet.
+
+Below an aggregate of which sums are kept (`factor_aggregate`), joins stay joins of two: `narrowed`.
 
 Sound:  the equations and tests are those of the joins. If anything raises, the engine goes back to
         the joins of two.
-Needs:  keys found, each part of one of a single input; inner joins; stored tables.
+Needs:  keys found, each part of one of a single input; inner joins; stored tables. Without a
+        circle, no conditions of several inputs: they would be asked last.
 Pays:   state is the inputs, a change costs the smaller of its sides, not the pairs of two inputs.
 Source: worst-case optimal joins: Ngo, Porat, Re, Rudra, 2012; delta queries: Ammar, McSherry,
         Salihoglu, Joglekar, *Distributed Evaluation of Subgraph Queries*, 2018.
@@ -37,10 +40,12 @@ def widen_join(node: plan.Node) -> plan.Node:
     if not all(table.stored for table in tables(node)):
         return node
     found = _flat(node)
-    if found is None or len(found.relations) < FEWEST or not found.is_cyclic:
+    if found is None or len(found.relations) < FEWEST:
+        return node
+    if not found.is_cyclic and found.rest:
         return node
     tests = tuple(map(tuple, found.tests))
-    wide = plan.Wide(tuple(found.equations), tests, tuple(found.rest), found.row)
+    wide = plan.Wide(tuple(found.equations), tests, tuple(found.rest), found.row, found.is_cyclic)
     return replace(node, wide=wide)
 
 
@@ -124,6 +129,27 @@ def _parts_of(left: Expr, right: Expr) -> list[tuple[Expr, Expr]]:
             return list(zip(mine, theirs, strict=True))
         case _:
             return [(left, right)]
+
+
+def narrowed(node: plan.Node) -> plan.Node:
+    """An aggregate of which sums are kept over joins of two, or any other node as it is."""
+    if not isinstance(node, plan.Aggregate) or node.factors is None:
+        return node
+    below = _narrow(node.input)
+    return node if below is node.input else replace(node, input=below)
+
+
+def _narrow(node: plan.Node) -> plan.Node:
+    match node:
+        case plan.Join(left=left, wide=wide):
+            below = _narrow(left)
+            is_same = below is left and wide is None
+            return node if is_same else replace(node, left=below, wide=None)
+        case plan.Select(plan.Join() as join):
+            below = _narrow(join)
+            return node if below is join else replace(node, input=below)
+        case _:
+            return node
 
 
 def _alone(expr: Expr) -> Expr:

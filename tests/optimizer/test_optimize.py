@@ -52,7 +52,7 @@ def test_conditions_find_their_tables_through_joins_of_three() -> None:
         " and m.role == 'chair' and s.last_name == m.last_name and a.first_name == 'Joe'"
         " and s.first_name == 'Sally')"
     ) == (
-        "join s.age == a.age, right where a.first_name == 'Joe'\n"
+        "join s.age == a.age, right where a.first_name == 'Joe', 3 inputs at once\n"
         "  join s.last_name == m.last_name, left where s.first_name == 'Sally',"
         " right where m.role == 'chair'\n"
         "    table students\n"
