@@ -126,10 +126,12 @@ def _still_true(root: plan.Node, fired: Iterable[str]) -> tuple[str, ...]:
 
 def _marked(root: plan.Node, known: Interned) -> plan.Node:
     """The plan, in which what several nodes read is `Shared`."""
-    readers = Counter(id(source) for node in nodes(root) for source in node.inputs())
-
+    every = nodes(root)
+    readers = Counter([id(source) for node in every for source in node.inputs()])
+    if len(readers) == len(every) - 1 and max(readers.values(), default=0) < 2:
+        return root  # each but the root has one reader
     made: dict[int, plan.Node] = {}
-    for node in nodes(root):
+    for node in every:
         new = known.one(with_inputs(node, [made[id(source)] for source in node.inputs()]))
         shared = readers[id(node)] > 1 and node.inputs() and not _has_components(node)
         made[id(node)] = known.one(plan.Shared(new)) if shared else new
@@ -169,6 +171,8 @@ def _run(root: plan.Node, phase: Phase, known: Interned, fired: dict[str, None])
         return node
 
     settled: set[int] = set()
+    if read_callables not in phase and _is_left_alone(root, phase, settled):
+        return root
     last, largest = [""], 0
     for passes in range(MOST_PASSES):
         new = rebuilt(root, changed)
@@ -184,6 +188,16 @@ def _run(root: plan.Node, phase: Phase, known: Interned, fired: dict[str, None])
         f"the rules do not come to an end; the last one that applied is {last[0]}\n"
         "  a rule must return its argument where it has nothing to do"
     )
+
+
+def _is_left_alone(root: plan.Node, phase: Phase, settled: set[int]) -> bool:
+    """Whether no rule applies anywhere; the nodes up to the first where one does are settled."""
+    for node in nodes(root):
+        for rule in phase:
+            if rule(node) is not node:
+                return False
+        settled.add(id(node))
+    return True
 
 
 def _name(rule: Rule) -> str:

@@ -15,19 +15,17 @@ from dataclasses import astuple
 from typing import Any, TypeVar
 
 from optimizer.captures import Capture
-from optimizer.errors import PlanError
 from optimizer.explain import headline
 from optimizer.opaque import Opaque
 from optimizer.optimize import PHASES, Optimized, Phase, optimize, without
 from optimizer.plan import Node as PlanNode
-from optimizer.plan import Recursive
 from optimizer.properties import free, nodes, tables
 from optimizer.traverse import Rule, functions
 from reactive.closing import Closing
 from reactive.collector import paused
 from reactive.compile import compile_plan
 from reactive.compile_remote import Begin
-from reactive.definition import outside
+from reactive.definition import open_names, outside
 from reactive.distant import DistantTable
 from reactive.errors import (
     ClosedError,
@@ -306,10 +304,12 @@ class Database(Closing):
             changes = statement(*arguments)
             if not changes:
                 return
-            if self._pending is None:
-                self._commit((table,), ((table._node, changes),))
-            else:
+            if self._pending is not None:
                 self._record(self._pending, table, changes)
+            elif len(changes) < MANY and table._node.straight is not None:
+                self._commit_straight(table, changes)
+            else:
+                self._commit((table,), ((table._node, changes),))
         finally:
             if self._gate.leave():
                 self._end()
@@ -321,29 +321,44 @@ class Database(Closing):
             table._store.revert(changes)
             raise
 
+    def _commit_straight(self, table: Table[Any], delta: Sequence[Pair]) -> None:
+        """As `_commit`, of a table whose commits are a function by now (`straight.py`)."""
+        source = table._node
+        if self._dropped:
+            self._drain()
+        if source.straight is None:
+            self._commit((table,), ((source, delta),))
+            return
+        version = self._version + 1
+        try:
+            source.straight(delta, version)
+        except Unfit as unfit:
+            self._begin_without(unfit, (table,), ((source, delta),))
+            return
+        except BaseException:
+            table._store.revert(delta)
+            raise
+        self._version = version
+        table._flowed = True
+        if self._overflow is not None:
+            self._overflow.note(len(delta))
+        if self._graph.interrupt is not None:
+            self._graph.raise_interrupt()
+
     def _commit(self, tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
         """One step of the graph; on failure the tables are put back too."""
         if self._dropped:
             self._drain()
-        source, delta = deltas[0]
-        version = self._version + 1
         try:
-            if len(deltas) == 1 and len(delta) < MANY and source.straight is not None:
-                source.straight(delta, version)
-            else:
-                with paused():
-                    self._graph.commit(deltas, version)
+            with paused():
+                self._graph.commit(deltas, self._version + 1)
         except Unfit as unfit:
             self._begin_without(unfit, tables, deltas)
             return
         except BaseException:
             _revert(tables, deltas)
             raise
-        self._version = version
-        for table in tables:
-            table._flowed = True
-        if self._overflow is not None:
-            self._overflow.note(sum(len(delta) for _, delta in deltas))
+        self._committed(tables, sum(len(delta) for _, delta in deltas))
         if self._graph.interrupt is not None:
             self._graph.raise_interrupt()
 
@@ -376,7 +391,7 @@ class Database(Closing):
     def _optimized(self, plan: PlanNode) -> Optimized:
         """The plan that is run for a plan as written."""
         if free(plan):
-            raise outside(_open_names(plan))
+            raise outside(open_names(plan))
         found = optimize(plan, self._phases)
         return without(found, self._unfit) if self._unfit else found
 
@@ -456,27 +471,11 @@ class Database(Closing):
         file, line = ("?", 0) if function.place is None else astuple(function.place)
         warnings.warn_explicit(message, StaleCaptureWarning, file, line)
 
-    def _name_of_table(self, row_type: Any, name: str | None) -> str:
-        taken = {table.name for table in self._tables}
-        if name is not None:
-            if name in taken:
-                raise PlanError(f"there is a table {name!r} already\n  give this one another name")
-            return name
-        base = getattr(row_type, "__name__", str(row_type))
-        numbered = (f"{base}_{n}" for n in range(2, len(taken) + 3))
-        return base if base not in taken else next(n for n in numbered if n not in taken)
-
 
 def _revert(tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
     """Put the tables back to what they were before their deltas."""
     for table, (_, delta) in zip(tables, deltas, strict=True):
         table._store.revert(delta)
-
-
-def _open_names(plan: PlanNode) -> str:
-    """The recursive relations that are not defined."""
-    read = (node for node in nodes(plan) if isinstance(node, Recursive))
-    return ", ".join(sorted({repr(node.name) for node in read if node.level in free(plan)}))
 
 
 MANY = 16

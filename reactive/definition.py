@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from optimizer import plan
 from optimizer.errors import PlanError
+from optimizer.properties import free, nodes
 
 
 class Definition:
@@ -77,3 +79,9 @@ def agree(mine: Any, theirs: Any) -> bool:
     else:
         theirs.learn(first)
     return True
+
+
+def open_names(root: plan.Node) -> str:
+    """The recursive relations that are read and not defined."""
+    read = (node for node in nodes(root) if isinstance(node, plan.Recursive))
+    return ", ".join(sorted({repr(node.name) for node in read if node.level in free(root)}))

@@ -35,10 +35,13 @@ Make = Callable[[], Any]
 def linear(below: Below) -> Make:
     """The operator of a chain."""
 
+    def made(*, batch: bool) -> tuple[Callable[..., Any], str]:
+        todo, called = below.plan(), read_functions(*below.chain)
+        return delta_loop("delta", todo, called, ToList(todo, batch=batch), batch=batch)
+
     def make() -> Linear:
-        todo = below.plan()
-        loop, text = delta_loop("delta", todo, read_functions(*below.chain), ToList(todo))
-        return Linear(loop, _Lazy(below.chain).run, text)
+        loop, text = made(batch=False)
+        return Linear(loop, _Lazy(below.chain).run, text, lambda: made(batch=True)[0])
 
     return make
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import is_dataclass
 from operator import attrgetter
 from types import UnionType
@@ -85,6 +85,17 @@ def checked_key(key: Opaque, table: str) -> Callable[[Any], Any]:
         return value
 
     return checked
+
+
+def name_of_table(taken: Collection[str], row_type: Any, name: str | None) -> str:
+    """The name of a table: as it is called, or after the class of its rows."""
+    if name is not None:
+        if name in taken:
+            raise PlanError(f"there is a table {name!r} already\n  give this one another name")
+        return name
+    base = getattr(row_type, "__name__", str(row_type))
+    numbered = (f"{base}_{n}" for n in range(2, len(taken) + 3))
+    return base if base not in taken else next(n for n in numbered if n not in taken)
 
 
 def _each(classes: Any) -> tuple[type, ...]:

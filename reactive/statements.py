@@ -22,22 +22,24 @@ if TYPE_CHECKING:
 class Statements:
     """The statements of one table. They raise `TableError` for what the table refuses."""
 
-    __slots__ = ("_class", "_known", "_may_hold_nan", "_store", "_table")
+    __slots__ = ("_class", "_db", "_known", "_may_hold_nan", "_plain", "_store", "_table")
 
     def __init__(self, table: Table[Any]) -> None:
         self._table = table
         self._store = table._store
         self._class = class_of(table.row_type)
         self._may_hold_nan = may_hold_nan(self._class or object)
+        self._plain = None if self._may_hold_nan else self._class  # rows of it need no look
+        self._db = table._db
         self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
 
     def add(self, row: Row, count: int = 1) -> list[Pair]:
-        if row.__class__ is not self._class or self._may_hold_nan:
+        if row.__class__ is not self._plain:
             row = self._checked(row)
         if count != 1:
             _check_count(count)
         try:
-            if self._known is not None or self._table._db._pending is not None:
+            if self._known is not None or self._db._pending is not None:
                 row = self._interned(row) if self._may_return() else row
             return [self._store.add(row, count)]
         except (Duplicate, TypeError) as error:
@@ -77,7 +79,7 @@ class Statements:
         return error
 
     def remove(self, row: Row, count: int = 1) -> list[Pair]:
-        if row.__class__ is not self._class or self._may_hold_nan:
+        if row.__class__ is not self._plain:
             row = self._checked(row)
         if count != 1:
             _check_count(count)
@@ -137,7 +139,7 @@ class Statements:
 
     def _may_return(self) -> bool:
         """Whether this statement or transaction has removed rows that may be added again."""
-        pending = self._table._db._pending
+        pending = self._db._pending
         return self._known is not None or (pending is not None and pending.has_lost(self._table))
 
     def _interned(self, row: Row) -> Row:

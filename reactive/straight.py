@@ -58,6 +58,7 @@ def straight(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any]) -> S
             settles.append(f"        {is_given}settle_{number}()")
         if node.leaf is not None and not node.late:
             values.by_name |= {f"feed_{number}": node.leaf, f"leaf_{number}": node.operator}
+            values.by_name[f"key_{number}"] = node.leaf.key
             tells += _tell(number, names[node], node.operator)
     text = _TEXT.format(
         outs=" = ".join([*(f"out_{number}" for number in range(1, len(nodes) + 1)), "()"]),
@@ -93,7 +94,7 @@ def _tell(number: int, out: str, operator: Any) -> list[str]:
     feed = f"feed_{number}"
     is_ordered = hasattr(operator, "forget")
     edits = f"leaf_{number}.edits" if is_ordered else "()"
-    delta = f"Delta(version, {out}, {feed}.key, {edits})"
+    delta = f"Delta(version, {out}, key_{number}, {edits})"
     lines = [f"    if {out} and {feed}.subscribers: outbox.append(({feed}.subscribers, {delta}))"]
     return lines + [f"    leaf_{number}.forget()"] * is_ordered
 

@@ -17,7 +17,7 @@ from reactive.collector import paused
 from reactive.errors import TableError
 from reactive.gate import Gate
 from reactive.relation import Relation
-from reactive.rows import check_row_type, checked_key, key_function
+from reactive.rows import check_row_type, checked_key, key_function, name_of_table
 from reactive.statements import Statements
 from reactive.stats import Stats
 from reactive.store import BagStore, KeyedStore, NoStore, Store, rows_of
@@ -58,8 +58,8 @@ class Table(Relation[T], Collection[T]):
         check_row_type(row_type)
         if key is not None and not stored:
             raise PlanError("a keyed table must be stored: its keys are what it is asked for")
-        self.name = db._name_of_table(row_type, name)
-        self.row_type = row_type
+        self.name: str = name_of_table({table.name for table in db._tables}, row_type, name)
+        self.row_type: Any = row_type
         chosen = None if key is None else taken(key_function(row_type, key), 1, "the key of table")
         super().__init__(db, plan.Table(number, self.name, chosen, stored, row_type))
         self._flowed = False

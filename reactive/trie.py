@@ -116,11 +116,12 @@ class Trie:
 class Before:
     """A trie as it was before a delta that it has taken in."""
 
-    __slots__ = ("_changed", "_trie")
+    __slots__ = ("_changed", "_found", "_trie")
 
     def __init__(self, trie: Trie, delta: Iterable[KeyedPair]) -> None:
         self._trie = trie
         self._changed: dict[Any, list[tuple[Any, Pair]]] = {}
+        self._found: dict[Any, Was] = {}  # of changed keys that were asked for
         for key, (row, weight) in delta:
             first, second = _parts(key)
             self._changed.setdefault(first, []).append((second, (row, -weight)))
@@ -128,10 +129,14 @@ class Before:
     def get(self, first: Any, default: Any) -> Any:
         """What there was below a first part."""
         now = self._trie.by_first.get(first, default)
-        changed = self._changed.get(first)
-        return now if changed is None else self._was(first, changed, now)
+        if first not in self._changed:
+            return now
+        found = self._found.get(first)
+        if found is None:
+            found = self._found[first] = self._was(self._changed[first], now)
+        return found
 
-    def _was(self, first: Any, changed: Iterable[tuple[Any, Pair]], now: Any) -> Was:
+    def _was(self, changed: Iterable[tuple[Any, Pair]], now: Any) -> Was:
         now = {} if now is NOTHING else now
         had: dict[Any, list[Pair]] = {}
         for second, pair in changed:
@@ -160,9 +165,9 @@ class Was:
         found = self._had.get(key)
         return key in self._now if found is None else bool(found)
 
-    def meets(self, other: Below | Was) -> set[Any]:
+    def meets(self, other: Below | Was) -> Set[Any]:
         """The keys that another one has as well."""
-        found = {key for key in common(self._now, other) if key not in self._had}
+        found = common(self._now, other) - self._had.keys()
         return found | {key for key, rows in self._had.items() if rows and key in other}
 
 

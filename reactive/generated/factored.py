@@ -98,7 +98,7 @@ class Factored(Grouped):
 
     def _step_sides(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
         self.touched += sum(map(len, deltas))
-        before = self._before = self.new_before()
+        before = self._before = {} if self.new_before is None else self.new_before()
         try:
             given = self._sides.look_ups(*deltas)
             out, met = self._loop(self._groups, before, *given)

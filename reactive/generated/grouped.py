@@ -201,7 +201,7 @@ class Grouped:
         self._before: Any = NONE_BEFORE
         self._was_plain = False
         has_values = any(isinstance(fold, ValuesFold) for fold in plain.folds)
-        self.new_before: Callable[[], dict[Any, Any]] = Remembered if has_values else dict
+        self.new_before: Callable[[], dict[Any, Any]] | None = Remembered if has_values else None
         self.step: Callable[..., Sequence[Pair]] = (
             self._step if pairing is None else self._step_pairs
         )
@@ -210,7 +210,7 @@ class Grouped:
 
     def _step(self, delta: Sequence[Pair]) -> Sequence[Pair]:
         self.touched += len(delta)
-        before = self._before = self.new_before()
+        before = self._before = {} if self.new_before is None else self.new_before()
         try:
             out: Sequence[Pair] = self._loop(self._groups, before, delta)
             return out
@@ -220,7 +220,7 @@ class Grouped:
 
     def _step_pairs(self, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Pair]:
         self.touched += len(left) + len(right)
-        before = self._before = self.new_before()
+        before = self._before = {} if self.new_before is None else self.new_before()
         assert self._pairing is not None
         found = self._pairing.look_ups(left, right)
         try:

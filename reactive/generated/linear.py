@@ -16,42 +16,55 @@ from optimizer.expr import Lifted
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Plan, row_names
 from reactive.generated.taker import Taker
-from reactive.zset import Pair, Pairs
+from reactive.zset import Batch, Pair, Pairs, Row
 
 Loop = Callable[[Pairs], list[Pair]]
+BatchLoop = Callable[[Sequence[Row]], list[Row]]
 Carefully = Callable[[Pairs], Sequence[Pair]]
 
 
 class Linear:
-    """Runs the loop; when it raises, the plain operators."""
+    """Runs the loop; when it raises, the plain operators.
 
-    __slots__ = ("_carefully", "_loop", "source", "touched")
+    Of a batch it makes a batch, by another loop, which is `made` when it is first needed.
+    """
 
-    def __init__(self, loop: Loop, carefully: Carefully, source: str) -> None:
+    __slots__ = ("_batch", "_carefully", "_loop", "_made", "source", "touched")
+
+    def __init__(
+        self, loop: Loop, carefully: Carefully, source: str, made: Callable[[], BatchLoop]
+    ) -> None:
         self._loop = loop
         self._carefully = carefully
+        self._made = made
+        self._batch: BatchLoop | None = None
         self.source = source
         self.touched = 0
 
     def step(self, delta: Pairs) -> Sequence[Pair]:
         self.touched += len(delta)
         try:
-            return self._loop(delta)
+            if type(delta) is not Batch:
+                return self._loop(delta)
+            if self._batch is None:
+                self._batch = self._made()
+            return Batch(self._batch(delta.rows), delta.weight)
         except Exception:  # the plain operators raise it, or see that it does not count
             pass
         return self._carefully(delta)
 
 
 def delta_loop(
-    parameters: str, todo: Plan, called: Iterable[Lifted], taker: Taker
+    parameters: str, todo: Plan, called: Iterable[Lifted], taker: Taker, *, batch: bool = False
 ) -> tuple[Callable[..., Any], str]:
-    """The function that runs over the pairs of a delta, and its text."""
+    """The function that runs over the pairs of a delta, or the rows of a batch, and its text."""
     values = Values()
     body = Body(values, row_names(called, todo.bindings), todo.shapes, 2)
     body.begin(todo.acts, taker.exprs())
     body.write(todo.acts)
     taker.write(body, "weight")
-    head = [f"def step({parameters}):", *taker.prologue(), "    for row, weight in delta:"]
+    each = "row" if batch else "row, weight"
+    head = [f"def step({parameters}):", *taker.prologue(), f"    for {each} in delta:"]
     text = "\n".join([*head, *body.lines, *taker.epilogue(), ""])
     values.by_name |= taker.bound
     return build("step", text, values), text

@@ -20,9 +20,10 @@ class Taker(Protocol):
 
 
 class ToList:
-    """Takes rows into a list of pairs."""
+    """Takes rows into a list of pairs; of a `batch`, without their weight."""
 
-    def __init__(self, todo: Plan) -> None:
+    def __init__(self, todo: Plan, *, batch: bool = False) -> None:
+        self._batch = batch
         self._row = todo.value()
         self._is_input = todo.is_input
         self.bound: dict[str, Any] = {}
@@ -38,4 +39,4 @@ class ToList:
 
     def write(self, body: Body, weight: str) -> None:
         row = "row" if self._is_input else body.canonical(self._row)
-        body.line(f"append(({row}, {weight}))")
+        body.line(f"append({row})" if self._batch else f"append(({row}, {weight}))")

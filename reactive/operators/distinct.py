@@ -14,12 +14,9 @@ Source: [dbsp] proposition 4.7, incremental distinct; [i3ql] duplicate eliminati
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from reactive.zset import Batch, Pair, Pairs, Row, consolidate, insert_new
-
-MANY = 16
-"""Rows of a delta from which on it is worth a try that all are new."""
+from reactive.zset import Batch, Pair, Pairs, Row, consolidate
 
 
 class Distinct:
@@ -36,17 +33,15 @@ class Distinct:
         self.shown: dict[Row, int] = {}
         """The rows of the result, with how often they occur."""
         self._owed: dict[Row, int] = {}  # those that an unstored table took back too often
-        self._last: Pairs = []
+        self._last: Pairs = ()
         self.touched = 0
 
-    def step(self, delta: Pairs) -> list[Pair]:
+    def step(self, delta: Pairs) -> Sequence[Pair]:
         self.touched += len(delta)
-        if len(delta) > MANY and not self._owed and insert_new(self.shown, delta):
-            self._last = delta
-            return [(row, 1) for row, _ in delta]
-        changes = consolidate(delta)
+        if type(delta) is Batch and delta.weight > 0 and not self._owed:
+            return self._add_all(delta)
+        changes = delta if len(delta) == 1 else consolidate(delta)
         shown, out = self.shown, []
-        self._last = ()
         done = 0
         try:
             for row, change in changes:
@@ -65,13 +60,33 @@ class Distinct:
         self._last = changes
         return out
 
+    def _add_all(self, batch: Batch) -> Batch:
+        """Rows that come, each as often; those that were not there."""
+        shown, weight, new = self.shown, batch.weight, list[Row]()
+        get, done = shown.get, 0
+        try:
+            for row in batch.rows:
+                before = get(row)
+                if before is None:
+                    shown[row] = weight
+                    new.append(row)
+                else:
+                    shown[row] = before + weight
+                done += 1
+        except BaseException:
+            self._last = batch[:done]
+            self.undo()
+            raise
+        self._last = batch
+        return Batch(new, 1)
+
     def undo(self) -> None:
         for row, change in self._last:
             self._add(row, -change)
-        self._last = []
+        self._last = ()
 
     def commit(self) -> None:
-        self._last = []
+        self._last = ()
 
     def contents(self) -> Iterable[Pair]:
         return Batch(list(self.shown), 1)

@@ -109,7 +109,8 @@ class Pointwise:
 def _both(left: Pairs, right: Pairs) -> Iterable[tuple[Row, int, int]]:
     """The change of the left and of the right weight, of each row once."""
     if len(left) + len(right) == 1:
-        return [(row, w, 0) for row, w in left] or [(row, 0, w) for row, w in right]
+        ((row, weight),) = left or right
+        return ((row, weight, 0),) if left else ((row, 0, weight),)
     changed: dict[Row, Weights] = {}
     for row, weight in left:
         a, b = changed.get(row, (0, 0))

@@ -9,7 +9,7 @@ Source: [dbsp] section 3, relational operators on Z-sets; [i3ql] union.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from reactive.operators.distinct import Distinct
 from reactive.zset import Pair, Pairs, Row
@@ -37,7 +37,7 @@ class Union:
         """The rows of the result, with how often they occur."""
         return self._distinct.shown
 
-    def step(self, left: Pairs, right: Pairs) -> list[Pair]:
+    def step(self, left: Pairs, right: Pairs) -> Sequence[Pair]:
         return self._distinct.step([*left, *right])
 
     def undo(self) -> None:
