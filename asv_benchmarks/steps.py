@@ -59,7 +59,7 @@ def steps(rows: int = 100_000, rounds: int = ROUNDS, changes: int = CHANGES) -> 
         grouped.operator.commit()
 
     def told(row: Order, weight: int) -> None:
-        subscription._receive(delta)
+        subscription._callback(delta)
 
     parts: dict[str, Callable[[Order, int], object]] = {
         "the whole": lambda r, w: orders.add(r) if w > 0 else orders.remove(r),

@@ -49,6 +49,7 @@ from reactive.transaction import Pending, Transaction
 from reactive.view import AnyView
 from reactive.zset import Pair, negate
 
+ABSENT: Any = object()
 log = logging.getLogger("reactive")
 T = TypeVar("T")
 
@@ -294,14 +295,18 @@ class Database(Closing):
             self._overflow.look_after()
 
     def _write(
-        self, table: Table[Any], statement: Callable[..., Sequence[Pair]], *arguments: Any
+        self,
+        table: Table[Any],
+        statement: Callable[..., Sequence[Pair]],
+        of: Any,
+        more: Any = ABSENT,
     ) -> None:
         """A statement on a table: part of the transaction, or a commit of its own."""
         self._gate.enter_briefly()
         try:
             if self._graph.stepping or self._closed:
                 self._refuse()
-            changes = statement(*arguments)
+            changes = statement(of) if more is ABSENT else statement(of, more)
             if not changes:
                 return
             if self._pending is not None:

@@ -120,6 +120,9 @@ class ValuesFold:
 class MinFold(ValuesFold):
     """The least value; None of no rows."""
 
+    def zero(self) -> Values:
+        return Values(in_order=True)
+
     def result(self, state: Values) -> Any:
         return state.least()
 
@@ -127,6 +130,9 @@ class MinFold(ValuesFold):
 @dataclass(frozen=True, slots=True)
 class MaxFold(ValuesFold):
     """The greatest value; None of no rows."""
+
+    def zero(self) -> Values:
+        return Values(in_order=True)
 
     def result(self, state: Values) -> Any:
         return state.greatest()

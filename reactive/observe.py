@@ -80,14 +80,10 @@ class Subscription(Closing, Generic[T]):
     def __repr__(self) -> str:
         return f"Subscription({self._feed}{', closed' if self.closed else ''})"
 
-    def _receive(self, delta: Delta[T]) -> None:
-        if self.closed:
-            return
-        try:
-            self._callback(delta)
-        except (Exception, asyncio.CancelledError) as error:
-            self.error = error
-            log.exception("subscriber of %s raised; it stays subscribed", self._feed)
+    def _failed(self, error: BaseException) -> None:
+        """The callback raised."""
+        self.error = error
+        log.exception("subscriber of %s raised; it stays subscribed", self._feed)
 
 
 class Leaf:

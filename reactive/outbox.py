@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from asyncio import CancelledError
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -32,8 +33,12 @@ class Outbox(deque[Delivery]):
                     for reference in subscribers:
                         done += 1
                         subscription = reference()
-                        if subscription is not None:
-                            subscription._receive(delta)
+                        if subscription is None or subscription.closed:
+                            continue
+                        try:
+                            subscription._callback(delta)
+                        except (Exception, CancelledError) as error:
+                            subscription._failed(error)
             except BaseException:  # an interrupt: the others are still to hear of this
                 if delta is not None:
                     self.appendleft((subscribers[done:], delta))

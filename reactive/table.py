@@ -141,7 +141,7 @@ class Table(Relation[T], Collection[T]):
         TableError: there is none.
         """
         self._need_key("delete")
-        self._db._write(self, lambda: self._do.remove(self[key]))
+        self._db._write(self, lambda key: self._do.remove(self[key]), key)
 
     def __iadd__(self, row: T) -> Self:  # type: ignore[override, misc]
         """`table += row` is `table.add(row)`."""
@@ -239,11 +239,11 @@ class Table(Relation[T], Collection[T]):
         return BagStore() if self.plan.stored else NoStore(hashable=hashable)
 
     def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
-        def paused_statement() -> Sequence[Pair]:
+        def in_pause(arguments: tuple[Any, ...]) -> Sequence[Pair]:
             with paused():
                 return statement(*arguments)
 
-        self._db._write(self, paused_statement)
+        self._db._write(self, in_pause, arguments)
 
     def _reading(self) -> Gate:
         self._db._check_open()

@@ -1,7 +1,7 @@
 """The distinct values of a group with their weights, for the folds that look at all of them.
 
-Nobody may ever ask for their order, so at first they are the keys of a dictionary. Once somebody
-has, as `Min` and `Max` do, they are kept in order, and most in no dictionary any more:
+Nobody may ever ask for their order: then they are the keys of a dictionary. Where somebody does, as
+`Min` and `Max`, they are kept in order, and most in no dictionary:
 
     order    3 5 8 9                 sorted
     weights  {5: 2}                  of the values whose weight is not 1, and of NaN
@@ -30,7 +30,7 @@ from sortedcontainers import SortedList
 from reactive.zset import DECIMAL_NAN, NAN, canonical, is_nan
 
 Order: TypeAlias = "list[Any] | SortedList"
-MANY = 1_000
+MANY = 2_000
 """Values up to which a list is quick to insert into, and less than a tenth of a `SortedList`."""
 SORTED_LIST = 1_000
 """Bytes of one without values."""
@@ -48,19 +48,28 @@ class Values:
     (5, 8, {5: 1, 8: 1})
     """
 
-    __slots__ = ("_is_compact", "_order", "_weights")
+    __slots__ = ("_fresh", "_is_compact", "_order", "_weights")
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_order: bool = False) -> None:
         self._weights: dict[Any, int] = {}
         self._order: Order | None = None
         self._is_compact = False
+        self._fresh: list[Any] | None = [] if in_order else None  # until they are asked for
 
     def add(self, value: Any, weight: int) -> None:
         """Add to the weight of a value; all or nothing if it cannot be compared with the others."""
         value = canonical(value)
+        if self._fresh is not None:
+            if weight == 1 and value.__class__ in ORDERED and not is_nan(value):
+                self._fresh.append(value)
+                return
+            self._put_in_order()
         if self._is_compact:
             if value.__class__ in ORDERED and not is_nan(value):
-                self._add_in_order(value, weight)
+                if type(self._order) is list:
+                    self._add_to_list(self._order, value, weight)
+                else:
+                    self._add_in_order(value, weight)
                 return
             self._expand()
         old = self._weights.get(value, 0)
@@ -73,12 +82,29 @@ class Values:
         if self._order is not None and not is_nan(value):
             _delete(self._order, value)
 
+    def _add_to_list(self, order: list[Any], value: Any, weight: int) -> None:
+        place = bisect_left(order, value)
+        if place == len(order) or order[place] != value:
+            order.insert(place, value)
+            if weight != 1:
+                self._weights[value] = weight
+            if len(order) > MANY:
+                self._order = SortedList(order)
+            return
+        new = self._weights.get(value, 1) + weight
+        if not new:
+            del order[place]
+        if new not in (0, 1):
+            self._weights[value] = new
+        else:
+            self._weights.pop(value, None)
+
     def _add_in_order(self, value: Any, weight: int) -> None:
         weights, order = self._weights, self._order
         assert order is not None
         old = weights.get(value, 0) if weights else 0
         if not old:
-            old = int(self._is_between(value) and _has(order, value))
+            old = int(self._is_between(value) and value in order)
         new = old + weight
         if not old:
             self._insert(value)
@@ -101,6 +127,8 @@ class Values:
 
     def greatest(self) -> Any:
         """The greatest value; None of none."""
+        if self._fresh is not None:
+            self._put_in_order()
         nan = self._nan() if self._weights else None
         if nan is not None:
             return nan
@@ -109,6 +137,8 @@ class Values:
 
     def weights(self) -> Mapping[Any, int]:
         """Each value with its weight."""
+        if self._fresh is not None:
+            self._put_in_order()
         if not self._is_compact:
             return self._weights
         assert self._order is not None
@@ -116,6 +146,8 @@ class Values:
 
     def __len__(self) -> int:
         """How many different values there are."""
+        if self._fresh is not None:
+            self._put_in_order()
         if not self._is_compact:
             return len(self._weights)
         assert self._order is not None
@@ -134,6 +166,8 @@ class Values:
             order.add(value)  # type: ignore[union-attr]
 
     def _sorted(self) -> Order:
+        if self._fresh is not None:
+            self._put_in_order()
         if self._order is None:
             values = sorted(v for v in self._weights if not is_nan(v))
             self._order = values if len(values) <= MANY else SortedList(values)
@@ -142,20 +176,27 @@ class Values:
                 self._weights, self._is_compact = kept, True
         return self._order
 
+    def _put_in_order(self) -> None:
+        """Sort those that came before anybody asked."""
+        assert self._fresh is not None
+        self._fresh.sort()
+        order: list[Any] = []
+        for value in self._fresh:
+            if order and order[-1] == value:
+                self._weights[value] = self._weights.get(value, 1) + 1
+            else:
+                order.append(value)
+        self._order = order if len(order) <= MANY else SortedList(order)
+        self._fresh, self._is_compact = None, True
+
     def _expand(self) -> None:
         """Keep all values in the dictionary again."""
         self._weights = dict(self.weights())
         self._is_compact = False
 
     def __sizeof__(self) -> int:
-        return object.__sizeof__(self) + sys.getsizeof(self._weights) + _bytes(self._order)
-
-
-def _has(order: Order, value: Any) -> bool:
-    if type(order) is not list:
-        return value in order
-    place = bisect_left(order, value)
-    return place < len(order) and bool(order[place] == value)
+        fresh = 0 if self._fresh is None else sys.getsizeof(self._fresh)
+        return object.__sizeof__(self) + sys.getsizeof(self._weights) + _bytes(self._order) + fresh
 
 
 def _delete(order: Order, value: Any) -> None:

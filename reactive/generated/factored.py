@@ -44,11 +44,13 @@ LEFT, RIGHT = "left", "right"
 class Sides:
     """The two sides of a join, each an index or sums, and how its loops find partners."""
 
-    __slots__ = ("_is_filled", "left", "right")
+    __slots__ = ("_find_left", "_find_right", "_indexes", "_is_filled", "left", "right")
 
     def __init__(self, left: IndexBy | SumsBy, right: IndexBy | SumsBy) -> None:
         self.left = left
         self.right = right
+        self._find_left, self._find_right = _finds(left), _finds(right)
+        self._indexes = [side for side in (left, right) if isinstance(side, IndexBy)]
         self._is_filled = False
 
     def look_ups(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[Any, ...]:
@@ -57,14 +59,14 @@ class Sides:
         The right is looked up as it is now, the left as it was before the commit. At first it was
         empty, so that nothing on the right finds anything.
         """
-        for side in (self.left, self.right):
-            if isinstance(side, IndexBy) and side.odd:
+        for index in self._indexes:
+            if index.odd:
                 raise LookupError("a key could not be computed")
-        is_first, self._is_filled = not self._is_filled, True
-        if is_first:
-            return left, (), _finds(self.right), None
-        before = _before(self.left, left) if left and right else _finds(self.left)
-        return left, right, _finds(self.right), before
+        if not self._is_filled:
+            self._is_filled = True
+            return left, (), self._find_right, None
+        before = _before(self.left, left) if left and right else self._find_left
+        return left, right, self._find_right, before
 
 
 def _finds(side: IndexBy | SumsBy) -> Callable[..., Any]:
@@ -97,7 +99,8 @@ class Factored(Grouped):
         self.step = self._step_sides
 
     def _step_sides(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
-        self.touched += sum(map(len, deltas))
+        for delta in deltas:
+            self.touched += len(delta)
         before = self._before = {} if self.new_before is None else self.new_before()
         try:
             given = self._sides.look_ups(*deltas)

@@ -46,7 +46,9 @@ class Grouping:
         self._key = key
         self._folds = folds
         self._homes = homes
+        self._at = "()"
         own = {f"result_{place}": fold.result for place, (fold, _) in enumerate(folds, 1)}
+        own |= {f"zero_{place}": fold.zero for place, (fold, _) in enumerate(folds, 1)}
         self.bound = {**BOUND, **own}
 
     def exprs(self) -> list[Expr]:
@@ -102,6 +104,7 @@ class Grouping:
         if not key.isidentifier() and self._key is not None:
             key = body.variable("key", key)
         self._find(body, key)
+        self._at = key
         body.line(f"group[0] += {weight}")
         for place, ((fold, _), value) in enumerate(zip(self._folds, names, strict=True), 1):
             self._add(body, place, fold, value, weight)
@@ -128,7 +131,7 @@ class Grouping:
 
     def _zero(self, place: int, fold: Any) -> str:
         if isinstance(fold, ValuesFold):
-            return "new_values()" if self._homes[place - 1] == place else "None"
+            return f"zero_{place}()" if self._homes[place - 1] == place else "None"
         return "(0, 0)" if isinstance(fold, AvgFold) else "0"
 
     def _add(self, body: Body, place: int, fold: Any, value: str | None, weight: str) -> None:
@@ -146,7 +149,8 @@ class Grouping:
                 body.line(f"{state} = add_to_avg({state}, {value}, {weight})")
             case _ if self._homes[place - 1] == place:
                 body.line(f"{state}.add({value}, {weight})")
-                body.line(f"log.append(({state}, {value}, {weight}))")
+                was_there = f"before[{self._at}] is not None"  # a new group goes as a whole
+                body.line(f"if {was_there}: log.append(({state}, {value}, {weight}))")
 
 
 def copied(state: Any) -> Any:
@@ -163,7 +167,6 @@ BOUND: dict[str, Any] = {
     "add_to_avg": AvgFold().add,
     "sum_of": SumFold().result,
     "avg_of": AvgFold().result,
-    "new_values": Values,
 }
 """What the lines call by name."""
 

@@ -17,12 +17,15 @@ Source: [dbsp] section 4; [i3ql] set operators.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice, repeat
 
-from reactive.zset import Pair, Pairs, Row
+from reactive.zset import Batch, Pair, Pairs, Row
 
 Weights = tuple[int, int]
 Law = Callable[[int, int], int]
+Changes = Callable[[], Iterable[tuple[Row, int, int]]]
+"""Rows with the changes of their left and right weights, anew at each call."""
 
 FEW = 3
 _SHARED = {(a, b): (a, b) for a in range(FEW) for b in range(FEW)}
@@ -47,35 +50,32 @@ class Pointwise:
         self._is_set = is_set
         self._held: dict[Row, int] = {}
         self._others: dict[Row, Weights] = {}
-        self._last: list[tuple[Row, int, int]] = []
+        self._last: tuple[Changes, int] = NOTHING  # what was done, and how much of it
         self.touched = 0
 
-    def step(self, left: Pairs, right: Pairs) -> list[Pair]:
+    def step(self, left: Pairs, right: Pairs) -> Sequence[Pair]:
         self.touched += len(left) + len(right)
-        law, held, others, usual = self._law, self._held, self._others, self._usual
-        self._last = last = []
-        out = []
-        for row, dl, dr in _both(left, right):
-            found = others.get(row)
-            if found is None:
-                a = before = held.get(row, 0)
-                b = a * usual
-            else:
-                a, b = found
-                before = law(a, b)
-            last.append((row, a, b))
-            value = self._set(row, a + dl, b + dr)
-            if value != before:
-                out.append((row, value - before))
+        changes = _both(left, right)
+        move, done = self._move, 0
+        out: list[Pair] = []
+        try:
+            for row, dl, dr in changes():
+                moved = move(row, dl, dr)
+                if moved:
+                    out.append((row, moved))
+                done += 1
+        finally:
+            self._last = changes, done
         return out
 
     def undo(self) -> None:
-        for row, left, right in self._last:
-            self._set(row, left, right)
-        self._last = []
+        changes, done = self._last
+        for row, dl, dr in islice(changes(), done):
+            self._move(row, -dl, -dr)
+        self._last = NOTHING
 
     def commit(self) -> None:
-        self._last = []
+        self._last = NOTHING
 
     @property
     def shown(self) -> Mapping[Row, object] | None:
@@ -88,29 +88,52 @@ class Pointwise:
     def footprint(self) -> tuple[int, int]:
         unusual = sum(weights not in _SHARED for weights in self._others.values())
         size = sys.getsizeof(self._held) + sys.getsizeof(self._others)
-        rows = len(self._others.keys() | self._held.keys())
+        rows = len(self._held) + sum(row not in self._held for row in self._others)
         return rows, size + unusual * sys.getsizeof((0, 0))
 
-    def _set(self, row: Row, left: int, right: int) -> int:
-        """Hold the weights of a row; the value of the law at them."""
+    def _move(self, row: Row, dl: int, dr: int) -> int:
+        """Add to the weights of a row, or leave all as it is; how the law's value moves."""
+        held, others = self._held, self._others
+        found = others.get(row)
+        if found is None:
+            a = before = held.get(row, 0)
+            b = a * self._usual
+        else:
+            a, b = found
+            before = self._law(a, b)
+        left, right = a + dl, b + dr
         value = self._law(left, right)
         if left != value or right != value * self._usual:
             weights = (left, right)
-            self._others[row] = _SHARED.get(weights, weights)
-        elif row in self._others:
-            del self._others[row]
-        if value:
-            self._held[row] = value
-        elif row in self._held:
-            del self._held[row]
-        return value
+            others[row] = _SHARED.get(weights, weights)
+        elif found is not None:
+            del others[row]
+        if value == before:
+            return 0
+        try:
+            if value:
+                held[row] = value
+            else:
+                del held[row]
+        except BaseException:  # a row that does not let itself be hashed or compared
+            if found is None:
+                others.pop(row, None)
+            else:
+                others[row] = found
+            raise
+        return value - before
 
 
-def _both(left: Pairs, right: Pairs) -> Iterable[tuple[Row, int, int]]:
-    """The change of the left and of the right weight, of each row once."""
+def _both(left: Pairs, right: Pairs) -> Changes:
+    """The change of the left and of the right weight, of each row; of a batch in several pieces."""
     if len(left) + len(right) == 1:
         ((row, weight),) = left or right
-        return ((row, weight, 0),) if left else ((row, 0, weight),)
+        one = ((row, weight, 0),) if left else ((row, 0, weight),)
+        return lambda: one
+    if not right and type(left) is Batch:
+        return lambda: zip(left.rows, repeat(left.weight), repeat(0))
+    if not left and type(right) is Batch:
+        return lambda: zip(right.rows, repeat(0), repeat(right.weight))
     changed: dict[Row, Weights] = {}
     for row, weight in left:
         a, b = changed.get(row, (0, 0))
@@ -118,4 +141,8 @@ def _both(left: Pairs, right: Pairs) -> Iterable[tuple[Row, int, int]]:
     for row, weight in right:
         a, b = changed.get(row, (0, 0))
         changed[row] = (a, b + weight)
-    return [(row, a, b) for row, (a, b) in changed.items()]
+    all_of_it = [(row, a, b) for row, (a, b) in changed.items()]
+    return lambda: all_of_it
+
+
+NOTHING: tuple[Changes, int] = (tuple, 0)

@@ -402,7 +402,7 @@ def test_the_least_of_values_that_do_not_compare_is_refused(aggregate: Any) -> N
     view = table.group_by(by).aggregate(aggregate(of)).materialize("least")
     with refused(
         """
-        TypeError: '<' not supported between instances of 'str' and 'int'
+        TypeError: '<' not supported between instances of 'int' and 'str'
           in aggregate of view 'least' (<of>), on row '2'
           transaction rolled back: no table or view changed
         """,
