@@ -29,6 +29,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 STREAMING = "Pathway"
 NAMES = (*PEERS, STREAMING)
 BEGIN, END = "<!-- peers: begin -->", "<!-- peers: end -->"
+INCREMENTAL = ("reactive", STREAMING)
+LONG, SHORT = 100, 3
+"""Changes to warm up, of those that do not compute everything again, and of the others."""
 TITLES = {GROUP: "filter, map, group sum", JOIN: "join, filter, group sum"}
 
 
@@ -36,7 +39,8 @@ def figures(name: str, query: str, size: int, changes: int) -> dict[str, float]:
     """Seconds of a load, and of a change; checked against plain Python."""
     orders, customers = join_sum.rows(size, Random(SEED))
     buyers = [customer.id for customer in customers if customer.active]
-    new = [Order(-n, buyers[n % len(buyers)], n % 1_000, 2, 3) for n in range(changes + 3)]
+    warm_up = LONG if name in INCREMENTAL else SHORT
+    new = [Order(-n, buyers[n % len(buyers)], n % 1_000, 2, 3) for n in range(warm_up + changes)]
     peer: Peer = Pathway(query) if name == STREAMING else PEERS[name](query)
     start = perf_counter()
     peer.load(orders, customers)
@@ -49,7 +53,7 @@ def figures(name: str, query: str, size: int, changes: int) -> dict[str, float]:
     plain.load([*orders, *new], customers)
     if peer.result() != plain.result():
         raise AssertionError(f"{name} gives another result")
-    return {"load": load, "change": median(times[3:])}
+    return {"load": load, "change": median(times[warm_up:])}
 
 
 def in_process(*arguments: object) -> dict[str, Any] | None:
