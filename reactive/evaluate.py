@@ -270,11 +270,11 @@ def _fold(fold: Any, values: list[Any]) -> Any:
         case folds.AvgFold():
             return canonical(_total(values) / len(values)) if values else None
         case folds.MinFold():
-            least = [v for v in values if not is_nan(v)]
+            least = dict.fromkeys(v for v in values if not is_nan(v))
             return min(least) if least else values[0] if values else None
         case folds.MaxFold():
             odd = [v for v in values if is_nan(v)]
-            return odd[0] if odd else max(values, default=None)
+            return odd[0] if odd else max(dict.fromkeys(values), default=None)
         case folds.CountDistinctFold():
             return len(set(values))
         case folds.CollectFold():

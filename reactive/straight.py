@@ -44,6 +44,7 @@ def straight(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any]) -> S
     steps: list[str] = []
     settles: list[str] = []
     tells: list[str] = []
+    forgets: list[str] = []  # after all tells: leaves may have the same edits
     fed: list[str] = []
     for number, node in enumerate(nodes, 1):
         given = [names.get(each, "()") for each in node.inputs]
@@ -59,12 +60,14 @@ def straight(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any]) -> S
         if node.leaf is not None and not node.late:
             values.by_name |= {f"feed_{number}": node.leaf, f"leaf_{number}": node.operator}
             values.by_name[f"key_{number}"] = node.leaf.key
-            tells += _tell(number, names[node], node.operator)
+            tells.append(_tell(number, names[node], node.operator))
+            if hasattr(node.operator, "forget"):
+                forgets.append(f"    leaf_{number}.forget()")
     text = _TEXT.format(
         outs=" = ".join([*(f"out_{number}" for number in range(1, len(nodes) + 1)), "()"]),
         steps="\n".join(steps),
         settles="\n".join(settles) or "        pass",
-        tells="\n".join(tells),
+        tells="\n".join([*tells, *forgets]),
         fed=", ".join(fed),
     )
     return build("commit", text, values)
@@ -89,14 +92,12 @@ def _is_bare(node: Node) -> bool:
     return is_shown and not node.late and not node.guards
 
 
-def _tell(number: int, out: str, operator: Any) -> list[str]:
-    """The lines that put what a leaf has to tell into the outbox."""
+def _tell(number: int, out: str, operator: Any) -> str:
+    """The line that puts what a leaf has to tell into the outbox."""
     feed = f"feed_{number}"
-    is_ordered = hasattr(operator, "forget")
-    edits = f"leaf_{number}.edits" if is_ordered else "()"
+    edits = f"leaf_{number}.edits" if hasattr(operator, "forget") else "()"
     delta = f"Delta(version, {out}, key_{number}, {edits})"
-    lines = [f"    if {out} and {feed}.subscribers: outbox.append(({feed}.subscribers, {delta}))"]
-    return lines + [f"    leaf_{number}.forget()"] * is_ordered
+    return f"    if {out} and {feed}.subscribers: outbox.append(({feed}.subscribers, {delta}))"
 
 
 _TEXT = """\

@@ -78,9 +78,9 @@ class Values:
         if old + weight:
             self._weights[value] = old + weight
             return
-        self._weights.pop(value, None)
         if self._order is not None and not is_nan(value):
             _delete(self._order, value)
+        self._weights.pop(value, None)
 
     def _add_to_list(self, order: list[Any], value: Any, weight: int) -> None:
         place = bisect_left(order, value)
@@ -203,8 +203,12 @@ def _delete(order: Order, value: Any) -> None:
     if type(order) is not list:
         order.remove(value)
         return
-    place = bisect_left(order, value)
-    if place == len(order) or order[place] != value:  # of a class whose order is another's
+    try:
+        place = bisect_left(order, value)
+        is_here = place < len(order) and order[place] == value
+    except TypeError:  # it is alone, and not to be compared even with itself, such as None
+        is_here = False
+    if not is_here:  # or of a class whose order does not tell its values apart
         place = order.index(value)
     del order[place]
 

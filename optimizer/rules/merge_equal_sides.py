@@ -7,7 +7,8 @@
     intersection_all: A        difference_all: empty        A union (A union B): the inner union
 
 Sound:  both weights of every row are equal.
-Needs:  the sides are the same relation; for `empty`, that nothing in it may raise.
+Needs:  the sides are the same relation; for `empty`, that nothing in it may raise; for
+        `intersection_all`, stored tables, of which no row is there less than no times.
 Pays:   no operator that holds both sides.
 Source: [i3ql] S4, S5.
 """
@@ -15,7 +16,7 @@ Source: [i3ql] S4, S5.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.properties import bindings
+from optimizer.properties import bindings, tables
 from optimizer.raising import may_raise
 
 
@@ -26,7 +27,7 @@ def merge_equal_sides(node: plan.Node) -> plan.Node:
         case plan.Union(left, right) | plan.Intersection(left, right) if left is right:
             return plan.Distinct(left)
         case plan.IntersectionAll(left, right) if left is right:
-            return left
+            return left if all(table.stored for table in tables(left)) else node
         case plan.Union(left, plan.Union(a, b) as inner) if left is a or left is b:
             return inner
         case plan.Union(plan.Union(a, b) as inner, right) if right is a or right is b:

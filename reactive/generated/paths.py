@@ -31,7 +31,7 @@ from reactive.codegen import Values, build
 from reactive.generated.body import Body, Chain, Plan
 from reactive.generated.itinerary import Key, Meet, Move, Path, Step, keys_of, steps_of
 from reactive.generated.taker import Taker
-from reactive.index import NOTHING, KeyedBatch, Mark, Rows, Weighted
+from reactive.index import NOTHING, Mark, Rows, Weighted
 from reactive.operators.index_by import IndexBy
 from reactive.operators.sums_by import Unfit
 from reactive.trie import pairs
@@ -93,18 +93,18 @@ class Paths:
                 if is_later and deltas[port]:
                     found = before.get(port)
                     if found is None:
-                        found = before[port] = _before(self._nodes[port].index, deltas[port])
+                        found = before[port] = _before(self._nodes[port], deltas[port])
                     given.append(found)
                 else:
                     given.append(find)
         return given
 
 
-def _before(index: Any, delta: Sequence[Any]) -> Callable[..., Any]:
-    """A look-up in an index as it was before a delta; one that all rows came with was empty."""
-    if type(delta) is KeyedBatch and delta.weight > 0 and len(delta) == index.rows:
+def _before(operator: IndexBy, delta: Sequence[Any]) -> Callable[..., Any]:
+    """A look-up in an index as it was before a delta."""
+    if operator.was_empty:
         return {}.get
-    found: Callable[..., Any] = index.before(delta)
+    found: Callable[..., Any] = operator.index.before(delta)
     return found
 
 

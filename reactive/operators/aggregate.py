@@ -93,6 +93,18 @@ class Aggregate:
             raise
 
     def undo(self) -> None:
+        try:
+            self._take_back()
+        finally:
+            for key, before in self._before.items():
+                if before is None:
+                    self.groups.pop(key, None)
+                else:
+                    self.groups[key] = before
+            self.commit()
+
+    def _take_back(self) -> None:
+        """Undo what was added to states that are changed in place, the last first."""
         keys, columns, delta = self._last
         complete, done = self._progress
         for position, add in self._adders:
@@ -100,18 +112,11 @@ class Aggregate:
                 break
             if self.folds[position - 1].in_place:
                 rows = len(delta) if position < complete else done
-                for key, value, (_, weight) in islice(
-                    zip(keys, columns[position - 1], delta, strict=True), rows
-                ):
+                added = islice(zip(keys, columns[position - 1], delta, strict=True), rows)
+                for key, value, (_, weight) in reversed(list(added)):
                     before = self._before[key]
                     if before is not None:
                         add(before[position], value, -weight)
-        for key, before in self._before.items():
-            if before is None:
-                self.groups.pop(key, None)
-            else:
-                self.groups[key] = before
-        self.commit()
 
     def commit(self) -> None:
         self._before, self._last, self._progress = {}, _NOTHING, (0, 0)

@@ -59,7 +59,7 @@ class IndexBy:
     __slots__ = (
         *("__weakref__", "_all_rows", "_hidden", "_keeps_rejected", "_keyed", "_last"),
         "_others",
-        *("index", "odd"),
+        *("index", "odd", "was_empty"),
     )
 
     def __init__(
@@ -82,6 +82,8 @@ class IndexBy:
         own: Any = Trie(handle) if trie else Index(handle)
         self.index: Any = own if index is None else index
         self.odd = False
+        self.was_empty = False
+        """Whether it held nothing before the step of this commit."""
 
     @property
     def source(self) -> str | None:
@@ -108,6 +110,7 @@ class IndexBy:
 
     def step(self, delta: Pairs) -> Sequence[KeyedPair]:
         keyed = self._last = self._with_keys(delta)
+        self.was_empty = not self.index.rows
         done = 0
         try:
             if type(keyed) is KeyedBatch:
@@ -132,6 +135,7 @@ class IndexBy:
 
     def commit(self) -> None:
         self._last = ()
+        self.was_empty = False
         if self.odd:
             self.odd = bool(self.index.pairs(SUSPECT))
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reactive import Database
+from reactive.schedule import OFTEN
 from tests.replica import Replica
 
 WINDOWS = [(None, 0), (5, 0), (5, 3), (0, 0), (0, 4), (1000, 0)]
@@ -74,3 +75,19 @@ def test_an_ordered_view_is_a_sequence() -> None:
     assert (view.index(2), view.count(2)) == (1, 2)
     with pytest.raises(IndexError):
         view[4]
+
+
+def test_all_who_follow_an_order_get_its_edits_also_when_commits_are_code() -> None:
+    db = Database()
+    numbers = db.table(int)
+    order = numbers.order_by(lambda n: -n).limit(3)
+    told: list[list[Any]] = [[], [], []]
+    views = [order.materialize(), order.materialize()]
+    subscriptions = [view.subscribe(told[place].append) for place, view in enumerate(views)]
+    subscriptions.append(order.subscribe(told[2].append))
+    for number in range(OFTEN + 10):
+        numbers.add(number)
+    for deltas in told:
+        assert len(deltas) == OFTEN + 10
+        assert all(delta.edits for delta in deltas)
+        assert [delta.edits for delta in deltas] == [delta.edits for delta in told[0]]

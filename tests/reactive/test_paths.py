@@ -265,3 +265,13 @@ def _below(rows: Counter[Any]) -> dict[Any, dict[Any, dict[Any, int]]]:
     for row, weight in rows.items():
         found.setdefault(row[0], {}).setdefault(row[1], {})[row] = weight
     return found
+
+
+def test_a_batch_with_as_many_copies_as_there_are_rows_is_not_taken_for_all_of_them() -> None:
+    db = Database()
+    lines = db.table(Line)
+    view = all_rows(lines, lines, lines).materialize()
+    lines.add(Line(1, 1, 0))
+    lines.add_all([Line(1, 1, 1), Line(1, 1, 1)])
+    assert len(view) == 27
+    view.verify()

@@ -143,3 +143,48 @@ def test_aggregates_that_share_values_are_right_and_taken_back(optimize: bool) -
                 held.remove(row)
         view.verify()
         whole.verify()
+
+
+class Thing:
+    """Not to be compared, not even with itself."""
+
+
+@pytest.mark.parametrize("optimize", [False, True])
+@pytest.mark.parametrize("odd", [None, Thing()])
+def test_a_value_without_an_order_may_be_the_only_one_and_go(optimize: bool, odd: Any) -> None:
+    db = Database(optimize=optimize)
+    rows: Any = db.table(tuple, name="rows")
+    view: Any = rows.group_by(lambda r: r[0]).aggregate(Min(lambda r: r[1])).materialize()
+    rows.add((0, odd))
+    rows.add((0, odd))
+    view.verify()
+    rows.remove((0, odd))
+    assert dict(view) == {0: odd}
+    rows.remove((0, odd))
+    assert not len(view)
+    rows.add((0, 1))
+    assert dict(view) == {0: 1}
+
+
+@pytest.mark.parametrize("optimize", [False, True])
+@pytest.mark.parametrize("odd", [None, "x", 2.5])
+@pytest.mark.parametrize("aggregates", [(Min,), (Max, Collect), (CountDistinct, Min)])
+def test_what_another_operator_refuses_is_taken_back(
+    optimize: bool, odd: Any, aggregates: tuple[Any, ...]
+) -> None:
+    db = Database(optimize=optimize)
+    rows: Any = db.table(tuple, name="rows", key=lambda r: r[0])
+    of = [aggregate(lambda r: r[2]) for aggregate in aggregates]
+    view: Any = rows.group_by(lambda r: r[1]).aggregate(*of).materialize()
+    last = rows.aggregate(Sum(lambda r: 1 // (r[0] - 9))).materialize()
+    rows.add_all([(0, 0, 4), (1, 1, 5), (2, 1, 6)])
+    before = dict(view.items())
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), db.transaction():
+            rows.upsert((0, 0, odd))
+            rows.upsert((9, 9, 1))
+        assert dict(view.items()) == before
+        view.verify()
+    rows.upsert((0, 0, 3))
+    view.verify()
+    last.verify()
