@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 from reactive.errors import TransactionError
 
 T = TypeVar("T")
+BRIEF: Any = object()
+"""In the place of a task: nothing that is inside waits, so that only itself can come again."""
 LONGEST_SLEEP = 0.01
 
 
@@ -31,7 +33,7 @@ class Gate:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._task: asyncio.Task[Any] | None = None
+        self._task: Any = None  # the task that is inside, or BRIEF
         self._depth = 0
         self._turns = 0  # how often it has been left
         self.holder: object = None
@@ -39,7 +41,7 @@ class Gate:
 
     def __enter__(self) -> None:
         self.enter_briefly()
-        if self._depth == 1 and _get_running_loop() is not None:
+        if self._depth == 1:
             self._task = _running_task()
 
     def enter_briefly(self) -> None:
@@ -48,7 +50,8 @@ class Gate:
             self._lock.acquire()
             if not self._depth:
                 self._depth = 1
-            elif self._task is not _running_task():
+                self._task = BRIEF
+            elif self._task is not BRIEF and self._task is not _running_task():
                 self._lock.release()
                 raise TransactionError(
                     "another task of this event loop has a transaction open\n"

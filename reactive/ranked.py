@@ -44,13 +44,11 @@ class Tied:
         self.ties: SortedList = SortedList()
         self._by_row: dict[Row, list[Tie]] = {}
 
-    def add(self, tie: Tie) -> int:
-        """Its place; nothing has changed if it cannot be compared with the others."""
+    def add(self, tie: Tie) -> None:
+        """Add a row; nothing has changed if it cannot be compared with the others."""
         self._by_row.get(tie.row)  # first, for it may raise
         self.ties.add(tie)
         self._by_row.setdefault(tie.row, []).append(tie)
-        place: int = self.ties.index(tie)
-        return place
 
     def last_of(self, row: Row) -> Tie | None:
         """The copy of a row that came last."""

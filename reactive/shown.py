@@ -1,7 +1,7 @@
 """The leaves of the graph that hold no rows: they read those of the operator below, or none.
 
 Views of an order, a recursion, a distinct, a difference or an aggregate show just what their
-operator holds, so that there is no second copy. It is read inside the gate, between commits.
+operator holds, so that there is no second copy. It is read between commits (`Gate.read`).
 
 State:  none.
 """

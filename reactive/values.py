@@ -69,7 +69,7 @@ class Values:
                 if type(self._order) is list:
                     self._add_to_list(self._order, value, weight)
                 else:
-                    self._add_in_order(value, weight)
+                    self._add_to_sorted(self._order, value, weight)
                 return
             self._expand()
         old = self._weights.get(value, 0)
@@ -99,26 +99,21 @@ class Values:
         else:
             self._weights.pop(value, None)
 
-    def _add_in_order(self, value: Any, weight: int) -> None:
-        weights, order = self._weights, self._order
-        assert order is not None
+    def _add_to_sorted(self, order: SortedList, value: Any, weight: int) -> None:
+        weights = self._weights
         old = weights.get(value, 0) if weights else 0
         if not old:
-            old = int(self._is_between(value) and value in order)
+            is_between = bool(order) and not (value < order[0] or value > order[-1])
+            old = int(is_between and value in order)
         new = old + weight
         if not old:
-            self._insert(value)
+            order.add(value)
         elif not new:
-            _delete(order, value)
+            order.remove(value)
         if new not in (0, 1):
             weights[value] = new
         elif old not in (0, 1):
             del weights[value]
-
-    def _is_between(self, value: Any) -> bool:
-        """Whether it is neither less than all values nor greater."""
-        order = self._order
-        return bool(order) and not (value < order[0] or value > order[-1])  # type: ignore[index]
 
     def least(self) -> Any:
         """The least value; None of none."""
@@ -127,8 +122,6 @@ class Values:
 
     def greatest(self) -> Any:
         """The greatest value; None of none."""
-        if self._fresh is not None:
-            self._put_in_order()
         nan = self._nan() if self._weights else None
         if nan is not None:
             return nan

@@ -49,6 +49,7 @@ LEFT, RIGHT = 0, 1
 Factored = tuple[Expr | None, Expr | None]
 LINEAR = frozenset({"Count", "Sum", "Avg"})
 OVER_VALUES = frozenset({"Min", "Max", "CountDistinct", "Collect"})
+KNOWN = LINEAR | OVER_VALUES
 INNER = plan.Join | plan.Product
 
 
@@ -86,7 +87,7 @@ def _over_join(
     """The join below, and the key and the values in terms of its pairs."""
     called = [] if node.key is None else [node.key]
     for folded in node.aggregates:
-        if folded.name not in LINEAR | OVER_VALUES or folded.functions:
+        if folded.name not in KNOWN or folded.functions:
             return None
         if folded.name != "Count" and folded.value is None:
             return None
@@ -126,7 +127,7 @@ def _factors(
     """How these parts of a group, and these values, split over the sides of a join; `above` are
     tests of its pairs."""
     match = plan.Match() if isinstance(join, plan.Product) else join.match
-    is_wide = isinstance(join, plan.Join) and join.wide is not None and bool(join.wide.is_cyclic)
+    is_wide = isinstance(join, plan.Join) and join.wide is not None and join.wide.is_cyclic
     of_pairs = _Pairs(bindings(join.left))
     tests = _tests(match)
     if is_wide or tests is None:

@@ -32,7 +32,7 @@ from reactive.generated.grouped import NONE_BEFORE, Grouped, Grouping
 from reactive.generated.keyed import write_key
 from reactive.generated.paths import PAIRED, Paths, pair_up
 from reactive.generated.taker import Taker
-from reactive.index import NO_MATCH, NOTHING, Before, match_key
+from reactive.index import NO_MATCH, NOTHING, match_key
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.index_by import IndexBy
 from reactive.operators.sums_by import SumsBy, Unfit, plus, plus_value, times
@@ -70,14 +70,14 @@ class Sides:
 
 
 def _finds(side: IndexBy | SumsBy) -> Callable[..., Any]:
-    found: Callable[..., Any] = (
-        side.sums.get if isinstance(side, SumsBy) else side.index.buckets.get
-    )
+    found: Callable[..., Any] = side.sums.get if isinstance(side, SumsBy) else side.index.find
     return found
 
 
 def _before(side: IndexBy | SumsBy, delta: Sequence[Any]) -> Callable[..., Any]:
-    return side.before(delta) if isinstance(side, SumsBy) else Before(side.index, delta).get
+    kept: Any = side if isinstance(side, SumsBy) else side.index
+    found: Callable[..., Any] = kept.before(delta)
+    return found
 
 
 class Factored(Grouped):

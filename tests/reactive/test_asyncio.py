@@ -163,3 +163,23 @@ def test_a_cancelled_task_neither_keeps_nor_loses_the_lock(db: Database, words: 
 
     asyncio.run(main())
     assert list(words) == ["b"]
+
+
+def test_a_callable_that_writes_is_told_so_inside_a_task_too(
+    db: Database, words: Table[str]
+) -> None:
+    other = db.table(str, name="other")
+
+    def copied(word: str, to: Any = (other,)) -> str:
+        to[0].add(word)
+        return word
+
+    async def main() -> None:
+        view = words.select(copied).materialize()
+        with pytest.raises(TransactionError, match="a callable of a query cannot change tables"):
+            words.add("a")
+        async with db.transaction():
+            other.add("b")
+        assert not len(view) and list(other) == ["b"]
+
+    asyncio.run(main())
