@@ -9,9 +9,10 @@ from typing import Any
 from optimizer.captures import defaults
 from optimizer.errors import PlanError
 from optimizer.opaque import Opaque, opaque
+from reactive.missing import Hinting
 
 
-class Live:
+class Live(Hinting):
     """Base of what changes by itself: relations and views."""
 
 

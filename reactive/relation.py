@@ -30,6 +30,7 @@ from reactive.callables import Live, taken
 from reactive.definition import agree
 from reactive.delta import Delta
 from reactive.materialize import materialize
+from reactive.missing import hint
 from reactive.observe import Changes, Observer, Subscription
 from reactive.view import GroupedView, OrderedView, View
 
@@ -44,20 +45,6 @@ K = TypeVar("K")
 A1 = TypeVar("A1")
 A2 = TypeVar("A2")
 A3 = TypeVar("A3")
-
-
-HINTS = {
-    "filter": "its name is where(predicate)",
-    "map": "its name is select(function)",
-    "flat_map": "its name is select_many(function)",
-    "sort": "its name is order_by(key)",
-    "limit": "first order_by(key), then limit(n)",
-    "on": "join(other, on=predicate) takes it as an argument",
-    "having": "aggregate(...) first, then where(predicate)",
-    "items": "materialize() it first; the view has rows",
-    "value": "materialize() it first; the view has the value",
-}
-"""What to write instead of what one may know from elsewhere."""
 
 
 class Relation(Live, Generic[*Ts]):
@@ -484,14 +471,6 @@ class Relation(Live, Generic[*Ts]):
             return explain(self.plan)
         return report(self.plan, self._db._optimized(self.plan), self._db._offloading.where)
 
-    if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
-
-        def __getattr__(self, name: str) -> Any:
-            hint = HINTS.get(name)
-            raise AttributeError(
-                f"a {type(self).__name__} has no {name!r}" + (f"\n  {hint}" if hint else "")
-            )
-
     def __repr__(self) -> str:
         return f"Relation:\n{explain(self.plan)}"
 
@@ -679,3 +658,25 @@ def _aggregate(
 
 AnyRelation: TypeAlias = Relation[*tuple[Any, ...]]
 """A relation of any bindings."""
+
+
+ELSEWHERE = {
+    "filter": "its name is where(predicate)",
+    "map": "its name is select(function)",
+    "flat_map": "its name is select_many(function)",
+    "sort": "its name is order_by(key)",
+    "limit": "first order_by(key), then limit(n)",
+    "on": "join(other, on=predicate) takes it as an argument",
+    "having": "aggregate(...) first, then where(predicate)",
+    "items": "materialize() it first; the view has rows",
+    "value": "materialize() it first; the view has the value",
+}
+"""What is known under another name elsewhere."""
+OF_QUERIES = {
+    name: f"it is a method of queries: view.relation.{name}(...)"
+    for name in dir(OrderedRelation)
+    if not name.startswith("_") and not hasattr(View, name)
+}
+"""What a view does not have, and its query does."""
+hint(Relation, ELSEWHERE)
+hint(View, OF_QUERIES)

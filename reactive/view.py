@@ -272,13 +272,6 @@ class View(Live, Closing, Generic[*Ts]):
     def _repr_html_(self) -> str:
         return display.html(self)
 
-    if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
-
-        def __getattr__(self, name: str) -> Any:
-            query = not name.startswith("_") and hasattr(type(self.relation), name)
-            hint = f"\n  it is a method of queries: view.relation.{name}(...)" if query else ""
-            raise AttributeError(f"a {type(self).__name__} has no {name!r}{hint}")
-
     def _all_rows(self) -> list[Any]:
         rows: list[Any] = self._read("rows")
         return rows
