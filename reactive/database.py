@@ -21,18 +21,12 @@ from optimizer.optimize import PHASES, Optimized, Phase, optimize, without
 from optimizer.plan import Node as PlanNode
 from optimizer.properties import free, nodes, tables
 from optimizer.traverse import Rule, functions
-from reactive.closing import Closing
-from reactive.collector import paused
+from reactive.commits import Commits
 from reactive.compile import compile_plan
 from reactive.compile_remote import Begin
 from reactive.definition import open_names, outside
 from reactive.distant import DistantTable
-from reactive.errors import (
-    ClosedError,
-    StaleCaptureError,
-    StaleCaptureWarning,
-    TransactionError,
-)
+from reactive.errors import StaleCaptureError, StaleCaptureWarning, TransactionError
 from reactive.feed import Feed
 from reactive.gate import Gate
 from reactive.graph import Graph
@@ -42,19 +36,16 @@ from reactive.offload import Offload, Offloading
 from reactive.offload_status import OffloadStatus, status
 from reactive.operators.sums_by import Unfit
 from reactive.outbox import Outbox
-from reactive.schedule import Fed
 from reactive.stale import stale
 from reactive.table import Table
 from reactive.transaction import Pending, Transaction
 from reactive.view import AnyView
-from reactive.zset import Pair, negate
 
-ABSENT: Any = object()
 log = logging.getLogger("reactive")
 T = TypeVar("T")
 
 
-class Database(Closing):
+class Database(Commits):
     """Owns tables, views and transactions. Databases know nothing of each other.
 
     Parameters
@@ -259,135 +250,12 @@ class Database(Closing):
 
     # What tables, views and transactions ask of their database.
 
-    def _enter(self) -> None:
-        """Begin something that changes tables, views or the graph."""
-        self._gate.__enter__()
-        self._check_entered()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClosedError(_CLOSED)
-
-    def _check_entered(self) -> None:
-        if self._graph.stepping or self._closed:
-            self._gate.leave()
-            self._refuse()
-
-    def _refuse(self) -> None:
-        """Raise what keeps this database from being changed."""
-        self._check_open()
-        raise TransactionError(
-            "a callable of a query cannot change tables or make views\n"
-            "  subscribe to the view, and make the change in the subscriber"
-        )
-
-    def _leave(self) -> None:
-        """End it. The outermost time, tell subscribers what happened."""
-        if self._gate.leave():
-            self._end()
-
-    def _end(self) -> None:
-        """What is done after a commit, when others may make the next one."""
-        self._outbox.deliver()
-        if self._dropped:
-            self._sweep()
-        if self._overflow is not None and self._overflow.is_due:
-            self._overflow.look_after()
-
-    def _write(
-        self,
-        table: Table[Any],
-        statement: Callable[..., Sequence[Pair]],
-        of: Any,
-        more: Any = ABSENT,
-    ) -> None:
-        """A statement on a table: part of the transaction, or a commit of its own."""
-        self._gate.enter_briefly()
-        try:
-            if self._graph.stepping or self._closed:
-                self._refuse()
-            changes = statement(of) if more is ABSENT else statement(of, more)
-            if not changes:
-                return
-            if self._pending is not None:
-                self._record(self._pending, table, changes)
-            elif len(changes) < MANY and table._node.straight is not None:
-                self._commit_straight(table, changes)
-            else:
-                self._commit((table,), ((table._node, changes),))
-        finally:
-            if self._gate.leave():
-                self._end()
-
-    def _record(self, pending: Pending, table: Table[Any], changes: Sequence[Pair]) -> None:
-        try:
-            pending.record(table, changes)
-        except BaseException:
-            table._store.revert(changes)
-            raise
-
-    def _commit_straight(self, table: Table[Any], delta: Sequence[Pair]) -> None:
-        """As `_commit`, of a table whose commits are a function by now (`straight.py`)."""
-        source = table._node
-        if self._dropped:
-            self._drain()
-        if source.straight is None:
-            self._commit((table,), ((source, delta),))
-            return
-        version = self._version + 1
-        try:
-            source.straight(delta, version)
-        except Unfit as unfit:
-            self._begin_without(unfit, (table,), ((source, delta),))
-            return
-        except BaseException:
-            table._store.revert(delta)
-            raise
-        self._version = version
-        table._flowed = True
-        if self._overflow is not None:
-            self._overflow.note(len(delta))
-        if self._graph.interrupt is not None:
-            self._graph.raise_interrupt()
-
-    def _commit(self, tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
-        """One step of the graph; on failure the tables are put back too."""
-        if self._dropped:
-            self._drain()
-        try:
-            with paused():
-                self._graph.commit(deltas, self._version + 1)
-        except Unfit as unfit:
-            self._begin_without(unfit, tables, deltas)
-            return
-        except BaseException:
-            _revert(tables, deltas)
-            raise
-        self._committed(tables, sum(len(delta) for _, delta in deltas))
-        if self._graph.interrupt is not None:
-            self._graph.raise_interrupt()
-
-    def _begin_without(
-        self, unfit: Unfit, tables: Sequence[Table[Any]], deltas: Sequence[Fed]
-    ) -> None:
-        """Commit changes once an aggregate is computed as its plan was without factors."""
-        _revert(tables, deltas)
+    def _compile_without(self, unfit: Unfit) -> None:
         self._give_up(unfit)
         for leaf in self._graph.leaves():
             source = self._compile(leaf.leaf.plan)
             if source is not leaf.inputs[0]:
                 reattach(self, leaf, source)
-        for table, (_, delta) in zip(tables, deltas, strict=True):
-            table._store.revert(negate(delta))
-        self._commit(tables, deltas)
-
-    def _committed(self, changed: Sequence[Table[Any]], rows: int) -> None:
-        """Count a commit of so many rows."""
-        self._version += 1
-        for table in changed:
-            table._flowed = True
-        if self._overflow is not None:
-            self._overflow.note(rows)
 
     def _source(self, plan: Any) -> Node:
         node: Node = self._tables[plan.number]._node
@@ -452,37 +320,9 @@ class Database(Closing):
         called = [function for node in nodes(written) for function in functions(node)]
         self._graph.watch(leaf, [self._source(table) for table in tables(written)], called)
 
-    def _drop(self, leaf: int) -> None:
-        """A leaf that nobody holds any more; called by the garbage collector, at any time."""
-        self._dropped.append(leaf)
-        self._sweep()
-
-    def _sweep(self) -> None:
-        """Take dropped leaves out of the graph, unless somebody is at work in it."""
-        if self._dropped and self._gate.try_enter():
-            try:
-                self._drain()
-            finally:
-                self._gate.leave()
-
-    def _drain(self) -> None:
-        while self._dropped:
-            self._graph.drop_leaf(self._dropped.popleft())
-
     def _on_stale(self, function: Opaque, capture: Capture) -> None:
         message = stale(function, capture)
         if self._strict:
             raise StaleCaptureError(message)
         file, line = ("?", 0) if function.place is None else astuple(function.place)
         warnings.warn_explicit(message, StaleCaptureWarning, file, line)
-
-
-def _revert(tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
-    """Put the tables back to what they were before their deltas."""
-    for table, (_, delta) in zip(tables, deltas, strict=True):
-        table._store.revert(delta)
-
-
-MANY = 16
-"""Rows of a commit from which on the garbage collector pauses."""
-_CLOSED = "the database is closed\n  make another one"

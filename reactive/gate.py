@@ -25,42 +25,42 @@ LONGEST_SLEEP = 0.01
 class Gate:
     """Enter it with `with`; the owner may enter again.
 
+    Who stays briefly may do what it does by itself (`Commits._write`): see that `depth` is 0, take
+    `lock`, and set `depth` and `task`; at the end count `turns`, and set them back.
+
     Raises `TransactionError` instead of waiting for another task of the same event loop, which
     could never leave while we wait.
     """
 
-    __slots__ = ("_depth", "_lock", "_task", "_turns", "holder")
+    __slots__ = ("depth", "holder", "lock", "task", "turns")
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._task: Any = None  # the task that is inside, or BRIEF
-        self._depth = 0
-        self._turns = 0  # how often it has been left
+        self.lock = threading.RLock()
+        self.depth = 0
+        """How often it has been entered by who is inside."""
+        self.task: Any = None
+        """The task that is inside, or `BRIEF`."""
+        self.turns = 0
+        """How often it has been left."""
         self.holder: object = None
         """The asynchronous transaction that has been entered, if there is one."""
 
     def __enter__(self) -> None:
-        self.enter_briefly()
-        if self._depth == 1:
-            self._task = _running_task()
-
-    def enter_briefly(self) -> None:
-        """Enter for what does not wait for anything: no other task of the thread can come by."""
         try:
-            self._lock.acquire()
-            if not self._depth:
-                self._depth = 1
-                self._task = BRIEF
-            elif self._task is not BRIEF and self._task is not _running_task():
-                self._lock.release()
+            self.lock.acquire()
+            if not self.depth:
+                self.task = _running_task()
+                self.depth = 1
+            elif self.task is not BRIEF and self.task is not _running_task():
+                self.lock.release()
                 raise TransactionError(
                     "another task of this event loop has a transaction open\n"
                     "  use `async with db.transaction()`, which waits for it to end"
                 )
             else:
-                self._depth += 1
+                self.depth += 1
         except BaseException:
-            self._let_go()
+            self.let_go()
             raise
 
     def __exit__(
@@ -78,7 +78,7 @@ class Gate:
         Another task of this thread may have a transaction open: it is waiting, and does not
         change anything meanwhile.
         """
-        if self._lock._is_owned():  # type: ignore[attr-defined]
+        if self.lock._is_owned():  # type: ignore[attr-defined]
             yield
             return
         with self:
@@ -90,11 +90,11 @@ class Gate:
         It is done without entering first, which is many times faster than a lock; and again, as
         `reading`, if anybody was inside meanwhile.
         """
-        turns = self._turns
-        if not self._depth:
+        turns = self.turns
+        if not self.depth:
             try:
                 found = read(*arguments)
-                if not self._depth and self._turns == turns:
+                if not self.depth and self.turns == turns:
                     return found
             except Exception:  # it may be due to what another thread did: it will show
                 pass
@@ -103,22 +103,22 @@ class Gate:
 
     def try_enter(self) -> bool:
         """Enter only if nobody is inside, the caller neither."""
-        if not self._lock.acquire(False):
+        if not self.lock.acquire(False):
             return False
-        if self._depth:
-            self._lock.release()
+        if self.depth:
+            self.lock.release()
             return False
         self._own()
         return True
 
     def leave(self) -> bool:
         """Leave once; True if this was the outermost time."""
-        outermost = self._depth == 1
+        outermost = self.depth == 1
         if outermost:
-            self._turns += 1
-            self._task = None
-        self._depth -= 1
-        self._lock.release()
+            self.turns += 1
+            self.task = None
+        self.depth -= 1
+        self.lock.release()
         return outermost
 
     async def enter_async(self, mine: object) -> None:
@@ -129,14 +129,14 @@ class Gate:
         """
         pause = 0.0
         while True:
-            if self._lock.acquire(False):
-                if not self._depth:
+            if self.lock.acquire(False):
+                if not self.depth:
                     self._own()
                     return
-                if self._task is _running_task():
-                    self._depth += 1
+                if self.task is _running_task():
+                    self.depth += 1
                     return
-                self._lock.release()
+                self.lock.release()
             if mine is not None and mine is self.holder:
                 raise TransactionError(
                     "the transaction that is open waits for this task, and this task would for it\n"
@@ -146,14 +146,14 @@ class Gate:
             pause = min(pause * 2 + 0.0005, LONGEST_SLEEP)
 
     def _own(self) -> None:
-        self._depth = 1
+        self.depth = 1
         if _get_running_loop() is not None:
-            self._task = _running_task()
+            self.task = _running_task()
 
-    def _let_go(self) -> None:
+    def let_go(self) -> None:
         """An interrupt between taking the lock and noting it must not keep it for ever."""
-        if not self._depth and self._lock._is_owned():  # type: ignore[attr-defined]
-            self._lock.release()
+        if not self.depth and self.lock._is_owned():  # type: ignore[attr-defined]
+            self.lock.release()
 
 
 def _running_task() -> asyncio.Task[Any] | None:

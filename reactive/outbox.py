@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from asyncio import CancelledError
 from collections import deque
@@ -18,13 +17,19 @@ Delivery = tuple[Sequence["weakref.ref[Any]"], Delta[Any]]
 class Outbox(deque[Delivery]):
     """Deltas, each with those who subscribed when its commit was made."""
 
+    __slots__ = ("_turn",)
+
     def __init__(self) -> None:
         super().__init__()
-        self._delivering = threading.Lock()
+        self._turn = [None]  # who takes what is in it delivers; faster than to try a lock
 
     def deliver(self) -> None:
         """Tell subscribers; one thread at a time does it for all."""
-        while self and self._delivering.acquire(False):
+        while self:
+            try:
+                self._turn.pop()
+            except IndexError:  # somebody is at it, and will see what has come
+                return
             done, subscribers, delta = 0, NOBODY, None
             try:
                 while self:
@@ -36,7 +41,8 @@ class Outbox(deque[Delivery]):
                         if subscription is None or subscription.closed:
                             continue
                         try:
-                            subscription._callback(delta)
+                            callback = subscription._callback
+                            callback(delta)
                         except (Exception, CancelledError) as error:
                             subscription._failed(error)
             except BaseException:  # an interrupt: the others are still to hear of this
@@ -44,4 +50,4 @@ class Outbox(deque[Delivery]):
                     self.appendleft((subscribers[done:], delta))
                 raise
             finally:
-                self._delivering.release()
+                self._turn.append(None)

@@ -105,6 +105,12 @@ class BagStore:
         return kept
 
     def remove(self, row: Row, count: int) -> Pair:
+        if count == 1 and self._size == len(self._held):  # none is there several times
+            kept = self._held.pop(row, _NONE)
+            if kept is _NONE:
+                raise Absent
+            self._size -= 1
+            return (kept, -1)
         kept = self._held.get(row, _NONE)
         if kept.__class__ is not Copies:
             if count != 1:

@@ -6,6 +6,7 @@ Each method outside a transaction is a commit of its own, and each is all or not
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from optimizer import plan
@@ -65,8 +66,7 @@ class Table(Relation[T], Collection[T]):
         self._flowed = False
         self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
         hashable = row_type if is_hashable(row_type) else None
-        self._store: Store = self._new_store(hashable)
-        self._do = Statements(self)
+        self._move_to(self._new_store(hashable))
         self._node = db._graph.source(self._contents, self.plan)
 
     # Changes.
@@ -81,7 +81,9 @@ class Table(Relation[T], Collection[T]):
 
         Cost: O(1), and what the views that depend on it do.
         """
-        self._db._write(self, self._do.add, row, count)
+        self._db._write(
+            self, self._do.add if count == 1 else partial(self._do.add, count=count), row
+        )
 
     def add_all(self, rows: Iterable[T]) -> None:
         """Add rows, in one commit; all of them or, if one is refused, none."""
@@ -94,7 +96,9 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: there are not so many. A table that is not stored cannot know.
         """
-        self._db._write(self, self._do.remove, row, count)
+        self._db._write(
+            self, self._do.remove if count == 1 else partial(self._do.remove, count=count), row
+        )
 
     def remove_all(self, rows: Iterable[T]) -> None:
         """Remove rows, in one commit; all of them or, if one is absent, none."""
@@ -112,7 +116,7 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: `old` is not there, or `new` is refused.
         """
-        self._db._write(self, self._do.update, old, new)
+        self._db._write(self, partial(self._do.update, old), new)
 
     def replace_all(self, rows: Iterable[T]) -> None:
         """Make these the rows of the table; only the difference is a change."""
@@ -272,9 +276,10 @@ class Table(Relation[T], Collection[T]):
         return f"the table holds {held} row" + "s" * (held != 1)
 
     def _move_to(self, store: Store) -> None:
-        """Keep the rows in another store, which has the same."""
-        self._store = store
+        """Keep the rows in a store, which has them."""
+        self._store: Store = store
         self._do = Statements(self)
+        self._add, self._remove = self._do.add, self._do.remove
 
     def _all(self) -> Iterable[Pair]:
         """The rows as of the last commit."""
