@@ -19,6 +19,7 @@ from reactive.generated.keyed import KeyCode, KeyLoop, key_parts
 from reactive.generated.linear import Linear, delta_loop
 from reactive.generated.paths import Joined as WideJoined
 from reactive.generated.paths import Paths, path_loops
+from reactive.generated.single import GroupingOfOne
 from reactive.generated.taker import ToList
 from reactive.index import Key
 from reactive.loops import Below, inputs_of_wide
@@ -67,11 +68,20 @@ def keyed(
 def grouped(node: plan.Aggregate, below: Below) -> Make:
     """The operator of an aggregate over a chain."""
 
-    def make() -> Grouped:
+    called = read_functions(*below.chain, node)
+
+    def made(grouping: type[Grouping]) -> tuple[Callable[..., Any], str]:
         todo = below.plan()
-        called = read_functions(*below.chain, node)
-        loop, text = delta_loop("groups, before, delta", todo, called, _grouping(node, todo))
-        return Grouped(plain_aggregate(node), loop, _Lazy(below.chain).run, text)
+        return delta_loop("groups, before, delta", todo, called, _grouping(node, todo, grouping))
+
+    def made_one() -> Callable[..., Any] | None:
+        folds = [folded.fold for folded in node.aggregates]
+        return made(GroupingOfOne)[0] if GroupingOfOne.fits(below.plan(), folds) else None
+
+    def make() -> Grouped:
+        loop, text = made(Grouping)
+        carefully = _Lazy(below.chain).run
+        return Grouped(plain_aggregate(node), loop, carefully, text, made=made_one)
 
     return make
 
@@ -256,7 +266,7 @@ class _Lazy:
         return delta
 
 
-def _grouping(node: plan.Aggregate, todo: Plan) -> Grouping:
+def _grouping(node: plan.Aggregate, todo: Plan, kind: type[Grouping] = Grouping) -> Grouping:
     folds: list[tuple[Any, Expr | None]] = []
     for folded in node.aggregates:
         if isinstance(folded.fold, CountFold):
@@ -265,7 +275,7 @@ def _grouping(node: plan.Aggregate, todo: Plan) -> Grouping:
         value = todo.value() if folded.value is None else todo.take(_body(folded.value))
         folds.append((folded.fold, value))
     key = None if node.key is None else todo.take(_body(node.key))
-    return Grouping(key, folds, homes(node))
+    return kind(key, folds, homes(node))
 
 
 def _body(function: Any) -> Expr:

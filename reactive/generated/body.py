@@ -344,6 +344,8 @@ RESERVED = frozenset(
         "scaled",
         "once",
         "size",
+        "old",
+        "new",
         "met",
         "Mark",
     ]

@@ -63,17 +63,13 @@ class Grouping:
 
     def epilogue(self) -> list[str]:
         """The lines after the loops: what the touched groups showed and now show."""
-        results = [self._result(place, fold) for place, (fold, _) in enumerate(self._folds, 1)]
-        is_bare = self._key is None and len(results) == 1
-        shown = results if self._key is None else ["key", *results]
-        comma = "," * (len(shown) == 1)
-        is_there = "" if self._key is None else " if group[0] > 0 else None"
-        row = "{0}[0]" if is_bare else "{0}"
+        states = [f"group[{self._homes[place]}]" for place in range(len(self._folds))]
+        row = "{0}[0]" if self.is_bare else "{0}"
         lines = [
             "    out = []",
             "    for key, old in before.items():",
             "        group = groups[key]",
-            f"        new = ({', '.join(shown)}{comma}){is_there}",
+            f"        new = {self._shown(states, 'key', 'group[0]')}",
             "        if old is not None: old = old[-1]",
             "        if old == new:",
             "            group[-1] = old",
@@ -82,27 +78,42 @@ class Grouping:
             f"            if old is not None: out.append(({row.format('old')}, -1))",
             f"            if new is not None: out.append(({row.format('new')}, 1))",
         ]
-        lines += ["        if not group[0]: del groups[key]"] * (self._key is not None)
+        lines += ["        if not group[0]: del groups[key]"] * self.is_keyed
         return [*lines, "    return out"]
 
-    def _result(self, place: int, fold: Any) -> str:
-        state = f"group[{place}]"
-        match fold:
-            case CountFold():
+    @property
+    def is_keyed(self) -> bool:
+        """Whether there is a group per key, and none without rows."""
+        return self._key is not None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether what it shows is one value, and no row of several."""
+        return self._key is None and len(self._folds) == 1
+
+    def _shown(self, states: Sequence[str], key: str, size: str) -> str:
+        """What a group shows, in terms of the states of its folds; None if it has no rows."""
+        folds = [fold for fold, _ in self._folds]
+        shown = [key] * self.is_keyed
+        shown += [self._result(*each) for each in enumerate(zip(folds, states, strict=True), 1)]
+        is_there = f" if {size} > 0 else None" if self.is_keyed else ""
+        return f"({', '.join(shown)}{',' * (len(shown) == 1)}){is_there}"
+
+    def _result(self, place: int, of: tuple[Any, str]) -> str:
+        match of:
+            case CountFold(), state:
                 return state
-            case SumFold():
+            case SumFold(), state:
                 return f"({state} if {state}.__class__ is int else sum_of({state}))"
-            case AvgFold():
+            case AvgFold(), state:
                 return f"avg_of({state})"
-            case _:
-                return f"result_{place}(group[{self._homes[place - 1]}])"
+            case _, state:
+                return f"result_{place}({state})"
 
     def write(self, body: Body, weight: str) -> None:
         """The lines: first all that may raise, then the changes."""
         names = self._values(body)
-        key = "()" if self._key is None else body.canonical(self._key)
-        if not key.isidentifier() and self._key is not None:
-            key = body.variable("key", key)
+        key = self._key_name(body)
         self._find(body, key)
         self._at = key
         body.line(f"group[0] += {weight}")
@@ -112,6 +123,13 @@ class Grouping:
     def _values(self, body: Body) -> list[str | None]:
         """The names of what the folds read."""
         return [None if value is None else body.named(value) for _, value in self._folds]
+
+    def _key_name(self, body: Body) -> str:
+        """The variable that holds the key of the group."""
+        if self._key is None:
+            return "()"
+        key = body.canonical(self._key)
+        return key if key.isidentifier() else body.variable("key", key)
 
     def _find(self, body: Body, key: str) -> None:
         body.line(f"group = get({key})")
@@ -180,12 +198,19 @@ class Remembered(dict[Any, Any]):
         self.log: list[tuple[Values, Any, int]] = []
 
 
+def _no_loop() -> None:
+    """There is none for a single row."""
+
+
 class Grouped:
-    """Runs the loop on the groups of a plain operator; when it raises, the plain operators."""
+    """Runs the loop on the groups of a plain operator; when it raises, the plain operators.
+
+    For a single row there may be another one (`single.py`), `made` when it is first needed.
+    """
 
     __slots__ = (
-        *("_before", "_carefully", "_groups", "_loop", "_pairing", "_plain", "_was_plain"),
-        *("new_before", "source", "step", "touched"),
+        *("_before", "_carefully", "_groups", "_loop", "_made", "_one", "_pairing", "_plain"),
+        *("_was_plain", "new_before", "source", "step", "touched"),
     )
 
     def __init__(
@@ -195,12 +220,15 @@ class Grouped:
         carefully: Callable[..., Sequence[Pair]],
         source: str,
         pairing: Pairing | None = None,
+        made: Callable[[], Loop | None] = _no_loop,
     ) -> None:
         self._plain = plain
         self._groups = plain.groups
         self._loop = loop
         self._carefully = carefully
         self._pairing = pairing
+        self._made = made
+        self._one: Loop | None = None
         self._before: Any = NONE_BEFORE
         self._was_plain = False
         has_values = any(isinstance(fold, ValuesFold) for fold in plain.folds)
@@ -214,12 +242,19 @@ class Grouped:
     def _step(self, delta: Sequence[Pair]) -> Sequence[Pair]:
         self.touched += len(delta)
         before = self._before = {} if self.new_before is None else self.new_before()
+        loop = self._loop
+        if len(delta) == 1:
+            loop = self._one or self._make_one()
         try:
-            out: Sequence[Pair] = self._loop(self._groups, before, delta)
+            out: Sequence[Pair] = loop(self._groups, before, delta)
             return out
         except Exception:
             pass
         return self._do_plainly(delta)
+
+    def _make_one(self) -> Loop:
+        self._one = self._made() or self._loop
+        return self._one
 
     def _step_pairs(self, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Pair]:
         self.touched += len(left) + len(right)
