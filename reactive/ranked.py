@@ -80,16 +80,18 @@ class Ranked:
     (['a', 'c'], 'c', 2)
     """
 
-    __slots__ = ("_descending", "_ends", "_keys", "_maxes", "_rows", "_size", "_sizes", "_thin")
+    __slots__ = ("_descending", "_ends", "_keys", "_maxes", "_rows", "_sizes", "_thin", "size")
 
     def __init__(self, *, descending: bool) -> None:
         self._descending = descending
+        self.size: int
+        """How many rows there are."""
         self._thin: list[Any] = []  # keys that may have only one row left
         self._ends: list[int] | None = None  # how many rows there are up to the end of each chunk
         self._fill([], [])
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     def __iter__(self) -> Iterator[Row]:
         for rows in self._rows:
@@ -196,15 +198,16 @@ class Ranked:
         chunk = at[0]
         if chunk >= most:  # no chunk is empty
             return most
-        before = sum(self._sizes[:chunk]) if chunk else 0
-        return before + self._within(at)
+        within = self._within(at)
+        return within + sum(self._sizes[:chunk]) if chunk else within
 
     def rank_from_end(self, at: At, most: int) -> int:
         """How many rows stand behind a place; `most` if there are at least so many."""
         chunk = at[0]
-        if len(self._sizes) - chunk > most:
+        after = len(self._sizes) - chunk
+        if after > most:
             return most
-        behind = sum(self._sizes[chunk:]) if chunk else self._size
+        behind = self._sizes[chunk] if after == 1 else sum(self._sizes[chunk:])
         return behind - self._within(at) - 1
 
     def at(self, place: int) -> Row:
@@ -212,8 +215,8 @@ class Ranked:
         sizes = self._sizes
         if place < sizes[0]:
             chunk, rest = 0, place
-        elif place >= self._size - sizes[-1]:
-            chunk, rest = len(sizes) - 1, place - (self._size - sizes[-1])
+        elif place >= self.size - sizes[-1]:
+            chunk, rest = len(sizes) - 1, place - (self.size - sizes[-1])
         else:
             if self._ends is None:
                 self._ends = list(accumulate(sizes))
@@ -258,8 +261,8 @@ class Ranked:
     def _chunk_at(self, place: int) -> tuple[int, int]:
         """The chunk that has a place, from the end that is nearer; how many rows are before."""
         sizes, chunk, behind = self._sizes, 0, 0
-        if place > self._size // 2:
-            chunk, behind = len(sizes), self._size
+        if place > self.size // 2:
+            chunk, behind = len(sizes), self.size
             while behind > place:
                 chunk -= 1
                 behind -= sizes[chunk]
@@ -271,7 +274,7 @@ class Ranked:
 
     def _resize(self, chunk: int, by: int) -> None:
         self._sizes[chunk] += by
-        self._size += by
+        self.size += by
         self._ends = None
 
     def _fill(self, keys: list[Any], slots: list[Any]) -> None:
@@ -280,7 +283,7 @@ class Ranked:
         self._rows = [slots[place : place + LOAD] for place in places]
         self._maxes = [chunk[-1] for chunk in self._keys]
         self._sizes = list(map(_count, self._rows))
-        self._size = sum(self._sizes)
+        self.size = sum(self._sizes)
         self._ends = None
 
     def _split(self, chunk: int) -> None:

@@ -22,4 +22,4 @@ def difference() -> Pointwise:
 
 
 def _law(left: int, right: int) -> int:
-    return int(left > 0 >= right)
+    return 1 if left > 0 >= right else 0

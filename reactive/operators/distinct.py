@@ -38,9 +38,12 @@ class Distinct:
 
     def step(self, delta: Pairs) -> Sequence[Pair]:
         self.touched += len(delta)
-        if type(delta) is Batch and delta.weight > 0 and not self._owed:
-            return self._add_all(delta)
-        changes = delta if len(delta) == 1 else consolidate(delta)
+        if not self._owed:
+            if len(delta) == 1:
+                return self._add_one(delta)
+            if type(delta) is Batch and delta.weight > 0:
+                return self._add_all(delta)
+        changes = consolidate(delta)
         shown, out = self.shown, []
         done = 0
         try:
@@ -58,6 +61,25 @@ class Distinct:
             self.undo()
             raise
         self._last = changes
+        return out
+
+    def _add_one(self, delta: Pairs) -> Sequence[Pair]:
+        """A row that comes or goes, while none is owed."""
+        ((row, change),) = delta
+        shown = self.shown
+        before = shown.get(row, 0)
+        weight = before + change
+        if weight > 0:
+            shown[row] = weight
+            out = [] if before else [(row, 1)]
+        elif before:
+            del shown[row]
+            out = [(row, -1)]
+        else:
+            out = []
+        if weight < 0:
+            self._owed[row] = weight
+        self._last = delta
         return out
 
     def _add_all(self, batch: Batch) -> Batch:

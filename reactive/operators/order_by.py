@@ -47,6 +47,9 @@ class Edit(NamedTuple):
     weight: int
 
 
+_edit: Callable[[type[Edit], tuple[int, Row, int]], Edit] = tuple.__new__
+PLAIN = frozenset([int, str])
+"""Classes of keys that are what they are sorted by."""
 MANY = 16
 """From so many rows on they are inserted together, if there are none."""
 Step = tuple[Row, Any, int, int]
@@ -97,7 +100,10 @@ class OrderBy:
         key = self._key
         keyed = []
         for row, weight in consolidate(delta):
-            keyed.append((row, weight, sort_key(key(row))))
+            order = key(row)
+            if order.__class__ not in PLAIN:
+                order = sort_key(order)
+            keyed.append((row, weight, order))
         self.edits, self._log = [], []
         try:
             if len(keyed) >= MANY and not len(self._ranked):
@@ -112,7 +118,8 @@ class OrderBy:
         except BaseException:
             self.undo()
             raise
-        return consolidate([(row, weight) for _, row, weight in self.edits])
+        edits = self.edits
+        return consolidate([(row, weight) for _, row, weight in edits]) if edits else []
 
     def undo(self) -> None:
         for row, order, arrival, weight in reversed(self._log):
@@ -168,16 +175,19 @@ class OrderBy:
         return len(self._ranked), self._ranked.bytes()
 
     def _insert(self, row: Row, order: Any) -> None:
+        ranked = self._ranked
         self._arrivals += 1
-        at = self._ranked.insert(order, row, self._arrivals)
+        at = ranked.insert(order, row, self._arrivals)
         self._log.append((row, order, self._arrivals, 1))
-        place, size = self._place(at), len(self._ranked)
-        if self.first <= place < self.last:
-            self.edits.append(Edit(place - self.first, row, 1))
-        elif place < self.first < size:
-            self._edit(self.first, 1)
-        if place < self.last < size:
-            self._edit(self.last, -1)
+        place, size, last = self._place(at), ranked.size, self.last
+        if place >= last:
+            return
+        if place >= self.first:
+            self._edit(place, row, 1)
+        elif self.first < size:
+            self._edit(self.first, self._at(self.first), 1)
+        if last < size:
+            self._edit(last, self._at(last), -1)
 
     def _load(self, keyed: Sequence[tuple[Row, int, Any]]) -> None:
         """As `_insert` each of them, where there are none."""
@@ -199,21 +209,22 @@ class OrderBy:
         if found is None:
             return  # an unstored table may take back what it never gave
         at, tie = found
-        place, size = self._place(at), len(self._ranked)
-        if self.first <= place < self.last:
-            self.edits.append(Edit(place - self.first, row, -1))
-        elif place < self.first < size:
-            self._edit(self.first, -1)
-        if place < self.last < size:
-            self.edits.append(Edit(self.last - 1 - self.first, self._at(self.last), 1))
+        place, size, last = self._place(at), ranked.size, self.last
+        if place < last:
+            if place >= self.first:
+                self._edit(place, row, -1)
+            elif self.first < size:
+                self._edit(self.first, self._at(self.first), -1)
+            if last < size:
+                self._edit(last - 1, self._at(last), 1)
         ranked.delete(at, tie)
         self._log.append((row, order, 0 if tie is None else tie.arrival, -1))
 
-    def _edit(self, place: int, weight: int) -> None:
-        self.edits.append(Edit(place - self.first, self._at(place), weight))
+    def _edit(self, place: int, row: Row, weight: int) -> None:
+        self.edits.append(_edit(Edit, (place - self.first, row, weight)))
 
     def _at(self, place: int) -> Row:
-        return self._ranked.at(len(self._ranked) - 1 - place if self._descending else place)
+        return self._ranked.at(self._ranked.size - 1 - place if self._descending else place)
 
     def _place(self, at: At) -> int:
         """The place of a row as one reads; no less than `last` if it is not before that."""

@@ -24,8 +24,6 @@ from reactive.zset import Batch, Pair, Pairs, Row
 
 Weights = tuple[int, int]
 Law = Callable[[int, int], int]
-Changes = Callable[[], Iterable[tuple[Row, int, int]]]
-"""Rows with the changes of their left and right weights, anew at each call."""
 
 FEW = 3
 _SHARED = {(a, b): (a, b) for a in range(FEW) for b in range(FEW)}
@@ -50,27 +48,35 @@ class Pointwise:
         self._is_set = is_set
         self._held: dict[Row, int] = {}
         self._others: dict[Row, Weights] = {}
-        self._last: tuple[Changes, int] = NOTHING  # what was done, and how much of it
+        self._last = NOTHING  # what was done, and how much of it
         self.touched = 0
 
     def step(self, left: Pairs, right: Pairs) -> Sequence[Pair]:
-        self.touched += len(left) + len(right)
-        changes = _both(left, right)
+        size = len(left) + len(right)
+        self.touched += size
+        if size == 1:
+            return self._step_one(left, right)
         move, done = self._move, 0
         out: list[Pair] = []
         try:
-            for row, dl, dr in changes():
+            for row, dl, dr in _both(left, right):
                 moved = move(row, dl, dr)
                 if moved:
                     out.append((row, moved))
                 done += 1
         finally:
-            self._last = changes, done
+            self._last = left, right, done
         return out
 
+    def _step_one(self, left: Pairs, right: Pairs) -> Sequence[Pair]:
+        ((row, weight),) = left or right
+        moved = self._move(row, weight, 0) if left else self._move(row, 0, weight)
+        self._last = left, right, 1
+        return [(row, moved)] if moved else []
+
     def undo(self) -> None:
-        changes, done = self._last
-        for row, dl, dr in islice(changes(), done):
+        left, right, done = self._last
+        for row, dl, dr in islice(_both(left, right), done):
             self._move(row, -dl, -dr)
         self._last = NOTHING
 
@@ -124,16 +130,12 @@ class Pointwise:
         return value - before
 
 
-def _both(left: Pairs, right: Pairs) -> Changes:
+def _both(left: Pairs, right: Pairs) -> Iterable[tuple[Row, int, int]]:
     """The change of the left and of the right weight, of each row; of a batch in several pieces."""
-    if len(left) + len(right) == 1:
-        ((row, weight),) = left or right
-        one = ((row, weight, 0),) if left else ((row, 0, weight),)
-        return lambda: one
     if not right and type(left) is Batch:
-        return lambda: zip(left.rows, repeat(left.weight), repeat(0))
+        return zip(left.rows, repeat(left.weight), repeat(0))
     if not left and type(right) is Batch:
-        return lambda: zip(right.rows, repeat(0), repeat(right.weight))
+        return zip(right.rows, repeat(0), repeat(right.weight))
     changed: dict[Row, Weights] = {}
     for row, weight in left:
         a, b = changed.get(row, (0, 0))
@@ -141,8 +143,7 @@ def _both(left: Pairs, right: Pairs) -> Changes:
     for row, weight in right:
         a, b = changed.get(row, (0, 0))
         changed[row] = (a, b + weight)
-    all_of_it = [(row, a, b) for row, (a, b) in changed.items()]
-    return lambda: all_of_it
+    return ((row, a, b) for row, (a, b) in changed.items())
 
 
-NOTHING: tuple[Changes, int] = (tuple, 0)
+NOTHING: tuple[Pairs, Pairs, int] = ((), (), 0)
