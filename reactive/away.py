@@ -59,22 +59,15 @@ class Away:
     def rows(self) -> list[Row]:
         return list(repeat(self._operator.contents()))
 
-    def row(self, key: Any) -> Row:
-        """The row of a group; `KeyError` if there is none."""
+    def find(self, key: Any) -> Row | None:
+        """The row of a group, or None."""
         hash(key)
         of = self._operator
         near: Iterable[Pair] = of.at(key) if of.part.is_by_group else of.contents()
         for row, _ in near:
             if row[0] is key or row[0] == key:
                 return row
-        raise KeyError(key)
-
-    def has(self, key: Any) -> bool:
-        try:
-            self.row(key)
-        except KeyError:
-            return False
-        return True
+        return None
 
     def keys(self) -> list[Any]:
         return [canonical(row[0]) for row, _ in self._operator.contents()]

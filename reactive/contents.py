@@ -127,12 +127,9 @@ class Groups:
     def rows(self) -> list[Row]:
         return list(self._rows.values())
 
-    def row(self, key: Any) -> Row:
-        """The row of a group; `KeyError` if there is none."""
-        return self._rows[key]
-
-    def has(self, key: Any) -> bool:
-        return key in self._rows
+    def find(self, key: Any) -> Row | None:
+        """The row of a group, or None."""
+        return self._rows.get(key)
 
     def keys(self) -> list[Any]:
         return list(self._rows)

@@ -84,12 +84,10 @@ class ByGroup(Shown):
     def rows(self) -> list[Row]:
         return list(map(_shown, self._groups.values()))
 
-    def row(self, key: Any) -> Row:
-        """The row of a group; `KeyError` if there is none."""
-        return self._groups[key][-1]
-
-    def has(self, key: Any) -> bool:
-        return key in self._groups
+    def find(self, key: Any) -> Row | None:
+        """The row of a group, or None."""
+        group = self._groups.get(key)
+        return None if group is None else group[-1]
 
     def keys(self) -> list[Any]:
         return list(self._groups)

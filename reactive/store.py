@@ -245,9 +245,6 @@ class KeyedStore:
         """The row of a key, or None. (A row is never None: it would have no key.)"""
         return self._by_key.get(key)
 
-    def has(self, key: Any) -> bool:
-        return key in self._by_key
-
     def count(self, row: Row) -> int:
         held = self._by_key.get(self.key(row))
         return int(held is not None and held == row)

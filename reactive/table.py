@@ -17,6 +17,7 @@ from reactive.callables import taken
 from reactive.collector import paused
 from reactive.errors import TableError
 from reactive.gate import Gate
+from reactive.lock_free import lock_free
 from reactive.relation import Relation
 from reactive.rows import check_row_type, checked_key, key_function, name_of_table
 from reactive.statements import Statements
@@ -63,6 +64,7 @@ class Table(Relation[T], Collection[T]):
         self.row_type: Any = row_type
         chosen = None if key is None else taken(key_function(row_type, key), 1, "the key of table")
         super().__init__(db, plan.Table(number, self.name, chosen, stored, row_type))
+        self._gate = db._gate
         self._flowed = False
         self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
         hashable = row_type if is_hashable(row_type) else None
@@ -163,6 +165,7 @@ class Table(Relation[T], Collection[T]):
 
     # Reading.
 
+    @lock_free("len(self._store)", ready="not self._db._closed and self.plan.stored")
     def __len__(self) -> int:
         self._check_stored("len")
         with self._reading():
@@ -176,18 +179,19 @@ class Table(Relation[T], Collection[T]):
 
     def __contains__(self, item: object) -> bool:
         """Whether a row is there; of a keyed table, whether a key is."""
-        if self._keyed is not None:
-            self._db._check_open()
-            return self._db._gate.read(self._keyed.has, item)
-        return self.count(item) > 0
+        return (self._find(item) is not None) if self._keyed is not None else self.count(item) > 0
 
     def count(self, row: object) -> int:
         """How often a row is there."""
         self._check_stored("count")
         if not self._do.is_row(row):
             return 0
+        return self._count(canonical(row))
+
+    @lock_free("self._store.count(row)", ready="not self._db._closed")
+    def _count(self, row: object) -> int:
         with self._reading():
-            return self._store.count(canonical(row))
+            return self._store.count(row)
 
     def items(self) -> list[tuple[T, int]]:
         """Each different row with how often it is there."""
@@ -197,19 +201,25 @@ class Table(Relation[T], Collection[T]):
 
     def __getitem__(self, key: Hashable) -> T:
         """The row of a key. Only for keyed tables."""
-        keyed = self._need_key("table[key]")
-        self._db._check_open()
-        row = self._db._gate.read(keyed.get, key)
+        row = self._find(key)
         if row is None:
+            self._need_key("table[key]")
             raise TableError(f"table {self.name!r} has no row with key {key!r}\n  {self._holds()}")
         found: T = row
         return found
 
     def get(self, key: Hashable) -> T | None:
         """The row of a key, or None. Only for keyed tables."""
-        keyed = self._need_key("get")
-        self._db._check_open()
-        return self._db._gate.read(keyed.get, key)
+        found: T | None = self._find(key)
+        if found is None:
+            self._need_key("get")
+        return found
+
+    @lock_free("self._keyed.get(key)", ready="not self._db._closed")
+    def _find(self, key: Hashable) -> Any:
+        """The row of a key, or None; None too if there are no keys."""
+        with self._reading():
+            return None if self._keyed is None else self._keyed.get(key)
 
     def stats(self) -> Stats:
         """Rows that the table holds, and the bytes of what holds them, without the rows."""

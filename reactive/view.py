@@ -24,6 +24,7 @@ from reactive.callables import Live
 from reactive.closing import Closing
 from reactive.delta import Delta
 from reactive.errors import ClosedError
+from reactive.lock_free import lock_free
 from reactive.observe import Changes, Observer, Subscription, drop_with, notify
 from reactive.stats import Stats, analyzed, generated, stats_of
 from reactive.subscribe import join
@@ -44,6 +45,10 @@ A = TypeVar("A")
 B = TypeVar("B")
 K = TypeVar("K")
 D = TypeVar("D")
+
+
+_LEAF = "(node := self._node) is not None and not node.late"
+"""When the rows of a leaf can be read in place."""
 
 
 class View(Live, Closing, Generic[*Ts]):
@@ -116,11 +121,12 @@ class View(Live, Closing, Generic[*Ts]):
             raise LookupError(f"{self._feed} has {len(rows)} rows, not one value")
         return rows[0]
 
+    @lock_free("len(node.operator)", ready=_LEAF)
     def __len__(self) -> int:
         return int(self._read("__len__"))
 
     def __contains__(self, row: object) -> bool:
-        return self.count(row) > 0
+        return self._count(row) > 0 or self._count(canonical(row)) > 0
 
     @overload
     def __iter__(self: View[T]) -> Iterator[T]: ...
@@ -131,9 +137,11 @@ class View(Live, Closing, Generic[*Ts]):
 
     def count(self, row: object) -> int:
         """How often the row is there; 0 if it is not."""
+        return self._count(row) or self._count(canonical(row))
+
+    @lock_free("node.operator.count(row)", ready=_LEAF)
+    def _count(self, row: object) -> int:
         found: int = self._read("count", row)
-        if not found and (same := canonical(row)) is not row:
-            found = self._read("count", same)
         return found
 
     @overload
@@ -319,10 +327,11 @@ class GroupedView(View[K, *Ts]):
     @overload
     def __getitem__(self: GroupedView[K, A, B, *Cs], key: K) -> tuple[A, B, *Cs]: ...
     def __getitem__(self, key: Any) -> Any:
-        try:
-            row = self._read("row", key)
-        except KeyError:
+        row = self._find(key)
+        if row is None:
             row = self._of_same(key)
+            if row is None:
+                raise KeyError(key)
         return row[1] if len(row) == 2 else row[1:]
 
     @overload
@@ -333,26 +342,30 @@ class GroupedView(View[K, *Ts]):
     def get(self, key: K, default: Any = None) -> Any: ...
     def get(self, key: Any, default: Any = None) -> Any:
         """The aggregates of a group, or the default if there is no such group."""
-        try:
-            found: Any = cast(Any, self)[key]
-        except KeyError:
-            return default
-        return found
+        row = self._find(key)
+        if row is None:
+            row = self._of_same(key)
+            if row is None:
+                return default
+        return row[1] if len(row) == 2 else row[1:]
 
     def __contains__(self, item: object) -> bool:
-        return bool(self._read("has", canonical(item))) or self.count(item) > 0
+        return (self._find(item) or self._of_same(item)) is not None or self.count(item) > 0
 
     def keys(self) -> list[K]:
         """The keys of the groups."""
         keys: list[K] = self._read("keys")
         return keys
 
+    @lock_free("node.operator.find(key)", ready=_LEAF)
+    def _find(self, key: Any) -> Any:
+        """The row of a group, or None."""
+        return self._read("find", key)
+
     def _of_same(self, key: Any) -> Any:
-        """The row of a key with a NaN that is another object."""
+        """The row of a key with a NaN that is another object, or None."""
         same = canonical(key)
-        if same is key:
-            raise KeyError(key)
-        return self._read("row", same)
+        return None if same is key else self._find(same)
 
 
 class OrderedView(View[*Ts]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +63,41 @@ def test_transfers_between_accounts_never_show_half_done() -> None:
     assert db.version == 1 + WRITERS * COMMITS
     total.verify()
     parity.verify()
+
+
+def test_a_look_up_shows_nothing_of_a_commit_that_fails() -> None:
+    db = Database()
+    accounts: Any = db.table(tuple, name="accounts", key=lambda a: a[0])
+    totals: Any = accounts.group_by(lambda a: a[1]).aggregate(Sum(lambda a: a[2])).materialize()
+    pairs = accounts.select(lambda a: a[1:]).distinct().materialize()
+    inverse = accounts.select(lambda a: 1 // a[3]).materialize()
+    accounts.add((0, "even", 10, 1))
+    switches, done = sys.getswitchinterval(), threading.Event()
+
+    def write(first: int) -> None:
+        for number in range(first, first + 400):
+            with suppress(ZeroDivisionError):
+                accounts.add((number, "even" if number % 3 else "odd", 1, 0))
+
+    def write_all() -> None:
+        try:
+            together(lambda: write(1), lambda: write(1000))
+        finally:
+            done.set()
+
+    def read() -> None:
+        while not done.is_set():
+            assert (totals["even"], totals.get("odd")) == (10, None)
+            assert (len(totals), len(pairs), len(inverse), len(accounts)) == (1, 1, 1, 1)
+            assert ("even", 1, 0) not in pairs and ("even", 10, 1) in pairs
+            assert "odd" not in totals and accounts.get(1) is None and 2 not in accounts
+
+    sys.setswitchinterval(1e-6)
+    try:
+        together(write_all, read, read)
+    finally:
+        sys.setswitchinterval(switches)
+    assert list(accounts) == [(0, "even", 10, 1)]
 
 
 def test_deltas_arrive_in_commit_order_and_add_up() -> None:

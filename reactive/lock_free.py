@@ -1,0 +1,61 @@
+"""Readings of what only commits change, that enter nothing while nobody commits.
+
+    turns = gate.turns
+    nobody is inside  -->  read  -->  nobody came meanwhile: done
+                                  -->  else again, carefully
+
+It is what `Gate.read` does, as one function per reading: of a look-up that takes 40 nanoseconds
+each call more is as much again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar
+
+from reactive.codegen import Values, build
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_TEXT = """\
+def reading({parameters}):
+    gate = self._gate
+    turns = gate.turns
+    if not gate.depth and {ready}:
+        try:
+            found = {read}
+            if gate.turns == turns and not gate.depth:
+                return found
+        except Exception:  # it may be due to what another thread does: it will show
+            pass
+    return carefully({parameters})
+"""
+
+
+def lock_free(read: str, *, ready: str) -> Callable[[F], F]:
+    """Have a method give an expression of its parameters first, and do its own way if it cannot.
+
+    Parameters
+    ----------
+    read: what it gives, as long as nobody commits.
+    ready: a condition for trying.
+
+    >>> from reactive.gate import Gate
+    >>> class Counter:
+    ...     _gate, found = Gate(), {"a": 1}
+    ...     @lock_free("self.found[item]", ready="self.found")
+    ...     def count(self, item): return 0
+    >>> Counter().count("a"), Counter().count("b")
+    (1, 0)
+    """
+
+    def of(carefully: F) -> F:
+        parameters = ", ".join(signature(carefully).parameters)
+        values = Values()
+        values.by_name["carefully"] = carefully
+        text = _TEXT.format(parameters=parameters, ready=ready, read=read)
+        return wraps(carefully)(build("reading", text, values))  # type: ignore[return-value]
+
+    return of
