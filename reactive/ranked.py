@@ -80,13 +80,14 @@ class Ranked:
     (['a', 'c'], 'c', 2)
     """
 
-    __slots__ = ("_descending", "_ends", "_keys", "_maxes", "_rows", "_sizes", "_thin", "size")
+    __slots__ = ("_descending", "_ends", "_keys", "_maxes", "_rows", "_sizes", "size", "thin")
 
     def __init__(self, *, descending: bool) -> None:
         self._descending = descending
         self.size: int
         """How many rows there are."""
-        self._thin: list[Any] = []  # keys that may have only one row left
+        self.thin: list[Any] = []
+        """Keys that may have only one row left, until `settle`."""
         self._ends: list[int] | None = None  # how many rows there are up to the end of each chunk
         self._fill([], [])
 
@@ -147,7 +148,7 @@ class Ranked:
         if tie is not None:
             tied = rows[offset]
             tied.remove(tie)
-            self._thin.append(keys[offset])
+            self.thin.append(keys[offset])
             if tied.ties:
                 self._resize(chunk, -1)
                 return
@@ -160,12 +161,12 @@ class Ranked:
 
     def settle(self) -> None:
         """Hold rows that are alone under their key as such."""
-        for key in self._thin:
+        for key in self.thin:
             chunk, offset, is_there = self._find(key)
             slot = self._rows[chunk][offset] if is_there else None
             if slot.__class__ is Tied and len(slot.ties) == 1:
                 self._rows[chunk][offset] = slot.ties[0].row
-        self._thin = []
+        self.thin = []
 
     def load(self, entries: Sequence[tuple[Any, Row, int]]) -> None:
         """Put keys, rows and arrivals into an empty one; all or none."""
@@ -180,7 +181,13 @@ class Ranked:
         self._fill(keys, slots)
 
     def between(self, start: int, stop: int) -> list[Row]:
-        """The rows from a place up to another one."""
+        """The rows from a place up to another one, as they are read."""
+        if self._descending:
+            return self._between(self.size - stop, self.size - start)[::-1]
+        return self._between(start, stop)
+
+    def _between(self, start: int, stop: int) -> list[Row]:
+        """The same, as they stand here."""
         if start >= stop:
             return []
         chunk, behind = self._chunk_at(start)
@@ -194,25 +201,22 @@ class Ranked:
         return found
 
     def rank(self, at: At, most: int) -> int:
-        """How many rows stand before a place; `most` if there are at least so many."""
-        chunk = at[0]
-        if chunk >= most:  # no chunk is empty
+        """How many rows are read before that at a place; `most` if there are at least so many."""
+        chunk, offset, inner = at
+        sizes, rows = self._sizes, self._rows[chunk]
+        chunks = len(sizes) - chunk - 1 if self._descending else chunk
+        if chunks >= most:  # none is empty
             return most
-        within = self._within(at)
-        return within + sum(self._sizes[:chunk]) if chunk else within
-
-    def rank_from_end(self, at: At, most: int) -> int:
-        """How many rows stand behind a place; `most` if there are at least so many."""
-        chunk = at[0]
-        after = len(self._sizes) - chunk
-        if after > most:
-            return most
-        behind = self._sizes[chunk] if after == 1 else sum(self._sizes[chunk:])
-        return behind - self._within(at) - 1
+        within = (offset if sizes[chunk] == len(rows) else _count(rows[:offset])) + inner
+        if self._descending:
+            return (sum(sizes[chunk:]) if chunks else sizes[chunk]) - within - 1
+        return (sum(sizes[:chunk]) if chunks else 0) + within
 
     def at(self, place: int) -> Row:
-        """The row at a place."""
+        """The row at a place, as they are read."""
         sizes = self._sizes
+        if self._descending:
+            place = self.size - 1 - place
         if place < sizes[0]:
             chunk, rest = 0, place
         elif place >= self.size - sizes[-1]:
@@ -310,14 +314,6 @@ class Ranked:
         self._maxes[start:stop] = [chunk[-1] for chunk in keys]
         self._sizes[start:stop] = list(map(_count, rows))
         self._ends = None
-
-    def _within(self, at: At) -> int:
-        """How many rows of the chunk stand before a place in it."""
-        chunk, offset, inner = at
-        rows = self._rows[chunk]
-        if self._sizes[chunk] == len(rows):
-            return offset + inner
-        return _count(rows[:offset]) + inner
 
 
 def _key(entry: tuple[Any, Row, int]) -> Any:

@@ -96,21 +96,21 @@ class ByGroup(Shown):
 class Sequence(Shown):
     """The rows of an ordered view, in order. The operator below holds them."""
 
-    __slots__ = ("_order",)
+    __slots__ = ("order",)
 
     def __init__(self, order: OrderBy) -> None:
-        self._order = order
+        self.order = order
 
     @property
     def edits(self) -> Iterable[Edit]:  # type: ignore[override]
-        return self._order.edits
+        return self.order.edits
 
     def forget(self) -> None:
         """Everybody has been told of the edits."""
-        self._order.edits = []
+        self.order.edits = []
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self.order)
 
     def count(self, row: Row) -> int:
         return self.rows().count(row)
@@ -119,28 +119,28 @@ class Sequence(Shown):
         return consolidate([(row, 1) for row in self.rows()])
 
     def rows(self) -> list[Row]:
-        return self._order.sequence()
+        return self.order.sequence()
 
     def at(self, position: int) -> Row:
-        return self._order.at(position)
+        return self.order.at(position)
 
 
 class Tap(Shown):
     """Changes only: the leaf of a subscription to a relation that nobody reads."""
 
-    __slots__ = ("_order",)
+    __slots__ = ("order",)
 
     def __init__(self, order: OrderBy | None = None) -> None:
-        self._order = order
+        self.order = order
 
     @property
     def edits(self) -> Iterable[Edit]:  # type: ignore[override]
-        return () if self._order is None else self._order.edits
+        return () if self.order is None else self.order.edits
 
     def forget(self) -> None:
         """Everybody has been told of the edits."""
-        if self._order is not None:
-            self._order.edits = []
+        if self.order is not None:
+            self.order.edits = []
 
     def step(self, delta: Pairs) -> Pairs:
         return consolidate(delta)

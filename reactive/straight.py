@@ -24,6 +24,7 @@ from reactive.shown import Shown
 
 if TYPE_CHECKING:
     from reactive.node import Node
+    from reactive.operators.order_by import OrderBy
 
 Straight = Callable[[Sequence[Any], int], None]
 """Commits a delta of its source, as this version."""
@@ -58,11 +59,12 @@ def straight(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any]) -> S
             values.by_name[f"settle_{number}"] = node.settle
             settles.append(f"        {is_given}settle_{number}()")
         if node.leaf is not None and not node.late:
-            values.by_name |= {f"feed_{number}": node.leaf, f"leaf_{number}": node.operator}
+            values.by_name[f"feed_{number}"] = node.leaf
             values.by_name[f"key_{number}"] = node.leaf.key
             tells.append(_tell(number, names[node], node.operator))
-            if hasattr(node.operator, "forget"):
-                forgets.append(f"    leaf_{number}.forget()")
+            if _order_of(node.operator) is not None:
+                values.by_name[f"order_{number}"] = node.operator.order
+                forgets.append(f"    order_{number}.edits = []")
     text = _TEXT.format(
         outs=" = ".join([*(f"out_{number}" for number in range(1, len(nodes) + 1)), "()"]),
         steps="\n".join(steps),
@@ -94,8 +96,14 @@ def _is_bare(node: Node) -> bool:
 
 def _tell(number: int, out: str, operator: Any) -> str:
     """The lines that put what a leaf has to tell into the outbox."""
-    edits = f"tuple(leaf_{number}.edits)" if hasattr(operator, "forget") else "()"
+    edits = "()" if _order_of(operator) is None else f"tuple(order_{number}.edits)"
     return _TELL.format(number=number, out=out, edits=edits)
+
+
+def _order_of(leaf: Any) -> OrderBy | None:
+    """The order that a leaf follows."""
+    order: OrderBy | None = getattr(leaf, "order", None)
+    return order
 
 
 _TELL = """\

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from reactive.order import sort_key
-from reactive.ranked import ABSENT, At, Ranked
+from reactive.ranked import ABSENT, Ranked
 from reactive.zset import Batch, Pair, Pairs, Row, consolidate
 
 
@@ -97,29 +97,44 @@ class OrderBy:
 
     def step(self, delta: Pairs) -> list[Pair]:
         self.touched += len(delta)
-        key = self._key
-        keyed = []
-        for row, weight in consolidate(delta):
-            order = key(row)
-            if order.__class__ not in PLAIN:
-                order = sort_key(order)
-            keyed.append((row, weight, order))
+        keyed = self._keyed(delta if len(delta) == 1 else consolidate(delta))
         self.edits, self._log = [], []
         try:
-            if len(keyed) >= MANY and not len(self._ranked):
+            if len(keyed) >= MANY and not self._ranked.size:
                 self._load(keyed)
             else:
-                for row, weight, order in keyed:
-                    for _ in range(-weight):
-                        self._remove(row, order)
-                for row, weight, order in keyed:
-                    for _ in range(weight):
-                        self._insert(row, order)
+                for row, order, weight in keyed:
+                    if weight < 0:
+                        self._change(row, order, weight)
+                for row, order, weight in keyed:
+                    if weight > 0:
+                        self._change(row, order, weight)
         except BaseException:
             self.undo()
             raise
         edits = self.edits
-        return consolidate([(row, weight) for _, row, weight in edits]) if edits else []
+        return consolidate([edit[1:] for edit in edits]) if edits else []
+
+    def _keyed(self, delta: Pairs) -> list[tuple[Row, Any, int]]:
+        """Each row with what it is sorted by."""
+        key, keyed = self._key, []
+        for row, weight in delta:
+            order = key(row)
+            if order.__class__ not in PLAIN:
+                order = sort_key(order)
+            keyed.append((row, order, weight))
+        return keyed
+
+    def _change(self, row: Row, order: Any, weight: int) -> None:
+        if weight == 1:
+            self._insert(row, order)
+        elif weight == -1:
+            self._remove(row, order)
+        else:
+            for _ in range(weight):
+                self._insert(row, order)
+            for _ in range(-weight):
+                self._remove(row, order)
 
     def undo(self) -> None:
         for row, order, arrival, weight in reversed(self._log):
@@ -133,8 +148,8 @@ class OrderBy:
         self.commit()
 
     def commit(self) -> None:
-        if self._log:
-            self._log = []
+        self._log = []
+        if self._ranked.thin:
             self._ranked.settle()
 
     def contents(self) -> Iterable[Pair]:
@@ -159,17 +174,14 @@ class OrderBy:
 
     def sequence(self) -> list[Row]:
         """The rows of the window, in order."""
-        start, stop, size = self.first, self.first + len(self), len(self._ranked)
-        if not self._descending:
-            return self._ranked.between(start, stop)
-        return self._ranked.between(size - stop, size - start)[::-1]
+        return self._ranked.between(self.first, self.first + len(self))
 
     def at(self, position: int) -> Row:
         """The row at a position of the window; from the end for a negative one."""
         size = len(self)
         if not -size <= position < size:
             raise IndexError(f"position {position} of an ordered view of {size} rows")
-        return self._at(self.first + position % size)
+        return self._ranked.at(self.first + position % size)
 
     def footprint(self) -> tuple[int, int]:
         return len(self._ranked), self._ranked.bytes()
@@ -179,20 +191,21 @@ class OrderBy:
         self._arrivals += 1
         at = ranked.insert(order, row, self._arrivals)
         self._log.append((row, order, self._arrivals, 1))
-        place, size, last = self._place(at), ranked.size, self.last
+        last, size = self.last, ranked.size
+        place = ranked.rank(at, last)
         if place >= last:
             return
         if place >= self.first:
             self._edit(place, row, 1)
         elif self.first < size:
-            self._edit(self.first, self._at(self.first), 1)
+            self._edit(self.first, ranked.at(self.first), 1)
         if last < size:
-            self._edit(last, self._at(last), -1)
+            self._edit(last, ranked.at(last), -1)
 
-    def _load(self, keyed: Sequence[tuple[Row, int, Any]]) -> None:
+    def _load(self, keyed: Sequence[tuple[Row, Any, int]]) -> None:
         """As `_insert` each of them, where there are none."""
         entries = []
-        for row, weight, order in keyed:
+        for row, order, weight in keyed:
             for _ in range(weight):
                 self._arrivals += 1
                 entries.append((order, row, self._arrivals))
@@ -209,24 +222,17 @@ class OrderBy:
         if found is None:
             return  # an unstored table may take back what it never gave
         at, tie = found
-        place, size, last = self._place(at), ranked.size, self.last
+        last, size = self.last, ranked.size
+        place = ranked.rank(at, last)
         if place < last:
             if place >= self.first:
                 self._edit(place, row, -1)
             elif self.first < size:
-                self._edit(self.first, self._at(self.first), -1)
+                self._edit(self.first, ranked.at(self.first), -1)
             if last < size:
-                self._edit(last - 1, self._at(last), 1)
+                self._edit(last - 1, ranked.at(last), 1)
         ranked.delete(at, tie)
         self._log.append((row, order, 0 if tie is None else tie.arrival, -1))
 
     def _edit(self, place: int, row: Row, weight: int) -> None:
         self.edits.append(_edit(Edit, (place - self.first, row, weight)))
-
-    def _at(self, place: int) -> Row:
-        return self._ranked.at(self._ranked.size - 1 - place if self._descending else place)
-
-    def _place(self, at: At) -> int:
-        """The place of a row as one reads; no less than `last` if it is not before that."""
-        count = self._ranked.rank_from_end if self._descending else self._ranked.rank
-        return count(at, self.last)

@@ -59,10 +59,13 @@ def test_they_stand_as_in_a_sorted_list(
             model.entries.append((key, row, arrival))
             place = ranked.rank(at, 10**9)
             assert ranked.at(place) is row
-            assert place + ranked.rank_from_end(at, 10**9) == len(model.entries) - 1
+            assert ranked.rank(at, 0) == 0 and ranked.rank(at, place + 1) == place
         ranked.settle()
-        assert list(ranked) == model.rows()
-        assert [ranked.at(place) for place in range(len(ranked))] == model.rows()
+        rows = model.rows()
+        assert list(ranked) == rows
+        read = rows[::-1] if descending else rows
+        assert [ranked.at(place) for place in range(len(ranked))] == read
+        assert ranked.between(3, min(11, len(read))) == read[3:11]
 
 
 def test_chunks_are_split_and_merged_and_go() -> None:
