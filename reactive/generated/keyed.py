@@ -154,7 +154,9 @@ def write_key(body: Body, key: list[Expr], todo: Plan, *, is_written: bool) -> s
         if not is_written and not hashable(part, todo.shapes):
             body.line(f"hash({name})")
     if is_written:
-        return f"match_key({names[0]})"
+        (name,) = names
+        plain = f"{name}.__class__ is int or {name}.__class__ is str"  # as `match_key` begins
+        return f"{name} if {plain} else match_key({name})"
     nan = " or ".join(f"{name} != {name}" for name in names)
     whole = names[0] if len(names) == 1 else f"({', '.join(names)})"
     return f"NO_MATCH if {nan} else {whole}"

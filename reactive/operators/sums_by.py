@@ -53,7 +53,7 @@ class SumsBy:
 
     __slots__ = (
         *("_is_whole", "_last", "_look_ups", "_loop", "_merge", "_owner"),
-        *("by_group", "source", "sums", "touched"),
+        *("by_group", "source", "step", "sums", "touched"),
     )
 
     def __init__(
@@ -75,18 +75,30 @@ class SumsBy:
         self.by_group = by_group
         self.source = source
         self.sums: dict[Any, Any] = {}
+        self.step: Callable[..., Sequence[Change]] = (
+            self._step if look_ups is None else self._step_pairs
+        )
         self.touched = 0
 
-    def step(self, *deltas: Sequence[Any]) -> Sequence[Change]:
+    def _step(self, delta: Sequence[Any]) -> Sequence[Change]:
+        self._last = ()
+        self.touched += len(delta)
+        try:
+            changed = self._loop(delta)
+            out = list(changed.items())
+            if len(delta) > 1:  # else its weight is not 0
+                out = [change for change in out if any(change[1])]
+            self._take(out)
+        except Exception as error:
+            raise Unfit(self._owner, self) from error
+        return out
+
+    def _step_pairs(self, *deltas: Sequence[Any]) -> Sequence[Change]:
         self._last = ()
         self.touched += sum(map(len, deltas))
         try:
-            if not self._is_whole:
-                raise RuntimeError("interrupted while it took changes in")
-            if self._look_ups is None:
-                changed = self._loop(*deltas)
-            else:
-                changed = self._loop(*self._look_ups(*deltas))
+            assert self._look_ups is not None
+            changed = self._loop(*self._look_ups(*deltas))
             out = [change for change in changed.items() if any(change[1])]
             self._take(out)
         except Exception as error:
@@ -102,6 +114,8 @@ class SumsBy:
         self._last = ()
 
     def _take(self, changes: Sequence[Change]) -> None:
+        if not self._is_whole:
+            raise RuntimeError("interrupted while it took changes in")
         self._is_whole = False
         self._last = changes
         self._merge(self.sums, changes)
