@@ -310,10 +310,11 @@ class Compiler:
         make, rows = self.key_maker(below, side, arguments, late=late)
         handle = id if keeps_identity(below.top) and not late else itself
         base, graph = self.made[id(below.base)], self.graph
+        all_rows = None if base.forgets() else lambda: rows(graph.contents(base))
         return graph.node(
             index_signature(below, side, arguments, late=late, trie=trie),
             (base,),
-            lambda: IndexBy(None, handle, lambda: rows(graph.contents(base)), make(), trie=trie),
+            lambda: IndexBy(None, handle, all_rows, make(), trie=trie),
             plan=owner,
             functions=(*called(below.chain), *side_functions(side)),
             pins=pins_of(below),

@@ -18,6 +18,7 @@ from optimizer.captures import Capture
 from optimizer.expr import Function, origins
 from optimizer.opaque import Opaque
 from optimizer.plan import Node as PlanNode
+from optimizer.plan import Table
 from reactive.zset import consolidate
 
 Guard = tuple[Opaque, Capture]
@@ -198,6 +199,20 @@ class Node:
                     seen[source] = None
                     waiting.append(source)
         return list(seen)
+
+    def forgets(self) -> bool:
+        """Whether rows that it has given out may be held nowhere, here or below."""
+        asked: dict[Node, None] = {self: None}
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            if not node.inputs and isinstance(node.plan, Table) and not node.plan.stored:
+                return True
+            for source in () if node.contents is not None else node.inputs:
+                if source not in asked:
+                    asked[source] = None
+                    waiting.append(source)
+        return False
 
     def leaves(self) -> list[Any]:
         """Whom the leaves belong to that depend on this node."""

@@ -143,12 +143,22 @@ class IndexBy:
         """Be told that a join pairs these rows, some rejected, with those of another index."""
         self._others = (*(r for r in self._others if r() is not None), weakref.ref(other))
 
-    def all_rows(self) -> Iterable[Pair]:
-        """The rows of the input, those too that the index leaves out."""
-        if self._all_rows is not None:
-            hidden = [(row, -weight) for _, (row, weight) in self._hidden]
-            return consolidate([*self._all_rows(), *hidden]) if hidden else self._all_rows()
-        return [pair for _, pair in self.index.items()]
+    def all_rows(self, since: Sequence[KeyedPair] = ()) -> Iterable[Pair]:
+        """The rows of the input, those too that the index leaves out, as they were before `since`.
+
+        Of an input that nobody keeps those are gone: only the rows of the index are left.
+        """
+        tells_all = self._all_rows is not None or self._keeps_rejected
+        changed = [
+            (row, -weight) for key, (row, weight) in since if tells_all or key is not REJECTED
+        ]
+        rows: Iterable[Pair]
+        if self._all_rows is None:
+            rows = [pair for _, pair in self.index.items()]
+        else:
+            rows = self._all_rows()
+            changed += [(row, -weight) for _, (row, weight) in self._hidden]
+        return consolidate([*rows, *changed]) if changed else rows
 
     @contextmanager
     def without(self, keyed: Sequence[KeyedPair]) -> Iterator[None]:

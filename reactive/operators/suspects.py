@@ -37,10 +37,10 @@ class Candidates:
     def pairs(self, key: Key) -> list[Pair]:
         """The rows, with their weights."""
         index = self._side.index
-        rows: Iterable[Pair]
         if key is SUSPECT:
-            rows = self._side.all_rows()
-        elif key is REJECTED or key is NO_MATCH:
+            return list(self._side.all_rows(self._since))
+        rows: Iterable[Pair]
+        if key is REJECTED or key is NO_MATCH:
             rows = index.pairs(SUSPECT)
         else:
             rows = [*index.pairs(key), *index.pairs(SUSPECT)]
@@ -49,6 +49,6 @@ class Candidates:
 
 
 def _meet(key: Key, other: Key) -> bool:
-    if key is SUSPECT or other is SUSPECT:
+    if other is SUSPECT:
         return True
     return key is not REJECTED and key is not NO_MATCH and bool(key == other)

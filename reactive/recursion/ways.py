@@ -274,8 +274,7 @@ class _Everything:
     """All rows of an input, whatever the key; or as it was before a delta."""
 
     def __init__(self, rows: IndexBy, since: Keyed) -> None:
-        gone = [(row, -weight) for _, (row, weight) in since]
-        self._rows = consolidate([*rows.all_rows(), *gone])
+        self._rows = list(rows.all_rows(since))
 
     def pairs(self, key: Any) -> Sequence[Pair]:
         return self._rows
