@@ -260,6 +260,12 @@ def _aggregate(node: plan.Aggregate, rows: Bag) -> Bag:
     return out
 
 
+def _nan_of(values: list[Any]) -> Any:
+    """The NaN among some values, that of floats before that of decimals; or None."""
+    odd = [v for v in values if is_nan(v)]
+    return NAN if NAN in odd else next(iter(odd), None)
+
+
 def _fold(fold: Any, values: list[Any]) -> Any:
     """An aggregate of some values, as one would write it for a list."""
     match fold:
@@ -271,10 +277,10 @@ def _fold(fold: Any, values: list[Any]) -> Any:
             return canonical(_total(values) / len(values)) if values else None
         case folds.MinFold():
             least = dict.fromkeys(v for v in values if not is_nan(v))
-            return min(least) if least else values[0] if values else None
+            return min(least) if least else _nan_of(values)
         case folds.MaxFold():
-            odd = [v for v in values if is_nan(v)]
-            return odd[0] if odd else max(dict.fromkeys(values), default=None)
+            odd = _nan_of(values)
+            return odd if odd is not None else max(dict.fromkeys(values), default=None)
         case folds.CountDistinctFold():
             return len(set(values))
         case folds.CollectFold():

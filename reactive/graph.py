@@ -16,8 +16,9 @@ Invariants
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from optimizer.captures import Capture
@@ -36,6 +37,7 @@ from reactive.straight import straight
 from reactive.wide import Wide
 from reactive.zset import Pair
 
+log = logging.getLogger("reactive")
 MANY_SCHEDULES = 256
 
 
@@ -385,8 +387,10 @@ def _takes_part(node: Node) -> bool:
 def _take_back(error: BaseException, stepped: Sequence[Node]) -> None:
     """Undo what has been stepped of a commit, and say where it failed."""
     for done in reversed(stepped):
-        with suppress(Exception):  # one that cannot be undone must not keep the others
+        try:
             done.undo()
+        except Exception:  # it must not keep the others
+            log.exception("an operator could not take a commit back; verify() its views")
     node = _at(error)
     if node is not None and isinstance(error, Exception):
         annotate(error, node, rolled_back=True)

@@ -116,6 +116,20 @@ class Ranked:
         self._split(chunk)
         return (chunk + 1, offset - LOAD, 0) if offset >= LOAD else (chunk, offset, 0)
 
+    def restore(self, key: Any, row: Row, arrival: int) -> None:
+        """Put a row back that was taken out, where it stood.
+
+        One that is alone stays a `Tied` until `settle`: others may follow that came before it.
+        """
+        chunk, offset, is_there = self._find(key)
+        if is_there:
+            self._tie(chunk, offset, row, arrival)
+            return
+        tied = Tied()
+        tied.add(Tie(row, arrival, self._descending))
+        self.insert(key, tied, 0)  # it is what stands under the key
+        self.thin.append(key)
+
     def place_of(self, key: Any, row: Row) -> tuple[At, Tie | None] | None:
         """Where a row stands, with its tie if it has one; None if it is not there."""
         chunk, offset, is_there = self._find(key)

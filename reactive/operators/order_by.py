@@ -143,7 +143,7 @@ class OrderBy:
                 assert found is not None
                 self._ranked.delete(*found)
             else:
-                self._ranked.insert(order, row, arrival)
+                self._ranked.restore(order, row, arrival)
         self.edits = []
         self.commit()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -91,3 +92,45 @@ def test_all_who_follow_an_order_get_its_edits_also_when_commits_are_code() -> N
         assert len(deltas) == OFTEN + 10
         assert all(delta.edits for delta in deltas)
         assert [delta.edits for delta in deltas] == [delta.edits for delta in told[0]]
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """Rows with one key and no order of their own stand as they arrived."""
+
+    key: int
+    name: str
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("seed", range(30))
+def test_a_commit_that_is_taken_back_leaves_the_order_of_equal_keys(
+    seed: int, descending: bool
+) -> None:
+    random = Random(seed)
+    db = Database()
+    table = db.table(Thing)
+    order = table.order_by(lambda t: t.key, descending=descending)
+    views = [order.materialize(), order.limit(3).materialize(), order.limit(2, 1).materialize()]
+    inverse = table.where(lambda t: t.key == 9).select(lambda t: 1 // 0).materialize()
+    held: list[Thing] = []
+    for number in range(40):
+        before = [list(view) for view in views]
+        left = held.copy()
+        try:
+            with db.transaction():
+                for _ in range(random.randrange(1, 7)):
+                    if left and random.random() < 0.5:
+                        table.remove(left.pop(random.randrange(len(left))))
+                    else:
+                        left.append(Thing(random.randrange(3), random.choice("ab")))
+                        table.add(left[-1])
+                if number % 2:
+                    table.add(Thing(9, "fails"))
+        except ZeroDivisionError:
+            assert [list(view) for view in views] == before
+        else:
+            held = left
+        for view in views:
+            view.verify()
+    assert list(inverse) == []
