@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optimizer import plan
 from optimizer.errors import ReactiveError
@@ -21,9 +21,7 @@ from optimizer.expr import origins
 from optimizer.opaque import Opaque
 from optimizer.source import Place, code_of
 from reactive import unhashable
-
-if TYPE_CHECKING:
-    from reactive.node import Node
+from reactive.node import Node
 
 LONGEST_ROW = 200
 ROWS_ARE_IN = (
@@ -49,6 +47,18 @@ def annotate(error: Exception, node: Node, *, rolled_back: bool) -> None:
     error.add_note(f"{WHERE}{_name(at, function)} of {_owner(node)}{place}{_rows(error, frames)}")
     if rolled_back:
         error.add_note(ROLLED_BACK)
+
+
+def stepped_in(error: BaseException) -> Node | None:
+    """The node that was being stepped: the innermost `node` among the variables of the engine."""
+    found: Node | None = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        node = traceback.tb_frame.f_locals.get("node")
+        if isinstance(node, Node):
+            found = node
+        traceback = traceback.tb_next
+    return found
 
 
 def _maker(node: Node, error: Exception) -> Node:

@@ -26,7 +26,7 @@ from optimizer.expr import Function, origins
 from optimizer.opaque import Opaque
 from optimizer.plan import Aggregate
 from optimizer.plan import Node as PlanNode
-from reactive.blame import annotate
+from reactive.blame import annotate, stepped_in
 from reactive.delta import Delta
 from reactive.fan import Fan
 from reactive.node import NO_PINS, NOWHERE, Node, Pins, Told, comes_late
@@ -391,7 +391,7 @@ def _take_back(error: BaseException, stepped: Sequence[Node]) -> None:
             done.undo()
         except Exception:  # it must not keep the others
             log.exception("an operator could not take a commit back; verify() its views")
-    node = _at(error)
+    node = stepped_in(error)
     if node is not None and isinstance(error, Exception):
         annotate(error, node, rolled_back=True)
 
@@ -417,15 +417,3 @@ def _rank(node: Node) -> int:
 
 def _order(node: Node) -> int:
     return node.order
-
-
-def _at(error: BaseException) -> Node | None:
-    """The node that was being stepped: the innermost `node` of this module or the schedule."""
-    found: Node | None = None
-    traceback = error.__traceback__
-    while traceback is not None:
-        node = traceback.tb_frame.f_locals.get("node")
-        if isinstance(node, Node):
-            found = node
-        traceback = traceback.tb_next
-    return found

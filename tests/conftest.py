@@ -1,11 +1,21 @@
-"""Hypothesis explores anew in each run, except where a run must be repeatable."""
+"""What holds for all tests."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True)
-if os.environ.get("CI"):
+if os.environ.get("CI"):  # elsewhere Hypothesis explores anew in each run
     settings.load_profile("repeatable")
+
+
+@pytest.fixture(autouse=True)
+def every_commit_is_taken_back(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """An operator that cannot undo its step is a bug, which the engine only logs."""
+    yield
+    told = [record.getMessage() for record in caplog.get_records("call")]
+    assert not [text for text in told if "could not take a commit back" in text]

@@ -22,7 +22,7 @@ from itertools import islice
 from typing import Any
 
 from reactive.folds import Fold
-from reactive.zset import Pair, Pairs, Row, canonical
+from reactive.zset import Pair, Pairs, Row, canonical, consolidate, is_mixed
 
 Value = Callable[[Row], Any]
 Group = list[Any]
@@ -72,6 +72,14 @@ class Aggregate:
 
     def step(self, delta: Pairs) -> list[Pair]:
         self.touched += len(delta)
+        try:
+            return self._step(delta)
+        except Exception:
+            if not is_mixed(delta):
+                raise
+        return self._step(_removals_first(delta))
+
+    def _step(self, delta: Pairs) -> list[Pair]:
         keys, columns = self._evaluate(delta)
         self._before, self._last = {}, (keys, columns, delta)
         position = done = 0
@@ -206,6 +214,15 @@ def homes_of(folds: Sequence[tuple[Fold, Any]]) -> list[int]:
         found.setdefault(value, position) if fold.over_values and value is not None else position
         for position, (fold, value) in enumerate(folds, 1)
     ]
+
+
+def _removals_first(delta: Pairs) -> Pairs:
+    """The net delta; a value that comes may not compare with one that goes."""
+    return sorted(consolidate(delta), key=_weight)
+
+
+def _weight(pair: Pair) -> int:
+    return pair[1]
 
 
 def _column(value: Value, delta: Pairs) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reactive import Avg, Count, Database, Min, Relation, Sum, Table, TableError, View
+from reactive import Avg, Count, Database, Max, Min, Relation, Sum, Table, TableError, View
 
 VALUES: list[Any] = [0, 1, -3, 2**70, 0.1, 1e300, -1e300, True, math.inf]
 
@@ -99,3 +99,27 @@ def test_a_group_is_put_back_when_another_view_raises() -> None:
         {("a", 2): -1},
     ]
     subscription.close()
+
+
+@pytest.mark.parametrize("optimize", [False, True])
+def test_a_value_that_comes_need_not_compare_with_one_that_goes(optimize: bool) -> None:
+    db = Database(optimize=optimize)
+    rows, others = db.table(Row, name="rows"), db.table(Row, name="others")
+    greatest = rows.aggregate(Max(lambda r: r.value)).materialize()
+    joined = rows.join(others, on=lambda r, o: r.key == o.key)
+    of_joined = joined.aggregate(Max(lambda r, o: o.value)).materialize()
+    rows.add_all([Row(0, 1), Row(1, 2)])
+    others.add_all([Row(0, True), Row(1, 7)])
+    assert (greatest.value, of_joined.value) == (2, 7)
+    with db.transaction():
+        for key, value in ((0, "x"), (1, "y")):
+            rows.add(Row(key, value))
+            others.add(Row(key, value))
+        rows.remove_all([Row(0, 1), Row(1, 2)])
+        others.remove_all([Row(0, True), Row(1, 7)])
+    assert (greatest.value, of_joined.value) == ("y", "y")
+    with pytest.raises(TypeError):
+        rows.add(Row(0, 3))
+    assert (greatest.value, of_joined.value) == ("y", "y")
+    greatest.verify()
+    of_joined.verify()
