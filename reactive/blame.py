@@ -63,12 +63,16 @@ def stepped_in(error: BaseException) -> Node | None:
 
 def _maker(node: Node, error: Exception) -> Node:
     """The node to name: where a row cannot be hashed, it is the one that made the row."""
-    passing = (plan.Where, plan.Distinct, plan.OrderBy)
-    while node.leaf is not None or (
-        isinstance(node.plan, passing) and "unhashable" in str(error) and len(node.inputs) == 1
-    ):
+    while node.leaf is not None or ("unhashable" in str(error) and _passes_on(node)):
         node = node.inputs[0]
     return node
+
+
+def _passes_on(node: Node) -> bool:
+    """Whether the rows of a node are those of its input."""
+    if isinstance(node.plan, plan.Distinct):
+        return not node.functions and len(node.inputs) == 1  # it may have a chain below
+    return isinstance(node.plan, plan.Where | plan.OrderBy) and len(node.inputs) == 1
 
 
 def _owner(node: Node) -> str:

@@ -28,7 +28,7 @@ from reactive.compile_remote import Elsewhere
 from reactive.compile_routes import routed
 from reactive.compile_sums import bases, over_sides, split
 from reactive.compile_wide import is_wide, over_paths
-from reactive.fuse import grouped, joined, keyed, linear
+from reactive.fuse import joined, keyed, looped
 from reactive.generated.grouped import is_in_line
 from reactive.graph import Graph
 from reactive.index import itself
@@ -208,6 +208,9 @@ class Compiler:
             return Below((*below.chain, node), below.base)
         if isinstance(node, plan.Aggregate) and is_in_line(a.fold for a in node.aggregates):
             return self.below(node.input)
+        if isinstance(node, plan.Distinct):
+            below = self.below(node.input)
+            return below if below.chain and not self.takes_join(node, below) else None
         return None
 
     def below(self, node: plan.Node) -> Below:
@@ -242,11 +245,10 @@ class Compiler:
         return self._loop(node, below, self.made[id(below.base)])
 
     def _loop(self, node: plan.Node, below: Below, source: Node) -> Node:
-        make = grouped(node, below) if isinstance(node, plan.Aggregate) else linear(below)
         return self.graph.node(
             ("loop", *map(signature, loop_parts(node, below))),
             (source,),
-            make,
+            looped(node, below),
             plan=node,
             functions=called(loop_parts(node, below)),
             pins=pins_of(below) if source.at is NOWHERE else NO_PINS,

@@ -20,9 +20,10 @@ from reactive.generated.linear import Linear, delta_loop
 from reactive.generated.paths import Joined as WideJoined
 from reactive.generated.paths import Paths, path_loops
 from reactive.generated.single import GroupingOfOne
-from reactive.generated.taker import ToList
+from reactive.generated.taker import ToCounts, ToList
 from reactive.index import Key
 from reactive.loops import Below, inputs_of_wide
+from reactive.operators.distinct import Distinct
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
 from reactive.operators.sums_by import SumsBy
@@ -33,18 +34,31 @@ Rows = Callable[[Sequence[Any]], Sequence[Any]]
 Make = Callable[[], Any]
 
 
-def linear(below: Below) -> Make:
+def looped(node: plan.Node, below: Below) -> Make:
+    """The operator of a chain, or of what it feeds."""
+    match node:
+        case plan.Aggregate():
+            return grouped(node, below)
+        case plan.Distinct() if below.chain:
+            return lambda: Distinct(linear(below))
+        case plan.Distinct():
+            return Distinct
+        case _:
+            return lambda: linear(below)
+
+
+def linear(below: Below) -> Linear:
     """The operator of a chain."""
+    called = read_functions(*below.chain)
 
-    def made(*, batch: bool) -> tuple[Callable[..., Any], str]:
-        todo, called = below.plan(), read_functions(*below.chain)
-        return delta_loop("delta", todo, called, ToList(todo, batch=batch), batch=batch)
+    def made(taker: type[ToList | ToCounts]) -> Callable[..., Any]:
+        todo = below.plan()
+        takes = ToList(todo, batch=True) if taker is ToList else ToCounts(todo)
+        return delta_loop("delta", todo, called, takes, batch=True)[0]
 
-    def make() -> Linear:
-        loop, text = made(batch=False)
-        return Linear(loop, _Lazy(below.chain).run, text, lambda: made(batch=True)[0])
-
-    return make
+    todo = below.plan()
+    loop, text = delta_loop("delta", todo, called, ToList(todo))
+    return Linear(loop, _Lazy(below.chain).run, text, made)
 
 
 def keyed(

@@ -346,6 +346,7 @@ RESERVED = frozenset(
         "size",
         "old",
         "new",
+        "counts",
         "met",
         "Mark",
     ]

@@ -15,29 +15,34 @@ from typing import Any
 from optimizer.expr import Lifted
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Plan, row_names
-from reactive.generated.taker import Taker
-from reactive.zset import Batch, Pair, Pairs, Row
+from reactive.generated.taker import Taker, ToCounts, ToList
+from reactive.zset import Batch, Pair, Pairs, Row, consolidate
 
 Loop = Callable[[Pairs], list[Pair]]
-BatchLoop = Callable[[Sequence[Row]], list[Row]]
 Carefully = Callable[[Pairs], Sequence[Pair]]
 
 
 class Linear:
     """Runs the loop; when it raises, the plain operators.
 
-    Of a batch it makes a batch, by another loop, which is `made` when it is first needed.
+    Of a batch it makes a batch, or counts of its rows, by other loops, which are `made` when they
+    are first needed.
     """
 
-    __slots__ = ("_batch", "_carefully", "_loop", "_made", "source", "touched")
+    __slots__ = ("_batch", "_carefully", "_count", "_loop", "_made", "source", "touched")
 
     def __init__(
-        self, loop: Loop, carefully: Carefully, source: str, made: Callable[[], BatchLoop]
+        self,
+        loop: Loop,
+        carefully: Carefully,
+        source: str,
+        made: Callable[[type[ToList | ToCounts]], Callable[[Sequence[Row]], Any]],
     ) -> None:
         self._loop = loop
         self._carefully = carefully
         self._made = made
-        self._batch: BatchLoop | None = None
+        self._batch: Callable[[Sequence[Row]], list[Row]] | None = None
+        self._count: Callable[[Sequence[Row]], dict[Row, int]] | None = None
         self.source = source
         self.touched = 0
 
@@ -47,11 +52,23 @@ class Linear:
             if type(delta) is not Batch:
                 return self._loop(delta)
             if self._batch is None:
-                self._batch = self._made()
+                self._batch = self._made(ToList)
             return Batch(self._batch(delta.rows), delta.weight)
         except Exception:  # the plain operators raise it, or see that it does not count
             pass
         return self._carefully(delta)
+
+    def counts(self, batch: Batch) -> dict[Row, int]:
+        """The rows that it makes of a batch, with their weights; equal ones are not kept apart."""
+        self.touched += len(batch)
+        try:
+            if self._count is None:
+                self._count = self._made(ToCounts)
+            found = self._count(batch.rows)
+            return found if batch.weight == 1 else {r: n * batch.weight for r, n in found.items()}
+        except Exception:  # as above
+            pass
+        return dict(consolidate(self._carefully(batch)))
 
 
 def delta_loop(

@@ -40,3 +40,25 @@ class ToList:
     def write(self, body: Body, weight: str) -> None:
         row = "row" if self._is_input else body.canonical(self._row)
         body.line(f"append({row})" if self._batch else f"append(({row}, {weight}))")
+
+
+class ToCounts:
+    """Counts equal rows of a batch."""
+
+    def __init__(self, todo: Plan) -> None:
+        self._row = todo.value()
+        self._is_input = todo.is_input
+        self.bound: dict[str, Any] = {}
+
+    def prologue(self) -> list[str]:
+        return ["    counts = {}", "    get = counts.get"]
+
+    def epilogue(self) -> list[str]:
+        return ["    return counts"]
+
+    def exprs(self) -> list[Expr]:
+        return [] if self._is_input else [self._row]
+
+    def write(self, body: Body, weight: str) -> None:
+        made = "row" if self._is_input else body.variable("made", body.canonical(self._row))
+        body.line(f"counts[{made}] = get({made}, 0) + 1")

@@ -14,36 +14,55 @@ Source: [dbsp] proposition 4.7, incremental distinct; [i3ql] duplicate eliminati
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from reactive.zset import Batch, Pair, Pairs, Row, consolidate
+
+if TYPE_CHECKING:
+    from reactive.generated.linear import Linear
 
 
 class Distinct:
     """Tells when a row comes to be, and when its last copy goes.
+
+    `below` makes the rows, if they are not given as they are (`generated/linear.py`).
 
     >>> distinct = Distinct()
     >>> distinct.step([("a", 2), ("b", 1)]), distinct.step([("a", -1), ("b", -1)])
     ([('a', 1), ('b', 1)], [('b', -1)])
     """
 
-    __slots__ = ("_last", "_owed", "shown", "touched")
+    __slots__ = ("_below", "_last", "_owed", "shown", "source", "touched")
 
-    def __init__(self) -> None:
+    def __init__(self, below: Linear | None = None) -> None:
+        self._below = below
+        self.source = None if below is None else below.source
+        """The generated code of what is below."""
         self.shown: dict[Row, int] = {}
         """The rows of the result, with how often they occur."""
         self._owed: dict[Row, int] = {}  # those that an unstored table took back too often
-        self._last: Pairs = ()
+        self._last: Iterable[Pair] = ()
         self.touched = 0
 
     def step(self, delta: Pairs) -> Sequence[Pair]:
         self.touched += len(delta)
+        if self._below is not None:
+            if type(delta) is Batch:
+                counts = self._below.counts(delta)
+                is_first = delta.weight > 0 and not (self.shown or self._owed)
+                return self._add_counts(counts) if is_first else self._add_net(counts.items())
+            delta = self._below.step(delta)
         if not self._owed:
             if len(delta) == 1:
                 return self._add_one(delta)
             if type(delta) is Batch and delta.weight > 0:
                 return self._add_all(delta)
-        changes = consolidate(delta)
+        return self._add_net(consolidate(delta))
+
+    def _add_net(self, changes: Collection[Pair]) -> Sequence[Pair]:
+        """A delta in which each row is once."""
         shown, out = self.shown, []
         done = 0
         try:
@@ -57,11 +76,21 @@ class Distinct:
                     out.append((row, -1 if before else 1))
                 done += 1
         except BaseException:
-            self._last = changes[:done]
+            self._last = list(islice(changes, done))
             self.undo()
             raise
         self._last = changes
         return out
+
+    def _add_counts(self, counts: dict[Row, int]) -> Batch:
+        """The same, of rows that come where there are none."""
+        try:
+            self.shown.update(counts)
+        except BaseException:
+            self.shown.clear()
+            raise
+        self._last = counts.items()
+        return Batch(list(counts), 1)
 
     def _add_one(self, delta: Pairs) -> Sequence[Pair]:
         """A row that comes or goes, while none is owed."""
