@@ -50,7 +50,7 @@ class Commits(Closing):
     ) -> None:
         """A statement on a table. It enters the gate by itself: calls would take longer."""
         gate = self._gate
-        if gate.depth or self._closed:
+        if gate.depth:
             self._write_inside(table, statement, of)
             return
         is_inside = False
@@ -58,6 +58,8 @@ class Commits(Closing):
             gate.lock.acquire()
             gate.depth, gate.task = 1, BRIEF
             is_inside = True
+            if self._closed:
+                self._refuse()
             changes = statement(of)
             if changes:
                 self._commit_of(table, changes)

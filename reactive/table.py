@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+_NEAR = "self._is_near and not self._db._closed"
+"""When the rows of a table can be read in place: they are stored, and in this process."""
+
+
 class Table(Relation[T], Collection[T]):
     """A base collection: a multiset of rows, or with a key at most one row per key.
 
@@ -165,7 +169,7 @@ class Table(Relation[T], Collection[T]):
 
     # Reading.
 
-    @lock_free("len(self._store)", ready="not self._db._closed and self.plan.stored")
+    @lock_free("len(self._store)", ready=_NEAR)
     def __len__(self) -> int:
         self._check_stored("len")
         with self._reading():
@@ -188,7 +192,7 @@ class Table(Relation[T], Collection[T]):
             return 0
         return self._count(canonical(row))
 
-    @lock_free("self._store.count(row)", ready="not self._db._closed")
+    @lock_free("self._store.count(row)", ready=_NEAR)
     def _count(self, row: object) -> int:
         with self._reading():
             return self._store.count(row)
@@ -215,7 +219,7 @@ class Table(Relation[T], Collection[T]):
             self._need_key("get")
         return found
 
-    @lock_free("self._keyed.get(key)", ready="not self._db._closed")
+    @lock_free("self._keyed.get(key)", ready=_NEAR)
     def _find(self, key: Hashable) -> Any:
         """The row of a key, or None; None too if there are no keys."""
         with self._reading():
@@ -288,6 +292,7 @@ class Table(Relation[T], Collection[T]):
     def _move_to(self, store: Store) -> None:
         """Keep the rows in a store, which has them."""
         self._store: Store = store
+        self._is_near = isinstance(store, BagStore | KeyedStore)
         self._do = Statements(self)
         self._add, self._remove = self._do.add, self._do.remove
 

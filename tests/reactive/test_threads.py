@@ -217,3 +217,28 @@ def test_what_is_taken_back_is_never_read() -> None:
 
     together(write, read)
     assert len(last) == 2
+
+
+class Elsewhere:
+    """A store that may only be asked by who is inside the gate."""
+
+    def __init__(self, db: Database, store: Any) -> None:
+        self._db = db
+        self._held = store
+
+    def __len__(self) -> int:
+        assert self._db._gate.depth
+        return len(self._held)
+
+    def count(self, row: Any) -> int:
+        assert self._db._gate.depth
+        return int(self._held.count(row))
+
+
+def test_rows_that_are_elsewhere_are_asked_for_inside_the_gate() -> None:
+    db = Database()
+    words = db.table(str)
+    words.add_all(["to", "be", "to"])
+    store: Any = Elsewhere(db, words._store)
+    words._move_to(store)
+    assert (len(words), words.count("to"), "be" in words, "or" in words) == (3, 2, True, False)
