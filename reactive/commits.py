@@ -69,9 +69,9 @@ class Commits(Closing):
                 gate.task = None
                 gate.depth = 0
                 gate.lock.release()
+                self._end()
             else:
                 gate.let_go()
-        self._end()
 
     def _write_inside(
         self, table: Table[Any], statement: Callable[[Any], Sequence[Pair]], of: Any
@@ -109,7 +109,10 @@ class Commits(Closing):
             self._begin_without(unfit, (table,), ((source, delta),))
             return
         except BaseException:
-            table._store.revert(delta)
+            if self._graph.version != version:
+                table._store.revert(delta)
+                raise
+            self._committed((table,), len(delta))  # an interrupt that came too late
             raise
         self._version = version
         table._flowed = True
@@ -120,16 +123,20 @@ class Commits(Closing):
         """One step of the graph; on failure the tables are put back too."""
         if self._dropped:
             self._drain()
+        version, rows = self._version + 1, sum(len(delta) for _, delta in deltas)
         try:
             with paused():
-                self._graph.commit(deltas, self._version + 1)
+                self._graph.commit(deltas, version)
         except Unfit as unfit:
             self._begin_without(unfit, tables, deltas)
             return
         except BaseException:
-            _revert(tables, deltas)
+            if self._graph.version != version:
+                _revert(tables, deltas)
+                raise
+            self._committed(tables, rows)  # an interrupt that came too late
             raise
-        self._committed(tables, sum(len(delta) for _, delta in deltas))
+        self._committed(tables, rows)
 
     def _begin_without(
         self, unfit: Unfit, tables: Sequence[Table[Any]], deltas: Sequence[Fed]

@@ -319,4 +319,4 @@ def _plain_sum(values: list[Any]) -> Any:
     total = values[0]
     for value in values[1:]:
         total = total + value
-    return total
+    return canonical(total)

@@ -18,7 +18,7 @@ from reactive.errors import TransactionError
 
 T = TypeVar("T")
 BRIEF: Any = object()
-"""In the place of a task: nothing that is inside waits, so that only itself can come again."""
+"""In the place of a task: who is inside does not wait, so that no other task can come by."""
 LONGEST_SLEEP = 0.01
 
 

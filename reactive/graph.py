@@ -57,6 +57,8 @@ class Graph:
         self._schedules: dict[Node | tuple[Node, ...], Schedule | Wide] = {}
         self._leaves: dict[int, Node] = {}
         self.interrupt: BaseException | None = None
+        self.version = 0
+        """Of the last commit that stands."""
         self._made = 0
         self._sources: list[Node] = []
         self._told: dict[int, Capture] = {}
@@ -232,6 +234,7 @@ class Graph:
             raise
         finally:
             self.stepping = False
+        self.version = version
         self._settle(stepped)
         self.announce(told, version)
 

@@ -26,7 +26,7 @@ def reading({parameters}):
     if not gate.depth and {ready}:
         try:
             found = {read}
-            if gate.turns == turns and not gate.depth:
+            if not gate.depth and gate.turns == turns:
                 return found
         except Exception:  # it may be due to what another thread does: it will show
             pass

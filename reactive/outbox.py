@@ -30,10 +30,13 @@ class Outbox(deque[Delivery]):
                 self._turn.pop()
             except IndexError:  # somebody is at it, and will see what has come
                 return
+            except BaseException:  # an interrupt, which comes after the call
+                self._turn.append(None)
+                raise
             done, subscribers, delta = 0, NOBODY, None
             try:
                 while self:
-                    subscribers, delta = self.popleft()
+                    subscribers, delta = self[0]
                     done = 0
                     for reference in subscribers:
                         done += 1
@@ -45,9 +48,11 @@ class Outbox(deque[Delivery]):
                             callback(delta)
                         except (Exception, CancelledError) as error:
                             subscription._failed(error)
+                    delta = None
+                    self.popleft()
             except BaseException:  # an interrupt: the others are still to hear of this
                 if delta is not None:
-                    self.appendleft((subscribers[done:], delta))
+                    self[0] = (subscribers[done:], delta)
                 raise
             finally:
                 self._turn.append(None)

@@ -46,21 +46,21 @@ class Tied:
 
     def add(self, tie: Tie) -> None:
         """Add a row; nothing has changed if it cannot be compared with the others."""
-        self._by_row.get(tie.row)  # first, for it may raise
+        copies = self._by_row.setdefault(tie.row, [])  # first, for it may raise
         self.ties.add(tie)
-        self._by_row.setdefault(tie.row, []).append(tie)
+        copies.append(tie)
 
     def last_of(self, row: Row) -> Tie | None:
         """The copy of a row that came last."""
         found = self._by_row.get(row)
-        return None if found is None else found[-1]
+        return found[-1] if found else None
 
     def remove(self, tie: Tie) -> None:
-        self.ties.remove(tie)
         copies = self._by_row[tie.row]
-        copies.remove(tie)
-        if not copies:
+        if len(copies) == 1:
             del self._by_row[tie.row]
+        self.ties.remove(tie)
+        copies.remove(tie)
 
     def bytes(self) -> int:
         lists = sum(map(sys.getsizeof, self._by_row.values()))
@@ -188,7 +188,7 @@ class Ranked:
         slots: list[Any] = []
         for key, row, arrival in sorted(entries, key=_key):
             if keys and not keys[-1] < key:
-                slots[-1] = self._tied_with(slots[-1], row, arrival)
+                slots[-1] = self._tied_with(slots[-1], Tie(row, arrival, self._descending))
             else:
                 keys.append(key)
                 slots.append(row)
@@ -262,18 +262,19 @@ class Ranked:
         return chunk, offset, not key < keys[offset]
 
     def _tie(self, chunk: int, offset: int, row: Row, arrival: int) -> At:
-        slot = self._tied_with(self._rows[chunk][offset], row, arrival)
+        tie = Tie(row, arrival, self._descending)
+        slot = self._tied_with(self._rows[chunk][offset], tie)
         self._rows[chunk][offset] = slot
         self._resize(chunk, 1)
-        return chunk, offset, slot.ties.index(slot.last_of(row))
+        return chunk, offset, slot.ties.index(tie)
 
-    def _tied_with(self, slot: Any, row: Row, arrival: int) -> Tied:
+    def _tied_with(self, slot: Any, tie: Tie) -> Tied:
         """The rows of a key together with another one; one that is alone came before it."""
         tied = slot
         if slot.__class__ is not Tied:
             tied = Tied()
             tied.add(Tie(slot, 0, self._descending))
-        tied.add(Tie(row, arrival, self._descending))
+        tied.add(tie)
         return tied  # type: ignore[no-any-return]
 
     def _chunk_at(self, place: int) -> tuple[int, int]:

@@ -130,12 +130,13 @@ class Statements:
         try:
             for statement in statements:
                 changes += statement()
+            return consolidate(changes)
         except BaseException:
-            self._store.revert(changes)
+            for change in reversed(changes):  # one by one: their rows may not compare
+                self._store.revert([change])
             raise
         finally:
             self._known = outer
-        return consolidate(changes)
 
     def _may_return(self) -> bool:
         """Whether this statement or transaction has removed rows that may be added again."""

@@ -71,16 +71,24 @@ class BagStore:
 
     def add(self, row: Row, count: int) -> Pair:
         held = self._held
-        before = len(held)
-        kept = held.setdefault(row, row)
-        self._size += count
-        if len(held) > before and count == 1:
-            return (row, 1)
-        if kept.__class__ is Copies:
+        if count == 1:
+            before = len(held)
+            kept = held.setdefault(row, row)
+            if len(held) > before:
+                self._size += 1
+                return (row, 1)
+        else:
+            kept = held.get(row, _NONE)
+        if kept is _NONE:
+            held[row] = Copies(row, count)
+        elif kept.__class__ is Copies:
             kept.count += count
-            return (kept.row, count)
-        held[row] = Copies(kept, count + (len(held) == before))
-        return (kept, count)
+            row = kept.row
+        else:
+            held[row] = Copies(kept, 1 + count)
+            row = kept
+        self._size += count
+        return (row, count)
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Add each once, and say as which objects they are held."""
@@ -118,12 +126,15 @@ class BagStore:
             del self._held[row]
             self._size -= 1
             return (kept, -1)
-        if kept.count < count:
+        left = kept.count - count
+        if left < 0:
             raise Absent
-        kept.count -= count
+        if left == 1:
+            self._held[row] = kept.row
+        elif not left:
+            del self._held[row]
+        kept.count = left
         self._size -= count
-        if kept.count < 2:
-            self._shrink(row, kept)
         return (kept.row, -count)
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
@@ -150,12 +161,6 @@ class BagStore:
                 gone.append(kept)
         finally:
             self._size = size - len(gone)
-
-    def _shrink(self, row: Row, kept: Copies) -> None:
-        if kept.count:
-            self._held[row] = kept.row
-        else:
-            del self._held[row]
 
     def revert(self, changes: Iterable[Pair]) -> None:
         for row, weight in consolidate(changes):

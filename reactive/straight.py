@@ -127,6 +127,7 @@ def commit(out_0, version):
         raise
     finally:
         graph.stepping = False
+    graph.version = version
     try:
 {settles}
     except BaseException as interrupt:

@@ -87,9 +87,8 @@ class Table(Relation[T], Collection[T]):
 
         Cost: O(1), and what the views that depend on it do.
         """
-        self._db._write(
-            self, self._do.add if count == 1 else partial(self._do.add, count=count), row
-        )
+        statement = self._add
+        self._db._write(self, statement if count == 1 else partial(statement, count=count), row)
 
     def add_all(self, rows: Iterable[T]) -> None:
         """Add rows, in one commit; all of them or, if one is refused, none."""
@@ -102,9 +101,8 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: there are not so many. A table that is not stored cannot know.
         """
-        self._db._write(
-            self, self._do.remove if count == 1 else partial(self._do.remove, count=count), row
-        )
+        statement = self._remove
+        self._db._write(self, statement if count == 1 else partial(statement, count=count), row)
 
     def remove_all(self, rows: Iterable[T]) -> None:
         """Remove rows, in one commit; all of them or, if one is absent, none."""
@@ -222,7 +220,8 @@ class Table(Relation[T], Collection[T]):
     @lock_free("self._keyed.get(key)", ready=_NEAR)
     def _find(self, key: Hashable) -> Any:
         """The row of a key, or None; None too if there are no keys."""
-        with self._reading():
+        self._db._check_open()
+        with self._gate.reading():
             return None if self._keyed is None else self._keyed.get(key)
 
     def stats(self) -> Stats:

@@ -72,15 +72,16 @@ class Aggregate:
 
     def step(self, delta: Pairs) -> list[Pair]:
         self.touched += len(delta)
+        evaluated = self._evaluate(delta)
         try:
-            return self._step(delta)
+            return self._take(delta, *evaluated)
         except Exception:
             if not is_mixed(delta):
                 raise
-        return self._step(_removals_first(delta))
+        net = _removals_first(delta)
+        return self._take(net, *self._evaluate(net))
 
-    def _step(self, delta: Pairs) -> list[Pair]:
-        keys, columns = self._evaluate(delta)
+    def _take(self, delta: Pairs, keys: list[Any], columns: list[Sequence[Any]]) -> list[Pair]:
         self._before, self._last = {}, (keys, columns, delta)
         position = done = 0
         try:

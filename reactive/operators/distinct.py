@@ -98,16 +98,14 @@ class Distinct:
         shown = self.shown
         before = shown.get(row, 0)
         weight = before + change
-        if weight > 0:
+        if weight < 0:
+            return self._add_net(delta)
+        if weight:
             shown[row] = weight
             out = [] if before else [(row, 1)]
-        elif before:
+        else:
             del shown[row]
             out = [(row, -1)]
-        else:
-            out = []
-        if weight < 0:
-            self._owed[row] = weight
         self._last = delta
         return out
 
