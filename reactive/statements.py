@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from reactive import unhashable
 from reactive.errors import TableError
 from reactive.rows import class_name, class_of
-from reactive.store import Absent, Duplicate
+from reactive.store import Absent, Duplicate, Store
 from reactive.zset import Batch, Pair, Row, canonical, consolidate, may_hold_nan, negate
 
 if TYPE_CHECKING:
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 class Statements:
     """The statements of one table. They raise `TableError` for what the table refuses."""
 
-    __slots__ = ("_class", "_db", "_known", "_may_hold_nan", "_plain", "_store", "_table")
+    __slots__ = ("_class", "_db", "_known", "_may_hold_nan", "_plain", "_table", "store")
 
     def __init__(self, table: Table[Any]) -> None:
         self._table = table
-        self._store = table._store
+        self.store: Store
+        """Of the table; it may be replaced between two commits."""
         self._class = class_of(table.row_type)
         self._may_hold_nan = may_hold_nan(self._class or object)
         self._plain = None if self._may_hold_nan else self._class  # rows of it need no look
@@ -41,7 +42,7 @@ class Statements:
         try:
             if self._known is not None or self._db._pending is not None:
                 row = self._interned(row) if self._may_return() else row
-            return [self._store.add(row, count)]
+            return [self.store.add(row, count)]
         except (Duplicate, TypeError) as error:
             raise self._refusal(row, error, count) from None
 
@@ -51,17 +52,17 @@ class Statements:
         try:
             if self._may_return():
                 checked = list(map(self._interned, checked))
-            return Batch(self._store.add_rows(checked), 1)
+            return Batch(self.store.add_rows(checked), 1)
         except (Duplicate, TypeError) as error:
-            raise self._refused(checked, self._store.add, error) from None
+            raise self._refused(checked, self.store.add, error) from None
 
     def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
         """As `remove` each of them, in one loop."""
         checked = self._all_checked(rows)
         try:
-            return Batch(self._store.remove_rows(checked), -1)
+            return Batch(self.store.remove_rows(checked), -1)
         except (Absent, TypeError) as error:
-            raise self._refused(checked, self._store.remove, error) from None
+            raise self._refused(checked, self.store.remove, error) from None
 
     def _refused(
         self, rows: Sequence[Row], do: Callable[[Row, int], Pair], error: BaseException
@@ -75,7 +76,7 @@ class Statements:
                 except (Absent, Duplicate, TypeError) as refused:
                     return self._refusal(row, refused)
         finally:
-            self._store.revert(changes)
+            self.store.revert(changes)
         return error
 
     def remove(self, row: Row, count: int = 1) -> list[Pair]:
@@ -84,7 +85,7 @@ class Statements:
         if count != 1:
             _check_count(count)
         try:
-            change = self._store.remove(row, count)
+            change = self.store.remove(row, count)
         except (Absent, TypeError) as error:
             raise self._refusal(row, error, count) from None
         if self._known is not None:
@@ -92,7 +93,7 @@ class Statements:
         return [change]
 
     def discard(self, row: Row) -> list[Pair]:
-        return self.remove(row) if self._store.count(self._checked(row)) else []
+        return self.remove(row) if self.store.count(self._checked(row)) else []
 
     def update(self, old: Row, new: Row) -> list[Pair]:
         return self.together(lambda: self.remove(old), lambda: self.add(new))
@@ -108,7 +109,7 @@ class Statements:
 
     def replace_all(self, rows: Iterable[Row]) -> list[Pair]:
         wanted = [(self._checked(row), 1) for row in rows]
-        difference = consolidate([*wanted, *negate(list(self._store.pairs()))])
+        difference = consolidate([*wanted, *negate(list(self.store.pairs()))])
         difference.sort(key=_weight)  # removals first, which may free a key
         return self.together(
             *(
@@ -133,7 +134,7 @@ class Statements:
             return consolidate(changes)
         except BaseException:
             for change in reversed(changes):  # one by one: their rows may not compare
-                self._store.revert([change])
+                self.store.revert([change])
             raise
         finally:
             self._known = outer
@@ -186,7 +187,7 @@ class Statements:
                     "  upsert() puts a row in the place of the one with its key"
                 )
             case Absent():
-                held = self._store.count(row)
+                held = self.store.count(row)
                 there = f"it is there {_times(held)}, not {count}" if held else "it is not there"
                 return TableError(
                     f"cannot remove {row!r} from table {self._table.name!r}: {there}\n"

@@ -72,6 +72,8 @@ class Table(Relation[T], Collection[T]):
         self._flowed = False
         self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
         hashable = row_type if is_hashable(row_type) else None
+        self._do = Statements(self)
+        self._add, self._remove = self._do.add, self._do.remove
         self._move_to(self._new_store(hashable))
         self._node = db._graph.source(self._contents, self.plan)
 
@@ -292,8 +294,7 @@ class Table(Relation[T], Collection[T]):
         """Keep the rows in a store, which has them."""
         self._store: Store = store
         self._is_near = isinstance(store, BagStore | KeyedStore)
-        self._do = Statements(self)
-        self._add, self._remove = self._do.add, self._do.remove
+        self._do.store = store  # a statement may be waiting to begin
 
     def _all(self) -> Iterable[Pair]:
         """The rows as of the last commit."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -11,6 +12,7 @@ from random import Random
 from typing import Any
 
 from reactive import Count, Database, Sum
+from reactive.store import BagStore
 from tests.replica import Replica
 
 WRITERS = 8
@@ -242,3 +244,23 @@ def test_rows_that_are_elsewhere_are_asked_for_inside_the_gate() -> None:
     store: Any = Elsewhere(db, words._store)
     words._move_to(store)
     assert (len(words), words.count("to"), "be" in words, "or" in words) == (3, 2, True, False)
+
+
+def test_a_statement_that_waits_goes_to_the_store_of_when_it_begins() -> None:
+    db = Database()
+    words = db.table(str)
+    view = words.materialize()
+    begun = threading.Event()
+
+    def write() -> None:
+        begun.set()
+        words.add("to")
+
+    writer = threading.Thread(target=write)
+    with db._gate:
+        writer.start()
+        begun.wait()
+        time.sleep(0.05)  # by then it waits for the gate
+        words._move_to(BagStore())
+    writer.join()
+    assert list(words) == list(view) == ["to"]
