@@ -16,6 +16,7 @@ import linecache
 import math
 import re
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any
@@ -39,6 +40,9 @@ from reactive.zset import canonical
 LONGEST = 60
 LITERALS = (int, str, bytes, bool, type(None))
 _numbers = itertools.count(1)
+_gone: deque[str] = deque()
+"""Texts of functions that are gone. They are taken out of `linecache` when the next one is put in:
+a garbage collection may come while somebody goes through it."""
 
 
 class Values:
@@ -158,12 +162,14 @@ def build(name: str, text: str, values: Values) -> Callable[..., Any]:
     >>> double(4), double.__code__.co_filename in linecache.cache
     (8, True)
     """
+    while _gone:
+        linecache.cache.pop(_gone.popleft(), None)
     file = f"<reactive {name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     namespace = dict(values.by_name)
     exec(compile(text, file, "exec", dont_inherit=True), namespace)
     made: Callable[..., Any] = namespace[name]
-    weakref.finalize(made, linecache.cache.pop, file, None).atexit = False
+    weakref.finalize(made, _gone.append, file).atexit = False
     return made
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Sum, Table
+from reactive.codegen import Values, build
 
 
 def generated() -> set[str]:
@@ -28,7 +29,8 @@ def test_the_text_of_generated_code_goes_with_the_view() -> None:
     view.close()
     del view
     gc.collect()
-    assert generated() <= before
+    after = build("after", "def after():\n    return None\n", Values())
+    assert generated() <= {*before, after.__code__.co_filename}
 
 
 class Delta:
@@ -102,3 +104,13 @@ def test_parameters_may_be_called_what_the_loops_call_their_variables() -> None:
     code = str(view.explain(code=True))
     assert "for key, pair in left" in code
     assert not re.search(r"^\s+(left|right), weight = pair", code, re.MULTILINE)
+
+
+def test_the_text_of_a_function_that_is_gone_goes_when_another_one_is_made() -> None:
+    made = build("one", "def one():\n    return 1\n", Values())
+    file = made.__code__.co_filename
+    del made
+    gc.collect()
+    assert file in linecache.cache
+    build("two", "def two():\n    return 2\n", Values())
+    assert file not in linecache.cache
