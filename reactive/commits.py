@@ -109,10 +109,10 @@ class Commits(Closing):
             self._begin_without(unfit, (table,), ((source, delta),))
             return
         except BaseException:
-            if self._graph.version != version:
+            if self._graph.version == version:  # an interrupt, which came too late
+                self._committed((table,), len(delta))
+            else:
                 table._store.revert(delta)
-                raise
-            self._committed((table,), len(delta))  # an interrupt that came too late
             raise
         self._version = version
         table._flowed = True
@@ -131,10 +131,10 @@ class Commits(Closing):
             self._begin_without(unfit, tables, deltas)
             return
         except BaseException:
-            if self._graph.version != version:
+            if self._graph.version == version:  # an interrupt, which came too late
+                self._committed(tables, rows)
+            else:
                 _revert(tables, deltas)
-                raise
-            self._committed(tables, rows)  # an interrupt that came too late
             raise
         self._committed(tables, rows)
 

@@ -49,8 +49,7 @@ class Gate:
         try:
             self.lock.acquire()
             if not self.depth:
-                self.task = _running_task()
-                self.depth = 1
+                self._own()
             elif self.task is not BRIEF and self.task is not _running_task():
                 self.lock.release()
                 raise TransactionError(
@@ -146,9 +145,8 @@ class Gate:
             pause = min(pause * 2 + 0.0005, LONGEST_SLEEP)
 
     def _own(self) -> None:
+        self.task = _running_task()
         self.depth = 1
-        if _get_running_loop() is not None:
-            self.task = _running_task()
 
     def let_go(self) -> None:
         """An interrupt between taking the lock and noting it must not keep it for ever."""

@@ -112,7 +112,7 @@ _TELL = """\
         told.version, told._pairs, told._key, told.edits = version, {out}, key_{number}, {edits}
         told.is_snapshot, told._parts = False, None
         outbox.append((feed_{number}.subscribers, told))"""
-"""As `Delta(...)`, whose call takes twice as long."""
+"""As `Delta(...)`, whose call takes half as long again."""
 
 _TEXT = """\
 def commit(out_0, version):

@@ -126,7 +126,7 @@ class View(Live, Closing, Generic[*Ts]):
         return int(self._read("__len__"))
 
     def __contains__(self, row: object) -> bool:
-        return self._count(row) > 0 or self._count(canonical(row)) > 0
+        return self.count(row) > 0
 
     @overload
     def __iter__(self: View[T]) -> Iterator[T]: ...
@@ -137,7 +137,10 @@ class View(Live, Closing, Generic[*Ts]):
 
     def count(self, row: object) -> int:
         """How often the row is there; 0 if it is not."""
-        return self._count(row) or self._count(canonical(row))
+        found = self._count(row)
+        if not found and (same := canonical(row)) is not row:
+            found = self._count(same)
+        return found
 
     @lock_free("node.operator.count(row)", ready=_LEAF)
     def _count(self, row: object) -> int:
@@ -327,11 +330,9 @@ class GroupedView(View[K, *Ts]):
     @overload
     def __getitem__(self: GroupedView[K, A, B, *Cs], key: K) -> tuple[A, B, *Cs]: ...
     def __getitem__(self, key: Any) -> Any:
-        row = self._find(key)
+        row = self._find(key) or self._of_same(key)
         if row is None:
-            row = self._of_same(key)
-            if row is None:
-                raise KeyError(key)
+            raise KeyError(key)
         return row[1] if len(row) == 2 else row[1:]
 
     @overload
@@ -342,11 +343,9 @@ class GroupedView(View[K, *Ts]):
     def get(self, key: K, default: Any = None) -> Any: ...
     def get(self, key: Any, default: Any = None) -> Any:
         """The aggregates of a group, or the default if there is no such group."""
-        row = self._find(key)
+        row = self._find(key) or self._of_same(key)
         if row is None:
-            row = self._of_same(key)
-            if row is None:
-                return default
+            return default
         return row[1] if len(row) == 2 else row[1:]
 
     def __contains__(self, item: object) -> bool:
