@@ -174,16 +174,20 @@ _SOME_OF_LEFT = (
 
 
 def keeps_identity(node: plan.Node) -> bool:
-    """Whether a row leaves as the same object as it came.
-
-    Rows of a stored table are interned, and these nodes hand them on. State above them may be
-    kept by `id(row)`, which costs a tenth of hashing a dataclass by value.
-    """
+    """Whether a row leaves as the object that a stored table holds."""
     passing = (plan.Where, plan.UnionAll, plan.Shared)
     return all(
         isinstance(n, passing) or (isinstance(n, plan.Table) and n.stored)
         for n in nodes(node, into=passing)
     )
+
+
+def is_interned(node: plan.Node) -> bool:
+    """Whether equal rows are one object: that of one stored table.
+
+    State above may be kept by `id(row)`, which costs a tenth of hashing a dataclass by value.
+    """
+    return keeps_identity(node) and len(tables(node)) == 1
 
 
 def tables(node: plan.Node) -> list[plan.Table]:

@@ -22,7 +22,7 @@ from typing import Any, TypeGuard
 
 from optimizer import plan
 from optimizer.clauses import Program, clauses
-from optimizer.properties import bindings, keeps_identity, nodes
+from optimizer.properties import bindings, is_interned, nodes
 from optimizer.traverse import without_iterations
 from reactive.compile_remote import Elsewhere
 from reactive.compile_routes import routed
@@ -310,7 +310,7 @@ class Compiler:
         a key of two parts.
         """
         make, rows = self.key_maker(below, side, arguments, late=late)
-        handle = id if keeps_identity(below.top) and not late else itself
+        handle = id if is_interned(below.top) and not late else itself
         base, graph = self.made[id(below.base)], self.graph
         all_rows = None if base.forgets() else lambda: rows(graph.contents(base))
         return graph.node(
@@ -343,7 +343,7 @@ class Compiler:
         an equal one come: it goes by equality.
         """
         key = side_key(side, arguments)
-        identity = keeps_identity(below.top) and not late
+        identity = is_interned(below.top) and not late
         if self.generates and all_read(side_functions(side)):
             return keyed(below, side, arguments, key, identity=identity)
         return (lambda: KeyBy(key, identity=identity)), (lambda rows: rows)

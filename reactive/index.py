@@ -5,7 +5,7 @@
     key -> Weighted {handle: (row, weight)} many rows, or other weights
 
 References to rows are kept and nothing else, as far as that is possible. The handle is the row
-itself, or its `id` where the rows are interned (`properties.keeps_identity`), which is never more
+itself, or its `id` where the rows are interned (`properties.is_interned`), which is never more
 than an integer to hash.
 
 A key that is NaN, or has one in it, matches nothing: such rows are kept under `NO_MATCH`, which

@@ -48,6 +48,23 @@ def test_a_nan_that_a_step_makes_anew_is_one_row(nan: Any, optimize: bool) -> No
 
 
 @MODES
+def test_equal_rows_of_two_tables_are_one_row_of_their_union(optimize: bool) -> None:
+    """They are two objects, and one row that is there: it holds itself up once, and not twice."""
+    db = Database(optimize=optimize)
+    first, second = (db.table(Edge, name=name) for name in ("first", "second"))
+    both = first.union_all(second)
+    view = fixpoint(lambda r: first.union(r.intersection(both))).materialize()
+    for _ in range(2):
+        with db.transaction():
+            first.add(Edge(1, 2))
+            second.add(Edge(1, 2))
+    view.verify()
+    first.clear()
+    assert list(view) == []
+    view.verify()
+
+
+@MODES
 def test_nan_nodes_lead_nowhere_and_none_is_a_node(optimize: bool) -> None:
     _, edges = edges_of(optimize=optimize)
     view = left_linear(edges).materialize()
