@@ -62,14 +62,32 @@ class Commits(Closing):
                 self._refuse()
             changes = statement(of)
             if changes:
-                self._commit_of(table, changes)
+                source = table._node
+                straight = source.straight
+                if straight is None or self._dropped or len(changes) >= MANY:
+                    self._commit((table,), ((source, changes),))
+                else:
+                    version = self._version + 1
+                    try:
+                        straight(changes, version)
+                    except BaseException as error:
+                        if not self._recovers(error, table, changes, version):
+                            raise
+                    else:
+                        self._version = version
+                        table._flowed = True
+                        if self._overflow is not None:
+                            self._overflow.note(len(changes))
         finally:
             if is_inside:
                 gate.turns += 1
                 gate.task = None
                 gate.depth = 0
                 gate.lock.release()
-                self._end()
+                if self._outbox:
+                    self._outbox.deliver()
+                if self._dropped or self._overflow is not None or self._graph.interrupt:
+                    self._look_after()
             else:
                 gate.let_go()
 
@@ -83,7 +101,7 @@ class Commits(Closing):
             if not changes:
                 return
             if self._pending is None:
-                self._commit_of(table, changes)
+                self._commit((table,), ((table._node, changes),))
                 return
             try:
                 self._pending.record(table, changes)
@@ -93,31 +111,18 @@ class Commits(Closing):
         finally:
             self._leave()
 
-    def _commit_of(self, table: Table[Any], delta: Sequence[Pair]) -> None:
-        """As `_commit`, of one table; its commits may be a function by now (`straight.py`)."""
-        source = table._node
-        if self._dropped:
-            self._drain()
-        straight = source.straight
-        if straight is None or len(delta) >= MANY:
-            self._commit((table,), ((source, delta),))
-            return
-        version = self._version + 1
-        try:
-            straight(delta, version)
-        except Unfit as unfit:
-            self._begin_without(unfit, (table,), ((source, delta),))
-            return
-        except BaseException:
-            if self._graph.version == version:  # an interrupt, which came too late
-                self._committed((table,), len(delta))
-            else:
-                table._store.revert(delta)
-            raise
-        self._version = version
-        table._flowed = True
-        if self._overflow is not None:
-            self._overflow.note(len(delta))
+    def _recovers(
+        self, error: BaseException, table: Table[Any], delta: Sequence[Pair], version: int
+    ) -> bool:
+        """Whether a commit of one table was made in another way; else its table is put back."""
+        if isinstance(error, Unfit):
+            self._begin_without(error, (table,), ((table._node, delta),))
+            return True
+        if self._graph.version == version:  # an interrupt, which came too late
+            self._committed((table,), len(delta))
+        else:
+            table._store.revert(delta)
+        return False
 
     def _commit(self, tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
         """One step of the graph; on failure the tables are put back too."""
@@ -193,6 +198,10 @@ class Commits(Closing):
         """What is done after a commit, when others may make the next one."""
         if self._outbox:
             self._outbox.deliver()
+        self._look_after()
+
+    def _look_after(self) -> None:
+        """What is due when nobody is inside."""
         if self._dropped:
             self._sweep()
         if self._overflow is not None and self._overflow.is_due:

@@ -66,7 +66,7 @@ def straight(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any]) -> S
                 values.by_name[f"order_{number}"] = node.operator.order
                 forgets.append(f"    order_{number}.edits = []")
     text = _TEXT.format(
-        outs=" = ".join([*(f"out_{number}" for number in range(1, len(nodes) + 1)), "()"]),
+        outs=" = ".join([*dict.fromkeys(name for name in names.values() if name != "out_0"), "()"]),
         steps="\n".join(steps),
         settles="\n".join(settles) or "        pass",
         tells="\n".join([*tells, *forgets]),
@@ -79,8 +79,8 @@ def _step(number: int, node: Node, given: Sequence[str], is_given: str) -> list[
     """The lines that step a node."""
     if _is_bare(node):
         return []
-    lines = [f"node, at = node_{number}, {number}"]
-    lines += ["if node.guards: check(node)"] * bool(node.guards)
+    lines = [f"at = {number}"]
+    lines += [f"if node_{number}.guards: check(node_{number})"] * bool(node.guards)
     lines.append(f"out_{number} = step_{number}({', '.join(given)})")
     if not is_given:
         return [f"        {line}" for line in lines]
@@ -116,7 +116,7 @@ _TELL = """\
 
 _TEXT = """\
 def commit(out_0, version):
-    node, at = None, 0
+    at = 0
     {outs}
     graph.stepping = True
     try:
