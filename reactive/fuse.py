@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
 from optimizer.expr import Expr, Function, Lifted
@@ -18,9 +18,10 @@ from reactive.generated.joined import Joined, Pairing, join_loops
 from reactive.generated.keyed import KeyCode, KeyLoop, key_parts
 from reactive.generated.linear import Linear, delta_loop
 from reactive.generated.paths import Joined as WideJoined
-from reactive.generated.paths import Paths, path_loops
+from reactive.generated.paths import Paths, joined_plan, path_loops
 from reactive.generated.single import GroupingOfOne
 from reactive.generated.taker import ToCounts, ToList
+from reactive.generated.turning import turning
 from reactive.index import Key
 from reactive.loops import Below, inputs_of_wide
 from reactive.operators.distinct import Distinct
@@ -32,6 +33,7 @@ from reactive.zset import Pair, Row
 
 Rows = Callable[[Sequence[Any]], Sequence[Any]]
 Make = Callable[[], Any]
+G = TypeVar("G", bound=Grouping)
 
 
 def looped(node: plan.Node, below: Below) -> Make:
@@ -217,7 +219,11 @@ def wide(
             loop, text = path_loops(names, shown, of, paths, chain, ToList)
             return WideJoined(Paths(paths, indexes, is_filled=True), loop, text, join)
         loop, text = path_loops(names, shown, of, paths, chain, lambda todo: _grouping(node, todo))
-        return Factored(plain_aggregate(node), loop, text, Paths(paths, indexes), join)
+        ways, todo = Paths(paths, indexes), joined_plan(of, chain, shown)
+        folds = [folded.fold for folded in node.aggregates]
+        one = _grouping(node, todo, GroupingOfOne) if GroupingOfOne.fits(todo, folds) else None
+        turns = turning(paths, indexes, todo, one, ways)
+        return Factored(plain_aggregate(node), loop, text, ways, join, turns)
 
     return make
 
@@ -280,7 +286,7 @@ class _Lazy:
         return delta
 
 
-def _grouping(node: plan.Aggregate, todo: Plan, kind: type[Grouping] = Grouping) -> Grouping:
+def _grouping(node: plan.Aggregate, todo: Plan, kind: type[G] = Grouping) -> G:  # type: ignore[assignment]
     folds: list[tuple[Any, Expr | None]] = []
     for folded in node.aggregates:
         if isinstance(folded.fold, CountFold):

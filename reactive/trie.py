@@ -13,7 +13,7 @@ Source: tries of leapfrog triejoin: Veldhuizen, 2014; generic join: Ngo, Re, Rud
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from reactive.index import (
@@ -33,6 +33,8 @@ from reactive.zset import Pair, Row, consolidate
 Below = dict[Any, Any]
 SEVERAL = frozenset({Rows, Weighted})
 """What is found of a key, if it is no single row."""
+MANY_TIMES = 32
+"""So many times what changes, what there is below a key is not copied."""
 
 
 class Trie:
@@ -45,16 +47,13 @@ class Trie:
     [3]
     """
 
-    __slots__ = ("_below", "by_first")
+    __slots__ = ("_below", "by_first", "rows")
 
     def __init__(self, handle: Callable[[Row], Any] = itself) -> None:
         self.by_first: dict[Any, Below] = {}
         self._below = Index(handle)  # of the dictionary that is at hand
-
-    @property
-    def rows(self) -> int:
+        self.rows = 0
         """How many different rows there are."""
-        return self._below.rows
 
     @property
     def find(self) -> Callable[..., Any]:
@@ -69,12 +68,34 @@ class Trie:
         """Add a row's weight; what comes to nothing is dropped."""
         first, second = _parts(key)
         below = self.by_first.get(first)
+        if weight == 1:
+            if below is None:
+                self.by_first[first] = {second: row}
+                self.rows += 1
+                return
+            if second not in below:
+                below[second] = row
+                self.rows += 1
+                return
+        elif weight == -1 and below is not None and below.get(second, NOTHING) is row:
+            if len(below) > 1:
+                del below[second]
+            else:
+                del self.by_first[first]
+            self.rows -= 1
+            return
+        self._add(first, second, row, weight)
+
+    def _add(self, first: Any, second: Any, row: Row, weight: int) -> None:
+        """A row beside others of its key, or of another weight than one."""
+        below = self.by_first.get(first)
         if below is None:
             below = self.by_first[first] = {}
         index = self._below
-        index.buckets = below
+        index.buckets, index.rows = below, 0
         try:
             index.add(second, row, weight)
+            self.rows += index.rows
         finally:
             if not below:
                 del self.by_first[first]
@@ -121,7 +142,7 @@ class Before:
     def __init__(self, trie: Trie, delta: Iterable[KeyedPair]) -> None:
         self._trie = trie
         self._changed: dict[Any, list[tuple[Any, Pair]]] = {}
-        self._found: dict[Any, Was] = {}  # of changed keys that were asked for
+        self._found: dict[Any, Below | Was] = {}  # of changed keys that were asked for
         for key, (row, weight) in delta:
             first, second = _parts(key)
             self._changed.setdefault(first, []).append((second, (row, -weight)))
@@ -136,7 +157,7 @@ class Before:
             found = self._found[first] = self._was(self._changed[first], now)
         return found
 
-    def _was(self, changed: Iterable[tuple[Any, Pair]], now: Any) -> Was:
+    def _was(self, changed: Sequence[tuple[Any, Pair]], now: Any) -> Below | Was:
         now = {} if now is NOTHING else now
         had: dict[Any, list[Pair]] = {}
         for second, pair in changed:
@@ -144,8 +165,10 @@ class Before:
             if rows is None:
                 rows = had[second] = list(rows_of(now[second])) if second in now else []
             rows.append(pair)
-        was = {second: Weighted(enumerate(consolidate(rows))) for second, rows in had.items()}
-        return Was(now, was)
+        was = {second: _bucket(rows) for second, rows in had.items()}
+        if len(now) > MANY_TIMES * len(changed):
+            return Was(now, was)
+        return {key: rows for key, rows in {**now, **was}.items() if rows is not NOTHING}
 
 
 class Was:
@@ -153,7 +176,7 @@ class Was:
 
     __slots__ = ("_had", "_now")
 
-    def __init__(self, now: Below, had: dict[Any, Weighted]) -> None:
+    def __init__(self, now: Below, had: Below) -> None:
         self._now = now
         self._had = had
 
@@ -163,12 +186,13 @@ class Was:
 
     def __contains__(self, key: object) -> bool:
         found = self._had.get(key)
-        return key in self._now if found is None else bool(found)
+        return key in self._now if found is None else found is not NOTHING
 
     def meets(self, other: Below | Was) -> Set[Any]:
         """The keys that another one has as well."""
         found = common(self._now, other) - self._had.keys()
-        return found | {key for key, rows in self._had.items() if rows and key in other}
+        had = {key for key, rows in self._had.items() if rows is not NOTHING and key in other}
+        return found | had
 
 
 def common(one: Below | Was, other: Below | Was) -> Set[Any]:
@@ -190,6 +214,31 @@ def pairs(one: Below | Was, other: Below | Was) -> list[tuple[Row, Row, int]]:
         else:
             found.append((left, right, 1))
     return found
+
+
+def meetings(one: Below | Was, other: Below | Was) -> int:
+    """How many pairs of rows two have below the same keys."""
+    found = 0
+    for key in common(one, other):
+        left, right = one[key], other[key]
+        if left.__class__ in SEVERAL or right.__class__ in SEVERAL:
+            found += _times(left) * _times(right)
+        else:
+            found += 1
+    return found
+
+
+def _times(bucket: Any) -> int:
+    """How many rows there are."""
+    return sum(weight for _, weight in rows_of(bucket))
+
+
+def _bucket(pairs: list[Pair]) -> Any:
+    """Rows of a key in a form of the index; `NOTHING` if they cancel out."""
+    net = consolidate(pairs)
+    if len(net) == 1 and net[0][1] == 1:
+        return net[0][0]
+    return Weighted(enumerate(net)) if net else NOTHING
 
 
 def _parts(key: Key) -> tuple[Any, Any]:

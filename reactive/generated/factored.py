@@ -32,6 +32,7 @@ from reactive.generated.grouped import NONE_BEFORE, Grouped, Grouping
 from reactive.generated.keyed import write_key
 from reactive.generated.paths import PAIRED, Paths, pair_up
 from reactive.generated.taker import Taker
+from reactive.generated.turning import Turning
 from reactive.index import NO_MATCH, NOTHING, match_key
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.index_by import IndexBy
@@ -83,7 +84,7 @@ def _before(side: IndexBy | SumsBy, delta: Sequence[Any]) -> Callable[..., Any]:
 class Factored(Grouped):
     """Runs loops over sides, or paths; what goes wrong in them is `Unfit`."""
 
-    __slots__ = ("_owner", "_sides")
+    __slots__ = ("_owner", "_sides", "_turning")
 
     def __init__(
         self,
@@ -92,16 +93,22 @@ class Factored(Grouped):
         source: str,
         sides: Sides | Paths,
         owner: plan.Node,
+        turning: Turning | None = None,
     ) -> None:
         super().__init__(plain, loop, _never, source)
         self._sides = sides
         self._owner = owner
+        self._turning = turning
         self.step = self._step_sides
 
     def _step_sides(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
         for delta in deltas:
             self.touched += len(delta)
         before = self._before = {} if self.new_before is None else self.new_before()
+        if self._turning is not None:
+            found = self._turning.step(self._groups, before, deltas[0])
+            if found is not None:
+                return found
         try:
             given = self._sides.look_ups(*deltas)
             out, met = self._loop(self._groups, before, *given)

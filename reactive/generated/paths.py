@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer import plan
+from optimizer.expr import reads
 from optimizer.knowledge import Shapes
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Chain, Plan
@@ -34,7 +35,7 @@ from reactive.generated.taker import Taker
 from reactive.index import NOTHING, Mark, Rows, Weighted
 from reactive.operators.index_by import IndexBy
 from reactive.operators.sums_by import Unfit
-from reactive.trie import pairs
+from reactive.trie import meetings, pairs
 from reactive.zset import Pair
 
 
@@ -65,6 +66,14 @@ class Paths:
             for place, path in enumerate(paths)
         ]
         self._is_filled = is_filled
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the indexes hold what was there before, all by keys that could be computed."""
+        for operator in self._nodes:  # a generator takes as long as the rest
+            if operator.odd:
+                return False
+        return self._is_filled
 
     def look_ups(self, *deltas: Sequence[Any]) -> list[Any]:
         """For each path its delta, then its look-ups; at first all comes by the first path."""
@@ -136,6 +145,17 @@ class Joined:
         return out  # type: ignore[no-any-return]
 
 
+def joined_plan(wide: plan.Wide, chain: Chain, shapes: Shapes) -> Plan:
+    """What is done with the rows that are joined."""
+    todo = Plan((), len(shapes), shapes)
+    todo.is_input = False
+    for test in wide.rest:
+        todo.test(test)
+    todo.row = wide.row
+    todo.extend(chain)
+    return todo
+
+
 def path_loops(
     names: tuple[str, ...],
     shapes: Shapes,
@@ -148,12 +168,7 @@ def path_loops(
     values = Values()
     arguments, lines = ["groups", "before"], list[str]()
     for place, path in enumerate(paths):
-        todo = Plan((), len(names), shapes)
-        todo.is_input = False
-        for test in wide.rest:
-            todo.test(test)
-        todo.row = wide.row
-        todo.extend(chain)
+        todo = joined_plan(wide, chain, shapes)
         takes = taker(todo)
         finds = {key: f"find_{place}_{number}" for number, key in enumerate(keys_of(path))}
         arguments += [f"delta_{place}", *finds.values()]
@@ -167,7 +182,7 @@ def path_loops(
         ]
     )
     values.by_name |= {"NOTHING": NOTHING, "Mark": Mark, "size": _size, **PAIRED, **takes.bound}
-    values.by_name["pairs"] = pairs
+    values.by_name |= {"pairs": pairs, "meetings": meetings}
     return build("step", text, values), text
 
 
@@ -238,18 +253,32 @@ class _Loop:
         bound: list[int],
         indent: int,
     ) -> list[str]:
-        """The loop over the rows of two inputs that have the same value, and how often they are."""
+        """The loop over the rows of two inputs that have the same value, and how often they are.
+
+        Where nothing is read of these rows, they are counted.
+        """
         number = len(bound)
         for step, name in ((move.left, "found"), (move.right, "also")):
             self._find(body, step, finds, f"{name}_{number}")
         places = (move.left.place, move.right.place)
         first, second = (self._names[place] for place in places)
-        often = f"times_{places[0]}"
-        body.line(f"for {first}, {second}, {often} in pairs(found_{number}, also_{number}):")
-        inner = body.nested(indent + 1)
+        often, both = f"times_{places[0]}", f"found_{number}, also_{number}"
+        if self._reads(places, rest):
+            indent += 1
+            body.line(f"for {first}, {second}, {often} in pairs({both}):")
+        else:
+            body.line(f"{often} = meetings({both})")
+            body.line(f"if not {often}: continue")
+        inner = body.nested(indent)
         inner.line("met += 1")
         lines = [*body.lines, *inner.lines]
-        return lines + self._along(inner, rest, finds, [*bound, places[0]], indent + 1)
+        return lines + self._along(inner, rest, finds, [*bound, places[0]], indent)
+
+    def _reads(self, places: tuple[int, int], rest: Sequence[Move]) -> bool:
+        """Whether anything is read of the rows of two inputs."""
+        exprs = [*(act.expr for act in self._todo.acts), *self._taker.exprs()]
+        exprs += [part for step in steps_of(rest) for part in step.probe]
+        return any(reads(expr).intersection(places) for expr in exprs)
 
     def _find(self, body: Body, step: Step, finds: dict[Key, str], name: str) -> None:
         """The lines that look a step up."""

@@ -96,20 +96,23 @@ class IndexBy:
 
     def keyed(self, delta: Pairs) -> Sequence[KeyedPair]:
         """A delta with its keys, not taken in. With a suspect in it, the index is odd from now."""
-        keyed = self._with_keys(delta)
+        if self._others:
+            self._decide_on_rejected()
+        keyed = self._keyed.step(delta)
         if type(keyed) is not KeyedBatch:
             self.odd = self.odd or any(key is SUSPECT for key, _ in keyed)
         return keyed
 
-    def _with_keys(self, delta: Pairs) -> Sequence[KeyedPair]:
-        if self._others:
-            others = [reference() for reference in self._others]
-            told = self._keeps_rejected or any(o is not None and o.odd for o in others)
-            self._keyed.tells_rejected = told
-        return self._keyed.step(delta)
+    def _decide_on_rejected(self) -> None:
+        """Whether others have to be told of rows that the key rejects."""
+        others = [reference() for reference in self._others]
+        told = self._keeps_rejected or any(o is not None and o.odd for o in others)
+        self._keyed.tells_rejected = told
 
     def step(self, delta: Pairs) -> Sequence[KeyedPair]:
-        keyed = self._last = self._with_keys(delta)
+        if self._others:
+            self._decide_on_rejected()
+        keyed = self._last = self._keyed.step(delta)
         self.was_empty = not self.index.rows
         done = 0
         try:

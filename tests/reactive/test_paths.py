@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Sum
+from reactive.generated.factored import Factored
 from reactive.index import NOTHING, rows_of
 from reactive.operators.index_by import IndexBy
-from reactive.trie import Trie, common
+from reactive.trie import Trie, common, meetings
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,15 @@ def triangles(a: Any, b: Any, c: Any) -> Any:
 
 def count(a: Any, b: Any, c: Any) -> Any:
     return triangles(a, b, c).aggregate(Count())
+
+
+def count_from_some(a: Any, b: Any, c: Any) -> Any:
+    return triangles(a.where(lambda x: x.src != 0), b, c).aggregate(Count())
+
+
+def count_all_of_some(a: Any, b: Any, c: Any) -> Any:
+    some = [each.where(lambda x: x.src != 0) for each in (a, b, c)]
+    return triangles(*some).aggregate(Count(), Sum(lambda x, y, z: 2))
 
 
 def corners(a: Any, b: Any, c: Any) -> Any:
@@ -81,7 +91,11 @@ def a_star(a: Any, b: Any, c: Any) -> Any:
     )
 
 
-QUERIES = (count, corners, all_rows, by_corner, with_keys, with_tuples, squares, a_chain, a_star)
+COUNTS = (count, count_from_some, count_all_of_some)
+QUERIES = (
+    *(*COUNTS, corners, all_rows, by_corner),
+    *(with_keys, with_tuples, squares, a_chain, a_star),
+)
 WIDE = (count, corners, all_rows, by_corner, with_tuples, squares)
 PLAIN: tuple[Any, ...] = tuple(range(5))
 ODD: tuple[Any, ...] = (0, 1, True, 1.0, None, "a", float("nan"), 2)
@@ -140,6 +154,42 @@ def test_they_equal_the_plan_as_written(query: Any, values: tuple[Any, ...], of_
             for table in fast.tables:
                 table.clear()
         assert fast.view.stats().rows == Side(query, optimize=True, of_one=of_one).view.stats().rows
+
+
+@pytest.mark.parametrize(
+    ("query", "of_one", "is_turning"),
+    [
+        (count, True, True),
+        (count_all_of_some, True, True),
+        (count, False, False),
+        (count_from_some, True, False),
+        (by_corner, True, False),
+    ],
+)
+def test_one_path_of_a_row_does_for_all_where_none_differs(
+    query: Any, of_one: bool, is_turning: bool
+) -> None:
+    side = Side(query, optimize=True, of_one=of_one)
+    operators = [n.operator for n in side.db._graph.nodes()]
+    (over_paths,) = (o for o in operators if isinstance(o, Factored))
+    assert (over_paths._turning is not None) == is_turning
+
+
+def test_edges_that_meet_themselves_are_counted_as_often_as_they_do() -> None:
+    side = Side(count, optimize=True, of_one=True)
+    (edges,) = side.tables
+    for edge, triangles_now in (
+        (Edge(1, 1), 1),  # around and around
+        (Edge(1, 1), 8),  # any of two, three times
+        (Edge(1, 2), 8),
+        (Edge(2, 1), 8 + 3 * 2),  # to 2, back, and around one of two
+    ):
+        edges.add(edge)
+        assert side.view.value == triangles_now
+        side.view.verify()
+    edges.remove(Edge(1, 1))
+    assert side.view.value == 1 + 3
+    side.view.verify()
 
 
 @pytest.mark.parametrize("query", [a_chain, a_star])
@@ -234,7 +284,11 @@ def test_several_rows_may_have_the_same_ends(query: Any, seed: int) -> None:
         assert Counter(dict(one.items())) == Counter(dict(other.items()))
 
 
-def test_a_trie_is_what_was_added_and_can_be_looked_at_as_it_was() -> None:
+@pytest.mark.parametrize("many_times", [0, 32], ids=["by what changed", "as a copy"])
+def test_a_trie_is_what_was_added_and_can_be_looked_at_as_it_was(
+    many_times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reactive.trie.MANY_TIMES", many_times)
     random, trie, model = Random(2), Trie(), Counter[Any]()
     for _ in range(500):
         delta = []
@@ -256,7 +310,12 @@ def test_a_trie_is_what_was_added_and_can_be_looked_at_as_it_was() -> None:
             known = {} if found is NOTHING else {k: found[k] for k in range(3) if k in found}
             assert {k: dict(rows_of(rows)) for k, rows in known.items()} == had
             if found is not NOTHING:
-                assert set(common(found, now)) == set(common(now, found)) == had.keys() & now.keys()
+                both = had.keys() & now.keys()
+                assert meetings(found, now) == meetings(now, found)
+                assert meetings(found, now) == sum(
+                    sum(had[k].values()) * sum(n for _, n in rows_of(now[k])) for k in both
+                )
+                assert set(common(found, now)) == set(common(now, found)) == both
     assert trie.bytes() > 0
 
 
