@@ -95,8 +95,11 @@ def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:
     known = Interned()
     node = _marked(known.all(root), known)
     fired: dict[str, None] = {}
+    every = nodes(node)
     for phase in phases:
-        node = _run(node, phase, known, fired)
+        node = _run(every, phase, known, fired)
+        if node is not every[-1]:
+            every = nodes(node)
     found = rebuilt(node, _unmarked)
     if {"widen_join", "factor_aggregate"} <= fired.keys():
         found = rebuilt(found, narrowed)
@@ -147,8 +150,11 @@ def _unmarked(node: plan.Node) -> plan.Node:
     return node.input if isinstance(node, plan.Shared) else node
 
 
-def _run(root: plan.Node, phase: Phase, known: Interned, fired: dict[str, None]) -> plan.Node:
-    """The rules of a phase, at every node, until nothing changes."""
+def _run(
+    every: Sequence[plan.Node], phase: Phase, known: Interned, fired: dict[str, None]
+) -> plan.Node:
+    """The rules of a phase, at every node of a plan, until nothing changes."""
+    root = every[-1]
 
     def changed(node: plan.Node) -> plan.Node:
         node = start = known.one(node)
@@ -171,7 +177,7 @@ def _run(root: plan.Node, phase: Phase, known: Interned, fired: dict[str, None])
         return node
 
     settled: set[int] = set()
-    if read_callables not in phase and _is_left_alone(root, phase, settled):
+    if read_callables not in phase and _is_left_alone(every, phase, settled):
         return root
     last, largest = [""], 0
     for passes in range(MOST_PASSES):
@@ -190,9 +196,9 @@ def _run(root: plan.Node, phase: Phase, known: Interned, fired: dict[str, None])
     )
 
 
-def _is_left_alone(root: plan.Node, phase: Phase, settled: set[int]) -> bool:
+def _is_left_alone(every: Sequence[plan.Node], phase: Phase, settled: set[int]) -> bool:
     """Whether no rule applies anywhere; the nodes up to the first where one does are settled."""
-    for node in nodes(root):
+    for node in every:
         for rule in phase:
             if rule(node) is not node:
                 return False

@@ -18,7 +18,8 @@ import re
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import CodeType
+from functools import lru_cache
+from types import CodeType, FunctionType
 from typing import Any
 
 from optimizer.expr import (
@@ -38,6 +39,8 @@ from optimizer.text import Writer, Written
 from reactive.zset import canonical
 
 LONGEST = 60
+MOST_TEXTS = 512
+"""Texts of which the code is kept, for the next query of that shape."""
 LITERALS = (int, str, bytes, bool, type(None))
 _numbers = itertools.count(1)
 _gone: deque[str] = deque()
@@ -166,11 +169,23 @@ def build(name: str, text: str, values: Values) -> Callable[..., Any]:
         linecache.cache.pop(_gone.popleft(), None)
     file = f"<reactive {name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    namespace = dict(values.by_name)
-    exec(compile(text, file, "exec", dont_inherit=True), namespace)
-    made: Callable[..., Any] = namespace[name]
+    made = FunctionType(_in_file(_code(text), file), dict(values.by_name), name)
     weakref.finalize(made, _gone.append, file).atexit = False
     return made
+
+
+@lru_cache(maxsize=MOST_TEXTS)
+def _code(text: str) -> CodeType:
+    """The code of the function that a text defines; compiling takes longer than to write it."""
+    module = compile(text, "<reactive>", "exec", dont_inherit=True)
+    (code,) = (constant for constant in module.co_consts if isinstance(constant, CodeType))
+    return code
+
+
+def _in_file(code: CodeType, file: str) -> CodeType:
+    """A copy of code, with that within it: what the interpreter learns of one is of that one."""
+    constants = [_in_file(c, file) if isinstance(c, CodeType) else c for c in code.co_consts]
+    return code.replace(co_filename=file, co_consts=tuple(constants))
 
 
 def source_of(made: Callable[..., Any]) -> str:

@@ -33,6 +33,21 @@ def test_the_text_of_generated_code_goes_with_the_view() -> None:
     assert generated() <= {*before, after.__code__.co_filename}
 
 
+def test_functions_of_the_same_text_are_each_in_a_file_of_their_own() -> None:
+    """Their code is compiled once, and copied: it learns with whom it deals."""
+    text = "def later(x):\n    return lambda: x + more\n"
+    made = []
+    for more in (1, 2):
+        values = Values()
+        values.by_name["more"] = more
+        made.append(build("later", text, values))
+    assert [later(10)() for later in made] == [11, 12]
+    codes = [code for later in made for code in (later.__code__, later(0).__code__)]
+    assert len({id(code) for code in codes}) == 4
+    assert codes[0].co_filename == codes[1].co_filename != codes[2].co_filename
+    assert codes[2].co_filename == codes[3].co_filename
+
+
 class Delta:
     """Its name is one that generated code uses."""
 
