@@ -205,6 +205,8 @@ class Ranked:
         if start >= stop:
             return []
         chunk, behind = self._chunk_at(start)
+        if stop - behind <= self._sizes[chunk] == len(self._rows[chunk]):
+            return self._rows[chunk][start - behind : stop - behind]
         found: list[Row] = []
         while behind < stop:
             size, rows = self._sizes[chunk], self._rows[chunk]

@@ -13,6 +13,7 @@ State:  every row, once; 8 bytes for a reference beside what the dictionary take
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -200,7 +201,8 @@ class KeyedStore:
 
     def add(self, row: Row, count: int) -> Pair:
         hash(row)  # a row must have one, though only its key is asked for here
-        key = self.key(row)
+        key_of = self.key
+        key = key_of(row)
         held = self._by_key.get(key)
         if held is not None or count != 1:
             raise Duplicate(row if held is None else held)
@@ -209,6 +211,8 @@ class KeyedStore:
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Add each; say as which objects they are held."""
+        if self._add_new(rows):
+            return rows
         done: list[Pair] = []
         try:
             for row in rows:
@@ -218,8 +222,28 @@ class KeyedStore:
             raise
         return rows
 
+    def _add_new(self, rows: Sequence[Row]) -> bool:
+        """Add rows at once, if none of their keys is taken; otherwise, or if one raises, none."""
+        try:
+            deque(map(hash, rows), 0)
+            new = dict(zip(map(self.key, rows), rows, strict=True))
+            is_new = len(new) == len(rows) and new.keys().isdisjoint(self._by_key)
+        except Exception:  # it will raise again, where one sees of which row
+            return False
+        if not is_new:
+            return False
+        try:
+            self._by_key.update(new)
+        except BaseException:  # a comparison that raises late, or an interrupt
+            for key, row in new.items():
+                if self._by_key.get(key) is row:
+                    del self._by_key[key]
+            raise
+        return True
+
     def remove(self, row: Row, count: int) -> Pair:
-        key = self.key(row)
+        key_of = self.key
+        key = key_of(row)
         held = self._by_key.get(key)
         if held is None or count != 1 or held != row:
             raise Absent

@@ -283,6 +283,7 @@ class View(Live, Closing, Generic[*Ts]):
     def _repr_html_(self) -> str:
         return display.html(self)
 
+    @lock_free("node.operator.rows()", ready=_LEAF)
     def _all_rows(self) -> list[Any]:
         rows: list[Any] = self._read("rows")
         return rows

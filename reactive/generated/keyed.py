@@ -51,7 +51,11 @@ class KeyLoop:
         keyed: Sequence[KeyedPair] | None = None
         if not self.tells_rejected:
             try:
-                keyed = self._of_batch(delta) if type(delta) is Batch else self._loop(delta)
+                if type(delta) is Batch:
+                    keyed = self._of_batch(delta)
+                else:
+                    loop = self._loop
+                    keyed = loop(delta)
             except Exception:  # the plain key raises it, or sees that it does not count
                 keyed = None
         if keyed is None:

@@ -50,7 +50,8 @@ class Linear:
         self.touched += len(delta)
         try:
             if type(delta) is not Batch:
-                return self._loop(delta)
+                loop = self._loop
+                return loop(delta)
             if self._batch is None:
                 self._batch = self._made(ToList)
             return Batch(self._batch(delta.rows), delta.weight)

@@ -93,7 +93,9 @@ class OrderBy:
 
     def __len__(self) -> int:
         """How many rows the window has."""
-        return max(0, min(len(self._ranked), self.last) - self.first)
+        rows, first, last = self._ranked.size, self.first, self.last
+        end = rows if rows < last else last
+        return end - first if end > first else 0
 
     def step(self, delta: Pairs) -> list[Pair]:
         self.touched += len(delta)
