@@ -10,8 +10,10 @@ from optimizer.expr import Expr, Function, Lifted
 from optimizer.properties import bindings, row_shape, shapes
 from optimizer.traverse import read_functions
 from reactive.folds import CountFold
+from reactive.generated.alone import GroupingOfOneSum, alone
 from reactive.generated.body import Plan, row_names
-from reactive.generated.factored import Factored, GroupingOfSums, Sides, Summing, Term, pair_loops
+from reactive.generated.both_sides import pair_loops
+from reactive.generated.factored import Factored, GroupingOfSums, Sides, Term
 from reactive.generated.grouped import Grouped, Grouping
 from reactive.generated.itinerary import path_from
 from reactive.generated.joined import Joined, Pairing, join_loops
@@ -20,6 +22,7 @@ from reactive.generated.linear import Linear, delta_loop
 from reactive.generated.paths import Joined as WideJoined
 from reactive.generated.paths import Paths, joined_plan, path_loops
 from reactive.generated.single import GroupingOfOne
+from reactive.generated.summing import Summing, SummingOfOne
 from reactive.generated.taker import ToCounts, ToList
 from reactive.generated.turning import turning
 from reactive.index import Key
@@ -34,6 +37,7 @@ from reactive.zset import Pair, Row
 Rows = Callable[[Sequence[Any]], Sequence[Any]]
 Make = Callable[[], Any]
 G = TypeVar("G", bound=Grouping)
+S = TypeVar("S", bound=GroupingOfSums)
 
 
 def looped(node: plan.Node, below: Below) -> Make:
@@ -140,14 +144,24 @@ def sums_of_rows(
 ) -> Make:
     """What keeps the rows of a chain as sums by a key."""
 
-    def make() -> SumsBy:
+    called = [*read_functions(*below.chain), *(f for f in side_functions(side) if _is_read(f))]
+
+    def planned() -> Plan:
         todo = below.plan()
         if arguments < len(todo.row):
             todo.row = (todo.value(),)  # the right side of a join is one value
-        called = [*read_functions(*below.chain), *(f for f in side_functions(side) if _is_read(f))]
+        return todo
+
+    def make() -> SumsBy:
+        todo = planned()
         loop, text = delta_loop("delta", todo, called, _summing(todo, side, sums))
-        width = len(sums.values)
-        return SumsBy(loop, width, owner, text, by_group=bool(sums.groups))
+        width, by_group = len(sums.values), bool(sums.groups)
+        one = None if by_group or todo.makes_several else made_one
+        return SumsBy(loop, width, owner, text, by_group=by_group, one=one)
+
+    def made_one() -> Callable[..., Any]:
+        todo = planned()
+        return delta_loop("sums, delta", todo, called, _summing(todo, side, sums, SummingOfOne))[0]
 
     return make
 
@@ -190,15 +204,19 @@ def factored(node: plan.Aggregate, join: plan.Join | plan.Product, sides: tuple[
     assert factors is not None
 
     def make() -> Factored:
-        def taker(todo: Plan) -> GroupingOfSums:
+        def taker(todo: Plan, kind: type[S] = GroupingOfSums) -> S:  # type: ignore[assignment]
             given = zip(node.aggregates, factors.values, strict=True)
             folds = [(a.fold, None if value is None else _term(todo, value)) for a, value in given]
             key = None if node.key is None else todo.take(factors.parts[0])
-            return GroupingOfSums(key, folds, homes(node))
+            return kind(key, folds, homes(node))
 
-        called = read_functions(join, node)
+        called, both = read_functions(join, node), Sides(*sides)
         loop, text = _pair_loops(join, (), factors, called, taker, counts=True)
-        return Factored(plain_aggregate(node), loop, text, Sides(*sides), node)
+        of = (*shapes(join.left), row_shape(join.right))
+        names = row_names(called, len(of))
+        folds = [folded.fold for folded in node.aggregates]
+        one = alone(names, of, factors, lambda todo: taker(todo, GroupingOfOneSum), folds, both)
+        return Factored(plain_aggregate(node), loop, text, both, node, one)
 
     return make
 
@@ -245,7 +263,7 @@ def _pair_loops(
     return pair_loops(names, of, factors, chain, taker, counts=counts)
 
 
-def _summing(todo: Plan, side: Side, sums: plan.Sums) -> Summing:
+def _summing(todo: Plan, side: Side, sums: plan.Sums, kind: type[Summing] = Summing) -> Summing:
     written, steps = side
     assert written is None or isinstance(written, Lifted)
     for test in sums.tests:
@@ -253,7 +271,7 @@ def _summing(todo: Plan, side: Side, sums: plan.Sums) -> Summing:
     key = key_parts(todo, written, steps)
     groups = list(map(todo.take, sums.groups))
     values = [Term(todo.take(value)) for value in sums.values]
-    return Summing(key, groups, values, todo, is_written=written is not None)
+    return kind(key, groups, values, todo, is_written=written is not None)
 
 
 def _term(todo: Plan, value: Expr | tuple[Expr, Expr]) -> Term:

@@ -76,6 +76,11 @@ class Plan:
         """Whether the rows that come out are those that come in."""
         self.extend(chain)
 
+    @property
+    def makes_several(self) -> bool:
+        """Whether a row may make more than one."""
+        return any(act.kind == "each" for act in self.acts)
+
     def extend(self, chain: Chain) -> None:
         """Go on with what further operators do to the rows."""
         for node in chain:

@@ -20,39 +20,40 @@ Source: [slender] recursive IVM; [dbsp] bilinear operators.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from optimizer import plan
 from optimizer.expr import Expr, Local
-from optimizer.knowledge import Shapes
-from reactive.codegen import Values, build
 from reactive.folds import AvgFold, CountFold
-from reactive.generated.body import Body, Chain, Plan
+from reactive.generated.body import Body
+from reactive.generated.both_sides import LEFT, RIGHT
 from reactive.generated.grouped import NONE_BEFORE, Grouped, Grouping
-from reactive.generated.keyed import write_key
-from reactive.generated.paths import PAIRED, Paths, pair_up
-from reactive.generated.taker import Taker
-from reactive.generated.turning import Turning
-from reactive.index import NO_MATCH, NOTHING, match_key
+from reactive.generated.paths import Paths
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.index_by import IndexBy
-from reactive.operators.sums_by import SumsBy, Unfit, plus, plus_value, times
+from reactive.operators.sums_by import SumsBy, Unfit, plus
 from reactive.zset import Pair
-
-LEFT, RIGHT = "left", "right"
 
 
 class Sides:
     """The two sides of a join, each an index or sums, and how its loops find partners."""
 
-    __slots__ = ("_find_left", "_find_right", "_indexes", "_is_filled", "left", "right")
+    __slots__ = ("_indexes", "_is_filled", "find_left", "find_right", "left", "right")
 
     def __init__(self, left: IndexBy | SumsBy, right: IndexBy | SumsBy) -> None:
         self.left = left
         self.right = right
-        self._find_left, self._find_right = _finds(left), _finds(right)
+        self.find_left, self.find_right = _finds(left), _finds(right)
         self._indexes = [side for side in (left, right) if isinstance(side, IndexBy)]
         self._is_filled = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether they hold what was there before, all by keys that could be computed."""
+        for index in self._indexes:
+            if index.odd:
+                return False
+        return self._is_filled
 
     def look_ups(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[Any, ...]:
         """What the loops are given: both deltas, and a look-up in the other side for each.
@@ -65,9 +66,9 @@ class Sides:
                 raise LookupError("a key could not be computed")
         if not self._is_filled:
             self._is_filled = True
-            return left, (), self._find_right, None
-        before = _before(self.left, left) if left and right else self._find_left
-        return left, right, self._find_right, before
+            return left, (), self.find_right, None
+        before = _before(self.left, left) if left and right else self.find_left
+        return left, right, self.find_right, before
 
 
 def _finds(side: IndexBy | SumsBy) -> Callable[..., Any]:
@@ -81,10 +82,18 @@ def _before(side: IndexBy | SumsBy, delta: Sequence[Any]) -> Callable[..., Any]:
     return found
 
 
+class OfOne(Protocol):
+    """What a single change changes; None if it takes the loops for many."""
+
+    def step(
+        self, groups: dict[Any, Any], before: dict[Any, Any], deltas: Sequence[Sequence[Any]]
+    ) -> Sequence[Pair] | None: ...
+
+
 class Factored(Grouped):
     """Runs loops over sides, or paths; what goes wrong in them is `Unfit`."""
 
-    __slots__ = ("_owner", "_sides", "_turning")
+    __slots__ = ("_alone", "_owner", "_sides")
 
     def __init__(
         self,
@@ -93,20 +102,20 @@ class Factored(Grouped):
         source: str,
         sides: Sides | Paths,
         owner: plan.Node,
-        turning: Turning | None = None,
+        alone: OfOne | None = None,
     ) -> None:
         super().__init__(plain, loop, _never, source)
         self._sides = sides
         self._owner = owner
-        self._turning = turning
+        self._alone = alone
         self.step = self._step_sides
 
     def _step_sides(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
         for delta in deltas:
             self.touched += len(delta)
         before = self._before = {} if self.new_before is None else self.new_before()
-        if self._turning is not None:
-            found = self._turning.step(self._groups, before, deltas[0])
+        if self._alone is not None:
+            found = self._alone.step(self._groups, before, deltas)
             if found is not None:
                 return found
         try:
@@ -202,180 +211,3 @@ class GroupingOfSums(Grouping):
 
 def _add_sum_to_avg(state: tuple[Any, int], part: Any, often: int, weight: int) -> tuple[Any, int]:
     return plus(state[0], part, often), state[1] + weight
-
-
-class Summing:
-    """Takes rows or pairs as sums by key, and by a part of the group."""
-
-    def __init__(
-        self,
-        key: Sequence[Expr],
-        groups: Sequence[Expr],
-        values: Sequence[Term],
-        todo: Plan,
-        *,
-        is_written: bool,
-    ) -> None:
-        self._key = list(key)
-        self._groups = list(groups)
-        self._values = list(values)
-        self._todo = todo
-        self._is_written = is_written
-        self.bound: dict[str, Any] = {"plus": plus, "plus_value": plus_value, "scaled": times}
-        self.bound |= {"NO_MATCH": NO_MATCH, "match_key": match_key}
-
-    def exprs(self) -> list[Expr]:
-        return [*self._key, *self._groups, *(f for term in self._values for f in term.factors)]
-
-    def prologue(self) -> list[str]:
-        return ["    changed = {}", "    get = changed.get"]
-
-    def epilogue(self) -> list[str]:
-        return ["    return changed"]
-
-    def write(self, body: Body, weight: str) -> None:
-        key = self._write_key(body)
-        terms = [term.write(body, weight) for term in self._values]
-        if self._groups:
-            parts = [body.canonical(part) for part in self._groups]
-            whole = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
-            key = body.variable("key", f"({key}, {whole})")
-        body.line(f"state = get({key})")
-        body.line("if state is None:")
-        new = [_first(name, often) for name, often, _ in terms]
-        body.line(f"    changed[{key}] = ({', '.join([weight, *new])},)")
-        body.line("else:")
-        more = [_more(place, *term) for place, term in enumerate(terms, 1)]
-        body.line(f"    changed[{key}] = ({', '.join([f'state[0] + {weight}', *more])},)")
-
-    def _write_key(self, body: Body) -> str:
-        """The lines that leave out what matches nothing, and the text of the key."""
-        if self._is_written:
-            key = body.variable(
-                "key", write_key(body, self._key, self._todo, is_written=self._is_written)
-            )
-            body.line(f"if {key} is NO_MATCH: continue")
-            return key
-        names = [body.named(part) for part in self._key]
-        for name in names:
-            body.line(f"if {name} != {name}: continue")
-        return names[0] if len(names) == 1 else f"({', '.join(names)})"
-
-
-def _first(name: str, often: str) -> str:
-    """The sum of a value that comes so often."""
-    return f"{name} * {often} if {name}.__class__ is int else scaled({name}, {often})"
-
-
-def _more(place: int, name: str, often: str, is_sum: bool) -> str:
-    """A sum, and a value or a sum of a side."""
-    add = "plus" if is_sum else "plus_value"
-    state = f"state[{place}]"
-    are_int = f"{state}.__class__ is int and {name}.__class__ is int"
-    return f"{state} + {name} * {often} if {are_int} else {add}({state}, {name}, {often})"
-
-
-def pair_loops(
-    names: tuple[str, ...],
-    shapes: Shapes,
-    factors: plan.Factors,
-    chain: Chain,
-    taker: Callable[[Plan], Taker],
-    *,
-    counts: bool,
-) -> tuple[Callable[..., Any], str]:
-    """The loops over both sides, with a chain on the pairs, and their text.
-
-    Parameters
-    ----------
-    names: of the bindings of a pair.
-    counts: whether it is given groups, and gives the number of what it met as well.
-    """
-    values = Values()
-    lines: list[str] = []
-    for side in (LEFT, RIGHT):
-        todo = Plan((), len(names), shapes)
-        todo.is_input = False
-        for test in factors.tests:
-            todo.test(test)
-        todo.extend(chain)
-        takes = taker(todo)
-        lines += _loop(todo, names, values, takes, factors, outer=side)
-    given = "groups, before, " if counts else ""
-    head = [f"def step({given}left, right, find_right, find_left):"]
-    head += ["    pairs = 0"] * counts
-    end = takes.epilogue()
-    end = [*end[:-1], "    return out, pairs"] if counts else end
-    text = "\n".join([*head, *takes.prologue(), *lines, *end, ""])
-    if not counts:
-        text = text.replace("            pairs += 1\n", "")
-    values.by_name |= {"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, **PAIRED, **takes.bound}
-    return build("step", text, values), text
-
-
-def _loop(
-    todo: Plan,
-    names: tuple[str, ...],
-    values: Values,
-    taker: Taker,
-    factors: plan.Factors,
-    *,
-    outer: str,
-) -> list[str]:
-    """The loop over the delta of one side, and in it that over what it meets of the other."""
-    inner = RIGHT if outer == LEFT else LEFT
-    kept = {LEFT: factors.left, RIGHT: factors.right}
-    bound = {LEFT: names[:-1], RIGHT: names[-1:]}
-    spelled = [name for side, of in kept.items() if of for name in _spelled(side, of)]
-    head = Body(values, (*names, *spelled, "times_left", "times_right"), todo.shapes, 2)
-    head.expect([*(act.expr for act in todo.acts), *taker.exprs()])
-    of = kept[outer]
-    if of is None:
-        head.line(f"{_one(bound[outer])}, times_{outer} = pair")
-        head.unpack(bound[outer])
-        count = len(names) - 1
-        head.hoist(frozenset(range(count)) if outer == LEFT else frozenset({count}))
-        lines = [f"    for key, pair in {outer}:"]
-    else:
-        key = "(key, part)" if of.groups else "key"
-        lines = [f"    for {key}, sums in {outer}:"]
-        _unpack(head, outer, of, "part")
-    lines += [f"        found = find_{inner}(key, NOTHING)"]
-    lines += ["        if found is NOTHING or key is NO_MATCH: continue"]
-    other = kept[inner]
-    if other is None:
-        pair_up(head, "found")
-        head.line(f"for {_one(bound[inner])}, times_{inner} in found:")
-    elif other.groups:
-        head.line("for part, sums in found.items():")
-    else:
-        head.line("for sums in (found,):")
-    body = head.nested(3)
-    if other is None:
-        body.unpack(bound[inner])
-    else:
-        _unpack(body, inner, other, "part")
-    body.line("pairs += 1")
-    body.line("weight = times_left * times_right")
-    body.write(todo.acts)
-    taker.write(body, "weight")
-    return [*lines, *head.lines, *body.lines]
-
-
-def _one(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else "row"
-
-
-def _spelled(side: str, of: plan.Sums) -> list[str]:
-    """The variables of what is kept of a side."""
-    groups = [f"{side}_group{i}" for i in range(len(of.groups))]
-    return [*groups, *(f"{side}_sum{i}" for i in range(len(of.values)))]
-
-
-def _unpack(body: Body, side: str, of: plan.Sums, part: str) -> None:
-    """Put what is kept of a side into variables."""
-    sums = [f"times_{side}", *(f"{side}_sum{i}" for i in range(len(of.values)))]
-    body.line(f"{', '.join(sums)}, = sums")
-    groups = [f"{side}_group{i}" for i in range(len(of.groups))]
-    if groups:
-        body.line(f"{', '.join(groups)} = {part}")

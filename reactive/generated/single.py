@@ -27,8 +27,7 @@ class GroupingOfOne(Grouping):
     @staticmethod
     def fits(todo: Plan, folds: list[Any]) -> bool:
         """Whether a row makes one row at most, and all folds have a state that can be replaced."""
-        is_one = all(act.kind != "each" for act in todo.acts)
-        return is_one and not any(isinstance(fold, ValuesFold) for fold in folds)
+        return not todo.makes_several and not any(isinstance(fold, ValuesFold) for fold in folds)
 
     def prologue(self) -> list[str]:
         return []

@@ -41,9 +41,10 @@ class Turning:
         self._finds = finds
 
     def step(
-        self, groups: dict[Any, Any], before: dict[Any, Any], delta: Sequence[Any]
+        self, groups: dict[Any, Any], before: dict[Any, Any], deltas: Sequence[Sequence[Any]]
     ) -> Sequence[Pair] | None:
         """What a delta of the input changes; None if it has to go along all paths."""
+        delta = deltas[0]
         if len(delta) != 1 or not self._paths.is_plain:
             return None
         try:

@@ -48,11 +48,12 @@ class SumsBy:
     ----------
     width: how many values are summed.
     by_group: whether keys have a part of the group beside them.
+    one: makes the loop that takes a single row in, when it is first needed.
     look_ups: of a join below, how its loop finds partners.
     """
 
     __slots__ = (
-        *("_is_whole", "_last", "_look_ups", "_loop", "_merge", "_owner"),
+        *("_is_whole", "_last", "_look_ups", "_loop", "_make_one", "_merge", "_one", "_owner"),
         *("by_group", "source", "step", "sums", "touched"),
     )
 
@@ -65,10 +66,13 @@ class SumsBy:
         *,
         by_group: bool,
         look_ups: Callable[..., Any] | None = None,
+        one: Callable[[], Callable[..., Sequence[Change]]] | None = None,
     ) -> None:
         self._loop = loop
         self._look_ups = look_ups
         self._owner = owner
+        self._make_one = one
+        self._one: Callable[..., Sequence[Change]] | None = None
         self._merge = _merging(width, by_group)
         self._is_whole = True
         self._last: Sequence[Change] = ()
@@ -84,13 +88,26 @@ class SumsBy:
         self._last = ()
         self.touched += len(delta)
         try:
-            changed = self._loop(delta)
-            out = list(changed.items())
-            if len(delta) > 1:  # else its weight is not 0
-                out = [change for change in out if any(change[1])]
+            if len(delta) == 1 and self._make_one is not None:
+                return self._take_one(delta)
+            out = [change for change in self._loop(delta).items() if any(change[1])]
             self._take(out)
         except Exception as error:
             raise Unfit(self._owner, self) from error
+        return out
+
+    def _take_one(self, delta: Sequence[Any]) -> Sequence[Change]:
+        self._begin()
+        one = self._one
+        if one is None:
+            assert self._make_one is not None
+            one = self._one = self._make_one()
+        try:
+            out = one(self.sums, delta)
+        except Exception:  # nothing has changed
+            self._is_whole = True
+            raise
+        self._last, self._is_whole = out, True
         return out
 
     def _step_pairs(self, *deltas: Sequence[Any]) -> Sequence[Change]:
@@ -114,12 +131,16 @@ class SumsBy:
         self._last = ()
 
     def _take(self, changes: Sequence[Change]) -> None:
-        if not self._is_whole:
-            raise RuntimeError("interrupted while it took changes in")
-        self._is_whole = False
+        self._begin()
         self._last = changes
         self._merge(self.sums, changes)
         self._is_whole = True
+
+    def _begin(self) -> None:
+        """Begin to take changes in; until it is done, nobody knows what is in."""
+        if not self._is_whole:
+            raise RuntimeError("interrupted while it took changes in")
+        self._is_whole = False
 
     def contents(self) -> Sequence[Change]:
         if not self.by_group:
@@ -195,7 +216,8 @@ def _exact(integer: int) -> ExactSum:
     return found
 
 
-def _copied(part: Part) -> Part:
+def copied(part: Part) -> Part:
+    """A sum that may be changed."""
     return part.copy() if part.__class__ is ExactSum else part
 
 
@@ -234,5 +256,5 @@ def _merging(width: int, by_group: bool) -> Callable[[dict[Any, Any], Sequence[C
     ]
     lines += ["            if not groups: del sums[key]"] * by_group
     values = Values()
-    values.by_name |= {"plus": plus, "copied": _copied}
+    values.by_name |= {"plus": plus, "copied": copied}
     return build("merge", "\n".join([*lines, ""]), values)

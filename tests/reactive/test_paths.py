@@ -172,7 +172,7 @@ def test_one_path_of_a_row_does_for_all_where_none_differs(
     side = Side(query, optimize=True, of_one=of_one)
     operators = [n.operator for n in side.db._graph.nodes()]
     (over_paths,) = (o for o in operators if isinstance(o, Factored))
-    assert (over_paths._turning is not None) == is_turning
+    assert (over_paths._alone is not None) == is_turning
 
 
 def test_edges_that_meet_themselves_are_counted_as_often_as_they_do() -> None:
