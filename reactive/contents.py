@@ -14,7 +14,17 @@ from types import MappingProxyType
 from typing import Any
 
 from reactive.operators.order_by import Edit
-from reactive.zset import Pair, Pairs, Row, consolidate, insert_new, integrate, negate, repeated
+from reactive.zset import (
+    Pair,
+    Pairs,
+    Row,
+    consolidate,
+    insert_new,
+    integrate,
+    negate,
+    repeat,
+    repeated,
+)
 
 Key = Callable[[Row], Any]
 MANY = 16
@@ -75,6 +85,27 @@ class Bag:
 
     def footprint(self) -> tuple[int, int]:
         return len(self._weights), sys.getsizeof(self._weights)
+
+
+class OwingBag(Bag):
+    """The rows over a table that is not stored: it may take back what it never gave.
+
+    Such rows have a negative weight, and are not there until they have come as often.
+
+    >>> bag = OwingBag()
+    >>> bag.step([("a", -1), ("b", 2), ("c", 2)])
+    [('a', -1), ('b', 2), ('c', 2)]
+    >>> len(bag), bag.rows(), bag.count("a")
+    (4, ['b', 'b', 'c', 'c'], -1)
+    """
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return sum(weight for weight in self._weights.values() if weight > 0)
+
+    def rows(self) -> list[Row]:
+        return list(repeat(self._weights.items()))
 
 
 class Groups:

@@ -9,7 +9,7 @@ from optimizer.properties import groups, tables
 from optimizer.source import Place
 from reactive.away import Away
 from reactive.collector import paused
-from reactive.contents import Bag, Groups
+from reactive.contents import Bag, Groups, OwingBag
 from reactive.feed import Feed
 from reactive.node import Node
 from reactive.shown import ByGroup, Members, Sequence, Tap
@@ -63,7 +63,9 @@ def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
         by_group = getattr(source.operator, "groups", None)
         if by_group is not None and is_grouped and _is_positive(node):
             return kind, ByGroup(by_group)
-    return kind, Groups() if is_grouped else Bag()
+    if is_grouped:
+        return kind, Groups()
+    return kind, Bag() if _is_positive(node) else OwingBag()
 
 
 def _is_positive(node: plan.Node) -> bool:

@@ -227,3 +227,17 @@ def test_rows_of_subclasses_and_generic_aliases_are_taken() -> None:
     anything = db.table(object, name="anything")
     anything.add_all([1, "a", None, (1,)])
     assert len(anything) == 4
+
+
+def test_rows_that_a_view_is_owed_are_not_there() -> None:
+    """As many as there are different rows, two of them twice: they were taken for one of each."""
+    flowing = Database().table(int, name="flowing", stored=False)
+    view = flowing.where(lambda n: n > 0).materialize()
+    flowing.remove(3)
+    assert (len(view), list(view), view.items(), 3 in view) == (0, [], [(3, -1)], False)
+    flowing.add(4, 2)
+    flowing.add(5, 2)
+    assert (len(view), list(view), view.snapshot()) == (4, [4, 4, 5, 5], [4, 4, 5, 5])
+    assert view.count(3) == -1
+    flowing.add(3, 2)
+    assert sorted(view) == [3, 4, 4, 5, 5]
