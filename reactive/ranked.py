@@ -29,6 +29,8 @@ from reactive.zset import Row
 ABSENT: Any = object()
 LOAD = 512
 """Keys of a chunk when it has been split."""
+MOST, LEAST = 2 * LOAD, LOAD // 4
+"""With more keys a chunk is split, with fewer it becomes part of another one."""
 
 
 At = tuple[int, int, int]
@@ -100,18 +102,29 @@ class Ranked:
 
     def insert(self, key: Any, row: Row, arrival: int) -> At:
         """Put a row in; nothing has changed if something cannot be compared."""
-        chunk, offset, is_there = self._find(key)
-        if is_there:
-            return self._tie(chunk, offset, row, arrival)
-        if not self._keys:
+        maxes = self._maxes
+        chunk = bisect_left(maxes, key)
+        if chunk < len(maxes):
+            keys = self._keys[chunk]
+            offset = bisect_left(keys, key)
+            if not key < keys[offset]:
+                return self._tie(chunk, offset, row, arrival)
+            keys.insert(offset, key)
+            self._rows[chunk].insert(offset, row)
+        elif maxes:
+            chunk -= 1
+            keys = self._keys[chunk]
+            offset = len(keys)
+            keys.append(key)
+            self._rows[chunk].append(row)
+            maxes[chunk] = key
+        else:
             self._fill([key], [row])
             return (0, 0, 0)
-        keys = self._keys[chunk]
-        keys.insert(offset, key)
-        self._rows[chunk].insert(offset, row)
-        self._maxes[chunk] = keys[-1]
-        self._resize(chunk, 1)
-        if len(keys) <= 2 * LOAD:
+        self._sizes[chunk] += 1
+        self.size += 1
+        self._ends = None
+        if len(keys) <= MOST:
             return chunk, offset, 0
         self._split(chunk)
         return (chunk + 1, offset - LOAD, 0) if offset >= LOAD else (chunk, offset, 0)
@@ -167,10 +180,12 @@ class Ranked:
                 self._resize(chunk, -1)
                 return
         del rows[offset], keys[offset]
-        if keys:
+        self._sizes[chunk] -= 1
+        self.size -= 1
+        self._ends = None
+        if len(keys) == offset and keys:
             self._maxes[chunk] = keys[-1]
-        self._resize(chunk, -1)
-        if len(keys) < LOAD // 4:
+        if len(keys) < LEAST:
             self._merge(chunk)
 
     def settle(self) -> None:
@@ -322,7 +337,7 @@ class Ranked:
         keys = self._keys[first] + self._keys[first + 1]
         rows = self._rows[first] + self._rows[first + 1]
         self._replace(first, first + 2, [keys], [rows])
-        if len(keys) > 2 * LOAD:
+        if len(keys) > MOST:
             self._split(first)
 
     def _replace(self, start: int, stop: int, keys: list[list[Any]], rows: list[list[Any]]) -> None:

@@ -58,14 +58,17 @@ class Values:
 
     def add(self, value: Any, weight: int) -> None:
         """Add to the weight of a value; all or nothing if it cannot be compared with the others."""
-        value = canonical(value)
+        is_ordered = value.__class__ is int
+        if not is_ordered:
+            value = canonical(value)
+            is_ordered = value.__class__ in ORDERED and not is_nan(value)
         if self._fresh is not None:
-            if weight == 1 and value.__class__ in ORDERED and not is_nan(value):
+            if weight == 1 and is_ordered:
                 self._fresh.append(value)
                 return
             self._put_in_order()
         if self._is_compact:
-            if value.__class__ in ORDERED and not is_nan(value):
+            if is_ordered:
                 if type(self._order) is list:
                     self._add_to_list(self._order, value, weight)
                 else:
@@ -117,7 +120,9 @@ class Values:
 
     def least(self) -> Any:
         """The least value; None of none."""
-        order = self._sorted()
+        order = self._order
+        if order is None:
+            order = self._sorted()
         return order[0] if order else self._nan()
 
     def greatest(self) -> Any:
@@ -125,7 +130,9 @@ class Values:
         nan = self._nan() if self._weights else None
         if nan is not None:
             return nan
-        order = self._sorted()
+        order = self._order
+        if order is None:
+            order = self._sorted()
         return order[-1] if order else None
 
     def weights(self) -> Mapping[Any, int]:

@@ -23,7 +23,7 @@ from typing import Any
 
 from optimizer.expr import Expr
 from reactive.exact import ExactSum
-from reactive.folds import AvgFold, CountFold, SumFold, ValuesFold
+from reactive.folds import AvgFold, CountFold, MaxFold, MinFold, SumFold, ValuesFold
 from reactive.generated.body import Body
 from reactive.generated.joined import Pairing
 from reactive.operators.aggregate import Aggregate
@@ -107,6 +107,10 @@ class Grouping:
                 return f"({state} if {state}.__class__ is int else sum_of({state}))"
             case AvgFold(), state:
                 return f"avg_of({state})"
+            case MinFold(), state:
+                return f"{state}.least()"
+            case MaxFold(), state:
+                return f"{state}.greatest()"
             case _, state:
                 return f"result_{place}({state})"
 

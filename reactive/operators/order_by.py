@@ -99,7 +99,9 @@ class OrderBy:
 
     def step(self, delta: Pairs) -> list[Pair]:
         self.touched += len(delta)
-        keyed = self._keyed(delta if len(delta) == 1 else consolidate(delta))
+        if len(delta) == 1:
+            return self._step_one(*delta[0])
+        keyed = self._keyed(consolidate(delta))
         self.edits, self._log = [], []
         try:
             if len(keyed) >= MANY and not self._ranked.size:
@@ -115,6 +117,29 @@ class OrderBy:
             self.undo()
             raise
         edits = self.edits
+        return consolidate([edit[1:] for edit in edits]) if edits else []
+
+    def _step_one(self, row: Row, weight: int) -> list[Pair]:
+        key_of = self._key
+        order = key_of(row)
+        if order.__class__ not in PLAIN:
+            order = sort_key(order)
+        edits = self.edits = []
+        self._log = []
+        try:
+            if weight == 1:
+                self._insert(row, order)
+            elif weight == -1:
+                self._remove(row, order)
+            else:
+                self._change(row, order, weight)
+        except BaseException:
+            self.undo()
+            raise
+        if len(edits) == 2:
+            (_, row, weight), (_, other, more) = edits
+            if row is not other and row != other:
+                return [(row, weight), (other, more)]
         return consolidate([edit[1:] for edit in edits]) if edits else []
 
     def _keyed(self, delta: Pairs) -> list[tuple[Row, Any, int]]:
@@ -197,12 +222,13 @@ class OrderBy:
         place = ranked.rank(at, last)
         if place >= last:
             return
-        if place >= self.first:
-            self._edit(place, row, 1)
-        elif self.first < size:
-            self._edit(self.first, ranked.at(self.first), 1)
+        first, edits = self.first, self.edits
+        if place >= first:
+            edits.append(_edit(Edit, (place - first, row, 1)))
+        elif first < size:
+            edits.append(_edit(Edit, (0, ranked.at(first), 1)))
         if last < size:
-            self._edit(last, ranked.at(last), -1)
+            edits.append(_edit(Edit, (last - first, ranked.at(last), -1)))
 
     def _load(self, keyed: Sequence[tuple[Row, Any, int]]) -> None:
         """As `_insert` each of them, where there are none."""
@@ -227,14 +253,12 @@ class OrderBy:
         last, size = self.last, ranked.size
         place = ranked.rank(at, last)
         if place < last:
-            if place >= self.first:
-                self._edit(place, row, -1)
-            elif self.first < size:
-                self._edit(self.first, ranked.at(self.first), -1)
+            first, edits = self.first, self.edits
+            if place >= first:
+                edits.append(_edit(Edit, (place - first, row, -1)))
+            elif first < size:
+                edits.append(_edit(Edit, (0, ranked.at(first), -1)))
             if last < size:
-                self._edit(last - 1, ranked.at(last), 1)
+                edits.append(_edit(Edit, (last - first - 1, ranked.at(last), 1)))
         ranked.delete(at, tie)
         self._log.append((row, order, 0 if tie is None else tie.arrival, -1))
-
-    def _edit(self, place: int, row: Row, weight: int) -> None:
-        self.edits.append(_edit(Edit, (place - self.first, row, weight)))
