@@ -61,23 +61,22 @@ class Commits(Closing):
             if self._closed:
                 self._refuse()
             changes = statement(of)
-            if changes:
-                source = table._node
-                straight = source.straight
-                if straight is None or self._dropped or len(changes) >= MANY:
-                    self._commit((table,), ((source, changes),))
-                else:
-                    version = self._version + 1
-                    try:
-                        straight(changes, version)
-                    except BaseException as error:
-                        if not self._recovers(error, table, changes, version):
-                            raise
+            version = self._version + 1
+            try:
+                if changes:
+                    source = table._node
+                    straight = source.straight
+                    if straight is None or self._dropped or len(changes) >= MANY:
+                        self._commit((table,), ((source, changes),))
                     else:
+                        straight(changes, version)
                         self._version = version
                         table._flowed = True
                         if self._overflow is not None:
                             self._overflow.note(len(changes))
+            except BaseException as error:
+                if not self._recovers(error, (table,), ((table._node, changes),), version):
+                    raise
         finally:
             if is_inside:
                 gate.turns += 1
@@ -101,47 +100,53 @@ class Commits(Closing):
             if not changes:
                 return
             if self._pending is None:
-                self._commit((table,), ((table._node, changes),))
+                self._commit_surely((table,), ((table._node, changes),))
                 return
             try:
                 self._pending.record(table, changes)
             except BaseException:
-                table._store.revert(changes)
+                if not self._pending.has(table, changes):
+                    table._store.revert(changes)
                 raise
         finally:
             self._leave()
 
-    def _recovers(
-        self, error: BaseException, table: Table[Any], delta: Sequence[Pair], version: int
-    ) -> bool:
-        """Whether a commit of one table was made in another way; else its table is put back."""
-        if isinstance(error, Unfit):
-            self._begin_without(error, (table,), ((table._node, delta),))
-            return True
-        if self._graph.version == version:  # an interrupt, which came too late
-            self._committed((table,), len(delta))
-        else:
-            table._store.revert(delta)
-        return False
+    def _commit_surely(self, tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
+        """One step of the graph; on failure the tables are put back too."""
+        version = self._version + 1
+        try:
+            self._commit(tables, deltas)
+        except BaseException as error:
+            if not self._recovers(error, tables, deltas, version):
+                raise
 
     def _commit(self, tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
-        """One step of the graph; on failure the tables are put back too."""
+        """One step of the graph. If it fails, who called puts the tables back (`_recovers`)."""
         if self._dropped:
             self._drain()
-        version, rows = self._version + 1, sum(len(delta) for _, delta in deltas)
-        try:
-            with paused():
-                self._graph.commit(deltas, version)
-        except Unfit as unfit:
-            self._begin_without(unfit, tables, deltas)
-            return
-        except BaseException:
-            if self._graph.version == version:  # an interrupt, which came too late
-                self._committed(tables, rows)
-            else:
-                _revert(tables, deltas)
-            raise
-        self._committed(tables, rows)
+        with paused():
+            self._graph.commit(deltas, self._version + 1)
+        self._committed(tables, _rows(deltas))
+
+    def _recovers(
+        self,
+        error: BaseException,
+        tables: Sequence[Table[Any]],
+        deltas: Sequence[Fed],
+        version: int,
+    ) -> bool:
+        """Whether a commit that raised was made in another way; else the tables are put back.
+
+        An interrupt may have come when it stood.
+        """
+        if isinstance(error, Unfit):
+            self._begin_without(error, tables, deltas)
+            return True
+        if self._graph.version != version:
+            _revert(tables, deltas)
+        elif self._version != version:
+            self._committed(tables, _rows(deltas))
+        return False
 
     def _begin_without(
         self, unfit: Unfit, tables: Sequence[Table[Any]], deltas: Sequence[Fed]
@@ -151,16 +156,16 @@ class Commits(Closing):
         self._compile_without(unfit)
         for table, (_, delta) in zip(tables, deltas, strict=True):
             table._store.revert(negate(delta))
-        self._commit(tables, deltas)
+        self._commit_surely(tables, deltas)
 
     def _compile_without(self, unfit: Unfit) -> None:
         """Have all views computed without what proved not to hold."""
         raise NotImplementedError
 
-    def _committed(self, changed: Sequence[Table[Any]], rows: int) -> None:
+    def _committed(self, tables: Sequence[Table[Any]], rows: int) -> None:
         """Count a commit of so many rows."""
         self._version += 1
-        for table in changed:
+        for table in tables:
             table._flowed = True
         if self._overflow is not None:
             self._overflow.note(rows)
@@ -169,8 +174,15 @@ class Commits(Closing):
 
     def _enter(self) -> None:
         """Begin something that changes tables, views or the graph."""
-        self._gate.__enter__()
-        self._check_entered()
+        gate = self._gate
+        depth = gate.held
+        try:
+            gate.__enter__()
+            self._check_entered()
+        except BaseException:
+            if gate.held > depth:  # an interrupt
+                gate.leave()
+            raise
 
     def _check_open(self) -> None:
         if self._closed:
@@ -227,6 +239,10 @@ class Commits(Closing):
     def _drain(self) -> None:
         while self._dropped:
             self._graph.drop_leaf(self._dropped.popleft())
+
+
+def _rows(deltas: Sequence[Fed]) -> int:
+    return sum([len(delta) for _, delta in deltas])
 
 
 def _revert(tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:

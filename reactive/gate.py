@@ -46,18 +46,17 @@ class Gate:
         """The asynchronous transaction that has been entered, if there is one."""
 
     def __enter__(self) -> None:
-        try:
-            self.lock.acquire()
-            if not self.depth:
-                self._own()
-            elif self.task is not BRIEF and self.task is not _running_task():
-                self.lock.release()
+        if self.held:
+            if self.task is not BRIEF and self.task is not _running_task():
                 raise TransactionError(
                     "another task of this event loop has a transaction open\n"
                     "  use `async with db.transaction()`, which waits for it to end"
                 )
-            else:
-                self.depth += 1
+            self.depth += 1
+            return
+        try:
+            self.lock.acquire()
+            self._own()
         except BaseException:
             self.let_go()
             raise
@@ -77,7 +76,7 @@ class Gate:
         Another task of this thread may have a transaction open: it is waiting, and does not
         change anything meanwhile.
         """
-        if self.lock._is_owned():  # type: ignore[attr-defined]
+        if self.held:
             yield
             return
         with self:
@@ -102,23 +101,27 @@ class Gate:
 
     def try_enter(self) -> bool:
         """Enter only if nobody is inside, the caller neither."""
-        if not self.lock.acquire(False):
+        if self.held:
             return False
-        if self.depth:
-            self.lock.release()
-            return False
-        self._own()
+        try:
+            if not self.lock.acquire(False):
+                return False
+            self._own()
+        except BaseException:
+            self.let_go()
+            raise
         return True
 
     def leave(self) -> bool:
         """Leave once; True if this was the outermost time."""
-        outermost = self.depth == 1
-        if outermost:
-            self.turns += 1
-            self.task = None
-        self.depth -= 1
+        if self.depth > 1:
+            self.depth -= 1
+            return False
+        self.turns += 1
+        self.task = None
+        self.depth = 0
         self.lock.release()
-        return outermost
+        return True
 
     async def enter_async(self, mine: object) -> None:
         """Enter as the running task; wait without stopping the event loop.
@@ -128,14 +131,12 @@ class Gate:
         """
         pause = 0.0
         while True:
-            if self.lock.acquire(False):
-                if not self.depth:
-                    self._own()
-                    return
+            if self.held:
                 if self.task is _running_task():
                     self.depth += 1
                     return
-                self.lock.release()
+            elif self.try_enter():
+                return
             if mine is not None and mine is self.holder:
                 raise TransactionError(
                     "the transaction that is open waits for this task, and this task would for it\n"
@@ -147,6 +148,11 @@ class Gate:
     def _own(self) -> None:
         self.task = _running_task()
         self.depth = 1
+
+    @property
+    def held(self) -> int:
+        """How often the running thread is inside."""
+        return self.depth if self.lock._is_owned() else 0  # type: ignore[attr-defined]
 
     def let_go(self) -> None:
         """An interrupt between taking the lock and noting it must not keep it for ever."""

@@ -31,7 +31,7 @@ from reactive.delta import Delta
 from reactive.fan import Fan
 from reactive.node import NO_PINS, NOWHERE, Node, Pins, Told, comes_late
 from reactive.operators.sums_by import Unfit
-from reactive.outbox import Outbox
+from reactive.outbox import Delivery, Outbox
 from reactive.schedule import FEW, Fed, Schedule
 from reactive.straight import straight
 from reactive.wide import Wide
@@ -228,6 +228,7 @@ class Graph:
             for source, _ in changes:
                 self._watch(source)
             schedule.step(changes, stepped, told, self._check)
+            deliveries = _deliveries(told, version)
         except BaseException as error:
             _take_back(error, stepped)
             schedule.clear()
@@ -235,27 +236,16 @@ class Graph:
         finally:
             self.stepping = False
         self.version = version
-        self._settle(stepped)
-        self.announce(told, version)
-
-    def announce(self, told: Sequence[Told], version: int) -> None:
-        """Put what leaves have to tell of a commit into the outbox."""
-        for node, changes in told:
-            feed = node.leaf
-            if feed.subscribers and changes:
-                delta = Delta(version, changes, feed.key, node.operator.edits)
-                self._outbox.append((feed.subscribers, delta))
-        for node, _ in told:
-            if node.operator.edits:
-                node.operator.forget()
-
-    def _settle(self, stepped: Sequence[Node]) -> None:
-        """The commit stands."""
         try:
             for done in stepped:
                 done.settle()
         except BaseException as interrupt:
             self._too_late(interrupt, stepped)
+        self._outbox.extend(deliveries)
+
+    def announce(self, told: Sequence[Told], version: int) -> None:
+        """Put what leaves have to tell of a commit into the outbox."""
+        self._outbox.extend(_deliveries(told, version))
 
     def _too_late(self, interrupt: BaseException, stepped: Sequence[Node]) -> None:
         """It comes when the commit stands, and is raised after that."""
@@ -385,6 +375,20 @@ class Graph:
 def _takes_part(node: Node) -> bool:
     """Whether a flush is to wait for it: not for one that is only being filled."""
     return not node.is_remote or bool(node.operator.is_filled)
+
+
+def _deliveries(told: Sequence[Told], version: int) -> list[Delivery]:
+    """What leaves have to tell, and whom."""
+    found: list[Delivery] = []
+    for node, changes in told:
+        feed = node.leaf
+        if feed.subscribers and changes:
+            delta = Delta(version, changes, feed.key, node.operator.edits)
+            found.append((feed.subscribers, delta))
+    for node, _ in told:
+        if node.operator.edits:
+            node.operator.forget()
+    return found
 
 
 def _take_back(error: BaseException, stepped: Sequence[Node]) -> None:

@@ -58,11 +58,13 @@ class Tied:
         return found[-1] if found else None
 
     def remove(self, tie: Tie) -> None:
+        """Take one out; nothing has changed if it cannot be compared."""
         copies = self._by_row[tie.row]
-        if len(copies) == 1:
-            del self._by_row[tie.row]
+        place = copies.index(tie)
         self.ties.remove(tie)
-        copies.remove(tie)
+        del copies[place]
+        if not copies:
+            del self._by_row[tie.row]
 
     def bytes(self) -> int:
         lists = sum(map(sys.getsizeof, self._by_row.values()))
@@ -106,28 +108,27 @@ class Ranked:
         chunk = bisect_left(maxes, key)
         if chunk < len(maxes):
             keys = self._keys[chunk]
-            offset = bisect_left(keys, key)
+            size, offset = len(keys), bisect_left(keys, key)
             if not key < keys[offset]:
                 return self._tie(chunk, offset, row, arrival)
-            keys.insert(offset, key)
-            self._rows[chunk].insert(offset, row)
-        elif maxes:
+        elif chunk:
             chunk -= 1
             keys = self._keys[chunk]
-            offset = len(keys)
-            keys.append(key)
-            self._rows[chunk].append(row)
-            maxes[chunk] = key
+            size = offset = len(keys)
         else:
             self._fill([key], [row])
             return (0, 0, 0)
+        if size >= MOST:
+            self._split(chunk)
+            return self.insert(key, row, arrival)
+        keys[offset:offset] = (key,)  # no call from here on: an interrupt comes before, or after
+        self._rows[chunk][offset:offset] = (row,)
+        if offset == size:
+            maxes[chunk] = key
         self._sizes[chunk] += 1
         self.size += 1
         self._ends = None
-        if len(keys) <= MOST:
-            return chunk, offset, 0
-        self._split(chunk)
-        return (chunk + 1, offset - LOAD, 0) if offset >= LOAD else (chunk, offset, 0)
+        return chunk, offset, 0
 
     def restore(self, key: Any, row: Row, arrival: int) -> None:
         """Put a row back that was taken out, where it stood.
@@ -174,18 +175,28 @@ class Ranked:
         rows, keys = self._rows[chunk], self._keys[chunk]
         if tie is not None:
             tied = rows[offset]
-            tied.remove(tie)
+            is_last = len(tied.ties) == 1
             self.thin.append(keys[offset])
-            if tied.ties:
-                self._resize(chunk, -1)
+            tied.remove(tie)
+            if not is_last:
+                self._sizes[chunk] -= 1
+                self.size -= 1
+                self._ends = None
                 return
-        del rows[offset], keys[offset]
-        self._sizes[chunk] -= 1
+        last = len(keys) - 1
+        if last:
+            del rows[offset], keys[offset]  # no call from here on, as above
+            self._sizes[chunk] -= 1
+            if offset == last:
+                self._maxes[chunk] = keys[-1]
+        else:
+            del self._keys[chunk], self._rows[chunk], self._maxes[chunk], self._sizes[chunk]
         self.size -= 1
         self._ends = None
-        if len(keys) == offset and keys:
-            self._maxes[chunk] = keys[-1]
-        if len(keys) < LEAST:
+
+    def tidy(self, chunk: int) -> None:
+        """After rows have gone from a chunk: have it be part of its neighbour, if it is small."""
+        if chunk < len(self._keys) and len(self._keys[chunk]) < LEAST and len(self._keys) > 1:
             self._merge(chunk)
 
     def settle(self) -> None:
@@ -203,7 +214,8 @@ class Ranked:
         slots: list[Any] = []
         for key, row, arrival in sorted(entries, key=_key):
             if keys and not keys[-1] < key:
-                slots[-1] = self._tied_with(slots[-1], Tie(row, arrival, self._descending))
+                slots[-1] = self._tied(slots[-1])
+                slots[-1].add(Tie(row, arrival, self._descending))
             else:
                 keys.append(key)
                 slots.append(row)
@@ -280,19 +292,22 @@ class Ranked:
 
     def _tie(self, chunk: int, offset: int, row: Row, arrival: int) -> At:
         tie = Tie(row, arrival, self._descending)
-        slot = self._tied_with(self._rows[chunk][offset], tie)
-        self._rows[chunk][offset] = slot
-        self._resize(chunk, 1)
-        return chunk, offset, slot.ties.index(tie)
-
-    def _tied_with(self, slot: Any, tie: Tie) -> Tied:
-        """The rows of a key together with another one; one that is alone came before it."""
-        tied = slot
-        if slot.__class__ is not Tied:
-            tied = Tied()
-            tied.add(Tie(slot, 0, self._descending))
+        tied = self._tied(self._rows[chunk][offset])
+        place = tied.ties.bisect_left(tie)  # before: it compares
         tied.add(tie)
-        return tied  # type: ignore[no-any-return]
+        self._rows[chunk][offset] = tied
+        self._sizes[chunk] += 1
+        self.size += 1
+        self._ends = None
+        return chunk, offset, place
+
+    def _tied(self, slot: Any) -> Tied:
+        """The rows of a key, to put another one to them; one that is alone came before it."""
+        if slot.__class__ is Tied:
+            return slot
+        tied = Tied()
+        tied.add(Tie(slot, 0, self._descending))
+        return tied
 
     def _chunk_at(self, place: int) -> tuple[int, int]:
         """The chunk that has a place, from the end that is nearer; how many rows are before."""
@@ -308,31 +323,20 @@ class Ranked:
             chunk += 1
         return chunk, behind
 
-    def _resize(self, chunk: int, by: int) -> None:
-        self._sizes[chunk] += by
-        self.size += by
-        self._ends = None
-
     def _fill(self, keys: list[Any], slots: list[Any]) -> None:
         places = range(0, len(keys), LOAD)
-        self._keys = [keys[place : place + LOAD] for place in places]
-        self._rows = [slots[place : place + LOAD] for place in places]
-        self._maxes = [chunk[-1] for chunk in self._keys]
-        self._sizes = list(map(_count, self._rows))
-        self.size = sum(self._sizes)
-        self._ends = None
+        rows = [slots[place : place + LOAD] for place in places]
+        sizes, size = list(map(_count, rows)), _count(slots)
+        chunks = [keys[place : place + LOAD] for place in places]
+        self._maxes = [chunk[-1] for chunk in chunks]
+        self._keys, self._rows, self._sizes, self.size, self._ends = chunks, rows, sizes, size, None
 
     def _split(self, chunk: int) -> None:
         keys, rows = self._keys[chunk], self._rows[chunk]
         self._replace(chunk, chunk + 1, [keys[:LOAD], keys[LOAD:]], [rows[:LOAD], rows[LOAD:]])
 
     def _merge(self, chunk: int) -> None:
-        """Have a small chunk be part of its neighbour, or go if it is empty."""
-        if len(self._keys) == 1 and self._keys[0]:
-            return
-        if len(self._keys) == 1:
-            self._fill([], [])
-            return
+        """Have a small chunk be part of its neighbour."""
         first = max(0, chunk - 1)
         keys = self._keys[first] + self._keys[first + 1]
         rows = self._rows[first] + self._rows[first + 1]
@@ -341,10 +345,11 @@ class Ranked:
             self._split(first)
 
     def _replace(self, start: int, stop: int, keys: list[list[Any]], rows: list[list[Any]]) -> None:
+        maxes, sizes = [chunk[-1] for chunk in keys], list(map(_count, rows))
         self._keys[start:stop] = keys
         self._rows[start:stop] = rows
-        self._maxes[start:stop] = [chunk[-1] for chunk in keys]
-        self._sizes[start:stop] = list(map(_count, rows))
+        self._maxes[start:stop] = maxes
+        self._sizes[start:stop] = sizes
         self._ends = None
 
 

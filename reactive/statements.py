@@ -52,7 +52,9 @@ class Statements:
         try:
             if self._may_return():
                 checked = list(map(self._interned, checked))
-            return Batch(self.store.add_rows(checked), 1)
+            batch = Batch((), 1)  # made before: no call comes after the change
+            batch.rows = self.store.add_rows(checked)
+            return batch
         except (Duplicate, TypeError) as error:
             raise self._refused(checked, self.store.add, error) from None
 
@@ -60,7 +62,9 @@ class Statements:
         """As `remove` each of them, in one loop."""
         checked = self._all_checked(rows)
         try:
-            return Batch(self.store.remove_rows(checked), -1)
+            batch = Batch((), -1)
+            batch.rows = self.store.remove_rows(checked)
+            return batch
         except (Absent, TypeError) as error:
             raise self._refused(checked, self.store.remove, error) from None
 

@@ -74,10 +74,15 @@ class BagStore:
         held = self._held
         if count == 1:
             before = len(held)
-            kept = held.setdefault(row, row)
-            if len(held) > before:
-                self._size += 1
-                return (row, 1)
+            try:
+                kept = held.setdefault(row, row)
+                if len(held) > before:
+                    self._size += 1
+                    return (row, 1)
+            except BaseException:
+                if len(held) > before:  # an interrupt
+                    held.popitem()
+                raise
         else:
             kept = held.get(row, _NONE)
         if kept is _NONE:
@@ -94,7 +99,7 @@ class BagStore:
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Add each once, and say as which objects they are held."""
         held, kept, add = self._held, [], self._held.setdefault
-        size = len(held)
+        size, count = len(held), len(rows)
         try:
             for row in rows:
                 found = add(row, row)
@@ -107,15 +112,22 @@ class BagStore:
                     held[row] = Copies(found, 2)
                 kept.append(found)
         except BaseException:
+            if len(held) > size:  # an interrupt
+                held.popitem()
             self._size += len(kept)
             self.revert((row, 1) for row in kept)
             raise
-        self._size += len(kept)
+        self._size += count
         return kept
 
     def remove(self, row: Row, count: int) -> Pair:
         if count == 1 and self._size == len(self._held):  # none is there several times
-            kept = self._held.pop(row, _NONE)
+            try:
+                kept = self._held.pop(row, _NONE)
+            except BaseException:
+                if len(self._held) < self._size:  # an interrupt
+                    self._held[row] = row
+                raise
             if kept is _NONE:
                 raise Absent
             self._size -= 1
@@ -153,13 +165,18 @@ class BagStore:
         return gone
 
     def _pop(self, rows: Sequence[Row], gone: list[Row]) -> None:
-        pop, size = self._held.pop, self._size
+        held, size, row = self._held, self._size, None
+        pop = held.pop
         try:
             for row in rows:
                 kept = pop(row, _NONE)
                 if kept is _NONE:
                     raise Absent
                 gone.append(kept)
+        except BaseException:
+            if len(held) < size - len(gone):  # an interrupt
+                held[row] = row
+            raise
         finally:
             self._size = size - len(gone)
 
@@ -256,10 +273,10 @@ class KeyedStore:
         try:
             for row in rows:
                 done.append(self.remove(row, 1))
+            return [row for row, _ in done]
         except BaseException:
             self.revert(done)
             raise
-        return [row for row, _ in done]
 
     def revert(self, changes: Iterable[Pair]) -> None:
         net = consolidate(changes)

@@ -258,11 +258,8 @@ class Table(Relation[T], Collection[T]):
         return BagStore() if self.plan.stored else NoStore(hashable=hashable)
 
     def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
-        def in_pause(arguments: tuple[Any, ...]) -> Sequence[Pair]:
-            with paused():
-                return statement(*arguments)
-
-        self._db._write(self, in_pause, arguments)
+        with paused():  # all of it: an interrupt at its end comes when the commit stands
+            self._db._write(self, lambda given: statement(*given), arguments)
 
     def _reading(self) -> Gate:
         self._db._check_open()

@@ -15,6 +15,7 @@ from reactive.zset import Batch, Pair, Row, consolidate
 
 if TYPE_CHECKING:
     from reactive.database import Database
+    from reactive.schedule import Fed
     from reactive.table import Table
 
 
@@ -39,6 +40,10 @@ class Pending:
         if table not in self._lost and _removes(changes):
             self._lost.add(table)
         self._statements.setdefault(table, []).append(changes)
+
+    def has(self, table: Table[Any], changes: Sequence[Pair]) -> bool:
+        """Whether these are the last changes of a table."""
+        return any(last is changes for last in self._statements.get(table, ())[-1:])
 
     def has_lost(self, table: Table[Any]) -> bool:
         """Whether rows of a stored table have been removed, which may come again."""
@@ -108,14 +113,6 @@ class _Net:
         return self._pairs
 
 
-def _changes(pending: Pending) -> list[tuple[Table[Any], Sequence[Pair]]]:
-    try:
-        return pending.changes()
-    except BaseException:
-        pending.revert()
-        raise
-
-
 def _removes(changes: Sequence[Pair]) -> bool:
     if type(changes) is Batch:
         return changes.weight < 0
@@ -139,10 +136,11 @@ class Transaction:
     1
     """
 
-    __slots__ = ("_db", "_outer")
+    __slots__ = ("_db", "_entered", "_outer")
 
     def __init__(self, db: Database) -> None:
         self._db = db
+        self._entered: tuple[tuple[int, int], ...] = ()  # how deep in the gate, and nested
         self._outer: Token[Any] | None = None
 
     def __repr__(self) -> str:
@@ -150,13 +148,21 @@ class Transaction:
 
     def __enter__(self) -> Transaction:
         self._db._enter()
-        self._begin()
+        try:
+            self._begin()
+        except BaseException:
+            self._db._leave()
+            raise
         return self
 
     async def __aenter__(self) -> Transaction:
         await self._db._gate.enter_async(_holder.get())
         self._db._check_entered()
-        self._begin()
+        try:
+            self._begin()
+        except BaseException:
+            self._db._leave()
+            raise
         if self._db._gate.holder is None:
             self._db._gate.holder = self
             self._outer = _holder.set(self)
@@ -168,10 +174,30 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        db, gate, pending = self._db, self._db._gate, self._db._pending
+        assert pending is not None
+        *outer, (depth, nested) = self._entered
+        self._entered = (*outer,)
+        gate.depth = depth  # it is more if an interrupt kept a statement from leaving
+        pending.failed |= error is not None
         try:
-            self._end(failed=error is not None)
+            self._end(pending, failed=error is not None)
+        except BaseException:
+            if db._pending is pending and pending.depth == nested:  # it has not begun to end
+                pending.failed = True
+                self._end(pending, failed=True)
+            raise
         finally:
-            self._db._leave()
+            try:
+                db._leave()
+            finally:
+                if gate.held == depth:  # an interrupt, before it was left
+                    gate.leave()
+
+    def __del__(self) -> None:
+        entered = getattr(self, "_entered", ())
+        if entered and self._db._gate.held >= entered[-1][0]:  # an interrupt, before its end
+            self.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
 
     async def __aexit__(
         self,
@@ -185,25 +211,37 @@ class Transaction:
         self.__exit__(kind, error, traceback)
 
     def _begin(self) -> None:
-        pending = self._db._pending
+        db = self._db
+        pending = db._pending
         if pending is None:
-            self._db._pending = Pending()
+            pending = Pending()
         else:
             pending.depth += 1
+        db._pending = pending
+        self._entered = (*self._entered, (db._gate.depth, pending.depth))
 
-    def _end(self, *, failed: bool) -> None:
-        db, pending = self._db, self._db._pending
-        assert pending is not None
-        pending.failed |= failed
+    def _end(self, pending: Pending, *, failed: bool) -> None:
+        db = self._db
         pending.depth -= 1
         if pending.depth:
             return
         db._pending = None
         if not pending.failed:
-            changes = _changes(pending)
-            if changes:
+            version = db._version + 1
+            tables: list[Table[Any]] = []
+            deltas: list[Fed] = []
+            try:
+                changes = pending.changes()
                 tables = [table for table, _ in changes]
-                db._commit(tables, [(table._node, pairs) for table, pairs in changes])
+                deltas = [(table._node, pairs) for table, pairs in changes]
+                if deltas:
+                    db._commit(tables, deltas)
+            except BaseException as error:
+                if not deltas:
+                    pending.revert()
+                    raise
+                if not db._recovers(error, tables, deltas, version):
+                    raise
             return
         pending.revert()
         if not failed:

@@ -86,21 +86,24 @@ class Values:
         self._weights.pop(value, None)
 
     def _add_to_list(self, order: list[Any], value: Any, weight: int) -> None:
-        place = bisect_left(order, value)
-        if place == len(order) or order[place] != value:
-            order.insert(place, value)
-            if weight != 1:
-                self._weights[value] = weight
-            if len(order) > MANY:
-                self._order = SortedList(order)
+        size = len(order)
+        if size >= MANY:
+            self._order = SortedList(order)
+            self._add_to_sorted(self._order, value, weight)
             return
-        new = self._weights.get(value, 1) + weight
+        place, weights = bisect_left(order, value), self._weights
+        if place == size or order[place] != value:
+            if weight != 1:
+                weights[value] = weight
+            order[place:place] = (value,)  # no call: an interrupt comes before, or after
+            return
+        new = weights.get(value, 1) + weight
         if not new:
             del order[place]
         if new not in (0, 1):
-            self._weights[value] = new
-        else:
-            self._weights.pop(value, None)
+            weights[value] = new
+        elif value in weights:
+            del weights[value]
 
     def _add_to_sorted(self, order: SortedList, value: Any, weight: int) -> None:
         weights = self._weights

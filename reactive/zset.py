@@ -131,6 +131,7 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
     Then it needs no consolidation, and each row is hashed once. Otherwise nothing is done.
     """
     done, size, add = 0, len(weights), weights.setdefault
+    before = size
     try:
         for row, weight in pairs:
             if weight <= 0:
@@ -143,6 +144,8 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
         else:
             return True
     except BaseException:
+        if len(weights) > before + done:  # an interrupt
+            weights.popitem()
         _take_out(weights, pairs, done)
         raise
     _take_out(weights, pairs, done)

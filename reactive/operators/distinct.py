@@ -70,11 +70,12 @@ class Distinct:
                 before = shown.get(row, 0)
                 if before > -change and (before or not self._owed):
                     shown[row] = before + change
-                    if not before:
-                        out.append((row, 1))
-                elif self._add(row, change):
+                    is_told = not before
+                else:
+                    is_told = self._add(row, change)
+                done += 1  # at once: an interrupt comes after a call
+                if is_told:
                     out.append((row, -1 if before else 1))
-                done += 1
         except BaseException:
             self._last = list(islice(changes, done))
             self.undo()

@@ -260,5 +260,7 @@ class OrderBy:
                 edits.append(_edit(Edit, (0, ranked.at(first), -1)))
             if last < size:
                 edits.append(_edit(Edit, (last - first - 1, ranked.at(last), 1)))
+        step = (row, order, 0 if tie is None else tie.arrival, -1)
         ranked.delete(at, tie)
-        self._log.append((row, order, 0 if tie is None else tie.arrival, -1))
+        self._log.append(step)
+        ranked.tidy(at[0])

@@ -61,9 +61,9 @@ class Pointwise:
         try:
             for row, dl, dr in _both(left, right):
                 moved = move(row, dl, dr)
+                done += 1  # at once: an interrupt comes after a call
                 if moved:
                     out.append((row, moved))
-                done += 1
         finally:
             self._last = left, right, done
         return out

@@ -1,0 +1,165 @@
+"""An interrupt at any moment: a commit is made and told, or it is not, and nobody waits for ever.
+
+The interpreter raises it where a function begins, and after a call of one that is not in Python.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from traceback import walk_stack
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import reactive
+from reactive import Count, Database, Delta, Max, Sum
+
+OURS = ("<reactive ", str(Path(reactive.__file__).parent) + os.sep)
+"""How the names of the files of generated code, and of the engine, begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    id: int
+    customer: int
+    amount: int
+
+
+class Interrupting:
+    """Raises at the nth moment at which the interpreter might; `where` says where that was."""
+
+    def __init__(self, moment: int) -> None:
+        self._left = moment
+        self.where: str | None = None
+
+    def __enter__(self) -> Interrupting:
+        sys.setprofile(self._profile)
+        return self
+
+    def __exit__(self, *of: object) -> None:
+        sys.setprofile(None)
+
+    def _profile(self, frame: FrameType, event: str, argument: Any) -> None:
+        code = frame.f_code
+        if event not in ("call", "c_return") or not code.co_filename.startswith(OURS):
+            return
+        if code.co_name == "__del__":  # an exception in there reaches nobody
+            return
+        if any(caller.f_code.co_name == "hear" for caller, _ in walk_stack(frame)):
+            return  # it is the user's
+        self._left -= 1
+        if self._left < 0:
+            sys.setprofile(None)
+            self.where = f"{event} in {code.co_name}, line {frame.f_lineno}"
+            raise KeyboardInterrupt
+
+
+class Side:
+    """A database with views, and what their subscribers have heard."""
+
+    def __init__(self, *, keyed: bool, in_use: bool) -> None:
+        self.db = Database()
+        orders: Any = self.db.table(Order, key="id" if keyed else None)
+        customers: Any = self.db.table(int, name="customers")
+        customers.add_all(range(5))
+        self.orders = orders
+        both = orders.join(customers, on=lambda o, c: o.customer == c)
+        queries = [
+            orders.where(lambda o: o.amount > 0)
+            .group_by(lambda o: o.customer)
+            .aggregate(Count(), Max(lambda o: o.amount)),
+            both.group_by(lambda o, c: c).aggregate(Sum(lambda o, c: o.amount)),
+            both.select(lambda o, c: (o.id, c)),
+            orders.select(lambda o: o.customer).distinct(),
+            orders.order_by(lambda o: -o.amount).limit(3),
+        ]
+        self.views = [query.materialize() for query in queries]
+        self.heard: list[Counter[Any]] = [Counter() for _ in queries]
+        pairs = zip(self.views, self.heard, strict=True)
+        self.following = [view.subscribe(self._hearing(into)) for view, into in pairs]
+        orders.add_all(Order(n, n % 4, n) for n in range(6))
+        if in_use:  # its commits are a function by now
+            for n in range(100, 170):
+                orders.add(Order(n, n % 4, 1))
+
+    def _hearing(self, into: Counter[Any]) -> Callable[[Delta[Any]], None]:
+        def hear(delta: Delta[Any]) -> None:
+            for row, weight in delta.items():
+                into[row] += weight
+
+        return hear
+
+    def rows(self) -> Counter[Order]:
+        return Counter(self.orders)
+
+    def check(self, where: str | None) -> None:
+        """The gate is open, and views and subscribers have what the table has."""
+        assert self.db._gate.held == self.db._gate.depth == 0, where
+        assert self.db._pending is None, where
+        for view, heard in zip(self.views, self.heard, strict=True):
+            view.verify()
+            assert Counter(dict(view.items())) == +heard, where
+
+
+def add(side: Side) -> None:
+    side.orders.add(Order(7, 1, 7))
+
+
+def update(side: Side) -> None:
+    side.orders.update(Order(3, 3, 3), Order(3, 1, 9))
+
+
+def together(side: Side) -> None:
+    with side.db.transaction():
+        side.orders.add(Order(7, 1, 7))
+        side.orders.remove(Order(2, 2, 2))
+
+
+def nested(side: Side) -> None:
+    outer = side.db.transaction()
+    with outer:
+        side.orders.add(Order(7, 1, 7))
+        with outer, side.db.transaction():
+            side.orders.add(Order(8, 2, 8))
+
+
+def add_all(side: Side) -> None:
+    side.orders.add_all(Order(200 + n, n % 4, 1) for n in range(3))
+
+
+EVERY = 7
+"""Of the moments of a case so many-th is tried, beginning with another one in each case."""
+CASES = [
+    (keyed, in_use, statement)
+    for keyed in (True, False)
+    for in_use in (False, True)
+    for statement in (add, update, together, nested, add_all)
+]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of generators
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_an_interrupt_at_any_moment_leaves_all_or_nothing(case: int) -> None:
+    keyed, in_use, statement = CASES[case]
+    done = Side(keyed=keyed, in_use=in_use)
+    statement(done)
+    moment = case % EVERY
+    where: str | None = ""
+    while where is not None:
+        side = Side(keyed=keyed, in_use=in_use)
+        before = side.rows()
+        with Interrupting(moment) as interrupting, suppress(KeyboardInterrupt):
+            statement(side)
+        where = interrupting.where
+        assert side.rows() in (before, done.rows()), where
+        side.orders.add(Order(900, 2, 2))
+        side.check(where)
+        moment += EVERY
+    assert moment > 20
