@@ -178,12 +178,15 @@ class Transaction:
         assert pending is not None
         *outer, (depth, nested) = self._entered
         self._entered = (*outer,)
-        gate.depth = depth  # it is more if an interrupt kept a statement from leaving
+        others = pending.depth - nested  # were begun in this one, and are still open
+        depth = gate.depth = depth + others  # less, if an interrupt kept a statement from leaving
         pending.failed |= error is not None
         try:
             self._end(pending, failed=error is not None)
         except BaseException:
-            if db._pending is pending and pending.depth == nested:  # it has not begun to end
+            if (
+                db._pending is pending and pending.depth == nested + others
+            ):  # it has not begun to end
                 pending.failed = True
                 self._end(pending, failed=True)
             raise

@@ -155,3 +155,31 @@ def test_another_task_may_look_a_key_up_while_one_waits_in_a_transaction() -> No
             assert await asyncio.create_task(other()) == ((1, 1), (1, 1), True)
 
     asyncio.run(main())
+
+
+def test_transactions_may_end_in_another_order() -> None:
+    db = Database()
+    numbers = db.table(int)
+    view = numbers.select(lambda n: -n).materialize()
+    first, second = db.transaction(), db.transaction()
+    first.__enter__()
+    numbers.add(1)
+    second.__enter__()
+    first.__exit__(None, None, None)
+    numbers.add(2)
+    assert (db._gate.held, len(view)) == (1, 0)
+    second.__exit__(None, None, None)
+    assert (db._gate.held, sorted(view)) == (0, [-2, -1])
+
+
+def test_a_transaction_that_nobody_ends_is_rolled_back() -> None:
+    db = Database()
+    numbers = db.table(int)
+    view = numbers.select(lambda n: -n).materialize()
+    dropped = db.transaction()
+    dropped.__enter__()
+    numbers.add(1)
+    del dropped
+    assert (db._gate.held, list(numbers), list(view)) == (0, [], [])
+    numbers.add(2)
+    assert list(view) == [-2]
