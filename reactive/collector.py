@@ -7,8 +7,11 @@ off by such allocations, and walks all that there is each time, which doubles th
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -22,3 +25,24 @@ def paused() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def in_pause(
+    change: Callable[[], Sequence[T]], take_back: Callable[[Sequence[T]], None]
+) -> Sequence[T]:
+    """What a change gives, made without collections.
+
+    An interrupt may come when it is made, and nobody knows of it yet: then it is taken back.
+    """
+    if not gc.isenabled():
+        return change()
+    changes: Sequence[T] = ()
+    try:
+        gc.disable()
+        changes = change()
+        gc.enable()
+    except BaseException:
+        take_back(changes)
+        gc.enable()
+        raise
+    return changes

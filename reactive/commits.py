@@ -10,12 +10,12 @@ Cost:   of a statement half a microsecond, beside the table and the nodes that i
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reactive.closing import Closing
-from reactive.collector import paused
 from reactive.errors import ClosedError, TransactionError
 from reactive.gate import BRIEF, Gate
 from reactive.operators.sums_by import Unfit
@@ -124,8 +124,13 @@ class Commits(Closing):
         """One step of the graph. If it fails, who called puts the tables back (`_recovers`)."""
         if self._dropped:
             self._drain()
-        with paused():
+        collects = gc.isenabled()
+        try:  # as `paused`, whose end an interrupt could keep from coming
+            gc.disable()
             self._graph.commit(deltas, self._version + 1)
+        finally:
+            if collects:
+                gc.enable()
         self._committed(tables, _rows(deltas))
 
     def _recovers(

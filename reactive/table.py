@@ -14,15 +14,16 @@ from optimizer.errors import PlanError
 from reactive import display
 from reactive.annotations import is_hashable
 from reactive.callables import taken
-from reactive.collector import paused
+from reactive.collector import in_pause
 from reactive.errors import TableError
 from reactive.gate import Gate
+from reactive.keyed_store import KeyedStore
 from reactive.lock_free import lock_free
 from reactive.relation import Relation
 from reactive.rows import check_row_type, checked_key, key_function, name_of_table
 from reactive.statements import Statements
 from reactive.stats import Stats
-from reactive.store import BagStore, KeyedStore, NoStore, Store, rows_of
+from reactive.store import BagStore, NoStore, Store, rows_of
 from reactive.zset import Pair, canonical, consolidate, negate
 
 if TYPE_CHECKING:
@@ -258,8 +259,10 @@ class Table(Relation[T], Collection[T]):
         return BagStore() if self.plan.stored else NoStore(hashable=hashable)
 
     def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
-        with paused():  # all of it: an interrupt at its end comes when the commit stands
-            self._db._write(self, lambda given: statement(*given), arguments)
+        def change(given: tuple[Any, ...]) -> Sequence[Pair]:
+            return in_pause(partial(statement, *given), self._store.revert)
+
+        self._db._write(self, change, arguments)
 
     def _reading(self) -> Gate:
         self._db._check_open()

@@ -88,8 +88,8 @@ class Fixpoint:
 
     def step(self, *inputs: Sequence[Any]) -> Sequence[Sequence[Pair]]:
         collects = gc.isenabled()
-        gc.disable()  # as `collector.paused`, which takes longer than many a step
-        try:
+        try:  # as `collector.paused`, which takes longer than many a step
+            gc.disable()
             return self._step(inputs)
         finally:
             if collects:

@@ -5,6 +5,7 @@ The interpreter raises it where a function begins, and after a call of one that 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections import Counter
@@ -103,6 +104,7 @@ class Side:
         """The gate is open, and views and subscribers have what the table has."""
         assert self.db._gate.held == self.db._gate.depth == 0, where
         assert self.db._pending is None, where
+        assert gc.isenabled(), where
         for view, heard in zip(self.views, self.heard, strict=True):
             view.verify()
             assert Counter(dict(view.items())) == +heard, where
