@@ -205,7 +205,8 @@ class _Loop:
         if len(path) == 1:
             return [start, *head.lines, *self._along(head, path[0], finds, [place], 2)]
         for number, moves in enumerate(path):
-            self._find(head, next(steps_of(moves)), finds, f"found_{number}")
+            step = next(steps_of(moves))
+            look_up(head, step, finds[step.key], f"found_{number}")
         return [
             *(start, *head.lines, "        if size(found_0) <= size(found_1):"),
             *self._along(head, path[0], finds, [place], 3, "found_0"),
@@ -234,7 +235,7 @@ class _Loop:
             return self._together(body, move, rest, finds, bound, indent)
         if not found:
             found = f"found_{len(bound)}"
-            self._find(body, move, finds, found)
+            look_up(body, move, finds[move.key], found)
         pair_up(body, found)
         inner = self._each(body, move, found, indent)
         inner.line("met += 1")
@@ -259,7 +260,7 @@ class _Loop:
         """
         number = len(bound)
         for step, name in ((move.left, "found"), (move.right, "also")):
-            self._find(body, step, finds, f"{name}_{number}")
+            look_up(body, step, finds[step.key], f"{name}_{number}")
         places = (move.left.place, move.right.place)
         first, second = (self._names[place] for place in places)
         often, both = f"times_{places[0]}", f"found_{number}, also_{number}"
@@ -280,13 +281,6 @@ class _Loop:
         exprs += [part for step in steps_of(rest) for part in step.probe]
         return any(reads(expr).intersection(places) for expr in exprs)
 
-    def _find(self, body: Body, step: Step, finds: dict[Key, str], name: str) -> None:
-        """The lines that look a step up."""
-        parts = [body.use(part) for part in step.probe]
-        whole = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
-        body.line(f"{name} = {finds[step.key]}({whole}, NOTHING)")
-        body.line(f"if {name} is NOTHING: continue")
-
     def _each(self, outer: Body, step: Step, found: str, indent: int) -> Body:
         """The body of a loop over the rows that were found; its head is written outside."""
         outer.line(f"for {self._names[step.place]}, times_{step.place} in {found}:")
@@ -295,6 +289,14 @@ class _Loop:
 
 _RESERVED = ("times", "found", "also")
 _TIMES = tuple(f"{name}_{n}" for name in _RESERVED for n in range(10))
+
+
+def look_up(body: Body, step: Step, find: str, name: str) -> None:
+    """The lines that look a step up."""
+    parts = [body.use(part) for part in step.probe]
+    whole = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+    body.line(f"{name} = {find}({whole}, NOTHING)")
+    body.line(f"if {name} is NOTHING: continue")
 
 
 def pair_up(body: Body, found: str) -> None:

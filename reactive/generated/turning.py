@@ -20,7 +20,7 @@ from optimizer.expr import Parameter, reads, substitute
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Plan
 from reactive.generated.itinerary import Key, Meet, Path, Step
-from reactive.generated.paths import Paths
+from reactive.generated.paths import Paths, look_up
 from reactive.generated.single import GroupingOfOne
 from reactive.index import NOTHING, Mark
 from reactive.operators.index_by import IndexBy
@@ -100,10 +100,7 @@ def _loop(steps: Sequence[Step], todo: Plan, taker: GroupingOfOne) -> Callable[.
     for meets in dict.fromkeys(_meets_itself(body, step) for step in steps):
         body.line(f"if {meets}: return None")
     for name, step in zip(("found", "also"), steps, strict=True):
-        parts = [body.use(part) for part in step.probe]
-        whole = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
-        body.line(f"{name} = find_{name}({whole}, NOTHING)")
-        body.line(f"if {name} is NOTHING: continue")
+        look_up(body, step, f"find_{name}", name)
     body.line(f"weight = meetings(found, also) * times_0 * {len(todo.shapes)}")
     body.line("if not weight: continue")
     body.write(todo.acts)
