@@ -119,7 +119,7 @@ def joined(
         match = plan.Match() if isinstance(join, plan.Product) else join.match
         rest = match.on if match.early is None else match.early.rest
         assert rest is None or isinstance(rest, Lifted)
-        of = (*shapes(join.left), row_shape(join.right))
+        of = shapes(join)
         plain = plain_join(join, match, left, right)
         operators = _Lazy(chain)
         pairing = Pairing(left, right)
@@ -212,7 +212,7 @@ def factored(node: plan.Aggregate, join: plan.Join | plan.Product, sides: tuple[
 
         called, both = read_functions(join, node), Sides(*sides)
         loop, text = _pair_loops(join, (), factors, called, taker, counts=True)
-        of = (*shapes(join.left), row_shape(join.right))
+        of = shapes(join)
         names = row_names(called, len(of))
         folds = [folded.fold for folded in node.aggregates]
         one = alone(names, of, factors, lambda todo: taker(todo, GroupingOfOneSum), folds, both)
@@ -258,7 +258,7 @@ def _pair_loops(
     *,
     counts: bool,
 ) -> tuple[Callable[..., Any], str]:
-    of = (*shapes(join.left), row_shape(join.right))
+    of = shapes(join)
     names = row_names(called, len(of))
     return pair_loops(names, of, factors, chain, taker, counts=counts)
 
