@@ -27,7 +27,7 @@ from optimizer.traverse import without_iterations
 from reactive.compile_remote import Elsewhere
 from reactive.compile_routes import routed
 from reactive.compile_sums import bases, over_sides, split
-from reactive.compile_wide import is_wide, over_paths
+from reactive.compile_wide import bases_of_wide, is_wide, over_wide
 from reactive.fuse import joined, keyed, looped
 from reactive.generated.grouped import is_in_line
 from reactive.graph import Graph
@@ -38,7 +38,6 @@ from reactive.loops import (
     all_read,
     called,
     index_signature,
-    inputs_of_wide,
     is_read,
     loop_parts,
     pins_of,
@@ -134,10 +133,10 @@ class Compiler:
         below = self._chain(node)
         if below is not None and self.takes_join(node, below):
             if is_wide(below.base, self):
-                return tuple(self.below(n).base for n in inputs_of_wide(below.base))
+                return bases_of_wide(self, node, below, below.base)
             return tuple(self.below(n).base for n in below.base.inputs())
         if is_wide(node, self):
-            return tuple(self.below(n).base for n in inputs_of_wide(node))
+            return bases_of_wide(self, node, Below((), node), node)
         if isinstance(node, JOINS):
             return tuple(self.below(n).base for n in node.inputs())
         return node.inputs() if below is None else (below.base,)
@@ -258,7 +257,7 @@ class Compiler:
         join = below.base
         assert isinstance(join, INNER)
         if is_wide(join, self):
-            return over_paths(self, node, below, join)
+            return over_wide(self, node, below, join)
         left, right = self._indexes(join)
         parts = loop_parts(node, below)
         return self.graph.node(

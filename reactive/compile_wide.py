@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from optimizer import plan
 from optimizer.expr import Lifted
-from reactive.fuse import wide
+from reactive.fuse import Make, around, wide
 from reactive.generated.itinerary import Key, keys_of, path_from
-from reactive.loops import Below, called, inputs_of_wide, is_read, loop_parts, within
+from reactive.loops import (
+    Below,
+    called,
+    inputs_of_wide,
+    is_read,
+    loop_parts,
+    pins_of,
+    within,
+)
 from reactive.node import Node
-from reactive.plain import signature
+from reactive.plain import LINEAR, signature
 
 if TYPE_CHECKING:
     from reactive.compile import Compiler
@@ -28,10 +36,58 @@ def is_wide(node: plan.Node, compiler: Compiler) -> TypeGuard[plan.Join]:
     return all(map(is_read, [node, *inner])) and len(inputs_of_wide(node)) == len(node.wide.tests)
 
 
-def over_paths(compiler: Compiler, node: plan.Node, below: Below, join: plan.Join) -> Node:
+def bases_of_wide(
+    compiler: Compiler, node: plan.Node, below: Below, join: plan.Join
+) -> tuple[plan.Node, ...]:
+    """What the inputs of joins as one are made from."""
+    found = _around(node, below, join)
+    if found is not None:
+        return (found[0][0].base,)
+    return tuple(compiler.below(relation).base for relation in inputs_of_wide(join))
+
+
+def over_wide(compiler: Compiler, node: plan.Node, below: Below, join: plan.Join) -> Node:
     """Joins as one, with the chain above it and what the chain feeds."""
+    found = _around(node, below, join)
+    if found is None:
+        return _over_paths(compiler, node, below, join)
+    inputs, make = found
+    parts = [*_parts(node, below, join), *(link for each in inputs for link in each.chain)]
+    return compiler.graph.node(
+        ("circle", *(len(each.chain) for each in inputs), *map(signature, parts)),
+        (compiler.made[id(inputs[0].base)],),
+        make,
+        plan=node,
+        functions=called(parts),
+        pins=pins_of(inputs[0]),
+    )
+
+
+def _around(node: plan.Node, below: Below, join: plan.Join) -> tuple[list[Below], Make] | None:
+    """What counts the rows of a circle of one base, without an index, and how its inputs are made.
+
+    None if it is no circle. The base is found below all selections, whoever else reads these.
+    """
+    inputs = list(map(_all_below, inputs_of_wide(join)))
+    base = inputs[0].base
+    if not isinstance(node, plan.Aggregate) or any(each.base is not base for each in inputs):
+        return None
+    make = around(join, node, below.chain, inputs)
+    return None if make is None else (inputs, make)
+
+
+def _all_below(node: plan.Node) -> Below:
+    chain: list[plan.Node] = []
+    while isinstance(node, LINEAR) and is_read(node):
+        chain.append(node)
+        node = node.input
+    return Below(tuple(chain[::-1]), node)
+
+
+def _over_paths(compiler: Compiler, node: plan.Node, below: Below, join: plan.Join) -> Node:
+    """Joins as one, over an index per step of a path."""
     assert join.wide is not None
-    relations, parts = inputs_of_wide(join), loop_parts(node, below)
+    relations = inputs_of_wide(join)
     found: dict[Any, Node] = {}
     for place in range(len(relations)):
         for key in keys_of(path_from(place, join.wide)):
@@ -39,14 +95,19 @@ def over_paths(compiler: Compiler, node: plan.Node, below: Below, join: plan.Joi
                 found[key] = _index_of(compiler, join, relations[key[0]], key)
     inputs = tuple(dict.fromkeys(found.values()))
     indexes = {key: found[key].operator for key in found}
-    _, *inner = within(join)
+    parts = _parts(node, below, join)
     return compiler.graph.node(
-        ("wide", *map(signature, [join, *inner, *(p for p in parts if p is not join)])),
+        ("wide", *map(signature, parts)),
         inputs,
         wide(join, node, below.chain, indexes),
         plan=node,
-        functions=called([join, *inner, *parts]),
+        functions=called(parts),
     )
+
+
+def _parts(node: plan.Node, below: Below, join: plan.Join) -> list[plan.Node]:
+    """The joins, and the nodes above that are part of their loop."""
+    return [*within(join), *(part for part in loop_parts(node, below) if part is not join)]
 
 
 def _index_of(

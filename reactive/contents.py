@@ -60,7 +60,10 @@ class Bag:
             changes = consolidate(delta)
             integrate(self._weights, changes)
         self._last = changes
-        self.size += sum([weight for _, weight in changes])
+        size = self.size
+        for _, weight in changes:
+            size += weight
+        self.size = size
         return changes
 
     def undo(self) -> None:

@@ -13,6 +13,7 @@ from reactive.folds import CountFold
 from reactive.generated.alone import GroupingOfOneSum, alone
 from reactive.generated.body import Plan, row_names
 from reactive.generated.both_sides import pair_loops
+from reactive.generated.circling import Circling, circle_loop, counts_only, edge
 from reactive.generated.factored import Factored, GroupingOfSums, Sides, Term
 from reactive.generated.grouped import Grouped, Grouping
 from reactive.generated.itinerary import path_from
@@ -24,7 +25,6 @@ from reactive.generated.paths import Paths, joined_plan, path_loops
 from reactive.generated.single import GroupingOfOne
 from reactive.generated.summing import Summing, SummingOfOne
 from reactive.generated.taker import ToCounts, ToList
-from reactive.generated.turning import turning
 from reactive.index import Key
 from reactive.loops import Below, inputs_of_wide
 from reactive.operators.distinct import Distinct
@@ -237,11 +237,32 @@ def wide(
             loop, text = path_loops(names, shown, of, paths, chain, ToList)
             return WideJoined(Paths(paths, indexes, is_filled=True), loop, text, join)
         loop, text = path_loops(names, shown, of, paths, chain, lambda todo: _grouping(node, todo))
-        ways, todo = Paths(paths, indexes), joined_plan(of, chain, shown)
-        folds = [folded.fold for folded in node.aggregates]
-        one = _grouping(node, todo, GroupingOfOne) if GroupingOfOne.fits(todo, folds) else None
-        turns = turning(paths, indexes, todo, one, ways)
-        return Factored(plain_aggregate(node), loop, text, ways, join, turns)
+        return Factored(plain_aggregate(node), loop, text, Paths(paths, indexes), join)
+
+    return make
+
+
+def around(
+    join: plan.Join, node: plan.Aggregate, chain: tuple[plan.Node, ...], inputs: Sequence[Below]
+) -> Make | None:
+    """The operator of an aggregate of joins as one, of a base with itself in a circle.
+
+    None if it is no circle, or if something is read of the joined rows.
+    """
+    of, first = join.wide, inputs[0]
+    assert of is not None
+    above = joined_plan(of, chain, tuple(row_shape(below.top) for below in inputs))
+    if not GroupingOfOne.fits(above, [folded.fold for folded in node.aggregates]):
+        return None
+    taker = _grouping(node, above, GroupingOfOne)
+    found = edge(of, [below.plan() for below in inputs]) if counts_only(above, taker) else None
+    if found is None:
+        return None
+
+    def make() -> Circling:
+        called = read_functions(*first.chain)
+        loop, text = circle_loop(called, found, above, taker)
+        return Circling(plain_aggregate(node), loop, text, join)
 
     return make
 

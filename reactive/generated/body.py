@@ -354,6 +354,8 @@ RESERVED = frozenset(
         "counts",
         "met",
         "Mark",
+        "turn",
+        "closed",
     ]
 )
 

@@ -67,14 +67,6 @@ class Paths:
         ]
         self._is_filled = is_filled
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the indexes hold what was there before, all by keys that could be computed."""
-        for operator in self._nodes:  # a generator takes as long as the rest
-            if operator.odd:
-                return False
-        return self._is_filled
-
     def look_ups(self, *deltas: Sequence[Any]) -> list[Any]:
         """For each path its delta, then its look-ups; at first all comes by the first path."""
         for operator in self._nodes:

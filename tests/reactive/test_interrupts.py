@@ -80,6 +80,7 @@ class Side:
             both.select(lambda o, c: (o.id, c)),
             orders.select(lambda o: o.customer).distinct(),
             orders.order_by(lambda o: -o.amount).limit(3),
+            around(orders.where(lambda o: o.amount > 1)),
         ]
         self.views = [query.materialize() for query in queries]
         self.heard: list[Counter[Any]] = [Counter() for _ in queries]
@@ -108,6 +109,14 @@ class Side:
         for view, heard in zip(self.views, self.heard, strict=True):
             view.verify()
             assert Counter(dict(view.items())) == +heard, where
+
+
+def around(orders: Any) -> Any:
+    """How many ways of three orders lead back, from a customer to an amount."""
+    two = orders.join(orders, on=lambda a, b: a.amount == b.customer)
+    return two.join(
+        orders, on=lambda a, b, c: b.amount == c.customer and c.amount == a.customer
+    ).aggregate(Count())
 
 
 def add(side: Side) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Sum
-from reactive.generated.factored import Factored
+from reactive.generated.circling import Circling
 from reactive.index import NOTHING, rows_of
 from reactive.operators.index_by import IndexBy
 from reactive.trie import Trie, common, meetings
@@ -30,6 +30,19 @@ def triangles(a: Any, b: Any, c: Any) -> Any:
 
 def count(a: Any, b: Any, c: Any) -> Any:
     return triangles(a, b, c).aggregate(Count())
+
+
+def count_back(a: Any, b: Any, c: Any) -> Any:
+    """The other way round, with a condition of what has been counted."""
+    two = a.join(b, on=lambda x, y: x.src == y.dst)
+    found = two.join(c, on=lambda x, y, z: y.src == z.dst and z.src == x.dst)
+    return found.group_by(lambda x, y, z: "all").aggregate(Count(), Sum(lambda x, y, z: 0.5))
+
+
+def count_askew(a: Any, b: Any, c: Any) -> Any:
+    """Of triangles whose edges do not go around, so that a row has not the same part in each."""
+    two = a.join(b, on=lambda x, y: x.dst == y.src)
+    return two.join(c, on=lambda x, y, z: y.dst == z.dst and z.src == x.src).aggregate(Count())
 
 
 def count_from_some(a: Any, b: Any, c: Any) -> Any:
@@ -91,7 +104,7 @@ def a_star(a: Any, b: Any, c: Any) -> Any:
     )
 
 
-COUNTS = (count, count_from_some, count_all_of_some)
+COUNTS = (count, count_from_some, count_all_of_some, count_back, count_askew)
 QUERIES = (
     *(*COUNTS, corners, all_rows, by_corner),
     *(with_keys, with_tuples, squares, a_chain, a_star),
@@ -157,22 +170,24 @@ def test_they_equal_the_plan_as_written(query: Any, values: tuple[Any, ...], of_
 
 
 @pytest.mark.parametrize(
-    ("query", "of_one", "is_turning"),
+    ("query", "of_one", "is_around"),
     [
         (count, True, True),
         (count_all_of_some, True, True),
+        (count_back, True, True),
         (count, False, False),
         (count_from_some, True, False),
+        (count_askew, True, False),
         (by_corner, True, False),
     ],
 )
-def test_one_path_of_a_row_does_for_all_where_none_differs(
-    query: Any, of_one: bool, is_turning: bool
+def test_a_circle_of_one_input_of_which_nothing_is_read_needs_no_index(
+    query: Any, of_one: bool, is_around: bool
 ) -> None:
     side = Side(query, optimize=True, of_one=of_one)
-    operators = [n.operator for n in side.db._graph.nodes()]
-    (over_paths,) = (o for o in operators if isinstance(o, Factored))
-    assert (over_paths._alone is not None) == is_turning
+    operators = [type(n.operator) for n in side.db._graph.nodes()]
+    assert (Circling in operators) == is_around
+    assert (IndexBy not in operators) == is_around
 
 
 def test_edges_that_meet_themselves_are_counted_as_often_as_they_do() -> None:
@@ -228,12 +243,12 @@ def test_a_change_goes_through_the_smaller_side() -> None:
 
 
 def test_indexes_are_shared_among_inputs_and_views() -> None:
-    side = Side(count, optimize=True, of_one=True)
-    other = corners(*side.tables * 3).materialize()
+    side = Side(corners, optimize=True, of_one=True)
+    other = all_rows(*side.tables * 3).materialize()
     indexes = [n for n in side.db._graph.nodes() if isinstance(n.operator, IndexBy)]
     assert len(indexes) == 2  # by source and destination, and the other way round
     side.tables[0].add_all([Edge(1, 2), Edge(2, 3), Edge(3, 1)])
-    assert side.view.value == len(other) == 3
+    assert len(side.view) == len(other) == 3
 
 
 def test_an_exception_above_is_the_users() -> None:

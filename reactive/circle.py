@@ -1,0 +1,119 @@
+"""How many ways of three steps lead back to where they began, along the edges of a graph.
+
+    u --> v --> x --> u         M[u][v] is how many rows lead from u to v
+
+    trace((M + D)³) - trace(M³)  =  3 w (M²)[v][u]              D is w at (u, v), else nothing
+                                  + 3 w² M[u][u]  +  w³         if u is v
+
+A join of an input with itself in a circle of three has so many rows. Where none of them is read,
+no more of the input is kept than which ends its rows have.
+
+State:  each pair of ends, twice; how many rows it has, if it is not one.
+Cost:   of a row, O(the fewer of those that lead to u and those that v leads to).
+Source: closed walks are counted by traces of powers; [dbsp] multilinear operators.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable
+from typing import Any
+
+End = Hashable
+Below = dict[Any, set[Any]]
+
+
+class Circle:
+    """Counts ways around. Edges come, and go with a negative weight.
+
+    >>> circle = Circle()
+    >>> [circle.turn(u, v, 1) for u, v in [("a", "b"), ("b", "c"), ("c", "a")]]
+    [0, 0, 3]
+    >>> circle.turn("b", "c", -1)
+    -3
+    """
+
+    __slots__ = ("_log", "_sources", "_targets", "_times", "_was_empty")
+
+    def __init__(self) -> None:
+        self._targets: Below = {}  # where each end leads
+        self._sources: Below = {}  # from where each is reached
+        self._times: dict[tuple[Any, Any], int] = {}  # the weights that are not one
+        self._log: list[tuple[End, End, int]] = []
+        self._was_empty = False
+
+    def turn(self, u: End, v: End, weight: int) -> int:
+        """Add a weight at an edge: how many more ways around there are now."""
+        onward, back = self._targets.get(v), self._sources.get(u)
+        found = old = 0
+        if onward is not None and back is not None:
+            common = onward & back
+            if common:
+                found = 3 * weight * (self._ways(v, common, u) if self._times else len(common))
+        targets = self._targets.get(u)
+        if targets is not None and v in targets:
+            old = self._times.get((u, v), 1) if self._times else 1
+        if u == v:
+            found += weight * weight * (3 * old + weight)
+        if not self._was_empty:
+            self._log.append((u, v, old))
+        if old == 0 and weight == 1:
+            if targets is None:
+                self._targets[u] = {v}
+            else:
+                targets.add(v)
+            sources = self._sources.get(v)
+            if sources is None:
+                self._sources[v] = {u}
+            else:
+                sources.add(u)
+        else:
+            self._put(u, v, old + weight)
+        return found
+
+    def _ways(self, u: End, through: set[Any], v: End) -> int:
+        """How many ways of two steps lead from one end to another."""
+        times = self._times.get
+        return sum([times((u, x), 1) * times((x, v), 1) for x in through])
+
+    def _put(self, u: End, v: End, weight: int) -> None:
+        """Let an edge have a weight, whatever it had, or had half."""
+        for below, one, other in ((self._targets, u, v), (self._sources, v, u)):
+            if weight:
+                below.setdefault(one, set()).add(other)
+                continue
+            held = below.get(one, set())
+            held.discard(other)
+            if not held:
+                below.pop(one, None)
+        if weight in (0, 1):
+            self._times.pop((u, v), None)
+        else:
+            self._times[u, v] = weight
+
+    def begin(self) -> None:
+        """From here it can be undone. If it is empty, that needs no memory."""
+        self._was_empty = not self._targets
+
+    def commit(self) -> None:
+        """What has been done stands."""
+        self._was_empty = False
+        self._log.clear()
+
+    def undo(self) -> None:
+        """Let all be as it was at the beginning; also if an edge was added by half."""
+        if self._was_empty:
+            for held in (self._targets, self._sources, self._times):
+                held.clear()
+        while self._log:
+            self._put(*self._log[-1])
+            self._log.pop()
+        self.commit()
+
+    def footprint(self) -> tuple[int, int]:
+        """How many edges there are, and the bytes of sets and dictionaries."""
+        size = sum(map(sys.getsizeof, (self._targets, self._sources, self._times)))
+        size += len(self._times) * sys.getsizeof((0, 0))
+        for below in (self._targets, self._sources):
+            size += sum(map(sys.getsizeof, below.values()))
+        return sum(map(len, self._targets.values())), size
