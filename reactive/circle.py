@@ -16,7 +16,8 @@ Source: closed walks are counted by traces of powers; [dbsp] multilinear operato
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
+from collections import deque
+from collections.abc import Hashable, MutableSequence
 from typing import Any
 
 End = Hashable
@@ -33,14 +34,14 @@ class Circle:
     -3
     """
 
-    __slots__ = ("_log", "_sources", "_targets", "_times", "_was_empty")
+    __slots__ = ("_sources", "_targets", "_times", "log")
 
     def __init__(self) -> None:
         self._targets: Below = {}  # where each end leads
         self._sources: Below = {}  # from where each is reached
         self._times: dict[tuple[Any, Any], int] = {}  # the weights that are not one
-        self._log: list[tuple[End, End, int]] = []
-        self._was_empty = False
+        self.log: MutableSequence[tuple[End, End, int]] = []
+        """Edges as they were before what has been done since the last commit."""
 
     def turn(self, u: End, v: End, weight: int) -> int:
         """Add a weight at an edge: how many more ways around there are now."""
@@ -55,8 +56,7 @@ class Circle:
             old = self._times.get((u, v), 1) if self._times else 1
         if u == v:
             found += weight * weight * (3 * old + weight)
-        if not self._was_empty:
-            self._log.append((u, v, old))
+        self.log.append((u, v, old))
         if old == 0 and weight == 1:
             if targets is None:
                 self._targets[u] = {v}
@@ -67,6 +67,16 @@ class Circle:
                 self._sources[v] = {u}
             else:
                 sources.add(u)
+        elif old == 1 and weight == -1 and targets is not None:
+            if len(targets) > 1:
+                targets.remove(v)
+            else:
+                del self._targets[u]
+            sources = self._sources[v]
+            if len(sources) > 1:
+                sources.remove(u)
+            else:
+                del self._sources[v]
         else:
             self._put(u, v, old + weight)
         return found
@@ -92,22 +102,22 @@ class Circle:
             self._times[u, v] = weight
 
     def begin(self) -> None:
-        """From here it can be undone. If it is empty, that needs no memory."""
-        self._was_empty = not self._targets
+        """Many edges come. If there are none, nothing has to be noted of them."""
+        if not self._targets:
+            self.log = deque(maxlen=0)
 
     def commit(self) -> None:
         """What has been done stands."""
-        self._was_empty = False
-        self._log.clear()
+        self.log = []
 
     def undo(self) -> None:
-        """Let all be as it was at the beginning; also if an edge was added by half."""
-        if self._was_empty:
+        """Let all be as it was at the last commit; also if an edge was added by half."""
+        if self.log.__class__ is deque:
             for held in (self._targets, self._sources, self._times):
                 held.clear()
-        while self._log:
-            self._put(*self._log[-1])
-            self._log.pop()
+        while self.log:
+            self._put(*self.log[-1])
+            self.log.pop()
         self.commit()
 
     def footprint(self) -> tuple[int, int]:

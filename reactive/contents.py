@@ -52,18 +52,40 @@ class Bag:
         self.touched = 0
 
     def step(self, delta: Pairs) -> Pairs:
-        self.touched += len(delta)
+        count = len(delta)
+        self.touched += count
         self._last = ()
+        if count > 2 or delta.__class__ is not list:
+            return self._step_many(delta)
+        if count == 2:
+            (one, _), (other, _) = delta
+            if one is other or one == other:
+                return self._step_many(delta)
+        weights, size, done = self._weights, self.size, 0
+        try:
+            for row, weight in delta:  # as `integrate`, whose call would take longer
+                total = weights.get(row, 0) + weight
+                if total:
+                    weights[row] = total
+                else:
+                    del weights[row]
+                size += weight
+                done += 1
+        except BaseException:
+            integrate(weights, negate(delta[:done]))
+            raise
+        self._last = delta
+        self.size = size
+        return delta
+
+    def _step_many(self, delta: Pairs) -> Pairs:
         if len(delta) > MANY and insert_new(self._weights, delta):
             changes = delta
         else:
             changes = consolidate(delta)
             integrate(self._weights, changes)
         self._last = changes
-        size = self.size
-        for _, weight in changes:
-            size += weight
-        self.size = size
+        self.size += sum([weight for _, weight in changes])
         return changes
 
     def undo(self) -> None:

@@ -20,16 +20,23 @@ from reactive.zset import Pair, Row, consolidate
 class KeyedStore:
     """At most one row per key."""
 
-    __slots__ = ("_by_key", "key")
+    __slots__ = ("_by_key", "_plain", "key")
 
-    def __init__(self, key: Callable[[Row], Any]) -> None:
+    def __init__(self, key: Callable[[Row], Any], plain: Callable[[Row], Any]) -> None:
         self.key = key
+        """Of a row, or of what is to be one; it raises what is wrong with it."""
+        self._plain = plain
         self._by_key: dict[Any, Row] = {}
 
     def add(self, row: Row, count: int) -> Pair:
         hash(row)  # a row must have one, though only its key is asked for here
-        key_of = self.key
-        key = key_of(row)
+        key_of = self._plain
+        try:
+            key = key_of(row)
+        except Exception:
+            key = None
+        if key.__class__ is not int and key.__class__ is not str:
+            key = self.key(row)
         held = self._by_key.get(key)
         if held is not None or count != 1:
             raise Duplicate(row if held is None else held)
@@ -69,8 +76,13 @@ class KeyedStore:
         return True
 
     def remove(self, row: Row, count: int) -> Pair:
-        key_of = self.key
-        key = key_of(row)
+        key_of = self._plain
+        try:
+            key = key_of(row)
+        except Exception:
+            key = None
+        if key.__class__ is not int and key.__class__ is not str:
+            key = self.key(row)
         held = self._by_key.get(key)
         if held is None or count != 1 or held != row:
             raise Absent

@@ -84,7 +84,10 @@ class Ranked:
     (['a', 'c'], 'c', 2)
     """
 
-    __slots__ = ("_descending", "_ends", "_keys", "_maxes", "_rows", "_sizes", "size", "thin")
+    __slots__ = (
+        *("_descending", "_ends", "_keys", "_maxes", "_rows", "_sizes"),
+        *("shares", "size", "thin"),
+    )
 
     def __init__(self, *, descending: bool) -> None:
         self._descending = descending
@@ -92,6 +95,8 @@ class Ranked:
         """How many rows there are."""
         self.thin: list[Any] = []
         """Keys that may have only one row left, until `settle`."""
+        self.shares = False
+        """Whether a row has come or gone that shared its key; who asks sets it back."""
         self._ends: list[int] | None = None  # how many rows there are up to the end of each chunk
         self._fill([], [])
 
@@ -174,6 +179,7 @@ class Ranked:
         chunk, offset, _ = at
         rows, keys = self._rows[chunk], self._keys[chunk]
         if tie is not None:
+            self.shares = True
             tied = rows[offset]
             is_last = len(tied.ties) == 1
             self.thin.append(keys[offset])
@@ -246,19 +252,25 @@ class Ranked:
     def rank(self, at: At, most: int) -> int:
         """How many rows are read before that at a place; `most` if there are at least so many."""
         chunk, offset, inner = at
-        sizes, rows = self._sizes, self._rows[chunk]
-        chunks = len(sizes) - chunk - 1 if self._descending else chunk
+        sizes, descending = self._sizes, self._descending
+        chunks = len(sizes) - chunk - 1 if descending else chunk
         if chunks >= most:  # none is empty
             return most
-        within = (offset if sizes[chunk] == len(rows) else _count(rows[:offset])) + inner
-        if self._descending:
-            return (sum(sizes[chunk:]) if chunks else sizes[chunk]) - within - 1
-        return (sum(sizes[:chunk]) if chunks else 0) + within
+        size, rows = sizes[chunk], self._rows[chunk]
+        before = inner + (offset if size == len(rows) else _count(rows[:offset]))
+        if descending:
+            before = size - before - 1
+        if chunks:
+            before += sum(sizes[chunk + 1 :] if descending else sizes[:chunk])
+        return before
 
     def at(self, place: int) -> Row:
         """The row at a place, as they are read."""
         sizes = self._sizes
         if self._descending:
+            rows = self._rows[-1]
+            if place < sizes[-1] == len(rows) and rows[-1 - place].__class__ is not Tied:
+                return rows[-1 - place]
             place = self.size - 1 - place
         if place < sizes[0]:
             chunk, rest = 0, place
@@ -295,6 +307,7 @@ class Ranked:
         tied = self._tied(self._rows[chunk][offset])
         place = tied.ties.bisect_left(tie)  # before: it compares
         tied.add(tie)
+        self.shares = True
         self._rows[chunk][offset] = tied
         self._sizes[chunk] += 1
         self.size += 1

@@ -140,7 +140,8 @@ class Transaction:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._entered: tuple[tuple[int, int], ...] = ()  # how deep in the gate, and nested
+        # of each time it was entered: how deep in the gate and nested, and in which pending changes
+        self._entered: tuple[tuple[int, int, Pending], ...] = ()
         self._outer: Token[Any] | None = None
 
     def __repr__(self) -> str:
@@ -176,7 +177,7 @@ class Transaction:
     ) -> None:
         db, gate, pending = self._db, self._db._gate, self._db._pending
         assert pending is not None
-        *outer, (depth, nested) = self._entered
+        *outer, (depth, nested, _) = self._entered
         self._entered = (*outer,)
         others = pending.depth - nested  # were begun in this one, and are still open
         depth = gate.depth = depth + others  # less, if an interrupt kept a statement from leaving
@@ -199,7 +200,8 @@ class Transaction:
 
     def __del__(self) -> None:
         entered = getattr(self, "_entered", ())
-        if entered and self._db._gate.held >= entered[-1][0]:  # an interrupt, before its end
+        if entered and self._db._gate.held and self._db._pending is entered[-1][2]:
+            # an interrupt, before its end; those outside it may have ended meanwhile
             self.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
 
     async def __aexit__(
@@ -221,7 +223,7 @@ class Transaction:
         else:
             pending.depth += 1
         db._pending = pending
-        self._entered = (*self._entered, (db._gate.depth, pending.depth))
+        self._entered = (*self._entered, (db._gate.depth, pending.depth, pending))
 
     def _end(self, pending: Pending, *, failed: bool) -> None:
         db = self._db

@@ -71,18 +71,19 @@ def consolidate(pairs: Iterable[Pair]) -> list[Pair]:
     >>> consolidate([("a", 1), ("b", 1), ("a", 1), ("b", -1)])
     [('a', 2)]
     """
-    if type(pairs) is list:  # most commits change a row or two, which need no hashing
-        count = len(pairs)
-        if count < 2:
-            return pairs
-        if count == 2:
-            (one, _), (other, _) = pairs
-            if not (one is other or one == other):
-                return pairs
+    if type(pairs) is list and _is_consolidated(pairs):
+        return pairs
     weights: dict[Row, int] = {}
     for row, weight in pairs:
         weights[row] = weights.get(row, 0) + weight
     return [pair for pair in weights.items() if pair[1]]
+
+
+def _is_consolidated(pairs: list[Pair]) -> bool:
+    """Whether a short list is, as one sees without hashing; most commits change a row or two."""
+    if len(pairs) < 2:
+        return True
+    return len(pairs) == 2 and not (pairs[0][0] is pairs[1][0] or pairs[0][0] == pairs[1][0])
 
 
 def is_mixed(pairs: Pairs) -> bool:
@@ -115,12 +116,8 @@ def integrate(weights: dict[Row, int], pairs: Pairs) -> None:
     """Add a delta to a Z-set at rest; all of it, or none where a row cannot be compared."""
     done = 0
     try:
-        for row, weight in pairs:  # as `_add`, whose call would take longer
-            total = weights.get(row, 0) + weight
-            if total:
-                weights[row] = total
-            else:
-                del weights[row]
+        for row, weight in pairs:
+            _add(weights, row, weight)
             done += 1
     except BaseException:
         for row, weight in pairs[:done]:

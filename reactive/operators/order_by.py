@@ -99,8 +99,32 @@ class OrderBy:
 
     def step(self, delta: Pairs) -> list[Pair]:
         self.touched += len(delta)
-        if len(delta) == 1:
-            return self._step_one(*delta[0])
+        if len(delta) != 1:
+            return self._step_many(delta)
+        ((row, weight),) = delta
+        key_of, ranked = self._key, self._ranked
+        order = key_of(row)
+        if order.__class__ not in PLAIN:
+            order = sort_key(order)
+        ranked.shares = False
+        edits = self.edits = []
+        self._log = []
+        try:
+            if weight == 1:
+                self._insert(row, order)
+            elif weight == -1:
+                self._remove(row, order)
+            else:
+                self._change(row, order, weight)
+        except BaseException:
+            self.undo()
+            raise
+        if len(edits) == 2 and not ranked.shares:  # of two keys, so that the rows differ
+            (_, row, weight), (_, other, more) = edits
+            return [(row, weight), (other, more)]
+        return consolidate([edit[1:] for edit in edits]) if edits else []
+
+    def _step_many(self, delta: Pairs) -> list[Pair]:
         keyed = self._keyed(consolidate(delta))
         self.edits, self._log = [], []
         try:
@@ -117,29 +141,6 @@ class OrderBy:
             self.undo()
             raise
         edits = self.edits
-        return consolidate([edit[1:] for edit in edits]) if edits else []
-
-    def _step_one(self, row: Row, weight: int) -> list[Pair]:
-        key_of = self._key
-        order = key_of(row)
-        if order.__class__ not in PLAIN:
-            order = sort_key(order)
-        edits = self.edits = []
-        self._log = []
-        try:
-            if weight == 1:
-                self._insert(row, order)
-            elif weight == -1:
-                self._remove(row, order)
-            else:
-                self._change(row, order, weight)
-        except BaseException:
-            self.undo()
-            raise
-        if len(edits) == 2:
-            (_, row, weight), (_, other, more) = edits
-            if row is not other and row != other:
-                return [(row, weight), (other, more)]
         return consolidate([edit[1:] for edit in edits]) if edits else []
 
     def _keyed(self, delta: Pairs) -> list[tuple[Row, Any, int]]:

@@ -174,3 +174,15 @@ def test_an_interrupt_at_any_moment_leaves_all_or_nothing(case: int) -> None:
         side.check(where)
         moment += EVERY
     assert moment > 20
+
+
+def test_one_that_ends_after_those_outside_it_have_ended_gives_the_gate_back() -> None:
+    side = Side(keyed=True, in_use=False)
+    with side.db.transaction():
+        inner = side.db.transaction()
+        inner.__enter__()
+        side.orders.add(Order(7, 1, 7))
+    del inner  # as after an interrupt where its end begins
+    assert Order(7, 1, 7) not in side.orders
+    side.orders.add(Order(8, 1, 8))
+    side.check("an end")
