@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import Any, Literal, TypeAlias
 
 from optimizer.captures import meaning
@@ -225,8 +226,14 @@ def tuple_of(*items: Expr) -> Display:
     return Display("tuple", items)
 
 
+LEAVES = frozenset({Parameter, Constant, Local})
+"""What most expressions come down to; they have no parts."""
+
+
 def parts(expr: Expr) -> tuple[Expr, ...]:
     """The expressions that one is made of, left to right."""
+    if expr.__class__ in LEAVES:
+        return ()
     match expr:
         case Attribute(of):
             return (of,)
@@ -296,9 +303,10 @@ def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """The expression with every part changed, inner ones first; itself if nothing changes."""
     old = parts(expr)
+    if not old:
+        return change(expr)
     new = tuple([transform(part, change) for part in old])
-    same = all(a is b for a, b in zip(old, new, strict=True))
-    return change(expr if same else rebuilt(expr, new))
+    return change(expr if all(map(is_, old, new)) else rebuilt(expr, new))
 
 
 def substitute(expr: Expr, arguments: tuple[Expr, ...]) -> Expr:

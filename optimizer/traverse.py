@@ -67,8 +67,9 @@ def rebuilt(root: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.N
     """The plan with every node changed, inputs first."""
     made: dict[int, plan.Node] = {}
     for node in nodes(root):
-        inputs = [made[id(source)] for source in node.inputs()]
-        made[id(node)] = change(with_inputs(node, inputs))
+        old = node.inputs()
+        new = [made[id(source)] for source in old]
+        made[id(node)] = change(node if all(map(is_, old, new)) else with_inputs(node, new))
     return made[id(root)]
 
 
@@ -129,9 +130,22 @@ def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:
 
 def functions(node: plan.Node) -> list[Function]:
     """The callables of a node, in the order in which they are written."""
-    found: list[Function] = []
-    with_functions(node, lambda function: found.append(function) or function)  # type: ignore[func-returns-value]
-    return found
+    found: Iterable[Function | None]
+    match node:
+        case plan.Where(_, function) | plan.Select(_, function) | plan.OrderBy(_, function):
+            return [function]
+        case plan.Unnest(_, function) | plan.SelectMany(_, function):
+            return [function]
+        case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
+            match = node.match
+            found = (match.left_key, match.right_key, match.on)
+        case plan.Aggregate(_, key, aggregates):
+            found = (key, *(folded.value for folded in aggregates))
+        case plan.Fixpoint(best=best):
+            found = [f for kept in best if kept is not None for f in (kept.by, kept.value)]
+        case _:
+            return []
+    return [function for function in found if function is not None]
 
 
 def read_functions(*nodes: plan.Node) -> list[Lifted]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import weakref
@@ -18,6 +17,8 @@ from reactive.closing import Closing
 from reactive.delta import Delta
 
 if TYPE_CHECKING:
+    import asyncio
+
     from reactive.database import Database
     from reactive.feed import Feed
     from reactive.node import Node
@@ -172,6 +173,8 @@ class Changes(Closing, Generic[T]):
         return self
 
     async def __anext__(self) -> Delta[T]:
+        import asyncio
+
         while True:
             with self._lock:
                 if self._waiting:

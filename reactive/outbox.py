@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
-from asyncio import CancelledError
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -46,7 +46,9 @@ class Outbox(deque[Delivery]):
                         try:
                             callback = subscription._callback
                             callback(delta)
-                        except (Exception, CancelledError) as error:
+                        except BaseException as error:
+                            if not isinstance(error, Exception | _cancelled()):
+                                raise
                             subscription._failed(error)
                     delta = None
                     self.popleft()
@@ -56,3 +58,9 @@ class Outbox(deque[Delivery]):
                 raise
             finally:
                 self._turn.append(None)
+
+
+def _cancelled() -> type[BaseException]:
+    """What a cancelled task raises; who has not imported asyncio has none."""
+    exceptions = sys.modules.get("asyncio.exceptions")
+    return Exception if exceptions is None else exceptions.CancelledError

@@ -38,9 +38,10 @@ class GroupingOfOne(Grouping):
     def write(self, body: Body, weight: str) -> None:
         names = self._values(body)
         key = self._key_name(body)
-        body.line(f"group = groups.get({key})")
+        body.line(f"group = groups.get({key})" if self.is_keyed else f"group = groups[{key}]")
         body.line(f"before[{key}] = group")
-        body.line(f"if group is None: group = {self._new()}")
+        if self.is_keyed:
+            body.line(f"if group is None: group = {self._new()}")
         states = [
             self._changed(body, place, fold, value, weight)
             for place, ((fold, _), value) in enumerate(zip(self._folds, names, strict=True), 1)
@@ -53,8 +54,9 @@ class GroupingOfOne(Grouping):
         row = "{0}[0]" if self.is_bare else "{0}"
         old, new = row.format("old"), row.format("new")
         body.line("if new is old: return ()")
-        body.line(f"if old is None: return [({new}, 1)]")
-        body.line(f"if new is None: return [({old}, -1)]")
+        if self.is_keyed:  # the one group without a key is there from the beginning
+            body.line(f"if old is None: return [({new}, 1)]")
+            body.line(f"if new is None: return [({old}, -1)]")
         body.line(f"return [({old}, -1), ({new}, 1)]")
 
     def _changed(self, body: Body, place: int, fold: Any, value: str | None, weight: str) -> str:
