@@ -19,6 +19,7 @@ from optimizer.properties import bindings, free, nodes
 from reactive import folds
 from reactive.codegen import callable_of
 from reactive.evaluate_fixpoint import Variables, iterated, smallest
+from reactive.exact import rounded
 from reactive.index import NO_MATCH, match_key
 from reactive.multiset import Multiset
 from reactive.order import LAST, sort_key, tie_key
@@ -303,15 +304,11 @@ def _total(values: list[Any]) -> Any:
     """`sum`, but floats as `math.fsum` does it, and what it refuses as `ExactSum` shows it."""
     if not any(isinstance(v, float) for v in values):
         return sum(values) if all(isinstance(v, int) for v in values) else _plain_sum(values)
-    if all(isinstance(v, int | float) for v in values):
-        if not all(map(math.isfinite, values)):
-            odd = {repr(v) for v in values if not math.isfinite(v)}
+    if all(isinstance(v, int | float | Fraction) for v in values):
+        odd = {repr(v) for v in values if isinstance(v, float) and not math.isfinite(v)}
+        if odd:
             return canonical(float(odd.pop())) if len(odd) == 1 else NAN
-        exact = sum(map(Fraction, values))
-        try:
-            return float(exact)
-        except OverflowError:
-            return math.inf if exact > 0 else -math.inf
+        return rounded(sum(map(Fraction, values), Fraction()))
     return _plain_sum(values)
 
 

@@ -140,21 +140,31 @@ class ExactSum:
         try:
             return exact / (1 << self._shift)
         except OverflowError:
-            return math.inf if exact > 0 else -math.inf
+            return rounded(exact)
 
     def _mixed(self, others: dict[Any, tuple[int, Any]]) -> Any:
         specials = [value for name, (_, value) in others.items() if isinstance(name, str)]
         if specials:
             return specials[0] if len(specials) == 1 else Decimal("NaN")
-        if self._floats and others.keys() == {Fraction} and self._specials is None:
+        if self._floats and others.keys() == {Fraction}:
+            if self._specials is not None:
+                return self._float()
             floats = Fraction(self._numerator, 1 << self._shift)
-            return float(floats + self._integers + others[Fraction][1])
+            return rounded(floats + self._integers + others[Fraction][1])
         parts = [total for _, total in others.values()]
         parts += [self._float()] if self._floats else [self._integers] if self._integers else []
         result = parts[0]
         for part in parts[1:]:
             result = result + part
         return result
+
+
+def rounded(exact: Fraction | int) -> float:
+    """The nearest float; infinity for what is beyond the largest one."""
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 def _is_special(value: Any) -> bool:

@@ -103,9 +103,10 @@ class Overflow:
         """The nodes of plans whose operators hold more in the process than they may."""
         sizes: dict[plan.Node, Size] = defaultdict(lambda: (0, 0))
         for node in nodes:
-            if node.plan is not None and not node.is_remote and hasattr(node.operator, "footprint"):
+            holder = getattr(node.operator, "holds_for", node.plan)
+            if holder is not None and not node.is_remote and hasattr(node.operator, "footprint"):
                 rows, size = node.operator.footprint()
-                sizes[node.plan] = (sizes[node.plan][0] + rows, sizes[node.plan][1] + size)
+                sizes[holder] = (sizes[holder][0] + rows, sizes[holder][1] + size)
         grown = [of for of, size in sizes.items() if self._exceeds(size, 1)]
         return [of for of in grown if of not in self._moved and not self._is_refused(of)]
 

@@ -31,7 +31,7 @@ from reactive.zset import Pair
 class Circling(Grouped):
     """Runs the loop on the groups of a plain operator; what goes wrong in it is `Unfit`."""
 
-    __slots__ = ("_circle", "_owner", "_turn")
+    __slots__ = ("_circle", "_turn", "holds_for")
 
     def __init__(
         self, plain: Aggregate, loop: Callable[..., Any], source: str, owner: plan.Node
@@ -39,7 +39,8 @@ class Circling(Grouped):
         super().__init__(plain, loop, _never, source)
         self._circle = Circle()
         self._turn = self._circle.turn
-        self._owner = owner
+        self.holds_for = owner
+        """The joins that it stands for: what moves elsewhere if this grows."""
         self.step = self._step_around
 
     def _step_around(self, delta: Sequence[Pair]) -> Sequence[Pair]:
@@ -54,7 +55,7 @@ class Circling(Grouped):
             return out
         except Exception as error:
             self.undo()
-            raise Unfit(self._owner, self) from error
+            raise Unfit(self.holds_for, self) from error
 
     def undo(self) -> None:
         self._circle.undo()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, OffloadError, Sum
+from reactive.generated.circling import Circling
 from tests.offload.elsewhere import Elsewhere
 
 Orders = tuple[Database, Any, Any]
@@ -232,3 +233,26 @@ def test_what_nobody_reads_any_more_is_closed_and_so_is_the_rest_at_the_end() ->
     assert offload.users == 1
     db.close()
     assert offload.closed == 2 and offload.users == 0
+
+
+def test_a_circle_that_is_counted_moves_as_the_joins_that_it_stands_for() -> None:
+    db = Database(offload=Elsewhere(threshold_rows=100))
+    edges: Any = db.table(tuple, name="edges")
+    two = edges.join(edges, on=lambda a, b: a[1] == b[0])
+    view = (
+        two.join(edges, on=lambda a, b, c: b[1] == c[0] and c[1] == a[0])
+        .aggregate(Count())
+        .materialize("circles")
+    )
+    assert [type(node.operator) for node in db._graph.nodes()] == [Circling]
+    edges.add_all({(n % 20, n * n % 17) for n in range(300)})
+    settle(db)
+    assert all(line.view == "view 'circles'" for line in db.offload_status())
+    assert len(db.offload_status()) > 0
+    assert view.value > 0
+    edges.add((1, 40))
+    edges.add_all([(40, 41), (41, 1)])
+    view.verify()
+    view.recall()
+    assert [type(node.operator) for node in db._graph.nodes()] == [Circling]
+    view.verify()

@@ -131,3 +131,20 @@ def test_sum_and_avg_of_a_view_equal_fsum(values: list[float]) -> None:
     assert view.value == (fsum(values), fsum(values) / len(values))
     table.clear()
     assert view.value == (0, None)
+
+
+FRACTIONS = [Fraction(1, 3), Fraction(-7, 11), Fraction(10) ** 400, Fraction(1, 10**30)]
+MIXED = st.sampled_from([*FRACTIONS, 0.1, 1e300, -1e300, 1e16, 1, -3, 2**70, math.inf, -math.inf])
+
+
+@given(commits=st.lists(st.lists(MIXED, min_size=1, max_size=4), max_size=6))
+def test_fractions_beside_floats_are_rounded_once(commits: list[list[Any]]) -> None:
+    db = Database()
+    table = db.table(tuple, name="numbers")
+    view = table.aggregate(Sum(lambda row: row[1]), Avg(lambda row: row[1])).materialize()
+    for number, values in enumerate(commits):
+        table.add_all([(number, value) for value in values])
+        view.verify()
+        if number % 2:
+            table.remove((number, values[0]))
+            view.verify()
