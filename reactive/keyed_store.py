@@ -20,13 +20,14 @@ from reactive.zset import Pair, Row, consolidate
 class KeyedStore:
     """At most one row per key."""
 
-    __slots__ = ("_by_key", "_plain", "key")
+    __slots__ = ("_plain", "by_key", "key")
 
     def __init__(self, key: Callable[[Row], Any], plain: Callable[[Row], Any]) -> None:
         self.key = key
         """Of a row, or of what is to be one; it raises what is wrong with it."""
         self._plain = plain
-        self._by_key: dict[Any, Row] = {}
+        self.by_key: dict[Any, Row] = {}
+        """The rows; only this class changes it."""
 
     def add(self, row: Row, count: int) -> Pair:
         hash(row)  # a row must have one, though only its key is asked for here
@@ -37,10 +38,10 @@ class KeyedStore:
             key = None
         if key.__class__ is not int and key.__class__ is not str:
             key = self.key(row)
-        held = self._by_key.get(key)
+        held = self.by_key.get(key)
         if held is not None or count != 1:
             raise Duplicate(row if held is None else held)
-        self._by_key[key] = row
+        self.by_key[key] = row
         return (row, 1)
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
@@ -61,17 +62,17 @@ class KeyedStore:
         try:
             deque(map(hash, rows), 0)
             new = dict(zip(map(self.key, rows), rows, strict=True))
-            is_new = len(new) == len(rows) and new.keys().isdisjoint(self._by_key)
+            is_new = len(new) == len(rows) and new.keys().isdisjoint(self.by_key)
         except Exception:  # it will raise again, where one sees of which row
             return False
         if not is_new:
             return False
         try:
-            self._by_key.update(new)
+            self.by_key.update(new)
         except BaseException:  # a comparison that raises late, or an interrupt
             for key, row in new.items():
-                if self._by_key.get(key) is row:
-                    del self._by_key[key]
+                if self.by_key.get(key) is row:
+                    del self.by_key[key]
             raise
         return True
 
@@ -83,10 +84,10 @@ class KeyedStore:
             key = None
         if key.__class__ is not int and key.__class__ is not str:
             key = self.key(row)
-        held = self._by_key.get(key)
+        held = self.by_key.get(key)
         if held is None or count != 1 or held != row:
             raise Absent
-        del self._by_key[key]
+        del self.by_key[key]
         return (held, -1)
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
@@ -104,31 +105,31 @@ class KeyedStore:
         net = consolidate(changes)
         for row, weight in net:
             if weight > 0:
-                del self._by_key[self.key(row)]
+                del self.by_key[self.key(row)]
         for row, weight in net:
             if weight < 0:
-                self._by_key[self.key(row)] = row
+                self.by_key[self.key(row)] = row
 
     def get(self, key: Any) -> Row | None:
         """The row of a key, or None. (A row is never None: it would have no key.)"""
-        return self._by_key.get(key)
+        return self.by_key.get(key)
 
     def count(self, row: Row) -> int:
-        held = self._by_key.get(self.key(row))
+        held = self.by_key.get(self.key(row))
         return int(held is not None and held == row)
 
     def pairs(self) -> Iterable[Pair]:
-        return ((row, 1) for row in self._by_key.values())
+        return ((row, 1) for row in self.by_key.values())
 
     def distinct(self) -> list[Row]:
         """All rows."""
-        return list(self._by_key.values())
+        return list(self.by_key.values())
 
     def keys(self) -> Iterator[Any]:
-        return iter(self._by_key)
+        return iter(self.by_key)
 
     def __len__(self) -> int:
-        return len(self._by_key)
+        return len(self.by_key)
 
     def bytes(self) -> int:
-        return sys.getsizeof(self._by_key)
+        return sys.getsizeof(self.by_key)

@@ -26,21 +26,25 @@ def reading({parameters}):
     if not gate.depth and {ready}:
         try:
             found = {read}
-            if not gate.depth and gate.turns == turns:
-                return found
+            if {if_found}not gate.depth and gate.turns == turns:
+                return {give}
         except Exception:  # it may be due to what another thread does: it will show
             pass
     return carefully({parameters})
 """
 
 
-def lock_free(read: str, *, ready: str) -> Callable[[F], F]:
+def lock_free(
+    read: str, *, ready: str, if_found: str = "", give: str = "found"
+) -> Callable[[F], F]:
     """Have a method give an expression of its parameters first, and do its own way if it cannot.
 
     Parameters
     ----------
-    read: what it gives, as long as nobody commits.
+    read: what is `found`, as long as nobody commits.
     ready: a condition for trying.
+    if_found: a condition for giving it; by default it is given, whatever it is.
+    give: what is given, by default what was found.
 
     >>> from reactive.gate import Gate
     >>> class Counter:
@@ -53,9 +57,12 @@ def lock_free(read: str, *, ready: str) -> Callable[[F], F]:
 
     def of(carefully: F) -> F:
         parameters = ", ".join(signature(carefully).parameters)
+        test = f"{if_found} and " * bool(if_found)
         values = Values()
         values.by_name["carefully"] = carefully
-        text = _TEXT.format(parameters=parameters, ready=ready, read=read)
-        return wraps(carefully)(build("reading", text, values))  # type: ignore[return-value]
+        text = _TEXT.format(parameters=parameters, ready=ready, read=read, if_found=test, give=give)
+        made: Any = build("reading", text, values)
+        made.__defaults__ = carefully.__defaults__
+        return wraps(carefully)(made)  # type: ignore[return-value]
 
     return of

@@ -229,14 +229,18 @@ class Ranked:
 
     def between(self, start: int, stop: int) -> list[Row]:
         """The rows from a place up to another one, as they are read."""
-        if self._descending:
+        if start >= stop:
+            return []
+        last = -1 if self._descending else 0
+        rows, count = self._rows[last], self._sizes[last]
+        if stop <= count == len(rows):
+            return rows[count - stop : count - start][::-1] if last else rows[start:stop]
+        if last:
             return self._between(self.size - stop, self.size - start)[::-1]
         return self._between(start, stop)
 
     def _between(self, start: int, stop: int) -> list[Row]:
         """The same, as they stand here."""
-        if start >= stop:
-            return []
         chunk, behind = self._chunk_at(start)
         if stop - behind <= self._sizes[chunk] == len(self._rows[chunk]):
             return self._rows[chunk][start - behind : stop - behind]

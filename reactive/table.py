@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 _NEAR = "self._is_near and not self._db._closed"
 """When the rows of a table can be read in place: they are stored, and in this process."""
+_ROW = "self._keyed.by_key.get(key)"
+"""The row of a key, or None."""
 
 
 class Table(Relation[T], Collection[T]):
@@ -184,21 +186,24 @@ class Table(Relation[T], Collection[T]):
         with self._reading():
             return iter(rows_of(self._store))
 
+    @lock_free(
+        "self._store.count(item) if self._keyed is None else item in self._keyed.by_key",
+        ready=_NEAR,
+        if_found="found",
+        give="True",
+    )
     def __contains__(self, item: object) -> bool:
         """Whether a row is there; of a keyed table, whether a key is."""
         return (self._find(item) is not None) if self._keyed is not None else self.count(item) > 0
 
+    @lock_free("self._store.count(row)", ready=_NEAR, if_found="found")
     def count(self, row: object) -> int:
         """How often a row is there."""
         self._check_stored("count")
         if not self._do.is_row(row):
             return 0
-        return self._count(canonical(row))
-
-    @lock_free("self._store.count(row)", ready=_NEAR)
-    def _count(self, row: object) -> int:
         with self._reading():
-            return self._store.count(row)
+            return self._store.count(canonical(row))
 
     def items(self) -> list[tuple[T, int]]:
         """Each different row with how often it is there."""
@@ -206,6 +211,7 @@ class Table(Relation[T], Collection[T]):
         with self._reading():
             return list(self._store.pairs())
 
+    @lock_free(_ROW, ready=_NEAR, if_found="found is not None")
     def __getitem__(self, key: Hashable) -> T:
         """The row of a key. Only for keyed tables."""
         row = self._find(key)
@@ -215,6 +221,7 @@ class Table(Relation[T], Collection[T]):
         found: T = row
         return found
 
+    @lock_free(_ROW, ready=_NEAR, if_found="found is not None")
     def get(self, key: Hashable) -> T | None:
         """The row of a key, or None. Only for keyed tables."""
         found: T | None = self._find(key)
@@ -222,7 +229,6 @@ class Table(Relation[T], Collection[T]):
             self._need_key("get")
         return found
 
-    @lock_free("self._keyed.get(key)", ready=_NEAR)
     def _find(self, key: Hashable) -> Any:
         """The row of a key, or None; None too if there are no keys."""
         self._db._check_open()

@@ -125,6 +125,7 @@ class View(Live, Closing, Generic[*Ts]):
     def __len__(self) -> int:
         return int(self._read("__len__"))
 
+    @lock_free("node.operator.count(row)", ready=_LEAF, if_found="found > 0", give="True")
     def __contains__(self, row: object) -> bool:
         return self.count(row) > 0
 
@@ -135,16 +136,12 @@ class View(Live, Closing, Generic[*Ts]):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._all_rows())
 
+    @lock_free("node.operator.count(row)", ready=_LEAF, if_found="found")
     def count(self, row: object) -> int:
         """How often the row is there; 0 if it is not."""
-        found = self._count(row)
-        if not found and (same := canonical(row)) is not row:
-            found = self._count(same)
-        return found
-
-    @lock_free("node.operator.count(row)", ready=_LEAF)
-    def _count(self, row: object) -> int:
         found: int = self._read("count", row)
+        if not found and (same := canonical(row)) is not row:
+            found = self._read("count", same)
         return found
 
     @overload
@@ -310,6 +307,10 @@ class View(Live, Closing, Generic[*Ts]):
             raise ClosedError(f"{self._feed} is closed\n  materialize its .relation again")
 
 
+_GROUP = "node.operator.find(key)"
+_AGGREGATES = "found[1] if len(found) == 2 else found[1:]"
+
+
 class GroupedView(View[K, *Ts]):
     """One row per group; reads as a mapping from the key to the aggregates as well.
 
@@ -330,8 +331,9 @@ class GroupedView(View[K, *Ts]):
     def __getitem__(self: GroupedView[K, A], key: K) -> A: ...
     @overload
     def __getitem__(self: GroupedView[K, A, B, *Cs], key: K) -> tuple[A, B, *Cs]: ...
+    @lock_free(_GROUP, ready=_LEAF, if_found="found is not None", give=_AGGREGATES)
     def __getitem__(self, key: Any) -> Any:
-        row = self._find(key) or self._of_same(key)
+        row = self._find(key)
         if row is None:
             raise KeyError(key)
         return row[1] if len(row) == 2 else row[1:]
@@ -342,30 +344,29 @@ class GroupedView(View[K, *Ts]):
     def get(self: GroupedView[K, A], key: K) -> A | None: ...
     @overload
     def get(self, key: K, default: Any = None) -> Any: ...
+    @lock_free(_GROUP, ready=_LEAF, if_found="found is not None", give=_AGGREGATES)
     def get(self, key: Any, default: Any = None) -> Any:
         """The aggregates of a group, or the default if there is no such group."""
-        row = self._find(key) or self._of_same(key)
+        row = self._find(key)
         if row is None:
             return default
         return row[1] if len(row) == 2 else row[1:]
 
+    @lock_free("node.operator.find(item)", ready=_LEAF, if_found="found is not None", give="True")
     def __contains__(self, item: object) -> bool:
-        return (self._find(item) or self._of_same(item)) is not None or self.count(item) > 0
+        return self._find(item) is not None or self.count(item) > 0
 
     def keys(self) -> list[K]:
         """The keys of the groups."""
         keys: list[K] = self._read("keys")
         return keys
 
-    @lock_free("node.operator.find(key)", ready=_LEAF)
     def _find(self, key: Any) -> Any:
-        """The row of a group, or None."""
-        return self._read("find", key)
-
-    def _of_same(self, key: Any) -> Any:
-        """The row of a key with a NaN that is another object, or None."""
-        same = canonical(key)
-        return None if same is key else self._find(same)
+        """The row of a group, or None; also of a key with a NaN that is another object."""
+        found = self._read("find", key)
+        if found is None and (same := canonical(key)) is not key:
+            found = self._read("find", same)
+        return found
 
 
 class OrderedView(View[*Ts]):

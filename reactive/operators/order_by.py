@@ -202,7 +202,8 @@ class OrderBy:
 
     def sequence(self) -> list[Row]:
         """The rows of the window, in order."""
-        return self._ranked.between(self.first, self.first + len(self))
+        ranked, last = self._ranked, self.last
+        return ranked.between(self.first, last if last < ranked.size else ranked.size)
 
     def at(self, position: int) -> Row:
         """The row at a position of the window; from the end for a negative one."""
