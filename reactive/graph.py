@@ -29,6 +29,7 @@ from optimizer.plan import Node as PlanNode
 from reactive.blame import annotate, stepped_in
 from reactive.delta import Delta
 from reactive.fan import Fan
+from reactive.interrupts import put_off
 from reactive.node import NO_PINS, NOWHERE, Node, Pins, Told, comes_late
 from reactive.operators.sums_by import Unfit
 from reactive.outbox import Delivery, Outbox
@@ -230,8 +231,10 @@ class Graph:
             schedule.step(changes, stepped, told, self._check)
             deliveries = _deliveries(told, version)
         except BaseException as error:
-            _take_back(error, stepped)
-            schedule.clear()
+            try:
+                _take_back(error, stepped)
+            finally:
+                schedule.clear()
             raise
         finally:
             self.stepping = False
@@ -393,11 +396,12 @@ def _deliveries(told: Sequence[Told], version: int) -> list[Delivery]:
 
 def _take_back(error: BaseException, stepped: Sequence[Node]) -> None:
     """Undo what has been stepped of a commit, and say where it failed."""
-    for done in reversed(stepped):
-        try:
-            done.undo()
-        except Exception:  # it must not keep the others
-            log.exception("an operator could not take a commit back; verify() its views")
+    with put_off():
+        for done in reversed(stepped):
+            try:
+                done.undo()
+            except Exception:  # it must not keep the others
+                log.exception("an operator could not take a commit back; verify() its views")
     node = stepped_in(error)
     if node is not None and isinstance(error, Exception):
         annotate(error, node, rolled_back=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactive import unhashable
 from reactive.errors import TableError
+from reactive.interrupts import put_off
 from reactive.rows import class_name, class_of
 from reactive.store import Absent, Duplicate, Store
 from reactive.zset import Batch, Pair, Row, canonical, consolidate, may_hold_nan, negate
@@ -80,7 +81,8 @@ class Statements:
                 except (Absent, Duplicate, TypeError) as refused:
                     return self._refusal(row, refused)
         finally:
-            self.store.revert(changes)
+            with put_off():
+                self.store.revert(changes)
         return error
 
     def remove(self, row: Row, count: int = 1) -> list[Pair]:
@@ -137,8 +139,9 @@ class Statements:
                 changes += statement()
             return consolidate(changes)
         except BaseException:
-            for change in reversed(changes):  # one by one: their rows may not compare
-                self.store.revert([change])
+            with put_off():
+                for change in reversed(changes):  # one by one: their rows may not compare
+                    self.store.revert([change])
             raise
         finally:
             self._known = outer

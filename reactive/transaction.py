@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from reactive.errors import TransactionError
+from reactive.interrupts import put_off
 from reactive.zset import Batch, Pair, Row, consolidate
 
 if TYPE_CHECKING:
@@ -65,9 +66,10 @@ class Pending:
 
     def revert(self) -> None:
         """Take all changes back, the last one first."""
-        for table, statements in self._statements.items():
-            for changes in reversed(statements):
-                table._store.revert(changes)
+        with put_off():
+            for table, statements in self._statements.items():
+                for changes in reversed(statements):
+                    table._store.revert(changes)
 
     def _delta(self, table: Table[Any]) -> Sequence[Pair]:
         """The statements' changes as one; net, if rows come and go."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +23,9 @@ import pytest
 
 import reactive
 from reactive import Count, Database, Delta, Max, Sum
+from reactive.contents import Bag
+from reactive.interrupts import put_off
+from reactive.store import BagStore
 
 OURS = ("<reactive ", str(Path(reactive.__file__).parent) + os.sep)
 """How the names of the files of generated code, and of the engine, begin."""
@@ -186,3 +191,74 @@ def test_one_that_ends_after_those_outside_it_have_ended_gives_the_gate_back() -
     assert Order(7, 1, 7) not in side.orders
     side.orders.add(Order(8, 1, 8))
     side.check("an end")
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+@pytest.mark.parametrize("operator", [Bag, BagStore])
+def test_ctrl_c_while_a_commit_is_put_back_comes_when_it_is(
+    operator: Any, in_use: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verb = "undo" if operator is Bag else "revert"
+    put_back, heard = getattr(operator, verb), list[Any]()
+
+    def interrupted(*given: Any) -> None:
+        heard.append(given)
+        signal.raise_signal(signal.SIGINT)
+        put_back(*given)
+
+    monkeypatch.setattr(operator, verb, interrupted)  # before nodes know how to undo
+    side = Side(keyed=False, in_use=in_use)
+    fragile = side.orders.select(lambda o: 1 // (o.amount + 1)).materialize()
+    if in_use:  # by now with that view
+        for n in range(70):
+            side.orders.add(Order(n, 0, 0))
+    before, rows = side.rows(), Counter(fragile)
+    for statement in (
+        lambda: side.orders.add(Order(7, 1, -1)),
+        lambda: side.orders.add_all([Order(7, 1, 1), Order(8, 2, -1)]),
+        lambda: together_failing(side),
+    ):
+        heard.clear()
+        with pytest.raises(KeyboardInterrupt):
+            statement()
+        assert heard
+        assert side.rows() == before
+        assert Counter(fragile) == rows
+    side.orders.add(Order(900, 2, 2))
+    side.check("while put back")
+
+
+def together_failing(side: Side) -> None:
+    with side.db.transaction():
+        side.orders.add(Order(7, 1, 1))
+        side.orders.add(Order(8, 2, -1))
+
+
+def test_ctrl_c_is_put_off_where_it_would_come() -> None:
+    handler, heard = signal.getsignal(signal.SIGINT), list[Any]()
+    with pytest.raises(KeyboardInterrupt), put_off():
+        signal.raise_signal(signal.SIGINT)
+        heard.append("after")
+    assert heard == ["after"]
+    assert signal.getsignal(signal.SIGINT) is handler
+    for own in (signal.SIG_IGN, lambda *given: heard.append(given)):
+        signal.signal(signal.SIGINT, own)
+        try:
+            with put_off():
+                signal.raise_signal(signal.SIGINT)
+                heard.append("own")
+            assert signal.getsignal(signal.SIGINT) is own
+        finally:
+            signal.signal(signal.SIGINT, handler)
+    assert [each if isinstance(each, str) else each[0] for each in heard] == [
+        *("after", "own", "own", signal.SIGINT)
+    ]
+
+    def elsewhere() -> None:
+        with put_off():
+            heard.append("elsewhere")
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert heard[-1] == "elsewhere"
