@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, ItemsView, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from reactive.index import NOTHING
 from reactive.operators.order_by import Edit
 from reactive.zset import (
     Pair,
@@ -131,6 +132,71 @@ class OwingBag(Bag):
 
     def rows(self) -> list[Row]:
         return list(repeat(self._weights.items()))
+
+
+class Only:
+    """The row of an aggregate without groups, if a condition above does not drop it.
+
+    >>> only = Only()
+    >>> only.step([(3, 1)]), only.step([(4, 1), (3, -1)])
+    ([(3, 1)], [(4, 1), (3, -1)])
+    >>> only.rows()
+    [4]
+    """
+
+    __slots__ = ("_before", "_row", "touched")
+    edits: tuple[Edit, ...] = ()
+
+    def __init__(self) -> None:
+        self._row = self._before = NOTHING
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> Pairs:
+        count = len(delta)
+        self.touched += count
+        self._before = self._row
+        if count == 2:
+            (one, weight), (row, _) = delta
+            if one is row or one == row:
+                return self._step_many(delta)
+            if weight > 0:
+                row = one  # the other one goes
+        elif count == 1:
+            ((row, weight),) = delta
+            if weight < 0:
+                row = NOTHING
+        else:
+            return self._step_many(delta)
+        self._row = row
+        return delta
+
+    def _step_many(self, delta: Pairs) -> Pairs:
+        changes = consolidate(delta)
+        if changes:
+            self._row = next((row for row, weight in changes if weight > 0), NOTHING)
+        return changes
+
+    def undo(self) -> None:
+        self._row = self._before
+        self.commit()
+
+    def commit(self) -> None:
+        self._before = NOTHING
+
+    def __len__(self) -> int:
+        return int(self._row is not NOTHING)
+
+    def count(self, row: Row) -> int:
+        return int(self._row is row or bool(self._row == row))
+
+    def items(self) -> Collection[Pair]:
+        return [(row, 1) for row in self.rows()]
+
+    def rows(self) -> list[Row]:
+        return [] if self._row is NOTHING else [self._row]
+
+    def footprint(self) -> tuple[int, int]:
+        return len(self), 0
 
 
 class Groups:

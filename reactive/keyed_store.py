@@ -16,6 +16,9 @@ from typing import Any
 from reactive.store import Absent, Duplicate
 from reactive.zset import Pair, Row, consolidate
 
+SURE = frozenset({int, str})
+"""Classes of keys that need no look."""
+
 
 class KeyedStore:
     """At most one row per key."""
@@ -31,12 +34,12 @@ class KeyedStore:
 
     def add(self, row: Row, count: int) -> Pair:
         hash(row)  # a row must have one, though only its key is asked for here
-        key_of = self._plain
         try:
+            key_of = self._plain
             key = key_of(row)
-        except Exception:
+        except Exception:  # the other one says so
             key = None
-        if key.__class__ is not int and key.__class__ is not str:
+        if key.__class__ not in SURE:
             key = self.key(row)
         held = self.by_key.get(key)
         if held is not None or count != 1:
@@ -77,12 +80,12 @@ class KeyedStore:
         return True
 
     def remove(self, row: Row, count: int) -> Pair:
-        key_of = self._plain
         try:
+            key_of = self._plain
             key = key_of(row)
-        except Exception:
+        except Exception:  # the other one says so
             key = None
-        if key.__class__ is not int and key.__class__ is not str:
+        if key.__class__ not in SURE:
             key = self.key(row)
         held = self.by_key.get(key)
         if held is None or count != 1 or held != row:

@@ -9,7 +9,7 @@ from optimizer.properties import groups, tables
 from optimizer.source import Place
 from reactive.away import Away
 from reactive.collector import paused
-from reactive.contents import Bag, Groups, OwingBag
+from reactive.contents import Bag, Groups, Only, OwingBag
 from reactive.feed import Feed
 from reactive.node import Node
 from reactive.shown import ByGroup, Members, Sequence, Tap
@@ -65,6 +65,8 @@ def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
             return kind, ByGroup(by_group)
     if is_grouped:
         return kind, Groups()
+    if aggregate is not None:
+        return kind, Only()
     return kind, Bag() if _is_positive(node) else OwingBag()
 
 
@@ -73,9 +75,9 @@ def _is_positive(node: plan.Node) -> bool:
     return all(table.stored for table in tables(node))
 
 
-KEEPS_ROWS = (Bag, Groups)
+KEEPS_ROWS = (Bag, Groups, Only)
 """Leaves that are given what there is when they begin; the others read it elsewhere."""
-LOCAL = (Bag, Groups, Members, ByGroup)
+LOCAL = (*KEEPS_ROWS, Members, ByGroup)
 """Leaves whose rows are in the process."""
 
 
@@ -89,9 +91,9 @@ def reattach(db: Database, leaf: Node, source: Node) -> None:
         operator: Any = Tap(order)
     else:
         operator = _contents(leaf.leaf.plan, source)[1]
-        if isinstance(operator, Bag | Groups) and type(operator) is type(old):
+        if isinstance(operator, KEEPS_ROWS) and type(operator) is type(old):
             operator = old
-        elif isinstance(operator, Bag | Groups):
+        elif isinstance(operator, KEEPS_ROWS):
             operator.step(db._graph.contents(source))
             operator.commit()
         elif isinstance(operator, Away):
