@@ -48,16 +48,17 @@ class Circle:
         onward, back = self._targets.get(v), self._sources.get(u)
         found = old = 0
         if onward is not None and back is not None:
-            common = onward & back
-            if common:
-                found = 3 * weight * (self._ways(v, common, u) if self._times else len(common))
+            if self._times:
+                found = 3 * weight * self._ways(v, onward & back, u)
+            else:
+                found = 3 * weight * len(onward & back)
         targets = self._targets.get(u)
         if targets is not None and v in targets:
             old = self._times.get((u, v), 1) if self._times else 1
         if u == v:
             found += weight * weight * (3 * old + weight)
         self.log.append((u, v, old))
-        if old == 0 and weight == 1:
+        if not old and weight == 1:
             if targets is None:
                 self._targets[u] = {v}
             else:

@@ -67,7 +67,7 @@ class Commits(Closing):
                 if changes:
                     source = table._node
                     straight = source.straight
-                    if straight is None or self._dropped or len(changes) >= MANY:
+                    if straight is None or len(changes) >= MANY:
                         self._commit((table,), ((source, changes),))
                     else:
                         straight(changes, version)

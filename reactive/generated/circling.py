@@ -44,10 +44,10 @@ class Circling(Grouped):
         self.step = self._step_around
 
     def _step_around(self, delta: Sequence[Pair]) -> Sequence[Pair]:
-        self.touched += len(delta)
-        before: dict[Any, Any] = {}
-        self._before = before
-        if len(delta) > 1:
+        count = len(delta)
+        self.touched += count
+        before = self._before = {}
+        if count > 1:
             self._circle.begin()
         loop = self._loop
         try:
@@ -131,7 +131,8 @@ def circle_loop(
         "    closed = 0",
         "    for row, weight in delta:",
         *body.lines,
-        "    for weight in (closed,) if closed else ():",
+        "    if not closed: return ()",
+        "    for weight in (closed,):",
         *counted.lines,
         *taker.epilogue(),
     ]
