@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from reactive.closing import Closing
 from reactive.errors import ClosedError, TransactionError
 from reactive.gate import BRIEF, Gate
-from reactive.interrupts import put_off
+from reactive.interrupts import surely
 from reactive.operators.sums_by import Unfit
 from reactive.zset import Pair, negate
 
@@ -253,9 +253,12 @@ def _rows(deltas: Sequence[Fed]) -> int:
 
 def _revert(tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
     """Put the tables back to what they were before their deltas."""
-    with put_off():
+
+    def put_back() -> None:
         for table, (_, delta) in zip(tables, deltas, strict=True):
             table._store.revert(delta)
+
+    surely(put_back)
 
 
 _CLOSED = "the database is closed\n  make another one"

@@ -79,7 +79,8 @@ def compile_plan(
     """The nodes of the graph for the nodes of a plan, by the `id` of these, made where missing.
 
     Those that are part of another's loop have none. Without `generate` every node has its own.
-    `elsewhere` knows what does not run in the process; aggregates that are `unfit` have no factors.
+    `elsewhere` knows what does not run in the process; aggregates that are `unfit` have no factors,
+    and such joins are not done at once.
     """
     written, root = root, without_iterations(root)
     compiler = Compiler(

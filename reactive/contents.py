@@ -148,13 +148,14 @@ class Only:
     edits: tuple[Edit, ...] = ()
 
     def __init__(self) -> None:
-        self._row = self._before = NOTHING
+        self._row: Any = NOTHING
+        self._before: Any = NOTHING
+        """The row of the last commit, also where an interrupt comes before a step."""
         self.touched = 0
 
     def step(self, delta: Pairs) -> Pairs:
         count = len(delta)
         self.touched += count
-        self._before = self._row
         if count == 2:
             (one, weight), (row, _) = delta
             if one is row or one == row:
@@ -178,15 +179,15 @@ class Only:
 
     def undo(self) -> None:
         self._row = self._before
-        self.commit()
 
     def commit(self) -> None:
-        self._before = NOTHING
+        self._before = self._row
 
     def __len__(self) -> int:
         return int(self._row is not NOTHING)
 
     def count(self, row: Row) -> int:
+        hash(row)  # as all views do
         return int(self._row is row or bool(self._row == row))
 
     def items(self) -> Collection[Pair]:

@@ -140,7 +140,7 @@ class ExactSum:
         try:
             return exact / (1 << self._shift)
         except OverflowError:
-            return rounded(exact)
+            return rounded(Fraction(exact, 1 << self._shift))
 
     def _mixed(self, others: dict[Any, tuple[int, Any]]) -> Any:
         specials = [value for name, (_, value) in others.items() if isinstance(name, str)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
@@ -116,9 +117,7 @@ def joined(
     """The operator of a join, with the chain above it and what the chain feeds."""
 
     def make() -> Any:
-        match = plan.Match() if isinstance(join, plan.Product) else join.match
-        rest = match.on if match.early is None else match.early.rest
-        assert rest is None or isinstance(rest, Lifted)
+        match, rest = _match(join)
         of = shapes(join)
         plain = plain_join(join, match, left, right)
         operators = _Lazy(chain)
@@ -137,6 +136,19 @@ def joined(
         return Joined(pairing, loops, carefully, contents, text)
 
     return make
+
+
+def _match(join: plan.Join | plan.Product) -> tuple[plan.Match, Lifted | None]:
+    """What a join asks of pairs, and what is left of that where their keys are equal."""
+    match = plan.Match() if isinstance(join, plan.Product) else join.match
+    rest = match.on if match.early is None else match.early.rest
+    assert rest is None or isinstance(rest, Lifted)
+    return match, rest
+
+
+def _asked(join: plan.Join | plan.Product) -> tuple[Expr, ...]:
+    _, rest = _match(join)
+    return () if rest is None else (rest.body,)
 
 
 def sums_of_rows(
@@ -190,7 +202,8 @@ def sums_of_pairs(
             return Summing(parts[:count], parts[count:], values, todo, is_written=written)
 
         todo = () if below is not None else chain
-        loop, text = _pair_loops(join, todo, below or NO_FACTORS, called, taker, counts=False)
+        factors = below or replace(NO_FACTORS, tests=_asked(join))
+        loop, text = _pair_loops(join, todo, factors, called, taker, counts=False)
         width = len(sums.values)
         look_ups = Sides(*sides).look_ups
         return SumsBy(loop, width, owner, text, by_group=bool(sums.groups), look_ups=look_ups)

@@ -16,7 +16,6 @@ Invariants
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,19 +25,17 @@ from optimizer.expr import Function, origins
 from optimizer.opaque import Opaque
 from optimizer.plan import Aggregate
 from optimizer.plan import Node as PlanNode
-from reactive.blame import annotate, stepped_in
+from reactive.blame import annotate
 from reactive.delta import Delta
 from reactive.fan import Fan
-from reactive.interrupts import put_off
 from reactive.node import NO_PINS, NOWHERE, Node, Pins, Told, comes_late
 from reactive.operators.sums_by import Unfit
 from reactive.outbox import Delivery, Outbox
-from reactive.schedule import FEW, Fed, Schedule
+from reactive.schedule import FEW, Fed, Schedule, take_back
 from reactive.straight import straight
 from reactive.wide import Wide
 from reactive.zset import Pair
 
-log = logging.getLogger("reactive")
 MANY_SCHEDULES = 256
 
 
@@ -232,7 +229,7 @@ class Graph:
             deliveries = _deliveries(told, version)
         except BaseException as error:
             try:
-                _take_back(error, stepped)
+                take_back(error, stepped)
             finally:
                 schedule.clear()
             raise
@@ -263,7 +260,7 @@ class Graph:
             "outbox": self._outbox,
             "check": self._check,
             "watch": self._watch,
-            "take_back": _take_back,
+            "take_back": take_back,
             "too_late": self._too_late,
         }
         source.straight = straight(source, nodes, calls)
@@ -392,19 +389,6 @@ def _deliveries(told: Sequence[Told], version: int) -> list[Delivery]:
         if node.operator.edits:
             node.operator.forget()
     return found
-
-
-def _take_back(error: BaseException, stepped: Sequence[Node]) -> None:
-    """Undo what has been stepped of a commit, and say where it failed."""
-    with put_off():
-        for done in reversed(stepped):
-            try:
-                done.undo()
-            except Exception:  # it must not keep the others
-                log.exception("an operator could not take a commit back; verify() its views")
-    node = stepped_in(error)
-    if node is not None and isinstance(error, Exception):
-        annotate(error, node, rolled_back=True)
 
 
 def _reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:

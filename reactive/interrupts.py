@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 
-@contextmanager
-def put_off() -> Iterator[None]:
-    """Have what Ctrl-C does, whatever that is, happen at the end.
+def surely(put_back: Callable[[], None]) -> None:
+    """Do it, once; have what Ctrl-C does, whatever that is, happen after it.
 
-    Only in the main thread, where it would come. What is raised in a thread by other means comes at
-    once.
+    Also if that comes while it is about to be put off. Only in the main thread, where it would
+    come: what is raised in a thread by other means comes at once.
     """
+    has_begun, early = False, None
+    while not has_begun:
+        try:
+            with _put_off():
+                has_begun = True
+                put_back()
+        except BaseException as error:
+            if has_begun:
+                raise
+            early = error
+    if early is not None:
+        raise early
+
+
+@contextmanager
+def _put_off() -> Iterator[None]:
     handler = _handler()
     if handler is None:
         yield
         return
     came: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *given: came.append(given))
     try:
+        signal.signal(signal.SIGINT, lambda *given: came.append(given))
         yield
     finally:
         signal.signal(signal.SIGINT, handler)

@@ -30,12 +30,12 @@ class KeyedStore:
         """Of a row, or of what is to be one; it raises what is wrong with it."""
         self._plain = plain
         self.by_key: dict[Any, Row] = {}
-        """The rows; only this class changes it."""
+        """The rows; only this class changes it, but others may look."""
 
     def add(self, row: Row, count: int) -> Pair:
         hash(row)  # a row must have one, though only its key is asked for here
+        key_of = self._plain
         try:
-            key_of = self._plain
             key = key_of(row)
         except Exception:  # the other one says so
             key = None
@@ -80,8 +80,8 @@ class KeyedStore:
         return True
 
     def remove(self, row: Row, count: int) -> Pair:
+        key_of = self._plain
         try:
-            key_of = self._plain
             key = key_of(row)
         except Exception:  # the other one says so
             key = None

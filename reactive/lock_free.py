@@ -26,7 +26,7 @@ def reading({parameters}):
     if not gate.depth and {ready}:
         try:
             found = {read}
-            if {if_found}not gate.depth and gate.turns == turns:
+            if {if_found} and not gate.depth and gate.turns == turns:
                 return {give}
         except Exception:  # it may be due to what another thread does: it will show
             pass
@@ -35,7 +35,7 @@ def reading({parameters}):
 
 
 def lock_free(
-    read: str, *, ready: str, if_found: str = "", give: str = "found"
+    read: str, *, ready: str, if_found: str = "True", give: str = "found"
 ) -> Callable[[F], F]:
     """Have a method give an expression of its parameters first, and do its own way if it cannot.
 
@@ -43,7 +43,8 @@ def lock_free(
     ----------
     read: what is `found`, as long as nobody commits.
     ready: a condition for trying.
-    if_found: a condition for giving it; by default it is given, whatever it is.
+    if_found: a condition for giving it; by default it is given, whatever it is. Otherwise the
+        method goes on in its own way, and may know better: of a NaN that is another object, say.
     give: what is given, by default what was found.
 
     >>> from reactive.gate import Gate
@@ -57,10 +58,11 @@ def lock_free(
 
     def of(carefully: F) -> F:
         parameters = ", ".join(signature(carefully).parameters)
-        test = f"{if_found} and " * bool(if_found)
         values = Values()
         values.by_name["carefully"] = carefully
-        text = _TEXT.format(parameters=parameters, ready=ready, read=read, if_found=test, give=give)
+        text = _TEXT.format(
+            parameters=parameters, ready=ready, read=read, if_found=if_found, give=give
+        )
         made: Any = build("reading", text, values)
         made.__defaults__ = carefully.__defaults__
         return wraps(carefully)(made)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Which nodes a commit steps, in their order.
+"""Which nodes a commit steps, in their order, and how it is taken back.
 
 Once one has proved to be in use, a generated function takes its place (`straight.py`).
 
@@ -8,12 +8,18 @@ Cost:   O(nodes that the changes may reach), a fraction of a microsecond each.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from reactive.blame import annotate, stepped_in
+from reactive.interrupts import surely
 
 if TYPE_CHECKING:
     from reactive.node import Node, Told
 
+log = logging.getLogger("reactive")
 OFTEN = 64
 FEW = 24
 
@@ -64,3 +70,19 @@ class Schedule:
         """Empty the inboxes of a walk that was broken off."""
         for node in self.nodes:
             node.clear()
+
+
+def take_back(error: BaseException, stepped: Sequence[Node]) -> None:
+    """Undo what has been stepped of a commit, and say where it failed."""
+    surely(partial(_undo, stepped))
+    node = stepped_in(error)
+    if node is not None and isinstance(error, Exception):
+        annotate(error, node, rolled_back=True)
+
+
+def _undo(stepped: Sequence[Node]) -> None:
+    for done in reversed(stepped):
+        try:
+            done.undo()
+        except Exception:  # it must not keep the others
+            log.exception("an operator could not take a commit back; verify() its views")

@@ -7,11 +7,12 @@ the object that the store holds, or held before the statement or transaction rem
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reactive import unhashable
 from reactive.errors import TableError
-from reactive.interrupts import put_off
+from reactive.interrupts import surely
 from reactive.rows import class_name, class_of
 from reactive.store import Absent, Duplicate, Store
 from reactive.zset import Batch, Pair, Row, canonical, consolidate, may_hold_nan, negate
@@ -81,8 +82,7 @@ class Statements:
                 except (Absent, Duplicate, TypeError) as refused:
                     return self._refusal(row, refused)
         finally:
-            with put_off():
-                self.store.revert(changes)
+            surely(partial(self.store.revert, changes))
         return error
 
     def remove(self, row: Row, count: int = 1) -> list[Pair]:
@@ -139,12 +139,15 @@ class Statements:
                 changes += statement()
             return consolidate(changes)
         except BaseException:
-            with put_off():
-                for change in reversed(changes):  # one by one: their rows may not compare
-                    self.store.revert([change])
+            surely(partial(self._revert, changes))
             raise
         finally:
             self._known = outer
+
+    def _revert(self, changes: Sequence[Pair]) -> None:
+        """Take changes back one by one: their rows may not compare."""
+        for change in reversed(changes):
+            self.store.revert([change])
 
     def _may_return(self) -> bool:
         """Whether this statement or transaction has removed rows that may be added again."""

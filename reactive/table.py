@@ -188,7 +188,7 @@ class Table(Relation[T], Collection[T]):
 
     @lock_free(
         "self._store.count(item) if self._keyed is None else item in self._keyed.by_key",
-        ready=_NEAR,
+        ready=f"{_NEAR} and (self._keyed is not None or item.__class__ is self.row_type)",
         if_found="found",
         give="True",
     )
@@ -196,7 +196,11 @@ class Table(Relation[T], Collection[T]):
         """Whether a row is there; of a keyed table, whether a key is."""
         return (self._find(item) is not None) if self._keyed is not None else self.count(item) > 0
 
-    @lock_free("self._store.count(row)", ready=_NEAR, if_found="found")
+    @lock_free(
+        "self._store.count(row)",
+        ready=f"{_NEAR} and row.__class__ is self.row_type",
+        if_found="found",
+    )
     def count(self, row: object) -> int:
         """How often a row is there."""
         self._check_stored("count")

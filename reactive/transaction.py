@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from reactive.errors import TransactionError
-from reactive.interrupts import put_off
+from reactive.interrupts import surely
 from reactive.zset import Batch, Pair, Row, consolidate
 
 if TYPE_CHECKING:
@@ -66,10 +66,9 @@ class Pending:
 
     def revert(self) -> None:
         """Take all changes back, the last one first."""
-        with put_off():
-            for table, statements in self._statements.items():
-                for changes in reversed(statements):
-                    table._store.revert(changes)
+        for table, statements in self._statements.items():
+            for changes in reversed(statements):
+                table._store.revert(changes)
 
     def _delta(self, table: Table[Any]) -> Sequence[Pair]:
         """The statements' changes as one; net, if rows come and go."""
@@ -245,12 +244,12 @@ class Transaction:
                     db._commit(tables, deltas)
             except BaseException as error:
                 if not deltas:
-                    pending.revert()
+                    surely(pending.revert)
                     raise
                 if not db._recovers(error, tables, deltas, version):
                     raise
             return
-        pending.revert()
+        surely(pending.revert)
         if not failed:
             raise TransactionError(
                 "the transaction was rolled back: one nested in it had failed\n"

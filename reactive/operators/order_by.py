@@ -119,8 +119,8 @@ class OrderBy:
         except BaseException:
             self.undo()
             raise
-        if len(edits) == 2 and not ranked.shares:  # of two keys, so that the rows differ
-            (_, row, weight), (_, other, more) = edits
+        if len(edits) == 2 and edits[0][1] is row and not ranked.shares:
+            (_, _, weight), (_, other, more) = edits  # the other one has another key
             return [(row, weight), (other, more)]
         return consolidate([edit[1:] for edit in edits]) if edits else []
 
@@ -166,8 +166,9 @@ class OrderBy:
 
     def undo(self) -> None:
         for row, order, arrival, weight in reversed(self._log):
-            if weight > 0:
-                found = self._ranked.place_of(order, row)
+            if weight > 0:  # the only one may have come without being compared, even with itself
+                is_only = self._ranked.size == 1
+                found = ((0, 0, 0), None) if is_only else self._ranked.place_of(order, row)
                 assert found is not None
                 self._ranked.delete(*found)
             else:

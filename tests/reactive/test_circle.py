@@ -154,6 +154,23 @@ def test_edges_may_be_made_of_rows(made: Any) -> None:
         view.verify()
 
 
+@pytest.mark.parametrize("optimize", [True, False])
+def test_inputs_that_ask_in_another_order_may_raise_for_other_rows(optimize: bool) -> None:
+    db = Database(optimize=optimize)
+    edges: Any = db.table(tuple, name="edges")
+    one = edges.where(lambda e: e[2] != 0).where(lambda e: 6 // e[2] > 1)
+    other = edges.where(lambda e: 6 // e[2] > 1).where(lambda e: e[2] != 0)
+    two = one.join(other, on=lambda a, b: a[1] == b[0])
+    joined = two.join(one, on=lambda a, b, c: b[1] == c[0] and c[1] == a[0])
+    view = joined.aggregate(Count()).materialize()
+    assert Circling not in operators(db)
+    with pytest.raises(ZeroDivisionError):
+        edges.add((1, 1, 0))
+    edges.add((1, 1, 1))
+    assert view.value == 1
+    view.verify()
+
+
 def test_a_failing_commit_leaves_the_circle_as_it_was() -> None:
     db = Database()
     edges = db.table(Edge)

@@ -76,6 +76,26 @@ def with_tests(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
     return some.group_by(lambda o, c, r: r.name).aggregate(Sum(lambda o, c, r: o.amount), Count())
 
 
+def asking_both_below(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
+    """The rows of the inner join are kept, by what more it asks of both its sides."""
+    both = orders.join(customers, on=lambda o, c: o.customer == c.id and o.amount != c.region)
+    three = both.join(regions, on=lambda o, c, r: c.region == r.id)
+    return three.aggregate(Count(), Sum(lambda o, c, r: o.amount))
+
+
+def asking_both_between(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
+    both = orders.join(customers, left_key=lambda o: o.customer, right_key=lambda c: c.id)
+    some = both.where(lambda o, c: o.product < c.region or o.amount > 1)
+    three = some.join(regions, left_key=lambda o, c: c.region, right_key=lambda r: r.id)
+    return three.aggregate(Count(), Sum(lambda o, c, r: c.region))
+
+
+def asking_both_of_a_product(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
+    both = orders.join(customers, on=lambda o, c: o.customer < c.id)
+    three = both.join(products, on=lambda o, c, p: o.product == p.id)
+    return three.aggregate(Count(), Sum(lambda o, c, p: p.price))
+
+
 def a_star(orders: Any, customers: Any, regions: Any, products: Any) -> Any:
     three = orders.join(customers, on=lambda o, c: o.customer == c.id).join(
         products, on=lambda o, c, p: o.product == p.id
@@ -153,6 +173,9 @@ QUERIES = (
     of_the_right,
     of_all,
     a_chain,
+    asking_both_below,
+    asking_both_between,
+    asking_both_of_a_product,
     a_star,
     mixed_groups,
     over_a_product,

@@ -24,7 +24,7 @@ import pytest
 import reactive
 from reactive import Count, Database, Delta, Max, Sum
 from reactive.contents import Bag
-from reactive.interrupts import put_off
+from reactive.interrupts import surely
 from reactive.store import BagStore
 
 OURS = ("<reactive ", str(Path(reactive.__file__).parent) + os.sep)
@@ -86,6 +86,7 @@ class Side:
             orders.select(lambda o: o.customer).distinct(),
             orders.order_by(lambda o: -o.amount).limit(3),
             around(orders.where(lambda o: o.amount > 1)),
+            orders.aggregate(Sum(lambda o: o.amount)).where(lambda total: total > 0),
         ]
         self.views = [query.materialize() for query in queries]
         self.heard: list[Counter[Any]] = [Counter() for _ in queries]
@@ -234,31 +235,70 @@ def together_failing(side: Side) -> None:
         side.orders.add(Order(8, 2, -1))
 
 
-def test_ctrl_c_is_put_off_where_it_would_come() -> None:
+def test_ctrl_c_comes_after_what_is_put_back() -> None:
     handler, heard = signal.getsignal(signal.SIGINT), list[Any]()
-    with pytest.raises(KeyboardInterrupt), put_off():
+
+    def put_back() -> None:
         signal.raise_signal(signal.SIGINT)
-        heard.append("after")
-    assert heard == ["after"]
+        heard.append("put back")
+
+    with pytest.raises(KeyboardInterrupt):
+        surely(put_back)
+    assert heard == ["put back"]
     assert signal.getsignal(signal.SIGINT) is handler
-    for own in (signal.SIG_IGN, lambda *given: heard.append(given)):
+    for own in (signal.SIG_IGN, lambda *given: heard.append(given[0])):
         signal.signal(signal.SIGINT, own)
         try:
-            with put_off():
-                signal.raise_signal(signal.SIGINT)
-                heard.append("own")
+            surely(put_back)
             assert signal.getsignal(signal.SIGINT) is own
         finally:
             signal.signal(signal.SIGINT, handler)
-    assert [each if isinstance(each, str) else each[0] for each in heard] == [
-        *("after", "own", "own", signal.SIGINT)
-    ]
-
-    def elsewhere() -> None:
-        with put_off():
-            heard.append("elsewhere")
-
-    thread = threading.Thread(target=elsewhere)
+    assert heard == ["put back", "put back", "put back", signal.SIGINT]
+    thread = threading.Thread(target=surely, args=(lambda: heard.append("elsewhere"),))
     thread.start()
     thread.join()
     assert heard[-1] == "elsewhere"
+    with pytest.raises(ZeroDivisionError):
+        surely(lambda: heard.append(1 // 0))
+
+
+def test_ctrl_c_while_it_is_about_to_be_put_off_does_not_keep_things_from_being_put_back() -> None:
+    for function in ("_put_off", "_handler", "_int_to_enum", "helper", "__enter__", "signal"):
+        for keyed in (True, False):
+            side = Side(keyed=keyed, in_use=False)
+            before = side.rows()
+
+            def profile(frame: FrameType, event: str, argument: Any) -> None:
+                if event == "call" and frame.f_code.co_name == function:
+                    sys.setprofile(None)
+                    raise KeyboardInterrupt
+
+            with pytest.raises((KeyboardInterrupt, ArithmeticError)), side.db.transaction():
+                side.orders.add(Order(7, 1, 7))
+                sys.setprofile(profile)
+                raise ArithmeticError
+            sys.setprofile(None)
+            assert side.rows() == before, function
+            side.orders.add(Order(900, 2, 2))
+            side.check(function)
+
+
+def test_an_interrupt_before_a_leaf_has_stepped_leaves_it_as_it_was() -> None:
+    db = Database()
+    numbers: Any = db.table(int, name="numbers")
+    view = numbers.aggregate(Sum(lambda n: n)).materialize()
+    numbers.add(5)
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code.co_qualname == "Only.step":
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    for _ in range(2):
+        sys.setprofile(profile)
+        with pytest.raises(KeyboardInterrupt):
+            numbers.add(1)
+        assert list(numbers) == list(view) == [5]
+        for _ in range(70):  # from now on its commits are a function of their own
+            numbers.add(0)
+            numbers.remove(0)

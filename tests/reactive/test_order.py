@@ -134,3 +134,32 @@ def test_a_commit_that_is_taken_back_leaves_the_order_of_equal_keys(
         for view in views:
             view.verify()
     assert list(inverse) == []
+
+
+def test_a_window_between_copies_of_a_row_does_not_tell_that_one_takes_the_place_of_another() -> (
+    None
+):
+    numbers = Database().table(int)
+    view = numbers.order_by(lambda n: n).limit(1, offset=1).materialize()
+    numbers.add(5, 3)
+    heard: list[Any] = []
+    subscription = view.subscribe(heard.append)
+    numbers.add(3)  # it stands before the window
+    numbers.remove(3)
+    assert list(view) == [5]
+    assert not heard
+    subscription.close()
+
+
+def test_a_key_that_does_not_compare_with_itself_leaves_nothing_behind() -> None:
+    numbers: Any = Database().table(int)
+    view = numbers.order_by(lambda n: None).materialize()
+    with pytest.raises(TypeError):
+        numbers.add(1, 2)
+    with pytest.raises(TypeError):
+        numbers.add_all([1, 2])
+    assert list(numbers) == list(view) == []
+    numbers.add(1)
+    with pytest.raises(TypeError):
+        numbers.add(2)
+    assert list(numbers) == list(view) == [1]

@@ -241,3 +241,14 @@ def test_rows_that_a_view_is_owed_are_not_there() -> None:
     assert view.count(3) == -1
     flowing.add(3, 2)
     assert sorted(view) == [3, 4, 4, 5, 5]
+
+
+def test_what_is_no_row_is_not_there_though_it_equals_one() -> None:
+    db = Database()
+    numbers = db.table(int)
+    numbers.add(1)
+    assert (1 in numbers, numbers.count(1)) == (True, 1)
+    for _ in range(2):
+        assert (1.0 in numbers, numbers.count(1.0)) == (False, 0)
+    with db.transaction():
+        assert (1.0 in numbers, numbers.count(1.0)) == (False, 0)
