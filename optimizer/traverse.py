@@ -67,9 +67,8 @@ def rebuilt(root: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.N
     """The plan with every node changed, inputs first."""
     made: dict[int, plan.Node] = {}
     for node in nodes(root):
-        old = node.inputs()
-        new = [made[id(source)] for source in old]
-        made[id(node)] = change(node if all(map(is_, old, new)) else with_inputs(node, new))
+        inputs = [made[id(source)] for source in node.inputs()]
+        made[id(node)] = change(with_inputs(node, inputs))
     return made[id(root)]
 
 
@@ -169,9 +168,10 @@ def with_functions(node: plan.Node, change: Callable[[Function], Function]) -> p
             changed = {n: of(getattr(match, n)) for n in ("left_key", "right_key", "on")}
             return _replaced(node, match=_replaced(match, **changed))
         case plan.Aggregate(_, key, aggregates):
+            new = of(key)
             folded = tuple(_replaced(a, value=of(a.value)) for a in aggregates)
             same = all(a is b for a, b in zip(folded, aggregates, strict=True))
-            return _replaced(node, key=of(key), aggregates=aggregates if same else folded)
+            return _replaced(node, key=new, aggregates=aggregates if same else folded)
         case plan.OrderBy(_, key):
             return _replaced(node, key=of(key))
         case plan.Fixpoint(best=best) if any(best):

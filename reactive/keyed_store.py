@@ -16,31 +16,22 @@ from typing import Any
 from reactive.store import Absent, Duplicate
 from reactive.zset import Pair, Row, consolidate
 
-SURE = frozenset({int, str})
-"""Classes of keys that need no look."""
-
 
 class KeyedStore:
     """At most one row per key."""
 
-    __slots__ = ("_plain", "by_key", "key")
+    __slots__ = ("by_key", "key")
 
-    def __init__(self, key: Callable[[Row], Any], plain: Callable[[Row], Any]) -> None:
+    def __init__(self, key: Callable[[Row], Any]) -> None:
         self.key = key
         """Of a row, or of what is to be one; it raises what is wrong with it."""
-        self._plain = plain
         self.by_key: dict[Any, Row] = {}
         """The rows; only this class changes it, but others may look."""
 
     def add(self, row: Row, count: int) -> Pair:
         hash(row)  # a row must have one, though only its key is asked for here
-        key_of = self._plain
-        try:
-            key = key_of(row)
-        except Exception:  # the other one says so
-            key = None
-        if key.__class__ not in SURE:
-            key = self.key(row)
+        key_of = self.key
+        key = key_of(row)
         held = self.by_key.get(key)
         if held is not None or count != 1:
             raise Duplicate(row if held is None else held)
@@ -80,13 +71,8 @@ class KeyedStore:
         return True
 
     def remove(self, row: Row, count: int) -> Pair:
-        key_of = self._plain
-        try:
-            key = key_of(row)
-        except Exception:  # the other one says so
-            key = None
-        if key.__class__ not in SURE:
-            key = self.key(row)
+        key_of = self.key
+        key = key_of(row)
         held = self.by_key.get(key)
         if held is None or count != 1 or held != row:
             raise Absent

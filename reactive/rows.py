@@ -64,6 +64,10 @@ def key_function(row_type: Any, key: str | Callable[[Any], Hashable]) -> Callabl
     return attrgetter(key)
 
 
+SURE = frozenset({int, str})
+"""Classes of keys that have a hash, and no NaN."""
+
+
 def checked_key(key: Opaque, table: str) -> Callable[[Any], Any]:
     """The key of a row; refuses NaN, and tells a user's exception where it was raised."""
     call = key.function
@@ -71,6 +75,8 @@ def checked_key(key: Opaque, table: str) -> Callable[[Any], Any]:
     def checked(row: Any) -> Any:
         try:
             value = call(row)
+            if value.__class__ in SURE:
+                return value
             hash(value)
         except Exception as error:
             error.add_note(

@@ -73,9 +73,7 @@ class Table(Relation[T], Collection[T]):
         super().__init__(db, plan.Table(number, self.name, chosen, stored, row_type))
         self._gate = db._gate
         self._flowed = False
-        self._keyed = None
-        if chosen is not None:
-            self._keyed = KeyedStore(checked_key(chosen, self.name), chosen.function)
+        self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
         hashable = row_type if is_hashable(row_type) else None
         self._do = Statements(self)
         self._add, self._remove = self._do.add, self._do.remove

@@ -12,7 +12,7 @@ from optimizer import plan
 from optimizer.expr import Lifted, conjuncts, walk
 from optimizer.optimize import optimize
 from optimizer.properties import nodes
-from optimizer.traverse import functions
+from optimizer.traverse import functions, with_functions
 from reactive import Database, Relation, Table
 from reactive.operators.index_by import IndexBy
 from tests.golden.cases import shown
@@ -286,3 +286,29 @@ def test_rules_come_to_an_end_where_constants_follow_from_each_other(
 def indexes(db: Database) -> int:
     """How many indexes a database keeps."""
     return sum(isinstance(node.operator, IndexBy) for node in db._graph._nodes.values())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "students.where(lambda s: s.age > 1).select(lambda s: s.age)",
+        "students.unnest(lambda s: [s]).select_many(lambda s, t: [s, t])",
+        "students.join(council, left_key=lambda s: s.age, right_key=lambda m: m.role,"
+        " on=lambda s, m: True)",
+        "students.left_join(council, on=lambda s, m: s.last_name == m.last_name)",
+        "students.anti_join(council, on=lambda s, m: s.last_name == m.last_name)",
+        "students.group_by(lambda s: s.age).aggregate(Count(), Max(lambda s: s.last_name))",
+        "students.order_by(lambda s: s.age)",
+        "students.union(students)",
+    ],
+)
+def test_the_callables_of_a_node_are_those_that_can_be_changed(query: str) -> None:
+    for node in nodes(relation(query).plan):
+        changed: list[Any] = []
+
+        def note(function: Any) -> Any:
+            changed.append(function)
+            return function
+
+        with_functions(node, note)
+        assert functions(node) == changed

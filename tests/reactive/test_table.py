@@ -252,3 +252,16 @@ def test_what_is_no_row_is_not_there_though_it_equals_one() -> None:
         assert (1.0 in numbers, numbers.count(1.0)) == (False, 0)
     with db.transaction():
         assert (1.0 in numbers, numbers.count(1.0)) == (False, 0)
+
+
+def test_a_key_is_asked_for_once_per_statement() -> None:
+    asked: list[Any] = []
+
+    def key(row: tuple[int, int]) -> tuple[int, int]:
+        asked.append(row)
+        return row
+
+    pairs = Database().table(tuple, name="pairs", key=key)
+    pairs.add((1, 2))
+    pairs.remove((1, 2))
+    assert asked == [(1, 2), (1, 2)]
