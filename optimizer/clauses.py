@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, Parameter, tuple_of
 from optimizer.knowledge import Shapes
-from optimizer.properties import bindings, free, is_set, shapes, tables
+from optimizer.properties import bindings, free, is_set, may_be_negative, shapes
 from optimizer.traverse import substituted, unrolled, with_inputs
 
 
@@ -132,7 +132,7 @@ class _Normal:
     def _premise(self, node: plan.Node, steps: tuple[plan.Step, ...]) -> plan.Node:
         """What a join can read: a closed relation, or a recursive one below wheres."""
         if is_closed(node):
-            counted = _has_no_debts(node) and all(step.is_key for step in steps)
+            counted = not may_be_negative(node) and all(step.is_key for step in steps)
             return node if counted or is_set(node) else plan.Distinct(node)
         source = node
         while isinstance(source, plan.Where):
@@ -146,11 +146,6 @@ class _Normal:
             self._cuts[id(node)] = relation, node
             self._derive(relation, node)
         return self._cuts[id(node)][0]
-
-
-def _has_no_debts(node: plan.Node) -> bool:
-    """Whether no row has a weight below zero, as it may after a table that is not stored."""
-    return all(table.stored for table in tables(node))
 
 
 def _equal_rows(node: plan.Node) -> plan.Match:

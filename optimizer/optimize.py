@@ -106,25 +106,35 @@ def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:
     return Optimized(found, _still_true(found, fired))
 
 
-def without(found: Optimized, unfit: Collection[plan.Node]) -> Optimized:
-    """The same, but for nodes that are computed as rows of pairs after all."""
+def without(found: Optimized, dropped: Collection[str]) -> Optimized:
+    """The same plan, but without what these rules made of it (`retractable`)."""
 
     def plain(node: plan.Node) -> plan.Node:
-        if isinstance(node, plan.Aggregate) and node.factors is not None and node in unfit:
-            return replace(node, factors=None)
-        if isinstance(node, plan.Join) and node.wide is not None and node in unfit:
-            return replace(node, wide=None)
+        if isinstance(node, plan.Aggregate) and "factor_aggregate" in dropped:
+            return node if node.factors is None else replace(node, factors=None)
+        if isinstance(node, plan.Join) and "widen_join" in dropped:
+            return node if node.wide is None else replace(node, wide=None)
         return node
 
     new = rebuilt(found.plan, plain)
     return Optimized(new, _still_true(new, found.fired))
 
 
+def retractable(root: plan.Node) -> set[str]:
+    """The rules whose work in a plan can prove not to hold for the rows that come."""
+    found: set[str] = set()
+    for node in nodes(root):
+        if isinstance(node, plan.Aggregate) and node.factors is not None:
+            found.add("factor_aggregate")
+        if isinstance(node, plan.Join) and node.wide is not None:
+            found.add("widen_join")
+    return found
+
+
 def _still_true(root: plan.Node, fired: Iterable[str]) -> tuple[str, ...]:
     """The rules, but for those whose work is nowhere to be seen any more."""
-    rest = {type(n) for n in nodes(root) if getattr(n, "factors", getattr(n, "wide", None))}
-    made = {"factor_aggregate": plan.Aggregate, "widen_join": plan.Join}
-    return tuple(name for name in fired if made.get(name, plan.Node) in {*rest, plan.Node})
+    gone = {"factor_aggregate", "widen_join"} - retractable(root)
+    return tuple(name for name in fired if name not in gone)
 
 
 def _marked(root: plan.Node, known: Interned) -> plan.Node:

@@ -16,28 +16,64 @@ for the weights of a row in the two inputs:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, get_origin
 
+from optimizer import headlines
 from optimizer.expr import Expr, Function, Lifted
+from optimizer.facts import (
+    Barrier,
+    Calls,
+    Facts,
+    always,
+    as_first,
+    as_row,
+    both_negate,
+    if_both,
+    if_either,
+    monotone,
+    never,
+    of_each,
+    of_input,
+    of_pair,
+    of_right,
+    one_unknown,
+    pairs,
+    right_negates,
+    rows_of_both,
+    same_rows,
+)
+from optimizer.knowledge import Shapes, shape_of
 from optimizer.opaque import Opaque
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Base of all plan nodes. `facts` is what `properties.py` has found out about its rows."""
+    """Base of all plan nodes. Each kind states its `facts`; there are no defaults.
 
-    facts: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    `known` is what has been found out about this one so far (`properties.py`).
+    """
+
+    known: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    facts: ClassVar[Facts]
+
+    def __init_subclass__(cls) -> None:
+        if "facts" not in vars(cls):
+            raise TypeError(
+                f"plan node {cls.__name__} does not say what it is\n"
+                "  give the class `facts = Facts(...)`, as its neighbours have"
+            )
 
     def inputs(self) -> tuple[Node, ...]:
         """The nodes whose rows this one reads, left to right."""
-        known: tuple[Node, ...] | None = self.facts.get("inputs")
+        known: tuple[Node, ...] | None = self.known.get("inputs")
         if known is None:
             kind: Any = type(self)
             values = [getattr(self, name) for name in _fields(kind)]
             known = tuple([node for value in values for node in nodes_in(value)])
-            self.facts["inputs"] = known
+            self.known["inputs"] = known
         return known
 
 
@@ -54,6 +90,46 @@ def _fields(kind: type) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind))
 
 
+def _rows_of_table(node: Table, inputs: Sequence[Shapes]) -> Shapes:
+    kind = get_origin(node.row_type) or node.row_type
+    return (kind if isinstance(kind, type) and kind is not object else None,)
+
+
+def _rows_of_select(node: Select, inputs: Sequence[Shapes]) -> Shapes:
+    function = node.function
+    return (shape_of(function.body, inputs[0]) if isinstance(function, Lifted) else None,)
+
+
+def _rows_of_outer_join(node: OuterJoin, inputs: Sequence[Shapes]) -> Shapes:
+    left, right = inputs
+    return (
+        *(left if node.kind == "left" else (None,) * len(left)),
+        as_row(right) if node.kind == "right" else None,
+    )
+
+
+def _is_set_of_outer_join(node: OuterJoin, inputs: Sequence[bool]) -> bool:
+    """Of a full join rows that are None may be alone on both sides."""
+    return node.kind != "full" and all(inputs)
+
+
+def _rows_of_component(node: Component, inputs: Sequence[Shapes]) -> Shapes:
+    body = node.input.bodies[node.index]
+    return tuple(body.known["shapes"])
+
+
+def _of_kept(node: Fixpoint) -> Sequence[Barrier | None]:
+    """What is kept of a relation is chosen among all its rows."""
+    return ("aggregate" if any(node.best) else None,) * len(node.bodies)
+
+
+_OF_MATCH = (
+    Calls("match.left_key", of_input),
+    Calls("match.right_key", of_right),
+    Calls("match.on", of_pair),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Table(Node):
     """The rows of a base table. `key` is set for a keyed table: at most one row per key.
@@ -67,12 +143,50 @@ class Table(Node):
     stored: bool
     row_type: Any = object
 
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=_rows_of_table,
+        is_set=lambda node, _: node.key is not None,
+        headline=headlines.table,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Table):
+    """A part of a query over tables that are not stored, whose rows so far are held; made by the
+    engine for a query that comes late. `of` is what is known of each binding, `part` the engine's
+    own. Like its tables it may have rows of negative weight."""
+
+    of: tuple[Any, ...] = (None,)
+    is_set: bool = False
+    part: Any = field(default=None, compare=False, repr=False)
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=lambda node, _: node.of,
+        is_set=lambda node, _: node.is_set,
+        headline=lambda node: f"rows of {node.name}",
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Empty(Node):
     """No rows, of so many bindings; what the optimizer makes of a predicate that is false."""
 
     bindings: int
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=lambda node, _: (None,) * node.bindings,
+        is_set=always,
+        headline=headlines.by_name,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +195,15 @@ class Shared(Node):
     since each reader would get a copy of its own."""
 
     input: Node
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=same_rows,
+        is_set=as_first,
+        headline=headlines.by_name,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +219,15 @@ class Recursive(Node):
     name: str
     is_set: bool
     of: tuple[Any, ...] = (None,)
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=lambda node, _: node.of,
+        is_set=lambda node, _: node.is_set,
+        headline=headlines.recursive,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +252,15 @@ class Fixpoint(Node):
     best: tuple[Best | None, ...]
     max_rounds: int
 
+    facts = Facts(
+        calls=(Calls("best.by", of_each), Calls("best.value", of_each)),
+        raises=True,
+        recursion=_of_kept,
+        shapes=same_rows,
+        is_set=always,
+        headline=headlines.fixpoint,
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Component(Node):
@@ -127,6 +268,15 @@ class Component(Node):
 
     input: Fixpoint
     index: int
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=_rows_of_component,
+        is_set=always,
+        headline=headlines.component,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +289,15 @@ class Iterate(Node):
     name: str
     times: int
 
+    facts = Facts(
+        calls=(),
+        raises=True,
+        recursion=monotone,
+        shapes=lambda node, inputs: (None,) * len(inputs[0]),
+        is_set=never,
+        headline=headlines.iterate,
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Where(Node):
@@ -146,6 +305,15 @@ class Where(Node):
 
     input: Node
     predicate: Function
+
+    facts = Facts(
+        calls=(Calls("predicate", of_input),),
+        raises=False,
+        recursion=monotone,
+        shapes=same_rows,
+        is_set=as_first,
+        headline=headlines.of_function("where", "predicate"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +323,15 @@ class Select(Node):
     input: Node
     function: Function
 
+    facts = Facts(
+        calls=(Calls("function", of_input),),
+        raises=False,
+        recursion=monotone,
+        shapes=_rows_of_select,
+        is_set=never,
+        headline=headlines.of_function("select", "function"),
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Unnest(Node):
@@ -162,6 +339,15 @@ class Unnest(Node):
 
     input: Node
     function: Function
+
+    facts = Facts(
+        calls=(Calls("function", of_input),),
+        raises=True,
+        recursion=monotone,
+        shapes=lambda node, inputs: (*inputs[0], None),
+        is_set=never,
+        headline=headlines.of_function("unnest", "function"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +357,15 @@ class SelectMany(Node):
     input: Node
     function: Function
 
+    facts = Facts(
+        calls=(Calls("function", of_input),),
+        raises=True,
+        recursion=monotone,
+        shapes=one_unknown,
+        is_set=never,
+        headline=headlines.of_function("select_many", "function"),
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Product(Node):
@@ -178,6 +373,15 @@ class Product(Node):
 
     left: Node
     right: Node
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=pairs,
+        is_set=if_both,
+        headline=headlines.by_name,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +455,15 @@ class Join(Node):
     match: Match
     wide: Wide | None = None
 
+    facts = Facts(
+        calls=_OF_MATCH,
+        raises=False,
+        recursion=monotone,
+        shapes=pairs,
+        is_set=if_both,
+        headline=headlines.join,
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class OuterJoin(Node):
@@ -261,6 +474,15 @@ class OuterJoin(Node):
     match: Match
     kind: Literal["left", "right", "full"]
 
+    facts = Facts(
+        calls=_OF_MATCH,
+        raises=False,
+        recursion=both_negate,
+        shapes=_rows_of_outer_join,
+        is_set=_is_set_of_outer_join,
+        headline=headlines.join,
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class SemiJoin(Node):
@@ -269,6 +491,15 @@ class SemiJoin(Node):
     left: Node
     right: Node
     match: Match
+
+    facts = Facts(
+        calls=_OF_MATCH,
+        raises=False,
+        recursion=monotone,
+        shapes=same_rows,
+        is_set=as_first,
+        headline=headlines.join,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,12 +510,30 @@ class AntiJoin(Node):
     right: Node
     match: Match
 
+    facts = Facts(
+        calls=_OF_MATCH,
+        raises=False,
+        recursion=right_negates,
+        shapes=same_rows,
+        is_set=as_first,
+        headline=headlines.join,
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Distinct(Node):
     """Each row once."""
 
     input: Node
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=same_rows,
+        is_set=always,
+        headline=headlines.by_name,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +543,15 @@ class Union(Node):
     left: Node
     right: Node
 
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=rows_of_both,
+        is_set=always,
+        headline=headlines.by_name,
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class UnionAll(Node):
@@ -301,6 +559,15 @@ class UnionAll(Node):
 
     left: Node
     right: Node
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=rows_of_both,
+        is_set=never,
+        headline=headlines.by_name,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +577,15 @@ class Difference(Node):
     left: Node
     right: Node
 
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=right_negates,
+        shapes=rows_of_both,
+        is_set=always,
+        headline=headlines.by_name,
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class DifferenceAll(Node):
@@ -317,6 +593,15 @@ class DifferenceAll(Node):
 
     left: Node
     right: Node
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=both_negate,
+        shapes=rows_of_both,
+        is_set=as_first,
+        headline=headlines.by_name,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +611,15 @@ class Intersection(Node):
     left: Node
     right: Node
 
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=rows_of_both,
+        is_set=always,
+        headline=headlines.by_name,
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class IntersectionAll(Node):
@@ -334,18 +628,29 @@ class IntersectionAll(Node):
     left: Node
     right: Node
 
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=rows_of_both,
+        is_set=if_either,
+        headline=headlines.by_name,
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Folded:
     """One aggregate of a group: how it folds (an engine's object), and the value it reads.
 
-    `functions` are the user's callables in the fold itself.
+    `functions` are the user's callables in the fold itself. With `skip_none` it leaves out values
+    that are None.
     """
 
     name: str
     fold: Any
     value: Function | None
     functions: tuple[Opaque, ...] = ()
+    skip_none: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,13 +696,46 @@ class Aggregate(Node):
     aggregates: tuple[Folded, ...]
     factors: Factors | None = None
 
+    facts = Facts(
+        calls=(Calls("key", of_input), Calls("aggregates.value", of_input)),
+        raises=True,
+        recursion=lambda _: ("aggregate",),
+        shapes=lambda node, _: (None,) * (len(node.aggregates) + (node.key is not None)),
+        is_set=always,
+        headline=headlines.aggregate,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One key of an order, least or greatest first. `nulls` says where None stands, as the key or
+    as a part of it that is a tuple; without it, None is compared like any value."""
+
+    function: Function
+    descending: bool = False
+    nulls: Literal["first", "last"] | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class OrderBy(Node):
-    """Rows in order of a key: the `limit` rows (None: all) that follow the first `offset`."""
+    """Rows in order of keys, one after the other, at least one: the `limit` rows (None: all) that
+    follow the first `offset`."""
 
     input: Node
-    key: Function
-    descending: bool
+    keys: tuple[SortKey, ...]
     limit: int | None
     offset: int
+
+    facts = Facts(
+        calls=(Calls("keys.function", of_input),),
+        raises=True,
+        recursion=lambda _: ("order",),
+        shapes=same_rows,
+        is_set=as_first,
+        headline=headlines.order_by,
+    )
+
+    @property
+    def descending(self) -> bool:
+        """Whether the first key is."""
+        return self.keys[0].descending

@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from optimizer import plan
+from optimizer import headlines, plan
 from optimizer.errors import StratificationError
-from optimizer.explain import node_name
 from optimizer.properties import free, nodes
 from optimizer.traverse import unrolled
 
@@ -55,23 +54,18 @@ def _parts(body: plan.Node, level: int) -> Iterator[plan.Node]:
 
 def _forbidden(node: plan.Node) -> Iterator[tuple[plan.Node, Step]]:
     """The inputs of a node that recursion may not come through."""
-    name = node_name(node)
-    match node:
-        case plan.AntiJoin() | plan.Difference():
-            yield node.right, (f"{name} (right input)", "negation")
-        case plan.DifferenceAll():
-            for side, source in (("left", node.left), ("right", node.right)):
-                yield source, (f"{name} ({side} input)", "negation")
-        case plan.OuterJoin():
-            for side, source in (("left", node.left), ("right", node.right)):
-                yield source, (f"{name} ({side} input)", "negation")
-        case plan.Aggregate() | plan.OrderBy():
-            yield node.input, (name, "aggregate" if isinstance(node, plan.Aggregate) else "order")
-        case plan.Fixpoint(best=best) if any(best):
-            for body in node.bodies:
-                yield body, ("fixpoint with keep=", "aggregate")
-        case _:
-            return
+    inputs = node.inputs()
+    for place, (source, barrier) in enumerate(zip(inputs, node.facts.recursion(node), strict=True)):
+        if barrier is not None:
+            yield source, (_through(node, place), barrier)
+
+
+def _through(node: plan.Node, place: int) -> str:
+    """A node and one of its inputs, in words."""
+    if isinstance(node, plan.Fixpoint):
+        return "fixpoint with keep="
+    side = f" ({('left', 'right')[place]} input)" if len(node.inputs()) == 2 else ""
+    return headlines.name(node) + side
 
 
 def _names(node: plan.Fixpoint, source: plan.Node) -> list[int]:

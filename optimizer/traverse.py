@@ -5,7 +5,7 @@ Plans are graphs without cycles and may be deep; nothing here recurses into inpu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
 from operator import is_
@@ -13,7 +13,8 @@ from typing import Any, TypeVar, cast
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted
-from optimizer.properties import free, nodes
+from optimizer.knowledge import Shapes
+from optimizer.properties import free, nodes, shapes
 
 T = TypeVar("T")
 Rule = Callable[[plan.Node], plan.Node]
@@ -128,23 +129,20 @@ def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:
 
 
 def functions(node: plan.Node) -> list[Function]:
-    """The callables of a node, in the order in which they are written."""
-    found: Iterable[Function | None]
-    match node:
-        case plan.Where(_, function) | plan.Select(_, function) | plan.OrderBy(_, function):
-            return [function]
-        case plan.Unnest(_, function) | plan.SelectMany(_, function):
-            return [function]
-        case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
-            match = node.match
-            found = (match.left_key, match.right_key, match.on)
-        case plan.Aggregate(_, key, aggregates):
-            found = (key, *(folded.value for folded in aggregates))
-        case plan.Fixpoint(best=best):
-            found = [f for kept in best if kept is not None for f in (kept.by, kept.value)]
-        case _:
-            return []
-    return [function for function in found if function is not None]
+    """The callables of a node, in the order of its facts."""
+    return [function for calls in node.facts.calls for function, _ in _at(node, calls.names)]
+
+
+def called(node: plan.Node) -> list[tuple[Function, Shapes]]:
+    """The callables of a node, with what is known of their arguments."""
+    if not node.facts.calls:
+        return []
+    of = [shapes(source) for source in node.inputs()]
+    return [
+        (function, calls.given(of, place))
+        for calls in node.facts.calls
+        for function, place in _at(node, calls.names)
+    ]
 
 
 def read_functions(*nodes: plan.Node) -> list[Lifted]:
@@ -154,37 +152,53 @@ def read_functions(*nodes: plan.Node) -> list[Lifted]:
 
 def with_functions(node: plan.Node, change: Callable[[Function], Function]) -> plan.Node:
     """The node with other callables; itself if they are the same."""
-
-    def of(function: Function | None) -> Any:
-        return None if function is None else change(function)
-
-    match node:
-        case plan.Where(_, predicate):
-            return _replaced(node, predicate=of(predicate))
-        case plan.Select(_, function) | plan.Unnest(_, function) | plan.SelectMany(_, function):
-            return _replaced(node, function=of(function))
-        case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
-            match = node.match
-            changed = {n: of(getattr(match, n)) for n in ("left_key", "right_key", "on")}
-            return _replaced(node, match=_replaced(match, **changed))
-        case plan.Aggregate(_, key, aggregates):
-            new = of(key)
-            folded = tuple(_replaced(a, value=of(a.value)) for a in aggregates)
-            same = all(a is b for a, b in zip(folded, aggregates, strict=True))
-            return _replaced(node, key=new, aggregates=aggregates if same else folded)
-        case plan.OrderBy(_, key):
-            return _replaced(node, key=of(key))
-        case plan.Fixpoint(best=best) if any(best):
-            kept = [b and _replaced(b, by=of(b.by), value=of(b.value)) for b in best]
-            same = all(map(is_, kept, best))
-            return node if same else replace(node, best=tuple(kept))
-        case _:
-            return node
+    return with_called(node, lambda function, _: change(function))
 
 
-def _replaced(thing: T, **values: Any) -> T:
-    changed = {name: v for name, v in values.items() if v is not getattr(thing, name)}
-    return replace(thing, **changed) if changed else thing  # type: ignore[type-var]
+def with_called(node: plan.Node, change: Callable[[Function, Shapes], Function]) -> plan.Node:
+    """The same; `change` is also given what is known of the arguments."""
+    if not node.facts.calls:
+        return node
+    of = [shapes(source) for source in node.inputs()]
+    changed = node
+    for calls in node.facts.calls:
+        changed = _changed(
+            changed, calls.names, 0, lambda f, place: change(f, calls.given(of, place))
+        )
+    return changed
+
+
+def _at(thing: Any, names: Sequence[str], place: int = 0) -> Iterator[tuple[Function, int]]:
+    """The callables at a path of fields, each with its place in a tuple on the way."""
+    value = getattr(thing, names[0])
+    if value is None:
+        return
+    if len(names) == 1:
+        yield value, place
+    elif value.__class__ is tuple:
+        for number, each in enumerate(value):
+            if each is not None:
+                yield from _at(each, names[1:], number)
+    else:
+        yield from _at(value, names[1:], place)
+
+
+def _changed(
+    thing: T, names: Sequence[str], place: int, change: Callable[[Function, int], Function]
+) -> T:
+    """A record with other callables at a path of fields; itself if they are the same."""
+    value, rest = getattr(thing, names[0]), names[1:]
+    new: Any
+    if value is None:
+        return thing
+    if not rest:
+        new = change(value, place)
+    elif value.__class__ is tuple:
+        new = tuple(v and _changed(v, rest, number, change) for number, v in enumerate(value))
+        new = value if all(map(is_, new, value)) else new
+    else:
+        new = _changed(value, rest, place, change)
+    return thing if new is value else replace(thing, **{names[0]: new})  # type: ignore[type-var]
 
 
 def _names(node: plan.Node) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from reactive.delta import Delta
 from reactive.errors import (
     ClosedError,
     FixpointError,
+    MissingKeyError,
     OffloadError,
     PlanError,
     ReactiveError,
@@ -35,11 +36,13 @@ from reactive.errors import (
     VerificationError,
 )
 from reactive.fixpoint import fixpoint, iterate
+from reactive.metrics import Metrics, Queue
 from reactive.multiset import Multiset
 from reactive.observe import Changes, Observer, Subscription
 from reactive.offload_status import Offloaded, OffloadStatus
 from reactive.operators.order_by import Edit
 from reactive.relation import GroupedRelation, Groups, OrderedRelation, Relation
+from reactive.sort_key import SortKey, asc, desc
 from reactive.stats import OperatorStats, Stats
 from reactive.table import Table
 from reactive.transaction import Transaction
@@ -62,7 +65,9 @@ __all__ = [
     "GroupedView",
     "Groups",
     "Max",
+    "Metrics",
     "Min",
+    "MissingKeyError",
     "Monoid",
     "Multiset",
     "Observer",
@@ -73,8 +78,10 @@ __all__ = [
     "OrderedRelation",
     "OrderedView",
     "PlanError",
+    "Queue",
     "ReactiveError",
     "Relation",
+    "SortKey",
     "StaleCaptureError",
     "StaleCaptureWarning",
     "Stats",
@@ -87,6 +94,8 @@ __all__ = [
     "TransactionError",
     "VerificationError",
     "View",
+    "asc",
+    "desc",
     "fixpoint",
     "iterate",
 ]

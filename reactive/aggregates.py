@@ -53,7 +53,8 @@ class Aggregation(Generic[*Ts, R]):
         self._functions: tuple[Opaque, ...] = ()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({'' if self._of is None else '...'})"
+        given = ["..."] * (self._of is not None) + ["skip_none=True"] * self._fold.skip_none
+        return f"{type(self).__name__}({', '.join(given)})"
 
 
 class Count(Aggregation[*Ts, int]):
@@ -77,6 +78,8 @@ class Sum(Aggregation[*Ts, Any]):
     Parameters
     ----------
     of: callable, row -> int, float, Fraction, Decimal, or a type with `+`, `-` and `* int`.
+    skip_none: leave out the values that are None, as SQL does; of no others the sum is 0, as of no
+        rows. Without it a None is a `TypeError`.
 
     Over floats it equals `math.fsum` of the group: no drift. With a NaN or both infinities in
     the group it shows NaN, with one infinity (or beyond the largest float) that infinity; when
@@ -94,14 +97,15 @@ class Sum(Aggregation[*Ts, Any]):
     0.1
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], Any]) -> None:
-        super().__init__(SumFold(), of)
+    def __init__(self, of: Callable[[Unpack[Ts]], Any], *, skip_none: bool = False) -> None:
+        super().__init__(SumFold(skip_none), of)
 
 
 class Avg(Aggregation[*Ts, Any]):
     """The mean of a value: the exact sum, rounded once, over the number of rows. None of no rows.
 
-    Takes the same values as `Sum`. Cost: O(1) per changed row.
+    Takes the same values as `Sum`. With `skip_none=True` it is the mean of the values that are not
+    None, and None if there are none. Cost: O(1) per changed row.
 
     >>> from reactive import Avg, Database
     >>> db = Database()
@@ -111,8 +115,8 @@ class Avg(Aggregation[*Ts, Any]):
     22.5
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], Any]) -> None:
-        super().__init__(AvgFold(), of)
+    def __init__(self, of: Callable[[Unpack[Ts]], Any], *, skip_none: bool = False) -> None:
+        super().__init__(AvgFold(skip_none), of)
 
 
 class Min(Aggregation[*Ts, V]):
@@ -121,6 +125,8 @@ class Min(Aggregation[*Ts, V]):
     Parameters
     ----------
     of: callable, row -> hashable, comparable with the others by `<`.
+    skip_none: leave out the values that are None, as SQL does; None is then the least of no others.
+        Without it a None beside other values is a `TypeError`.
 
     State: each distinct value of the group. Cost: O(log group) per changed row.
 
@@ -132,12 +138,12 @@ class Min(Aggregation[*Ts, V]):
     20
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], V]) -> None:
-        super().__init__(MinFold(), of)
+    def __init__(self, of: Callable[[Unpack[Ts]], V], *, skip_none: bool = False) -> None:
+        super().__init__(MinFold(skip_none), of)
 
 
 class Max(Aggregation[*Ts, V]):
-    """The greatest value; see `Min`. A NaN in the group is the greatest.
+    """The greatest value; see `Min`, also for `skip_none`. A NaN in the group is the greatest.
 
     >>> from reactive import Database, Max
     >>> db = Database()
@@ -147,12 +153,14 @@ class Max(Aggregation[*Ts, V]):
     25
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], V]) -> None:
-        super().__init__(MaxFold(), of)
+    def __init__(self, of: Callable[[Unpack[Ts]], V], *, skip_none: bool = False) -> None:
+        super().__init__(MaxFold(skip_none), of)
 
 
 class CountDistinct(Aggregation[*Ts, int]):
-    """The number of different values. Cost: O(1) per changed row.
+    """The number of different values, None being one; with `skip_none=True`, as in SQL, it is not.
+
+    Cost: O(1) per changed row.
 
     >>> from reactive import CountDistinct, Database
     >>> db = Database()
@@ -162,8 +170,8 @@ class CountDistinct(Aggregation[*Ts, int]):
     2
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], Any]) -> None:
-        super().__init__(CountDistinctFold(), of)
+    def __init__(self, of: Callable[[Unpack[Ts]], Any], *, skip_none: bool = False) -> None:
+        super().__init__(CountDistinctFold(skip_none), of)
 
 
 class Collect(Aggregation[*Ts, Multiset[V]]):
@@ -188,7 +196,11 @@ class Aggregate(Aggregation[*Ts, Out]):
     ----------
     zero: the state of no rows. States are values: `add` and `remove` return a new one.
     add: callable, (state, value) -> state.
-    remove: callable, (state, value) -> state; undoes `add`, in any order.
+    remove: callable, (state, value) -> state; undoes `add`, in any order. In a commit it is called
+        after the calls of `add`.
+    is_zero: callable, state -> whether it is that of no rows; by default `state == zero`. It is
+        asked only over a table that is not stored, where a group may weigh nothing and yet not be
+        empty.
     result: callable, state -> what the aggregate shows; by default the state itself.
     of: callable, row -> value; by default the row (a tuple, if it has several bindings).
 
@@ -210,13 +222,15 @@ class Aggregate(Aggregation[*Ts, Out]):
         remove: Callable[[S, Any], S],
         result: Callable[[S], Out] | None = None,
         *,
+        is_zero: Callable[[S], object] | None = None,
         of: Callable[[Unpack[Ts]], Any] | None = None,
     ) -> None:
         plus = taken(add, 2, "the add of Aggregate")
         minus = taken(remove, 2, "the remove of Aggregate")
         finish = None if result is None else taken(result, 1, "the result of Aggregate")
-        super().__init__(UserFold(zero, meaning(zero), plus, minus, finish), of)
-        self._functions = tuple(f for f in (plus, minus, finish) if f is not None)
+        test = None if is_zero is None else taken(is_zero, 1, "the is_zero of Aggregate")
+        super().__init__(UserFold(zero, meaning(zero), plus, minus, finish, test), of)
+        self._functions = tuple(f for f in (plus, minus, finish, test) if f is not None)
 
 
 class Monoid(Aggregation[*Ts, Out]):
@@ -270,7 +284,8 @@ def folded(aggregate: Aggregation[*Ts, Any], bindings: int) -> Folded:
     name = type(aggregate).__name__
     of = aggregate._of
     value = None if of is None else taken(of, bindings, name)
-    return Folded(name, aggregate._fold, value, aggregate._functions)
+    fold = aggregate._fold
+    return Folded(name, fold, value, aggregate._functions, fold.skip_none)
 
 
 _HINT = "such as Count(), Sum(lambda row: ...), or your own Aggregate or Monoid"

@@ -12,22 +12,32 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 
 def declared(kind: Any) -> dict[str, Any]:
-    """The types of the fields by which rows of a dataclass or named tuple are equal.
+    """The types of the fields by which rows of a class are equal.
 
-    As text, where a name in it is not known; nothing for other classes.
+    Of dataclasses, named tuples, `msgspec.Struct`, attrs classes and pydantic models; nothing for
+    other classes. As text, where a name in it is not known.
 
     >>> from typing import NamedTuple
     >>> declared(NamedTuple("Point", [("x", int), ("names", tuple[str, ...])]))
     {'x': <class 'int'>, 'names': tuple[str, ...]}
     """
-    if not isinstance(kind, type):
+    names = compared(kind) if isinstance(kind, type) else ()
+    if not names:
         return {}
-    if dataclasses.is_dataclass(kind):
-        names = [field.name for field in dataclasses.fields(kind) if field.compare]
-    else:
-        names = list(getattr(kind, "_fields", ())) if issubclass(kind, tuple) else []
     hints = _hints(kind)
     return {name: hints.get(name, Any) for name in names}
+
+
+def compared(kind: Any) -> tuple[str, ...]:
+    """The names of the fields by which records of a class are equal; none for other classes."""
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind) if field.compare)
+    if issubclass(kind, tuple):
+        return tuple(getattr(kind, "_fields", ()))
+    if hasattr(kind, "__attrs_attrs__"):
+        return tuple(field.name for field in kind.__attrs_attrs__ if field.eq)
+    found = getattr(kind, "__struct_fields__", getattr(kind, "model_fields", ()))
+    return tuple(found) if isinstance(found, tuple | dict) else ()  # of a metaclass: a descriptor
 
 
 def is_made_of(annotation: Any, kinds: Set[type]) -> bool:

@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
-from optimizer import plan
+from optimizer import headlines, plan
 from optimizer.errors import ReactiveError
-from optimizer.explain import node_name
 from optimizer.expr import origins
 from optimizer.opaque import Opaque
 from optimizer.source import Place, code_of
@@ -86,7 +85,7 @@ def _name(node: Node, function: Opaque | None) -> str:
     if function is not None:
         method = function.role.rpartition(" ")[2]
         return method if method.islower() else "aggregate"
-    return "view" if node.plan is None else node_name(node.plan)
+    return "view" if node.plan is None else headlines.name(node.plan)
 
 
 def _running(frames: list[FrameType], node: Node) -> Opaque | None:

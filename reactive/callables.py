@@ -9,10 +9,11 @@ from typing import Any
 from optimizer.captures import defaults
 from optimizer.errors import PlanError
 from optimizer.opaque import Opaque, opaque
+from reactive.copying import NotCopied
 from reactive.missing import Hinting
 
 
-class Live(Hinting):
+class Live(NotCopied, Hinting):
     """Base of what changes by itself: relations and views."""
 
 

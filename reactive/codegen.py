@@ -36,6 +36,7 @@ from optimizer.expr import (
 from optimizer.opaque import Opaque
 from optimizer.source import Place
 from optimizer.text import Writer, Written
+from reactive.interrupts import reraise_asynchronous
 from reactive.zset import canonical
 
 LONGEST = 60
@@ -115,7 +116,8 @@ def guard(evaluate: Callable[[], object]) -> bool:
     """Whether a test is true, or raises."""
     try:
         return bool(evaluate())
-    except Exception:
+    except Exception as error:
+        reraise_asynchronous(error)
         return True
 
 

@@ -4,6 +4,9 @@
                                      --> else: graph --> outbox --> subscribers
                                                (all or nothing)     (outside the gate)
 
+An exception that may have come at any moment (`interrupts.py`) is not taken back step by step: what
+it left behind is repaired at the next access (`repair.py`).
+
 State:  what of a transaction, what of leaves that nobody holds any more.
 Cost:   of a statement half a microsecond, beside the table and the nodes that it reaches.
 """
@@ -12,14 +15,18 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from reactive.closing import Closing
+from reactive.commit_times import LEVELS, CommitTimes
 from reactive.errors import ClosedError, TransactionError
-from reactive.gate import BRIEF, Gate
-from reactive.interrupts import surely
+from reactive.gate import Gate
+from reactive.interrupts import SIGINT, is_asynchronous, surely
 from reactive.operators.sums_by import Unfit
+from reactive.repair import Broken
 from reactive.zset import Pair, negate
 
 if TYPE_CHECKING:
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
     from reactive.table import Table
     from reactive.transaction import Pending
 
+NO_CHANGES: Sequence[Pair] = ()
 MANY = 16
 """Rows of a commit from which on the garbage collector pauses."""
 
@@ -44,30 +52,33 @@ class Commits(Closing):
     _version: int
     _pending: Pending | None
     _dropped: deque[int]
-    _closed: bool
+    _broken: Broken | None
+    _times: CommitTimes
 
     def _write(
         self, table: Table[Any], statement: Callable[[Any], Sequence[Pair]], of: Any
     ) -> None:
         """A statement on a table. It enters the gate by itself: calls would take longer."""
         gate = self._gate
-        if gate.depth:
+        if gate.depth or gate.is_special:
             self._write_inside(table, statement, of)
             return
         is_inside = False
         try:
             gate.lock.acquire()
-            gate.depth, gate.task = 1, BRIEF
+            if gate.depth or gate.is_special:  # by now
+                gate.lock.release()
+                self._write_inside(table, statement, of)
+                return
+            gate.depth, gate.critical = 1, True
             is_inside = True
-            if self._closed:
-                self._refuse()
-            changes = statement(of)
-            version = self._version + 1
+            changes, version = NO_CHANGES, self._version + 1
             try:
+                changes = statement(of)
                 if changes:
                     source = table._node
                     straight = source.straight
-                    if straight is None or len(changes) >= MANY:
+                    if straight is None or len(changes) >= MANY or not LEVELS:
                         self._commit((table,), ((source, changes),))
                     else:
                         straight(changes, version)
@@ -81,12 +92,12 @@ class Commits(Closing):
         finally:
             if is_inside:
                 gate.turns += 1
-                gate.task = None
-                gate.depth = 0
+                gate.critical = False
+                gate.depth = gate.at_rest
                 gate.lock.release()
                 if self._outbox:
                     self._outbox.deliver()
-                if self._dropped or self._overflow is not None or self._graph.interrupt:
+                if self._dropped or self._overflow is not None or gate.noted:
                     self._look_after()
             else:
                 gate.let_go()
@@ -94,23 +105,32 @@ class Commits(Closing):
     def _write_inside(
         self, table: Table[Any], statement: Callable[[Any], Sequence[Pair]], of: Any
     ) -> None:
-        """A statement of a transaction, or of who may not make one."""
-        self._enter()
+        """A statement of a transaction, or one that has to wait, or of who may not make one."""
+        gate, changes, version = self._gate, NO_CHANGES, self._version + 1
+        gate.enter_to_write()
         try:
+            self._check_entered()
+            gate.critical = True
             changes = statement(of)
-            if not changes:
-                return
-            if self._pending is None:
-                self._commit_surely((table,), ((table._node, changes),))
-                return
-            try:
+            if changes and self._pending is not None:
                 self._pending.record(table, changes)
-            except BaseException:
-                if not self._pending.has(table, changes):
-                    table._store.revert(changes)
-                raise
+            elif changes:
+                self._commit_surely((table,), ((table._node, changes),))
+        except BaseException as error:
+            if is_asynchronous(error) and self._broken is None:
+                recorded = self._pending is not None and self._pending.has(table, changes)
+                pairs = NO_CHANGES if recorded else changes
+                self._break((table,), ((table._node, pairs),), version)
+            raise
         finally:
-            self._leave()
+            gate.depth -= 1
+            if not gate.depth:
+                gate.turns, gate.critical, gate.depth = gate.turns + 1, False, gate.at_rest
+            gate.lock.release()
+            if gate.owner is None:
+                self._after()
+            elif gate.noted is not None:
+                SIGINT.release(gate)
 
     def _commit_surely(self, tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
         """One step of the graph; on failure the tables are put back too."""
@@ -125,6 +145,7 @@ class Commits(Closing):
         """One step of the graph. If it fails, who called puts the tables back (`_recovers`)."""
         if self._dropped:
             self._drain()
+        began = perf_counter()
         collects = gc.isenabled()
         try:  # as `paused`, whose end an interrupt could keep from coming
             gc.disable()
@@ -133,6 +154,7 @@ class Commits(Closing):
             if collects:
                 gc.enable()
         self._committed(tables, _rows(deltas))
+        self._times.note(perf_counter() - began, self._version, deltas)
 
     def _recovers(
         self,
@@ -141,25 +163,39 @@ class Commits(Closing):
         deltas: Sequence[Fed],
         version: int,
     ) -> bool:
-        """Whether a commit that raised was made in another way; else the tables are put back.
+        """Whether a commit that raised was made in another way; else it is taken back.
 
-        An interrupt may have come when it stood.
+        What may have come at any moment may have come when the commit stood.
         """
-        if isinstance(error, Unfit):
+        cause = error.__cause__ if isinstance(error, Unfit) else error
+        if is_asynchronous(cause):
+            assert cause is not None
+            self._break(tables, deltas, version)
+            if cause is not error:
+                raise cause
+        elif isinstance(error, Unfit):
             self._begin_without(error, tables, deltas)
             return True
-        if self._graph.version != version:
+        elif _rows(deltas):
             _revert(tables, deltas)
-        elif self._version != version:
-            self._committed(tables, _rows(deltas))
         return False
+
+    def _break(self, tables: Sequence[Table[Any]], deltas: Sequence[Fed], version: int) -> None:
+        """Note what is to be taken back before anything else is done."""
+        stands = self._graph.version == version
+        if stands and self._version != version:
+            self._committed(tables, _rows(deltas))
+        back = [] if stands else [(t, pairs) for t, (_, pairs) in zip(tables, deltas, strict=True)]
+        self._broken = Broken(back)
+        self._gate.break_down()
 
     def _begin_without(
         self, unfit: Unfit, tables: Sequence[Table[Any]], deltas: Sequence[Fed]
     ) -> None:
         """Commit changes once an aggregate is computed as its plan was without factors."""
         _revert(tables, deltas)
-        self._compile_without(unfit)
+        with self._shaping():
+            self._compile_without(unfit)
         for table, (_, delta) in zip(tables, deltas, strict=True):
             table._store.revert(negate(delta))
         self._commit_surely(tables, deltas)
@@ -178,45 +214,59 @@ class Commits(Closing):
 
     # The gate.
 
-    def _enter(self) -> None:
-        """Begin something that changes tables, views or the graph."""
-        gate = self._gate
-        depth = gate.held
+    @contextmanager
+    def _inside(self, *, to_write: bool = False) -> Iterator[None]:
+        """Be inside to look at views or the graph with care, or to change them or tables."""
         try:
-            gate.__enter__()
-            self._check_entered()
-        except BaseException:
-            if gate.held > depth:  # an interrupt
-                gate.leave()
-            raise
+            with self._gate.inside(to_write=to_write):
+                self._check_entered()
+                yield
+        finally:
+            self._after()
+
+    @contextmanager
+    def _shaping(self) -> Iterator[None]:
+        """Be inside to make or drop views.
+
+        Ctrl-C may come while callables of the user's run over rows that are there; what is left
+        half done then is repaired at the next access.
+        """
+        with self._inside():
+            try:
+                yield
+            except BaseException as error:
+                if is_asynchronous(error) and self._graph.is_changing:
+                    self._broken = self._broken or Broken([])
+                    self._gate.break_down()
+                raise
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self._gate.is_closed:
             raise ClosedError(_CLOSED)
 
     def _check_entered(self) -> None:
-        if self._graph.stepping or self._closed:
-            self._gate.leave()
-            self._refuse()
-
-    def _refuse(self) -> None:
         """Raise what keeps this database from being changed."""
         self._check_open()
-        raise TransactionError(
-            "a callable of a query cannot change tables or make views\n"
-            "  subscribe to the view, and make the change in the subscriber"
-        )
+        if self._graph.stepping:
+            raise TransactionError(
+                "a callable of a query cannot change tables or make views\n"
+                "  subscribe to the view, and make the change in the subscriber"
+            )
 
-    def _leave(self) -> None:
-        """End it. The outermost time, tell subscribers what happened."""
-        if self._gate.leave():
-            self._end()
+    def _after(self) -> None:
+        """What is done when nobody is inside: the subscribers hear what happened.
 
-    def _end(self) -> None:
-        """What is done after a commit, when others may make the next one."""
-        if self._outbox:
-            self._outbox.deliver()
-        self._look_after()
+        Not while the caller has a transaction open, of which what they write would be part.
+        """
+        gate = self._gate
+        if gate.held:
+            return
+        if gate.owner is None or not gate.is_mine:
+            if self._outbox:
+                self._outbox.deliver()
+            self._look_after()
+        elif gate.noted is not None:
+            SIGINT.release(gate)
 
     def _look_after(self) -> None:
         """What is due when nobody is inside."""
@@ -224,8 +274,8 @@ class Commits(Closing):
             self._sweep()
         if self._overflow is not None and self._overflow.is_due:
             self._overflow.look_after()
-        if self._graph.interrupt is not None:
-            self._graph.raise_interrupt()
+        if self._gate.noted is not None:
+            SIGINT.release(self._gate)
 
     # Leaves that nobody holds.
 
@@ -236,11 +286,13 @@ class Commits(Closing):
 
     def _sweep(self) -> None:
         """Take dropped leaves out of the graph, unless somebody is at work in it."""
-        if self._dropped and self._gate.try_enter():
+        gate = self._gate
+        if self._dropped and gate.try_enter():
             try:
                 self._drain()
             finally:
-                self._gate.leave()
+                gate.turns, gate.depth = gate.turns + 1, gate.at_rest
+                gate.lock.release()
 
     def _drain(self) -> None:
         while self._dropped:

@@ -17,7 +17,7 @@ A node that several others read is a node of the graph, and no part of a loop.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 from optimizer import plan
@@ -74,18 +74,14 @@ def compile_plan(
     *,
     generate: bool = True,
     elsewhere: Elsewhere | None = None,
-    unfit: Collection[plan.Node] = (),
 ) -> dict[int, Node]:
     """The nodes of the graph for the nodes of a plan, by the `id` of these, made where missing.
 
     Those that are part of another's loop have none. Without `generate` every node has its own.
-    `elsewhere` knows what does not run in the process; aggregates that are `unfit` have no factors,
-    and such joins are not done at once.
+    `elsewhere` knows what does not run in the process.
     """
     written, root = root, without_iterations(root)
-    compiler = Compiler(
-        root, graph, source, generate=generate, elsewhere=elsewhere or None, unfit=unfit
-    )
+    compiler = Compiler(root, graph, source, generate=generate, elsewhere=elsewhere or None)
     waiting = [root]
     while waiting:
         node = waiting[-1]
@@ -110,11 +106,9 @@ class Compiler:
         *,
         generate: bool,
         elsewhere: Elsewhere | None,
-        unfit: Collection[plan.Node] = (),
     ) -> None:
         self.graph = graph
         self._elsewhere = elsewhere
-        self.unfit = unfit
         self.source = source
         self.generates = generate
         self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())

@@ -20,7 +20,7 @@ def split(compiler: Compiler, node: plan.Node) -> tuple[Inner, plan.Factors] | N
     """The join that an aggregate has the factors of, and these; None if it has none."""
     if not compiler.generates or not isinstance(node, plan.Aggregate) or node.factors is None:
         return None
-    if not is_in_line(a.fold for a in node.aggregates) or node in compiler.unfit:
+    if not is_in_line(a.fold for a in node.aggregates):
         return None
     below = compiler.below(node.input)
     if compiler.depends(node) or not compiler.takes_join(node, below):

@@ -28,7 +28,7 @@ def is_wide(node: plan.Node, compiler: Compiler) -> TypeGuard[plan.Join]:
     """Whether a join and those below it are done as one."""
     if not isinstance(node, plan.Join) or node.wide is None or not compiler.generates:
         return False
-    if node in compiler.unfit or compiler.depends(node):
+    if compiler.depends(node):
         return False
     _, *inner = within(node)
     if any(compiler.readers[id(link)] > 1 for link in inner):

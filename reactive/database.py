@@ -12,18 +12,22 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import astuple
+from functools import partial
 from typing import Any, TypeVar
 
 from optimizer.captures import Capture
 from optimizer.explain import headline
 from optimizer.opaque import Opaque
-from optimizer.optimize import PHASES, Optimized, Phase, optimize, without
+from optimizer.optimize import PHASES, Optimized, Phase, optimize, retractable, without
+from optimizer.plan import Join, Known
 from optimizer.plan import Node as PlanNode
 from optimizer.properties import free, nodes, tables
 from optimizer.traverse import Rule, functions
+from reactive.commit_times import CommitTimes
 from reactive.commits import Commits
 from reactive.compile import compile_plan
 from reactive.compile_remote import Begin
+from reactive.copying import NotCopied
 from reactive.definition import open_names, outside
 from reactive.distant import DistantTable
 from reactive.errors import StaleCaptureError, StaleCaptureWarning, TransactionError
@@ -31,13 +35,16 @@ from reactive.feed import Feed
 from reactive.gate import Gate
 from reactive.graph import Graph
 from reactive.materialize import reattach
+from reactive.metrics import Metrics, metrics
 from reactive.node import Node
 from reactive.offload import Offload, Offloading
 from reactive.offload_status import OffloadStatus, status
 from reactive.operators.sums_by import Unfit
 from reactive.outbox import Outbox
+from reactive.repair import Broken, repair
 from reactive.stale import stale
 from reactive.table import Table
+from reactive.timer import Timer
 from reactive.transaction import Pending, Transaction
 from reactive.view import AnyView
 
@@ -45,7 +52,7 @@ log = logging.getLogger("reactive")
 T = TypeVar("T")
 
 
-class Database(Commits):
+class Database(NotCopied, Commits):
     """Owns tables, views and transactions. Databases know nothing of each other.
 
     Parameters
@@ -54,7 +61,8 @@ class Database(Commits):
     rules: further rules, `optimizer.plan.Node -> Node`, tried after ours at every node of a plan.
     offload: where parts of queries go whose state outgrows the process, `SparkOffload` for one.
     strict: refuse a commit, instead of warning, when a variable that a query captured has
-        changed since the query was made.
+        changed since the query was made; and a row that was changed in place since it was added,
+        when it is removed.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -77,17 +85,18 @@ class Database(Commits):
         self._phases: tuple[Phase, ...] = (*PHASES[:-1], *own, PHASES[-1]) if optimize else own
         self._generate = optimize
         self._strict = strict
-        self._gate = Gate()
         self._outbox = Outbox()
+        self._gate = Gate(partial(repair, self), self._outbox.deliver)
+        self._broken: Broken | None = None
+        self._timer = Timer()
         self._graph = Graph(self._on_stale, self._outbox)
         self._tables: list[Table[Any]] = []
-        self._unfit: set[PlanNode] = set()
         self._views: weakref.WeakValueDictionary[int, AnyView] = weakref.WeakValueDictionary()
         self._version = 0
+        self._times = CommitTimes()
         self._pending: Pending | None = None
         self._dropped: deque[int] = deque()
         self._feeds: weakref.WeakSet[Feed] = weakref.WeakSet()
-        self._closed = False
         self._offloading = Offloading(self, offload)
         self._overflow = self._offloading.overflow
 
@@ -103,16 +112,20 @@ class Database(Commits):
         name: str | None = None,
         key: str | Callable[[T], Hashable] | None = None,
         stored: bool = True,
+        identity: bool = False,
     ) -> Table[T]:
         """Make a table.
 
         Parameters
         ----------
-        row_type: the class of its rows; `object` admits any. Rows must be hashable.
+        row_type: the class of its rows; `object` admits any. Rows must be hashable, and of a class
+            whose instances do not change: a frozen dataclass, a tuple, a plain value.
         name: for messages; the class's name by default.
         key: a field's name, or callable, row -> hashable. At most one row per key.
         stored: False for rows that flow through and are not kept (i3QL's virtual table). Such a
             table cannot be read, nor can it tell that a removed row was never there.
+        identity: True promises that rows of any other class do not change while they are in the
+            table. They are compared by `==` and found by their hash, as all rows are.
 
         Raises
         ------
@@ -123,13 +136,11 @@ class Database(Commits):
         >>> db.table(str, name="words")
         Table('words', 0 rows)
         """
-        self._enter()
-        try:
-            table = Table(self, len(self._tables), row_type, name, key, stored)
+        with self._shaping():
+            number = len(self._tables)
+            table = Table(self, number, row_type, name, key, stored, identity)
             self._tables.append(table)
             return table
-        finally:
-            self._leave()
 
     def spark_table(
         self,
@@ -157,8 +168,7 @@ class Database(Commits):
         TableError: the columns do not fit the row type.
         """
         offload = self._offloading.need()
-        self._enter()
-        try:
+        with self._shaping():
             table: DistantTable[T] = DistantTable(
                 self,
                 len(self._tables),
@@ -169,8 +179,6 @@ class Database(Commits):
             )
             self._tables.append(table)
             return table
-        finally:
-            self._leave()
 
     def transaction(self) -> Transaction:
         """Make several changes one commit: `with db.transaction(): ...`, also `async with`.
@@ -206,6 +214,19 @@ class Database(Commits):
         self._check_open()
         return status(self._offloading)
 
+    def metrics(self) -> Metrics:
+        """What a service watches: commits and their time, and what waits for subscribers.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words = db.table(str, name="words")
+        >>> words.add("be")
+        >>> db.metrics().commits
+        1
+        """
+        self._check_open()
+        return metrics(self)
+
     def tables(self) -> list[Table[Any]]:
         """All tables, in the order they were made."""
         return list(self._tables)
@@ -224,12 +245,11 @@ class Database(Commits):
 
     def close(self) -> None:
         """End it: views and subscriptions with it. Using any of them afterwards is an error."""
-        if self._closed:
+        if self._gate.is_closed:
             return
         if self._overflow is not None and self._pending is None:
             self._overflow.background.stop()
-        self._enter()
-        try:
+        with self._inside(to_write=True):
             if self._pending is not None:
                 raise TransactionError(
                     "a database cannot be closed inside a transaction\n"
@@ -240,40 +260,76 @@ class Database(Commits):
             for feed in list(self._feeds):
                 feed.close()
             self._offloading.close()
-            self._closed = True
-        finally:
-            self._leave()
+            self._timer.close()
+            self._gate.close()
+
+    _copy_instead = "make another one; its tables take list(table) by add_all"
+    _pickle_instead = "pickle the rows of its tables, list(table) of each of db.tables()"
+
+    def _called(self) -> str:
+        return f"a database of {len(self._tables)} tables"
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"version {self._version}"
+        state = "closed" if self._gate.is_closed else f"version {self._version}"
         return f"Database({len(self._tables)} tables, {len(self.views())} views, {state})"
 
     # What tables, views and transactions ask of their database.
 
     def _compile_without(self, unfit: Unfit) -> None:
-        self._give_up(unfit)
-        for leaf in self._graph.leaves():
-            source = self._compile(leaf.leaf.plan)
-            if source is not leaf.inputs[0]:
-                reattach(self, leaf, source)
+        leaves = self._graph.leaves_of(unfit.operator)
+        for plan in {id(leaf.leaf.base): leaf.leaf.base for leaf in leaves}.values():
+            self._give_up(plan, unfit)
+        for leaf in leaves:
+            self._over(leaf.leaf.base, partial(reattach, self, leaf))
 
     def _source(self, plan: Any) -> Node:
-        node: Node = self._tables[plan.number]._node
+        node: Node
+        if isinstance(plan, Known):
+            node = plan.part.node
+            is_there = self._graph.find(*node.signature) is node  # type: ignore[misc]
+            return node if is_there else self._compile(plan.part.plan)
+        node = self._tables[plan.number]._node
         return node
+
+    def _base(self, plan: PlanNode) -> PlanNode:
+        """What is compiled for a plan as written: something else for that of a late view."""
+        if self._graph.forgets:
+            for leaf in self._graph.leaves():
+                if leaf.leaf.plan is plan:
+                    base: PlanNode = leaf.leaf.base
+                    return base
+        return plan
 
     def _optimized(self, plan: PlanNode) -> Optimized:
         """The plan that is run for a plan as written."""
         if free(plan):
             raise outside(open_names(plan))
-        found = optimize(plan, self._phases)
-        return without(found, self._unfit) if self._unfit else found
+        plan = self._base(plan)
+        graph, found = plan.known.get("optimized", (None, None))
+        if graph is not self._graph:  # a plan may be run by several databases
+            found = optimize(plan, self._phases)
+            plan.known["optimized"] = self._graph, found
+        return found  # type: ignore[no-any-return]
 
     def _compile(self, plan: PlanNode) -> Node:
         """The node of the graph that computes a plan as written."""
-        return self._compile_as_is(self._optimized(plan).plan)
+        return self._over(plan, lambda node: node)
 
-    def _compile_as_is(self, plan: PlanNode) -> Node:
-        return self._compiled(plan)[id(plan)]
+    def _over(self, plan: PlanNode, act: Callable[[Node], T]) -> T:
+        """What is done with the node that computes a plan as written.
+
+        It may be done again, if what a rule made of the plan proves not to hold for its rows.
+        """
+        while True:
+            found = self._optimized(plan).plan
+            try:
+                return act(self._compiled(found)[id(found)])
+            except Unfit as unfit:
+                self._graph.sweep()
+                self._give_up(plan, unfit)
+            except BaseException:
+                self._graph.sweep()
+                raise
 
     def _compiled(self, plan: PlanNode) -> dict[int, Node]:
         """The nodes of the graph for the nodes of a plan, by their `id`."""
@@ -296,24 +352,21 @@ class Database(Commits):
                 self._source,
                 generate=self._generate,
                 elsewhere=elsewhere,
-                unfit=self._unfit,
             )
-        except Unfit as unfit:
-            self._give_up(unfit)
         except BaseException:
             self._graph.sweep()
             raise
-        self._graph.sweep()
-        return self._compiled_beside(plan, moved)
 
-    def _give_up(self, unfit: Unfit) -> None:
-        """Compute without sums, or without a join of many inputs, what these do not hold for."""
-        found = self._graph.owners(unfit) - self._unfit
-        if not found:
+    def _give_up(self, plan: PlanNode, unfit: Unfit) -> None:
+        """Compute a query without the rule whose work does not hold for it; or without all such."""
+        found = self._optimized(plan)
+        left = retractable(found.plan)
+        if not left:
             raise AssertionError("what was given up is still computed") from unfit
-        self._unfit |= found
-        for node in found:
-            log.info("%s: as rows from now on, since %r", headline(node), unfit.__cause__)
+        rule = "widen_join" if isinstance(unfit.owner, Join) else "factor_aggregate"
+        new = without(found, {rule} if rule in left else left)
+        plan.known["optimized"] = self._graph, new
+        log.info("%s: as rows from now on, since %r", headline(unfit.owner), unfit.__cause__)
 
     def _watch(self, leaf: Node, written: PlanNode) -> None:
         """Notice changes of what a query captured, though a rule may have dropped who reads it."""

@@ -100,6 +100,11 @@ class Delta(Generic[T]):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> Any:
+        """It pickles without the key of its rows, which may be a lambda."""
+        pairs, edits = list(self._pairs), self.edits
+        return _unpickled, (self.version, pairs, edits, self.is_snapshot, self._split)
+
     def __repr__(self) -> str:
         parts = [f"version={self.version}"]
         parts += ["is_snapshot=True"] * self.is_snapshot
@@ -107,3 +112,11 @@ class Delta(Generic[T]):
             if rows := getattr(self, name):
                 parts.append(f"{name}={rows!r}")
         return f"Delta({', '.join(parts)})"
+
+
+def _unpickled(
+    version: int, pairs: Sequence[Pair], edits: Sequence[Edit], is_snapshot: bool, parts: Any
+) -> Delta[Any]:
+    made: Delta[Any] = Delta(version, pairs, None, edits, is_snapshot=is_snapshot)
+    made._parts = parts
+    return made

@@ -121,8 +121,7 @@ class DistantTable(Table[T]):
     def _bulk(self, what: str, change: Callable[[], int]) -> None:
         """A change that is a commit and a version of its own."""
         db = self._db
-        db._enter()
-        try:
+        with db._inside(to_write=True):
             if db._pending is not None:
                 raise TransactionError(
                     f"{what} of table {self.name!r} is a commit of its own\n"
@@ -131,8 +130,6 @@ class DistantTable(Table[T]):
             self.save()
             change()
             db._committed([self], 1)
-        finally:
-            db._leave()
 
     def _need_own_key(self, what: str) -> Callable[[Row], Any]:
         if self.plan.key is None:
@@ -190,6 +187,8 @@ class DistantStore:
         for row in rows:
             self.remove(row, 1)
         return rows
+
+    def recount(self) -> None: ...
 
     def revert(self, changes: Iterable[Pair]) -> None:
         self._unsaved += negate(changes)

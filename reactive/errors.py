@@ -17,6 +17,16 @@ class TableError(ReactiveError, LookupError):
     or a reading of rows that the table does not store."""
 
 
+class MissingKeyError(ReactiveError, KeyError):
+    """`view[key]` of a group that the view does not have; `key` is the one that was asked for."""
+
+    def __init__(self, message: str, key: object = None) -> None:
+        super().__init__(message)
+        self.key = key
+
+    __str__ = Exception.__str__  # that of a `KeyError` puts its message in quotes
+
+
 class TransactionError(ReactiveError, RuntimeError):
     """A change at a time when none can be made."""
 
@@ -44,6 +54,7 @@ class TakenIn(OffloadError):
 __all__ = [
     "ClosedError",
     "FixpointError",
+    "MissingKeyError",
     "OffloadError",
     "PlanError",
     "ReactiveError",

@@ -23,6 +23,7 @@ from reactive.exact import rounded
 from reactive.index import NO_MATCH, match_key
 from reactive.multiset import Multiset
 from reactive.order import LAST, sort_key, tie_key
+from reactive.sorting import sorted_by
 from reactive.zset import NAN, Pair, Row, canonical, is_nan, repeat
 
 Bag = Counter[Row]
@@ -144,12 +145,16 @@ def ordered(node: plan.OrderBy, tables: Tables) -> list[Row]:
 
 def order_key(node: plan.OrderBy, row: Row) -> Any:
     """What a row of an ordered relation is sorted by."""
-    return sort_key(_caller(node.key, node.input)(row))
+    return sort_key(_order_key(node)(row))
+
+
+def _order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
+    return sorted_by(node.keys, [_caller(key.function, node.input) for key in node.keys])
 
 
 def _in_order(node: plan.OrderBy, bag: Bag) -> list[Row]:
     rows = sorted(repeat(bag.items()), key=tie_key)
-    key = _caller(node.key, node.input)
+    key = _order_key(node)
     keys = {id(row): sort_key(key(row)) for row in rows}
     rows.sort(key=lambda row: _Key(keys[id(row)]), reverse=node.descending)
     last = len(rows) if node.limit is None else node.offset + node.limit
@@ -269,6 +274,8 @@ def _nan_of(values: list[Any]) -> Any:
 
 def _fold(fold: Any, values: list[Any]) -> Any:
     """An aggregate of some values, as one would write it for a list."""
+    if fold.skip_none:
+        values = [value for value in values if value is not None]
     match fold:
         case folds.CountFold():
             return len(values)

@@ -128,7 +128,7 @@ class ExactSum:
         total = value if isinstance(name, str) else _plus(total, value, times)
         self._others = others
         others[name] = (before + count, total)
-        if before + count == 0:
+        if before + count == 0 and (isinstance(name, str) or _is_nothing(total)):
             del others[name]
             self._others = others or None
 
@@ -171,6 +171,11 @@ def _is_special(value: Any) -> bool:
     return isinstance(value, Decimal) and not value.is_finite()
 
 
+def _is_nothing(total: Any) -> bool:
+    """Whether a sum of as many values as were taken away is that of none."""
+    return bool(total == total - total)
+
+
 def _plus(total: Any, value: Any, weight: int) -> Any:
     if isinstance(value, Decimal):
         change = _DECIMAL.multiply(value, Decimal(weight))
@@ -179,6 +184,7 @@ def _plus(total: Any, value: Any, weight: int) -> Any:
         nothing = value - value
     except TypeError:
         kind = type(value).__name__
-        raise TypeError(f"cannot sum {value!r}: {kind} values have no difference") from None
+        remedy = "\n  skip_none=True leaves None out" if value is None else ""
+        raise TypeError(f"cannot sum {value!r}: {kind} values have no difference{remedy}") from None
     change = value * weight
     return change + nothing if total is None else total + change

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
+from reactive.interrupts import reraise_asynchronous
 from reactive.zset import Batch
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ class _ByField:
     def send(self, delta: Sequence[Any], tell: Tell) -> None:
         try:
             chosen = self._chosen(delta)
-        except Exception:  # a value without a hash, for example: the readers will see
+        except Exception as error:  # a value without a hash, for example: the readers will see
+            reraise_asynchronous(error)
             send(self._readers, delta, tell)
             return
         for place, items in chosen.items():

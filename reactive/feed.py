@@ -23,13 +23,17 @@ class Feed:
     `subscribers` is replaced, never changed, so that a delta goes to those of its own commit.
     """
 
-    __slots__ = ("__weakref__", "key", "name", "place", "plan", "subscribers")
+    __slots__ = ("__weakref__", "base", "key", "name", "place", "plan", "reason", "subscribers")
 
     def __init__(self, node: plan.Node, name: str | None, place: Place) -> None:
         self.name = name
         self.place = place
         self.plan = node
+        self.base = node
+        """What is compiled in the place of the plan (`late.py`)."""
         self.key = _key_of_rows(node)
+        self.reason: str | None = None
+        """Why it was closed, if not by its user."""
         self.subscribers: tuple[weakref.ref[Subscription[Any]], ...] = ()
 
     def __str__(self) -> str:

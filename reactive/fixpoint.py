@@ -256,6 +256,11 @@ def _best_of(name: str | None, keep: Any, by: Any) -> plan.Best | None:
             f"keep={_shown(keep)}{of}: only Min(...) and Max(...) say which row is best\n"
             "  other aggregates belong outside the fixpoint"
         )
+    if keep._fold.skip_none:
+        raise PlanError(
+            f"keep={keep!r}{of}: what is kept are rows, of which no value can be left out\n"
+            "  where(...) leaves out the rows that have none"
+        )
     return plan.Best(
         taken(by, 1, "by of fixpoint"),
         _value(keep),

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any
 
 from reactive.graph import Graph
@@ -65,7 +66,7 @@ class Flush:
         """Whether all that was late is now at its version."""
         return self._place == len(self._stages)
 
-    def run(self, enter: Callable[[], None], leave: Callable[[], None]) -> None:
+    def run(self, inside: Callable[[], AbstractContextManager[None]]) -> None:
         """Carry it on to its end, unless it fails another who does so."""
         while not self.is_over:
             place = self._place
@@ -73,14 +74,11 @@ class Flush:
             try:
                 if not needs_gate:
                     act()
-                enter()
-                try:
+                with inside():
                     if self._place == place and not self._failed:
                         if needs_gate:
                             act()
                         self._place += 1
-                finally:
-                    leave()
             except BaseException:
                 self._failed = not self.is_done
                 raise

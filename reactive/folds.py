@@ -3,8 +3,14 @@
 A fold has a `zero()` state, `add(state, value, weight)` which gives the next state, and
 `result(state)`. An invertible fold forgets a value by adding it with a negative weight.
 
+A group whose rows have weights of both signs may weigh nothing in all, and yet not be empty. So a
+fold says which of its states are zero: those to which all that was added has been taken away.
+
 A fold that works in place returns the same object from `add`; its `add` must be able to take
 back what it did without failing. The others return a new state and leave the old one alone.
+
+With `skip_none` a value that is None is not there, as in SQL. Who writes a fold into a loop
+(`generated/grouped.py`) leaves it out before.
 
     Count, Sum, Avg                       O(1) per change        one number or `ExactSum`
     Min, Max, CountDistinct, Collect      O(log group)           each distinct value
@@ -16,6 +22,7 @@ Source: [dbsp] section 4.2, aggregation; [i3ql] self-maintainable aggregates.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -37,8 +44,14 @@ class Fold(Protocol):
         """Whether the state is a `Values`, which other such folds of the same value can share."""
         ...
 
+    @property
+    def skip_none(self) -> bool:
+        """Whether None is left out."""
+        ...
+
     def zero(self) -> Any: ...
     def add(self, state: Any, value: Any, weight: int) -> Any: ...
+    def is_zero(self, state: Any) -> bool: ...
     def result(self, state: Any) -> Any: ...
 
 
@@ -48,12 +61,16 @@ class CountFold:
 
     in_place = False
     over_values = False
+    skip_none = False
 
     def zero(self) -> int:
         return 0
 
     def add(self, state: int, value: Any, weight: int) -> int:
         return state + weight
+
+    def is_zero(self, state: int) -> bool:
+        return not state
 
     def result(self, state: int) -> int:
         return state
@@ -63,6 +80,7 @@ class CountFold:
 class SumFold:
     """A plain integer while all values are integers, an `ExactSum` from the first other one."""
 
+    skip_none: bool = False
     in_place = True
     over_values = False
 
@@ -70,6 +88,8 @@ class SumFold:
         return 0
 
     def add(self, state: Any, value: Any, weight: int) -> Any:
+        if value is None and self.skip_none:
+            return state
         if type(state) is int:
             if type(value) is int:
                 return state + value * weight
@@ -80,14 +100,18 @@ class SumFold:
         state.add(value, weight)
         return state
 
+    def is_zero(self, state: Any) -> bool:
+        return not state
+
     def result(self, state: Any) -> Any:
         return state if type(state) is int else canonical(state.value())
 
 
 @dataclass(frozen=True, slots=True)
 class AvgFold:
-    """The exact sum, rounded once, over the number of rows."""
+    """The exact sum, rounded once, over the number of values."""
 
+    skip_none: bool = False
     in_place = True
     over_values = False
 
@@ -95,16 +119,23 @@ class AvgFold:
         return (0, 0)
 
     def add(self, state: tuple[Any, int], value: Any, weight: int) -> tuple[Any, int]:
+        if value is None and self.skip_none:
+            return state
         return (SumFold().add(state[0], value, weight), state[1] + weight)
+
+    def is_zero(self, state: tuple[Any, int]) -> bool:
+        return not (state[0] or state[1])
 
     def result(self, state: tuple[Any, int]) -> Any:
         total, count = state
-        return canonical(SumFold().result(total) / count) if count else None
+        return canonical(SumFold().result(total) / count) if count > 0 else None
 
 
+@dataclass(frozen=True, slots=True)
 class ValuesFold:
     """What the folds over distinct values share."""
 
+    skip_none: bool = False
     in_place = True
     over_values = True
 
@@ -112,8 +143,20 @@ class ValuesFold:
         return Values()
 
     def add(self, state: Values, value: Any, weight: int) -> Values:
-        state.add(value, weight)
+        if value is None and self.skip_none:
+            return state
+        try:
+            state.add(value, weight)
+        except TypeError as error:
+            _advise(error, state, value)
+            raise
         return state
+
+    def is_zero(self, state: Values) -> bool:
+        return not (len(state) or state.owed)
+
+    def result(self, state: Values) -> Any:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +167,7 @@ class MinFold(ValuesFold):
         return Values(in_order=True)
 
     def result(self, state: Values) -> Any:
-        return state.least()
+        return _asked(state, Values.least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +178,25 @@ class MaxFold(ValuesFold):
         return Values(in_order=True)
 
     def result(self, state: Values) -> Any:
-        return state.greatest()
+        return _asked(state, Values.greatest)
+
+
+def _asked(state: Values, read: Callable[[Values], Any]) -> Any:
+    """What is read of values, which may be compared for the first time."""
+    try:
+        return read(state)
+    except TypeError as error:
+        _advise(error, state)
+        raise
+
+
+def _advise(error: TypeError, state: Values, value: Any = 0) -> None:
+    """Say what to do about a None that does not compare with other values."""
+    if value is None or state.has_none():
+        error.add_note(SKIP)
+
+
+SKIP = "  skip_none=True leaves None out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +227,17 @@ class UserFold:
     plus: Opaque
     minus: Opaque
     finish: Opaque | None
+    is_empty: Opaque | None = None
     in_place = False
     over_values = False
+    skip_none = False
 
     def zero(self) -> Any:
         return self.initial
+
+    def is_zero(self, state: Any) -> bool:
+        test = self.is_empty
+        return bool(state == self.initial if test is None else test.function(state))
 
     def add(self, state: Any, value: Any, weight: int) -> Any:
         step = self.plus.function if weight > 0 else self.minus.function
@@ -192,6 +259,7 @@ class MonoidFold:
     finish: Opaque | None
     in_place = True
     over_values = False
+    skip_none = False
 
     def zero(self) -> MonoidTree:
         return MonoidTree(self.initial, self.combine.function)
@@ -199,6 +267,9 @@ class MonoidFold:
     def add(self, state: MonoidTree, value: Any, weight: int) -> MonoidTree:
         state.add(canonical(value), weight)
         return state
+
+    def is_zero(self, state: MonoidTree) -> bool:
+        return not len(state)
 
     def result(self, state: MonoidTree) -> Any:
         total = state.total()

@@ -28,6 +28,7 @@ from reactive.generated.summing import Summing, SummingOfOne
 from reactive.generated.taker import ToCounts, ToList
 from reactive.index import Key
 from reactive.loops import Below, inputs_of_wide
+from reactive.operators.aggregate import Aggregate
 from reactive.operators.distinct import Distinct
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
@@ -91,18 +92,20 @@ def grouped(node: plan.Aggregate, below: Below) -> Make:
 
     called = read_functions(*below.chain, node)
 
-    def made(grouping: type[Grouping]) -> tuple[Callable[..., Any], str]:
+    def made(plain: Aggregate, kind: type[Grouping]) -> tuple[Callable[..., Any], str]:
         todo = below.plan()
-        return delta_loop("groups, before, delta", todo, called, _grouping(node, todo, grouping))
+        takes = _grouping(node, todo, plain, kind)
+        return delta_loop("groups, before, delta", todo, called, takes)
 
-    def made_one() -> Callable[..., Any] | None:
-        folds = [folded.fold for folded in node.aggregates]
-        return made(GroupingOfOne)[0] if GroupingOfOne.fits(below.plan(), folds) else None
+    def made_one(plain: Aggregate) -> Callable[..., Any] | None:
+        fits = GroupingOfOne.fits(below.plan(), plain.folds)
+        return made(plain, GroupingOfOne)[0] if fits else None
 
     def make() -> Grouped:
-        loop, text = made(Grouping)
+        plain = plain_aggregate(node)
+        loop, text = made(plain, Grouping)
         carefully = _Lazy(below.chain).run
-        return Grouped(plain_aggregate(node), loop, carefully, text, made=made_one)
+        return Grouped(plain, loop, carefully, text, made=lambda: made_one(plain))
 
     return make
 
@@ -128,8 +131,10 @@ def joined(
 
         count = bindings(join.left)
         if isinstance(node, plan.Aggregate):
-            loops, text = join_loops(count, of, rest, chain, lambda todo: _grouping(node, todo))
             aggregate = plain_aggregate(node)
+            loops, text = join_loops(
+                count, of, rest, chain, lambda todo: _grouping(node, todo, aggregate)
+            )
             return Grouped(aggregate, loops, carefully, text, pairing)
         loops, text = join_loops(count, of, rest, chain, ToList)
         contents = lambda: operators.run(list(plain.contents()))  # noqa: E731
@@ -249,8 +254,11 @@ def wide(
         if not isinstance(node, plan.Aggregate):
             loop, text = path_loops(names, shown, of, paths, chain, ToList)
             return WideJoined(Paths(paths, indexes, is_filled=True), loop, text, join)
-        loop, text = path_loops(names, shown, of, paths, chain, lambda todo: _grouping(node, todo))
-        return Factored(plain_aggregate(node), loop, text, Paths(paths, indexes), join)
+        plain = plain_aggregate(node)
+        loop, text = path_loops(
+            names, shown, of, paths, chain, lambda todo: _grouping(node, todo, plain)
+        )
+        return Factored(plain, loop, text, Paths(paths, indexes), join)
 
     return make
 
@@ -267,7 +275,8 @@ def around(
     above = joined_plan(of, chain, tuple(row_shape(below.top) for below in inputs))
     if not GroupingOfOne.fits(above, [folded.fold for folded in node.aggregates]):
         return None
-    taker = _grouping(node, above, GroupingOfOne)
+    plain = plain_aggregate(node)
+    taker = _grouping(node, above, plain, GroupingOfOne)
     found = edge(of, [below.plan() for below in inputs]) if counts_only(above, taker) else None
     if found is None:
         return None
@@ -338,7 +347,12 @@ class _Lazy:
         return delta
 
 
-def _grouping(node: plan.Aggregate, todo: Plan, kind: type[G] = Grouping) -> G:  # type: ignore[assignment]
+def _grouping(
+    node: plan.Aggregate,
+    todo: Plan,
+    plain: Aggregate,
+    kind: type[G] = Grouping,  # type: ignore[assignment]
+) -> G:
     folds: list[tuple[Any, Expr | None]] = []
     for folded in node.aggregates:
         if isinstance(folded.fold, CountFold):
@@ -347,7 +361,8 @@ def _grouping(node: plan.Aggregate, todo: Plan, kind: type[G] = Grouping) -> G: 
         value = todo.value() if folded.value is None else todo.take(_body(folded.value))
         folds.append((folded.fold, value))
     key = None if node.key is None else todo.take(_body(node.key))
-    return kind(key, folds, homes(node))
+    is_empty = plain.is_empty if plain.keeps_debts else None
+    return kind(key, folds, homes(node), is_empty=is_empty)
 
 
 def _body(function: Any) -> Expr:

@@ -23,13 +23,12 @@ from typing import Any
 from optimizer.captures import Capture
 from optimizer.expr import Function, origins
 from optimizer.opaque import Opaque
-from optimizer.plan import Aggregate
 from optimizer.plan import Node as PlanNode
 from reactive.blame import annotate
 from reactive.delta import Delta
 from reactive.fan import Fan
+from reactive.held import shown
 from reactive.node import NO_PINS, NOWHERE, Node, Pins, Told, comes_late
-from reactive.operators.sums_by import Unfit
 from reactive.outbox import Delivery, Outbox
 from reactive.schedule import FEW, Fed, Schedule, take_back
 from reactive.straight import straight
@@ -54,22 +53,27 @@ class Graph:
         """The nodes whose work is elsewhere; replaced, never changed."""
         self._schedules: dict[Node | tuple[Node, ...], Schedule | Wide] = {}
         self._leaves: dict[int, Node] = {}
-        self.interrupt: BaseException | None = None
         self.version = 0
         """Of the last commit that stands."""
         self._made = 0
         self._sources: list[Node] = []
         self._told: dict[int, Capture] = {}
         self.stepping = False
+        """Whether callables of the user's run, which may not change anything."""
+        self.is_changing = False
+        """Whether a node is being connected or taken out; so it stays if that is broken off."""
         self.pinned: set[Node] = set()
         """Nodes that are kept though nobody reads them yet."""
         self.making: object = None
         """Whom nodes are being made for, for messages."""
+        self.forgets = False
+        """Whether there is a table that does not store its rows."""
 
     def source(self, contents: Callable[[], Iterable[Pair]], plan: PlanNode) -> Node:
         """A node without inputs, fed by a table."""
         node = Node(self, None, (), rank=self._next_rank(), plan=plan)
         node.contents = contents
+        self.forgets |= node.forgets()
         self._sources.append(node)
         return node
 
@@ -113,6 +117,7 @@ class Graph:
         self._nodes[full] = node
         if node.is_remote:
             self.remotes = (*self.remotes, node)
+        self.is_changing = False
         return node
 
     def attach(self, operator: Any, source: Node, leaf: Any, *, fill: bool = True) -> Node:
@@ -126,12 +131,15 @@ class Graph:
         if operator.edits:
             operator.forget()
         self._leaves[node.rank] = node
+        self.is_changing = False
         return node
 
     def drop_leaf(self, rank: int) -> None:
         """Detach the leaf of this rank, if it is still there."""
-        node = self._leaves.pop(rank, None)
+        node = self._leaves.get(rank)
         if node is not None:
+            self.is_changing = True
+            del self._leaves[rank]
             for source in self._sources:
                 source.watchers = tuple(leaf for leaf in source.watchers if leaf is not node)
             self.detach(node)
@@ -147,6 +155,7 @@ class Graph:
 
     def detach(self, node: Node) -> None:
         """Drop a node that nothing reads, and then its inputs that nothing else reads."""
+        self.is_changing = True
         waiting, is_scheduled = [node], False
         while waiting:
             unread = waiting.pop()
@@ -162,6 +171,7 @@ class Graph:
                 waiting.append(source)
         if is_scheduled:
             self._forget_schedules()
+        self.is_changing = False
 
     def sweep(self) -> None:
         """Drop nodes that lead to no leaf, such as those of a view that could not be made."""
@@ -177,7 +187,11 @@ class Graph:
         waiting = [node]
         while waiting:
             current = waiting[-1]
-            sources = () if current.contents is not None else current.inputs
+            found = shown(current) if self.forgets and current not in known else None
+            if found is not None:
+                known[current] = list(found)
+            has_all = current in known or current.contents is not None
+            sources = () if has_all else current.inputs
             missing = [source for source in sources if source not in known]
             if missing:
                 waiting.extend(missing)
@@ -236,22 +250,13 @@ class Graph:
         finally:
             self.stepping = False
         self.version = version
-        try:
-            for done in stepped:
-                done.settle()
-        except BaseException as interrupt:
-            self._too_late(interrupt, stepped)
+        for done in stepped:
+            done.settle()
         self._outbox.extend(deliveries)
 
     def announce(self, told: Sequence[Told], version: int) -> None:
         """Put what leaves have to tell of a commit into the outbox."""
         self._outbox.extend(_deliveries(told, version))
-
-    def _too_late(self, interrupt: BaseException, stepped: Sequence[Node]) -> None:
-        """It comes when the commit stands, and is raised after that."""
-        for done in stepped:
-            done.settle()
-        self.interrupt = interrupt
 
     def _straighten(self, source: Node, nodes: Sequence[Node]) -> None:
         """From now on a function commits what comes of this source alone."""
@@ -261,7 +266,6 @@ class Graph:
             "check": self._check,
             "watch": self._watch,
             "take_back": take_back,
-            "too_late": self._too_late,
         }
         source.straight = straight(source, nodes, calls)
 
@@ -272,16 +276,13 @@ class Graph:
             *filter(comes_late, self._leaves.values())
         ]
 
-    def owners(self, unfit: Unfit) -> set[PlanNode]:
-        """The aggregates that what is unfit is a part of."""
-        found = {unfit.owner}
-        for node in self._nodes.values():
-            owner = node.plan
-            if not isinstance(owner, Aggregate) or owner.factors is None:
-                continue
-            if any(up.operator is unfit.operator for up in node.upstream()):
-                found.add(owner)
-        return found
+    def leaves_of(self, operator: Any) -> list[Node]:
+        """The leaves that depend on an operator."""
+        return [
+            leaf
+            for leaf in self._leaves.values()
+            if any(node.operator is operator for node in leaf.upstream())
+        ]
 
     def fill(self) -> None:
         """Hand over what new parts begin with that are elsewhere, and in use."""
@@ -299,6 +300,7 @@ class Graph:
 
     def reattach(self, leaf: Node, source: Node, operator: Any) -> None:
         """Have a leaf read another node that gives out the same, by an operator that holds it."""
+        self.is_changing = True
         (old,) = leaf.inputs
         old.disconnect(leaf)
         leaf.inputs = (source,)
@@ -307,14 +309,23 @@ class Graph:
         leaf.replace(operator)
         source.connect(leaf, 0)
         self._forget_schedules()
+        self.is_changing = False
         if old is not source:
             self.detach(old)
 
-    def raise_interrupt(self) -> None:
-        """Raise what came between the last step of a commit and its end."""
-        interrupt, self.interrupt = self.interrupt, None
-        if interrupt is not None:
-            raise interrupt
+    def reset(self) -> None:
+        """Forget all nodes but tables and leaves; these are to be attached again (`reattach`)."""
+        for node in self.remotes:
+            node.operator.stop()
+        for source in self._sources:
+            source.consumers, source.routes, source.watchers = [], {}, ()
+            source.clear()
+        for leaf in self._leaves.values():
+            leaf.clear()
+        self._nodes, self.remotes = {}, ()
+        self.pinned.clear()
+        self._forget_schedules()
+        self.stepping = self.is_changing = False
 
     def _watch(self, source: Node) -> None:
         """Report changes of what leaves captured and no operator calls any more."""
@@ -341,6 +352,7 @@ class Graph:
             if node.is_remote:
                 node.operator.begin()
         is_scheduled = not node.is_routed
+        self.is_changing = True
         for port, source in enumerate(node.inputs):
             is_scheduled |= node.at is not NOWHERE and not source.routes
             source.connect(node, port)

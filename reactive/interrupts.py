@@ -1,12 +1,135 @@
-"""Ctrl-C comes later while something is put back: what is put back by half is worse than either."""
+"""Ctrl-C waits while something is half changed; what comes all the same, at any moment, is known.
+
+CPython runs signal handlers where a function begins, after calls, and where a loop goes back, so no
+order of statements is safe from an exception that one raises.
+
+    SIGINT      one handler for the process, before the one found. While the main thread is at
+                something critical the first Ctrl-C is noted, and comes when that is done; a second
+                one comes at once.
+    others      An exception that a handler raises, or that is thrown into a thread, may leave
+                anything half done: the database repairs itself at the next access (`repair.py`).
+
+State:  the handler that was found, and weakly the gates of all databases: of the process, as
+        signals are.
+"""
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from optimizer.errors import ReactiveError
+
+if TYPE_CHECKING:
+    from reactive.gate import Gate
+
+DEEPEST = 8
+"""Calls up to which a finalizer is looked for."""
+FINALIZERS: frozenset[Any] = frozenset(
+    {getattr(getattr(weakref.finalize, "__call__"), "__code__", None)}  # noqa: B004, B009
+)
+COMMON = frozenset(
+    {TypeError, AttributeError, KeyError, IndexError, ValueError, LookupError, NameError}
+    | {ZeroDivisionError, OverflowError, ArithmeticError, AssertionError}
+)
+"""Exceptions that callables raise, and no signal handler does."""
+
+
+class Deferral:
+    """The handler of SIGINT."""
+
+    def __init__(self) -> None:
+        self._gates: tuple[weakref.ref[Gate], ...] = ()
+        self._found: Any = None
+
+    def guard(self, gate: Gate) -> None:
+        """From now on Ctrl-C waits while the main thread is at something critical in there."""
+        alive = [known for known in self._gates if known() is not None]
+        self._gates = (*alive, weakref.ref(gate))
+        found = _handler()
+        if found is not None and found != self._handle:
+            self._found = found
+            signal.signal(signal.SIGINT, self._handle)
+
+    def release(self, gate: Gate) -> None:
+        """Let the Ctrl-C come that waited for what was critical."""
+        noted, gate.noted = gate.noted, None
+        if noted is not None:
+            self._found(*noted)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        if _is_lost_in(frame):
+            _thread.interrupt_main(signal.Signals(number))  # it comes again, until that is over
+            return
+        for known in self._gates:
+            gate = known()
+            if gate is not None and gate.critical and gate.noted is None and gate.held:
+                gate.noted = number, frame
+                return
+        self._found(number, frame)
+
+
+def _is_lost_in(frame: FrameType | None) -> bool:
+    """Whether an exception would reach nobody: in a finalizer, such as that of a transaction."""
+    for _ in range(DEEPEST):
+        if frame is None:
+            return False
+        if frame.f_code.co_name == "__del__" or frame.f_code in FINALIZERS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+SIGINT = Deferral()
+
+
+def is_common(error: BaseException) -> bool:
+    """Whether an exception was raised by what was called, and not from outside."""
+    return type(error) in COMMON or not is_asynchronous(error)
+
+
+def reraise_asynchronous(error: Exception) -> None:
+    """Let pass what came from outside; who goes on in another way would swallow a time limit."""
+    if not is_common(error):
+        raise error
+
+
+def is_asynchronous(error: BaseException | None) -> bool:
+    """Whether an exception may have come at any moment, wherever it passes through.
+
+    So do those that are no `Exception`, such as `KeyboardInterrupt`, and those that a handler of a
+    signal raised, such as a time limit.
+    """
+    if not isinstance(error, Exception):
+        return error is not None
+    if type(error) in COMMON or isinstance(error, ReactiveError):
+        return False
+    handlers = _codes_of_handlers()
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code in handlers:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _codes_of_handlers() -> set[CodeType]:
+    found: set[CodeType] = set()
+    for number in signal.valid_signals():
+        handler: Any = signal.getsignal(number)
+        handler = getattr(handler, "func", handler)  # of a `functools.partial`
+        call = getattr(type(handler), "__call__", None)  # noqa: B004
+        for function in (handler, call):
+            code = getattr(getattr(function, "__func__", function), "__code__", None)
+            if isinstance(code, CodeType):
+                found.add(code)
+    return found
 
 
 def surely(put_back: Callable[[], None]) -> None:

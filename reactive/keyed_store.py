@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from reactive.interrupts import reraise_asynchronous
 from reactive.store import Absent, Duplicate
 from reactive.zset import Pair, Row, consolidate
 
@@ -57,7 +58,8 @@ class KeyedStore:
             deque(map(hash, rows), 0)
             new = dict(zip(map(self.key, rows), rows, strict=True))
             is_new = len(new) == len(rows) and new.keys().isdisjoint(self.by_key)
-        except Exception:  # it will raise again, where one sees of which row
+        except Exception as error:  # it will raise again, where one sees of which row
+            reraise_asynchronous(error)
             return False
         if not is_new:
             return False
@@ -98,6 +100,8 @@ class KeyedStore:
         for row, weight in net:
             if weight < 0:
                 self.by_key[self.key(row)] = row
+
+    def recount(self) -> None: ...
 
     def get(self, key: Any) -> Row | None:
         """The row of a key, or None. (A row is never None: it would have no key.)"""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from reactive.index import NO_MATCH, REJECTED, SUSPECT, Key, match_key
+from reactive.interrupts import reraise_asynchronous
 from reactive.zset import Row
 
 Evaluate = Callable[[Row], Any]
@@ -44,7 +45,8 @@ def found_key(
         own = () if written is None else match_key(written(row))
         try:
             found = _found(row, steps)
-        except Exception:  # what it is shows when the predicate is asked of a pair
+        except Exception as error:  # what it is shows when the predicate is asked of a pair
+            reraise_asynchronous(error)
             return SUSPECT
         if found is REJECTED or own is NO_MATCH:
             return found if found is REJECTED else own

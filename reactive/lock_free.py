@@ -16,6 +16,7 @@ from inspect import signature
 from typing import Any, TypeVar
 
 from reactive.codegen import Values, build
+from reactive.interrupts import is_common
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,8 +29,8 @@ def reading({parameters}):
             found = {read}
             if {if_found} and not gate.depth and gate.turns == turns:
                 return {give}
-        except Exception:  # it may be due to what another thread does: it will show
-            pass
+        except Exception as error:  # it may be due to what another thread does: it will show
+            if not is_common(error): raise
     return carefully({parameters})
 """
 
@@ -59,7 +60,7 @@ def lock_free(
     def of(carefully: F) -> F:
         parameters = ", ".join(signature(carefully).parameters)
         values = Values()
-        values.by_name["carefully"] = carefully
+        values.by_name |= {"carefully": carefully, "is_common": is_common}
         text = _TEXT.format(
             parameters=parameters, ready=ready, read=read, if_found=if_found, give=give
         )

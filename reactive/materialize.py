@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.properties import groups, tables
+from optimizer.properties import groups, may_be_negative
 from optimizer.source import Place
 from reactive.away import Away
 from reactive.collector import paused
 from reactive.contents import Bag, Groups, Only, OwingBag
+from reactive.errors import TableError
 from reactive.feed import Feed
+from reactive.late import over
 from reactive.node import Node
 from reactive.shown import ByGroup, Members, Sequence, Tap
 from reactive.view import AnyView, GroupedView, OrderedView, View
-from reactive.zset import Pair, consolidate, negate
+from reactive.zset import Pair, Pairs, consolidate, negate
 
 if TYPE_CHECKING:
     from reactive.database import Database
@@ -24,22 +27,25 @@ if TYPE_CHECKING:
 def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyView:
     """Make a view of a relation."""
     db = relation._db
-    db._enter()
-    try:
+    with db._shaping():
         feed = db._graph.making = Feed(relation.plan, name, place)
-        with paused():
-            return _made(relation, feed)
-    finally:
-        db._graph.making = None
-        db._leave()
+        try:
+            with paused():
+                return _made(relation, feed)
+        finally:
+            db._graph.making = None
 
 
 def _made(relation: AnyRelation, feed: Feed) -> AnyView:
     db = relation._db
-    source = db._compile(relation.plan)
-    kind, contents = _contents(relation.plan, source)
+
+    def attached(source: Node) -> tuple[type[AnyView], Node]:
+        kind, contents = _contents(relation.plan, source)
+        fill = isinstance(contents, KEEPS_ROWS)
+        return kind, db._graph.attach(contents, source, feed, fill=fill)
+
     try:
-        node = db._graph.attach(contents, source, feed, fill=isinstance(contents, KEEPS_ROWS))
+        kind, node = over(db, relation.plan, feed, attached, complete=True)
     except BaseException:
         db._graph.sweep()
         raise
@@ -61,18 +67,13 @@ def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
         if rows is not None and not is_grouped:
             return kind, Members(rows)
         by_group = getattr(source.operator, "groups", None)
-        if by_group is not None and is_grouped and _is_positive(node):
+        if by_group is not None and is_grouped and not may_be_negative(node):
             return kind, ByGroup(by_group)
     if is_grouped:
         return kind, Groups()
     if aggregate is not None:
         return kind, Only()
-    return kind, Bag() if _is_positive(node) else OwingBag()
-
-
-def _is_positive(node: plan.Node) -> bool:
-    """Whether no row has a negative weight, as it may where it is taken from a table unseen."""
-    return all(table.stored for table in tables(node))
+    return kind, OwingBag() if may_be_negative(node) else Bag()
 
 
 KEEPS_ROWS = (Bag, Groups, Only)
@@ -83,8 +84,10 @@ LOCAL = (*KEEPS_ROWS, Members, ByGroup)
 
 def reattach(db: Database, leaf: Node, source: Node) -> None:
     """Have a leaf read another node that gives out the same rows; it keeps those that it holds."""
+    if source is leaf.inputs[0]:
+        return
     old = leaf.operator
-    if isinstance(leaf.leaf.plan, plan.OrderBy) and source is not leaf.inputs[0]:
+    if isinstance(leaf.leaf.plan, plan.OrderBy):
         source.operator.follow(leaf.inputs[0].operator)
     if isinstance(old, Tap):
         order = source.operator if isinstance(leaf.leaf.plan, plan.OrderBy) else None
@@ -99,6 +102,27 @@ def reattach(db: Database, leaf: Node, source: Node) -> None:
         elif isinstance(operator, Away):
             operator = Away(source.operator, len(old))
     db._graph.reattach(leaf, source, operator)
+
+
+def rebuild(db: Database, leaf: Node, source: Node) -> None:
+    """Have a leaf that nobody believes any more read a node; subscribers are told all rows.
+
+    Raises `TableError` if there are none to begin with. Who keeps no rows goes on without.
+    """
+    feed, is_tap = leaf.leaf, isinstance(leaf.operator, Tap)
+    order = source.operator if isinstance(feed.plan, plan.OrderBy) else None
+    operator: Any = Tap(order) if is_tap else _contents(feed.plan, source)[1]
+    pairs: Pairs | None = None
+    if isinstance(operator, KEEPS_ROWS) or feed.subscribers:
+        with nullcontext() if not is_tap else suppress(TableError):
+            pairs = consolidate(db._graph.contents(source))
+    if isinstance(operator, KEEPS_ROWS):
+        operator.step(pairs or ())
+        operator.commit()
+    db._graph.reattach(leaf, source, operator)
+    if feed.subscribers and pairs is not None:
+        rows = None if order is None else order.sequence()
+        db._outbox.append((feed.subscribers, feed.snapshot(db.version, pairs, rows)))
 
 
 def refill(db: Database, leaf: Node, source: Node) -> tuple[Node, list[Pair]]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
 import weakref
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 
 from typing_extensions import TypeVar
 
-from optimizer.errors import PlanError
 from reactive.closing import Closing
+from reactive.copying import NotCopied
 from reactive.delta import Delta
+from reactive.merge_deltas import Merged
+from reactive.waiting import Waiting, told
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from reactive.database import Database
     from reactive.feed import Feed
     from reactive.node import Node
+    from reactive.relay import Relay
 
 T = TypeVar("T", default=Any)
 T_contra = TypeVar("T_contra", contravariant=True, default=Any)
@@ -48,11 +51,12 @@ class Observer(Protocol[T_contra]):
     def updated(self, old: T_contra, new: T_contra, /) -> object: ...
 
 
-class Subscription(Closing, Generic[T]):
+class Subscription(NotCopied, Closing, Generic[T]):
     """Calls a function after each commit that changes a relation, while somebody holds it.
 
     Keep it, or use it in a `with`: one that nobody holds ends. It holds the view it listens to.
-    An exception of the callback is logged and kept in `error`; the subscription goes on.
+    An exception of the callback is logged and kept in `error`; the subscription goes on. Closed, it
+    calls no more, also not for what waits; `error` also says that its executor or loop has ended.
 
     >>> from reactive import Database
     >>> words = Database().table(str)
@@ -62,13 +66,23 @@ class Subscription(Closing, Generic[T]):
     >>> words.add("not heard")
     """
 
-    def __init__(self, feed: Feed, callback: Callable[[Delta[T]], object], held: object) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        callback: Callable[[Delta[T]], object],
+        held: object,
+        relay: Relay | None = None,
+    ) -> None:
         self.error: BaseException | None = None
         self.closed = False
         self._feed = feed
-        self._callback = callback
+        self._callback = callback if relay is None else relay.put
         self._held = held
-        self._on_close: Callable[[], None] | None = None
+        self._on_close: Callable[[], None] | None = None if relay is None else relay.close
+        self._queue: Sized | None = relay
+        """What waits for the callback, or for who reads."""
+        if relay is not None:
+            relay.belong(self)
 
     def close(self) -> None:
         """Hear no more, from now on. Closing twice is no error."""
@@ -78,13 +92,29 @@ class Subscription(Closing, Generic[T]):
         if self._on_close is not None:
             self._on_close()
 
+    _copy_instead = "subscribe once more"
+    _pickle_instead = "subscribe where the database is; a Delta can be pickled"
+
+    def _called(self) -> str:
+        return f"a subscription of {self._feed}"
+
     def __repr__(self) -> str:
         return f"Subscription({self._feed}{', closed' if self.closed else ''})"
+
+    def _heard(self, result: object) -> None:
+        """The callback gave something back, which is of no interest but to be awaited."""
+        if inspect.iscoroutine(result):
+            result.close()
+            raise TypeError(
+                f"the callback of {self} gave {result.__qualname__}(), which nobody awaits\n"
+                "  use changes(), or on=loop, the event loop that is to run it"
+            )
 
     def _failed(self, error: BaseException) -> None:
         """The callback raised."""
         self.error = error
-        log.exception("subscriber of %s raised; it stays subscribed", self._feed)
+        text = "subscriber of %s raised; it stays subscribed"
+        log.error(text, self._feed, exc_info=error)
 
 
 class Leaf:
@@ -113,38 +143,11 @@ def _drop(db: weakref.ref[Database], leaf: int) -> None:
         owner._drop(leaf)
 
 
-def notify(observer: Any) -> Callable[[Delta[Any]], None]:
-    """The callback that calls an observer's methods."""
-    methods = {name: getattr(observer, name, None) for name in ("added", "removed", "updated")}
-    if not any(map(callable, methods.values())):
-        raise PlanError(
-            f"observe takes an object with a method added, removed or updated, not {observer!r}\n"
-            "  for a function of one argument use subscribe()"
-        )
-    added = methods["added"] or _ignore
-    removed = methods["removed"] or _ignore
-    updated = methods["updated"]
-
-    def call(delta: Delta[Any]) -> None:
-        for row in delta.removed:
-            removed(row)
-        for old, new in delta.updated:
-            if updated is not None:
-                updated(old, new)
-            else:
-                removed(old)
-                added(new)
-        for row in delta.added:
-            added(row)
-
-    return call
-
-
-class Changes(Closing, Generic[T]):
+class Changes(NotCopied, Closing, Generic[T]):
     """The deltas of a relation as an asynchronous iterator; none is missed, from its making on.
 
-    Deltas wait in a queue without bound while the loop's body runs. Leaving the loop early, call
-    `close()` or use it in a `with`.
+    Deltas wait while the loop's body runs: all of them, or as many as `changes(maxsize=n)` says; of
+    more, the newest are merged. Leaving the loop early, call `close()` or use it in a `with`.
 
     >>> import asyncio
     >>> from reactive import Database
@@ -158,13 +161,22 @@ class Changes(Closing, Generic[T]):
     """
 
     def __init__(
-        self, subscribe: Callable[[Callable[[Delta[T]], object]], Subscription[T]]
+        self,
+        subscribe: Callable[[Callable[[Delta[T]], object]], Subscription[T]],
+        maxsize: int | None = None,
     ) -> None:
         self._lock = threading.Lock()
-        self._waiting: deque[Delta[T]] = deque()
+        self._waiting = Waiting(maxsize)
         self._wakes: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
         self._subscription = subscribe(self._put)
         self._subscription._on_close = self._rouse
+        self._subscription._queue = self._waiting
+
+    _copy_instead = "each call of changes() makes another one"
+    _pickle_instead = "a Delta can be pickled"
+
+    def _called(self) -> str:
+        return f"the changes of {self._subscription._feed}"
 
     def __repr__(self) -> str:
         return f"Changes({self._subscription._feed}, {len(self._waiting)} waiting)"
@@ -176,9 +188,13 @@ class Changes(Closing, Generic[T]):
         import asyncio
 
         while True:
+            while (waited := self._pop()) is not None:
+                delta = told(waited)
+                if delta is not None:
+                    return delta
             with self._lock:
                 if self._waiting:
-                    return self._waiting.popleft()
+                    continue
                 wake = (asyncio.get_running_loop(), asyncio.Event())
                 self._wakes.append(wake)
             if self._subscription.closed:
@@ -193,9 +209,13 @@ class Changes(Closing, Generic[T]):
         """End the iteration, after what is waiting."""
         self._subscription.close()
 
+    def _pop(self) -> Delta[T] | Merged | None:
+        with self._lock:
+            return self._waiting.pop() if self._waiting else None
+
     def _put(self, delta: Delta[T]) -> None:
         with self._lock:
-            self._waiting.append(delta)
+            self._waiting.put(delta)
         self._rouse()
 
     def _rouse(self) -> None:
@@ -204,7 +224,3 @@ class Changes(Closing, Generic[T]):
         for loop, event in wakes:
             with suppress(RuntimeError):  # its loop has been closed
                 loop.call_soon_threadsafe(event.set)
-
-
-def _ignore(row: Any) -> None:
-    """What is done about an event that an observer has no method for."""

@@ -15,8 +15,7 @@ subscribers and their names.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from optimizer import plan
@@ -150,15 +149,15 @@ class Offloading:
     def flush(self) -> None:
         """Bring what is late to the state of the last commit, or a later one."""
         db = self._db
-        with self._inside():
+        with self._db._inside():
             wanted = db._version
         while self.is_used:
-            with self._inside():
+            with self._db._inside():
                 flush = self._flush
                 if flush is None or flush.is_over:
                     flush = self._flush = Flush(db._graph, db._version, db._graph.announce)
             try:
-                flush.run(db._enter, db._leave)
+                flush.run(db._inside)
             except OffloadError as error:
                 raise self._affected(error) from error
             if flush.is_done and flush.version >= wanted:
@@ -171,17 +170,9 @@ class Offloading:
             "  view.recall() computes them in the process again"
         )
 
-    @contextmanager
-    def _inside(self) -> Iterator[None]:
-        self._db._enter()
-        try:
-            yield
-        finally:
-            self._db._leave()
-
     def look(self, at: Callable[[list[Node]], T]) -> T:
         """What there is to see in the graph while nobody changes it."""
-        with self._inside():
+        with self._db._inside():
             return at(self._db._graph.nodes())
 
     # Moves.
@@ -204,7 +195,7 @@ class Offloading:
         db, offload = self._db, self.need()
         node = self._top(node)
         moved: dict[plan.Node, Begin] = {node: lambda part: offload.begin(part, _name(node))}
-        with self._inside():
+        with self._db._inside():
             if node in self.moved:
                 return
             self.flush()
@@ -220,7 +211,7 @@ class Offloading:
             if self.overflow is not None and offload.flush_interval is not None:
                 self.overflow.background.start()
         finally:
-            with self._inside():
+            with self._db._inside():
                 db._graph.pinned.discard(made)
                 db._graph.sweep()
             del made, top
@@ -319,7 +310,7 @@ class Offloading:
     def _switch(self, moved: dict[plan.Node, Begin]) -> None:
         """Compile all queries again, with these parts elsewhere."""
         db = self._db
-        with self._inside():
+        with self._db._inside():
             self.flush()
             for leaf, source in self._compiled(moved):
                 reattach(db, leaf, source)
@@ -327,7 +318,7 @@ class Offloading:
     def _rescue(self) -> None:
         """Compute all in the process again, from the tables: there is nobody to ask any more."""
         db = self._db
-        with self._inside():
+        with self._db._inside():
             self._flush = None
             late = [leaf for leaf in db._graph.leaves() if leaf.late]
             sources = self._compiled({})
@@ -339,11 +330,17 @@ class Offloading:
         db = self._db
         before, self.moved = self.moved, moved
         try:
-            return [(leaf, db._compile(leaf.leaf.plan)) for leaf in db._graph.leaves()]
+            return [(leaf, db._compile(leaf.leaf.base)) for leaf in db._graph.leaves()]
         except BaseException:
             self.moved = before
             db._graph.sweep()
             raise
+
+    def reset(self) -> None:
+        """Compute all in the process again; its parts elsewhere are not believed any more."""
+        self.moved, self._flush = {}, None
+        if self.overflow is not None:
+            self.overflow.forget()
 
     def close(self) -> None:
         """Give up all that is elsewhere."""

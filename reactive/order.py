@@ -2,7 +2,8 @@
 
 Rows stand by their key. Rows with equal keys stand by themselves where they can be compared (None
 before numbers before strings before tuples, element by element; a dataclass only if it was made
-with `order=True`), else in order of arrival. A NaN in a key comes after everything.
+with `order=True`), else in order of arrival. A NaN in a key comes after everything. Several keys,
+their directions and a place for None make one key: `sorting.py`.
 """
 
 from __future__ import annotations
@@ -81,6 +82,12 @@ def tie_key(value: Any) -> tuple[Any, ...]:
         pass  # its parts may not compare, which those who compare it shall hear of
     aware = getattr(value, "tzinfo", None) is not None  # dates and times of two kinds
     return (7, kind.__qualname__, aware, value)
+
+
+def advise(error: BaseException) -> None:
+    """Say what to do about a None among keys that do not compare."""
+    if isinstance(error, TypeError) and "'NoneType'" in str(error):
+        error.add_note('  nulls="first" or nulls="last" gives None a place')
 
 
 def _before(row: Row, arrival: int, other: Row, other_arrival: int) -> bool:

@@ -45,7 +45,9 @@ class Outbox(deque[Delivery]):
                             continue
                         try:
                             callback = subscription._callback
-                            callback(delta)
+                            result = callback(delta)
+                            if result is not None:
+                                subscription._heard(result)
                         except BaseException as error:
                             if not isinstance(error, Exception | _cancelled()):
                                 raise

@@ -70,6 +70,11 @@ class Overflow:
         finally:
             self._is_looking = False
 
+    def forget(self) -> None:
+        """Nothing is elsewhere any more."""
+        self._moved.clear()
+        self._calm.clear()
+
     def _lag(self) -> int:
         return max((node.operator.lag for node in self._of.remotes), default=0)
 

@@ -13,7 +13,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Function
 from optimizer.knowledge import hashable, total
-from optimizer.properties import bindings, row_shape, shapes
+from optimizer.properties import bindings, may_be_negative, row_shape, shapes
 from reactive.codegen import callable_of
 from reactive.folds import CountFold
 from reactive.index import Key, itself
@@ -37,6 +37,7 @@ from reactive.operators.union import Union
 from reactive.operators.union_all import UnionAll
 from reactive.operators.unnest import Unnest
 from reactive.operators.where import Where
+from reactive.sorting import sorted_by
 from reactive.zset import Row
 
 Make = Callable[[], Any]
@@ -73,12 +74,18 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
         case plan.Aggregate(_, key, aggregates):
             functions = (f for a in aggregates for f in (a.value, *a.functions))
             return lambda: plain_aggregate(node), (key, *functions)
-        case plan.OrderBy(source, key, descending, limit, offset):
+        case plan.OrderBy(_, keys, limit, offset):
             return lambda: OrderBy(
-                spread(key, bindings(source)), descending=descending, limit=limit, offset=offset
-            ), (key,)
+                order_key(node), descending=node.descending, limit=limit, offset=offset
+            ), tuple(key.function for key in keys)
         case _:
             raise TypeError(f"no operator for plan node {type(node).__name__}")
+
+
+def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
+    """What the rows of an order are sorted by."""
+    count = bindings(node.input)
+    return sorted_by(node.keys, [spread(key.function, count) for key in node.keys])
 
 
 def plain_aggregate(node: plan.Aggregate) -> Aggregate:
@@ -88,7 +95,7 @@ def plain_aggregate(node: plan.Aggregate) -> Aggregate:
         (a.fold, known.setdefault(a.value, _value(a, count)) if a.value else _value(a, count))
         for a in node.aggregates
     ]
-    return Aggregate(maybe(node.key, count), folds)
+    return Aggregate(maybe(node.key, count), folds, keeps_debts=may_be_negative(node.input))
 
 
 def homes(node: plan.Aggregate) -> list[int]:

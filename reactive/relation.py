@@ -11,6 +11,7 @@ from typing import (
     Any,
     Generic,
     Literal,
+    Self,
     TypeAlias,
     TypeVar,
     TypeVarTuple,
@@ -19,19 +20,23 @@ from typing import (
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.explain import Explanation, explain
+from optimizer.explain import Explanation, explain, headline
 from optimizer.opaque import Opaque
 from optimizer.properties import bindings, tables
 from optimizer.report import report
 from optimizer.source import caller
-from reactive import subscribe
 from reactive.aggregates import Aggregation, folded
 from reactive.callables import Live, taken
+from reactive.copying import NotCopied
 from reactive.definition import agree
 from reactive.delta import Delta
+from reactive.listening import Listening
 from reactive.materialize import materialize
 from reactive.missing import hint
-from reactive.observe import Changes, Observer, Subscription
+from reactive.observe import Subscription
+from reactive.relay import Relay
+from reactive.sort_key import Nulls, SortKey, sort_keys
+from reactive.subscribe import subscribe
 from reactive.view import GroupedView, OrderedView, View
 
 if TYPE_CHECKING:
@@ -47,7 +52,7 @@ A2 = TypeVar("A2")
 A3 = TypeVar("A3")
 
 
-class Relation(Live, Generic[*Ts]):
+class Relation(Live, Listening, Generic[*Ts]):
     """A query. It carries one or more bindings side by side; `join` appends one.
 
     Callables get one argument per binding. Rows of a relation with one binding are the values
@@ -150,28 +155,43 @@ class Relation(Live, Generic[*Ts]):
         return self._new(plan.Distinct(self.plan))
 
     def order_by(
-        self, key: Callable[[*Ts], Any], *, descending: bool = False
+        self,
+        key: Callable[[*Ts], Any] | SortKey[*Ts],
+        *more: Callable[[*Ts], Any] | SortKey[*Ts],
+        descending: bool = False,
+        nulls: Nulls | None = None,
     ) -> OrderedRelation[*Ts]:
         """The rows in order of a key; see `OrderedRelation.limit` for the first few of them.
 
         Parameters
         ----------
-        key: callable, bindings -> values that `<` compares; NaN comes after everything.
-        descending: greatest first.
+        key, more: callables, bindings -> values that `<` compares; NaN comes after everything. Rows
+            with equal values of the first stand by the next. `asc(f)` and `desc(f)` give a key its
+            own direction.
+        descending: greatest first, of the keys that are plain callables.
+        nulls: `"first"` or `"last"`: where None stands, in either direction, as a key or as a part
+            of one that is a tuple. Without it, None is compared like any value.
 
         Rows with equal keys stand by themselves if they can be compared, else in order of arrival.
 
         State: all rows, sorted. Cost: O(changed rows x log rows).
 
-        >>> from reactive import Database
+        >>> from reactive import Database, desc
         >>> words = Database().table(str)
         >>> by_length = words.order_by(len).materialize()
-        >>> words.add_all(["three", "a", "to"])
+        >>> longest = words.order_by(desc(len), lambda w: w).materialize()
+        >>> words.add_all(["three", "to", "a", "be"])
         >>> list(by_length), by_length[0]
-        (['a', 'to', 'three'], 'a')
+        (['a', 'be', 'to', 'three'], 'a')
+        >>> list(longest)
+        ['three', 'be', 'to', 'a']
         """
-        taken = self._take(key, "order_by")
-        return OrderedRelation(self._db, plan.OrderBy(self.plan, taken, descending, None, 0))
+
+        def take(of: Callable[..., Any]) -> Opaque:
+            return self._take(of, "order_by")
+
+        keys = sort_keys((key, *more), take, descending=descending, nulls=nulls)
+        return OrderedRelation(self._db, plan.OrderBy(self.plan, keys, None, 0))
 
     # Two relations.
 
@@ -401,39 +421,11 @@ class Relation(Live, Generic[*Ts]):
         """
         return materialize(self, name, caller())
 
-    def subscribe(
-        self, callback: Callable[[Delta[Any]], object], *, snapshot: bool = False
+    def _subscribed(
+        self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
     ) -> Subscription[Any]:
-        """Call a function with the `Delta` of every commit that changes this relation.
-
-        Parameters
-        ----------
-        callback: callable, `Delta` -> ignored. Runs after the commit, outside the lock, in the
-            order of the commits. What it writes is the next transaction. If it raises, that is
-            logged and kept in `Subscription.error`.
-        snapshot: first call it with all rows of now, without gap or overlap to what follows.
-
-        Nothing is kept of the relation for this. Hold what is returned: it ends otherwise.
-        """
-        return subscribe.subscribe(self, callback, caller(), snapshot=snapshot)
-
-    def observe(self, observer: Observer[Any] | object) -> Subscription[Any]:
-        """Call an object's `added(row)`, `removed(row)`, `updated(old, new)`; see `Observer`.
-
-        >>> from reactive import Database
-        >>> class Log:
-        ...     def added(self, row): print("+", row)
-        ...     def removed(self, row): print("-", row)
-        >>> words = Database().table(str)
-        >>> watching = words.observe(Log())
-        >>> words.add("be")
-        + be
-        """
-        return subscribe.observe(self, observer, caller())
-
-    def changes(self, *, snapshot: bool = False) -> Changes[Any]:
-        """The deltas to come as an asynchronous iterator: `async for delta in r.changes(): ...`."""
-        return subscribe.changes(self, caller(), snapshot=snapshot)
+        """Nothing is kept of the relation for it."""
+        return subscribe(self, callback, caller(), snapshot=snapshot, way=way)
 
     def tables(self) -> list[Table[Any]]:
         """The tables that the query reads, each once.
@@ -479,6 +471,15 @@ class Relation(Live, Generic[*Ts]):
             "a relation is a query and has no rows to iterate over\n"
             "  materialize() it first; the view has them"
         )
+
+    def __copy__(self) -> Self:
+        """Itself: a query never changes."""
+        return self
+
+    _pickle_instead = "pickle the rows: relation.materialize().snapshot()"
+
+    def _called(self) -> str:
+        return f"the relation {headline(self.plan)}"
 
     # Construction.
 
@@ -542,8 +543,10 @@ class Relation(Live, Generic[*Ts]):
         return self._new(plan.OuterJoin(self.plan, other.plan, match, kind))
 
 
-class Groups(Generic[K, *Ts]):
+class Groups(NotCopied, Generic[K, *Ts]):
     """Rows grouped by a key; say with `aggregate` what to keep of each group."""
+
+    _pickle_instead = "pickle the rows: groups.aggregate(...).materialize().snapshot()"
 
     def __init__(self, relation: Relation[*Ts], key: Opaque) -> None:
         self._relation = relation
@@ -587,6 +590,12 @@ class Groups(Generic[K, *Ts]):
                 f"groups have no {name!r}: say first what to keep of each group\n"
                 "  group_by(key).aggregate(Count(), ...)"
             )
+
+    def __copy__(self) -> Self:
+        return self
+
+    def _called(self) -> str:
+        return f"the groups by {self._key}"
 
     def __repr__(self) -> str:
         return f"Groups by {self._key} of\n{self._relation.explain(optimized=False)}"
@@ -634,7 +643,7 @@ class OrderedRelation(Relation[*Ts]):
         assert isinstance(node, plan.OrderBy)
         if node.limit is not None or node.offset:
             raise PlanError("limit of a relation that is limited already\n  order_by() it again")
-        ordered = plan.OrderBy(node.input, node.key, node.descending, n, offset)
+        ordered = plan.OrderBy(node.input, node.keys, n, offset)
         return OrderedRelation(self._db, ordered)
 
     def materialize(self, name: str | None = None) -> OrderedView[*Ts]:

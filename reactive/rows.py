@@ -10,7 +10,10 @@ from typing import Any, Union, get_args, get_origin
 
 from optimizer.errors import PlanError
 from optimizer.opaque import Opaque
+from reactive.annotations import declared
+from reactive.codegen import Values, build
 from reactive.errors import TableError
+from reactive.zset import nan_fields
 
 Classes = type | tuple[type, ...]
 
@@ -63,6 +66,34 @@ def key_function(row_type: Any, key: str | Callable[[Any], Hashable]) -> Callabl
         )
     return attrgetter(key)
 
+
+def nan_test(row_type: Any) -> Callable[[Any], bool] | None:
+    """A quick way to ask whether a row of a class holds a NaN; None if there is none.
+
+    There is one if the fields that may hold a NaN are annotated as plain numbers.
+
+    >>> from typing import NamedTuple
+    >>> point = NamedTuple("Point", [("x", float), ("name", str)])
+    >>> test = nan_test(point)
+    >>> test is not None and (test(point(1.0, "a")), test(point(float("nan"), "b")))
+    (False, True)
+    """
+    hints = declared(row_type)
+    names = nan_fields(row_type) if hints else ()
+    if row_type is not float and not (names and all(_is_number(hints[name]) for name in names)):
+        return None
+    places = [f"row.{name}" for name in names] or ["row"]
+    test = " or ".join(f"{place} != {place}" for place in places)
+    return build("nan_test", f"def nan_test(row):\n    return {test}\n", Values())
+
+
+def _is_number(hint: Any) -> bool:
+    """Whether values of this annotation are unequal to themselves only if they are a NaN."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return all(part in _NUMBERS for part in parts)
+
+
+_NUMBERS: frozenset[Any] = frozenset({float, int, str, bytes, bool, type(None)})
 
 SURE = frozenset({int, str})
 """Classes of keys that have a hash, and no NaN."""

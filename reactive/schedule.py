@@ -14,7 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reactive.blame import annotate, stepped_in
-from reactive.interrupts import surely
+from reactive.interrupts import is_asynchronous, surely
+from reactive.operators.sums_by import Unfit
 
 if TYPE_CHECKING:
     from reactive.node import Node, Told
@@ -73,7 +74,12 @@ class Schedule:
 
 
 def take_back(error: BaseException, stepped: Sequence[Node]) -> None:
-    """Undo what has been stepped of a commit, and say where it failed."""
+    """Undo what has been stepped of a commit, and say where it failed.
+
+    Not where it may have failed anywhere: then nobody knows what has been done of a step.
+    """
+    if is_asynchronous(error.__cause__ if isinstance(error, Unfit) else error):
+        return
     surely(partial(_undo, stepped))
     node = stepped_in(error)
     if node is not None and isinstance(error, Exception):

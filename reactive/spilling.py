@@ -48,8 +48,7 @@ class Spilling:
         if store is None:
             return
         db = self._db
-        db._enter()
-        try:
+        with db._inside():
             if db._pending is not None or not self._may_go(table):
                 store.close()
                 return
@@ -61,16 +60,11 @@ class Spilling:
                     store.remove(row, -count)
             table._move_to(store)
             self.stores[table] = store
-        finally:
-            db._leave()
 
     def _rows(self, table: Table[Any]) -> tuple[int, dict[Row, int]]:
         """All rows of a table, and of which version they are."""
-        self._db._enter()
-        try:
-            return self._db._version, dict(table._store.pairs())
-        finally:
-            self._db._leave()
+        with self._db._inside():
+            return self._db._version, dict(table._contents())
 
     def _may_go(self, table: Table[Any]) -> bool:
         return isinstance(table._store, BagStore) and _is_read_elsewhere_only(table._node)

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from optimizer.source import place_of
 from reactive import unhashable
 from reactive.errors import TableError
+from reactive.immutable import REMEDIES, why_changeable
 from reactive.interrupts import surely
-from reactive.rows import class_name, class_of
+from reactive.rows import class_name, class_of, nan_test
 from reactive.store import Absent, Duplicate, Store
 from reactive.zset import Batch, Pair, Row, canonical, consolidate, may_hold_nan, negate
 
@@ -21,10 +23,23 @@ if TYPE_CHECKING:
     from reactive.table import Table
 
 
+Predicate = Callable[[Row], object]
+
+
 class Statements:
     """The statements of one table. They raise `TableError` for what the table refuses."""
 
-    __slots__ = ("_class", "_db", "_known", "_may_hold_nan", "_plain", "_table", "store")
+    __slots__ = (
+        "_accepted",
+        "_class",
+        "_db",
+        "_has_nan",
+        "_known",
+        "_may_hold_nan",
+        "_plain",
+        "_table",
+        "store",
+    )
 
     def __init__(self, table: Table[Any]) -> None:
         self._table = table
@@ -32,12 +47,18 @@ class Statements:
         """Of the table; it may be replaced between two commits."""
         self._class = class_of(table.row_type)
         self._may_hold_nan = may_hold_nan(self._class or object)
-        self._plain = None if self._may_hold_nan else self._class  # rows of it need no look
+        self._has_nan = nan_test(self._class) if self._may_hold_nan else None
+        self._accepted: set[type] = set()
+        """Classes whose rows do not change in place."""
+        quick = self._has_nan is not None or not self._may_hold_nan
+        is_sure = isinstance(self._class, type) and self._accepts(self._class)
+        self._plain = self._class if quick and is_sure else None
+        """The class whose rows need at most that test."""
         self._db = table._db
         self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
 
     def add(self, row: Row, count: int = 1) -> list[Pair]:
-        if row.__class__ is not self._plain:
+        if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
             row = self._checked(row)
         if count != 1:
             _check_count(count)
@@ -86,7 +107,7 @@ class Statements:
         return error
 
     def remove(self, row: Row, count: int = 1) -> list[Pair]:
-        if row.__class__ is not self._plain:
+        if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
             row = self._checked(row)
         if count != 1:
             _check_count(count)
@@ -95,7 +116,11 @@ class Statements:
         except (Absent, TypeError) as error:
             raise self._refusal(row, error, count) from None
         if self._known is not None:
-            self._known[row] = change[0]
+            try:
+                self._known[row] = change[0]
+            except BaseException:
+                self.store.revert([change])
+                raise
         return [change]
 
     def discard(self, row: Row) -> list[Pair]:
@@ -114,8 +139,34 @@ class Statements:
         return [] if old == row else self.update(old, row)
 
     def replace_all(self, rows: Iterable[Row]) -> list[Pair]:
-        wanted = [(self._checked(row), 1) for row in rows]
-        difference = consolidate([*wanted, *negate(list(self.store.pairs()))])
+        wanted = [self._checked(row) for row in rows]
+        return self._replace(list(self.store.pairs()), wanted)
+
+    def replace_where(self, predicate: Predicate, rows: Iterable[Row]) -> list[Pair]:
+        """As `replace_all`, of the rows for which a predicate is true."""
+        wanted = [self._checked(row) for row in rows]
+        with self._db._graph.running():
+            outside = [row for row in wanted if not self._asked(predicate, row)]
+            held = [pair for pair in self.store.pairs() if self._asked(predicate, pair[0])]
+        if outside:
+            raise TableError(
+                f"replace_where of table {self._table.name!r}: {outside[0]!r:.100} is no row of "
+                f"which {_label(predicate)} is true\n"
+                "  it would not be replaced the next time; add() it, or change the predicate"
+            )
+        return self._replace(held, wanted)
+
+    def _asked(self, predicate: Predicate, row: Row) -> object:
+        """What a predicate says of a row; what it raises is told which one."""
+        try:
+            return predicate(row)
+        except Exception as error:
+            asked = f"{_label(predicate)} in replace_where of table {self._table.name!r}"
+            error.add_note(f"  {asked}, on row {row!r:.200}\n  the table is unchanged")
+            raise
+
+    def _replace(self, held: Sequence[Pair], wanted: Iterable[Row]) -> list[Pair]:
+        difference = consolidate([*((row, 1) for row in wanted), *negate(held)])
         difference.sort(key=_weight)  # removals first, which may free a key
         return self.together(
             *(
@@ -126,8 +177,12 @@ class Statements:
             )
         )
 
-    def each(self, statement: Callable[[Row], list[Pair]], rows: Iterable[Row]) -> list[Pair]:
-        return self.together(*((lambda r=row: statement(r)) for row in rows))
+    def upsert_all(self, rows: Iterable[Row]) -> list[Pair]:
+        upsert = self.upsert
+        return self.together(*((lambda r=row: upsert(r)) for row in rows))
+
+    def delete(self, key: Any) -> list[Pair]:
+        return self.remove(self._table[key])
 
     def together(self, *statements: Callable[[], Sequence[Pair]]) -> list[Pair]:
         """Several statements as one: if one is refused, those before it are taken back."""
@@ -168,7 +223,9 @@ class Statements:
     def _all_checked(self, rows: Iterable[Row]) -> list[Row]:
         """The rows as the table takes them; the fast way to say that all are of its class."""
         given = list(rows)
-        if set(map(type, given)) == {self._class} and not self._may_hold_nan:
+        if set(map(type, given)) == {self._plain} and not (
+            self._has_nan and any(map(self._has_nan, given))
+        ):
             return given
         return [self._checked(row) for row in given]
 
@@ -180,7 +237,23 @@ class Statements:
                 f"table {self._table.name!r} takes rows of {class_name(self._table.row_type)}, "
                 f"not the {type(row).__name__} {row!r:.100}"
             )
+        kind = type(row)
+        if kind not in self._accepted and not self._accepts(kind):
+            name = kind.__name__
+            raise TableError(
+                f"table {self._table.name!r} cannot take a {name}: it may change in place "
+                f"({why_changeable(kind)}), and no view would notice\n  {REMEDIES.format(name)}"
+            )
         return canonical(row) if self._may_hold_nan else row
+
+    def _accepts(self, kind: type) -> bool:
+        """Whether rows of a class do not change in place, or so it has been promised."""
+        if kind.__hash__ is None:
+            return True  # it is refused for that
+        if not self._table.identity and why_changeable(kind) is not None:
+            return False
+        self._accepted.add(kind)
+        return True
 
     def _refusal(self, row: Row, error: BaseException, count: int = 1) -> BaseException:
         """What to raise for a row that the store would not take, or give."""
@@ -210,6 +283,13 @@ class Statements:
             f"table {self._table.name!r} cannot take {row!r:.100}: {part}\n"
             "  rows are found by hash; use a frozen dataclass, tuples and frozensets"
         )
+
+
+def _label(predicate: Predicate) -> str:
+    """A callable by its name and place."""
+    place = place_of(predicate)
+    name: str = getattr(predicate, "__qualname__", type(predicate).__name__).rpartition(".")[2]
+    return name if place is None else f"{name} ({place})"
 
 
 def _times(number: int) -> str:

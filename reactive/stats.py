@@ -98,6 +98,8 @@ def analyzed(root: plan.Node, db: Database) -> Explanation:
     made = db._compiled(optimized)
 
     def remark(node: plan.Node) -> str:
+        if isinstance(node, plan.Known):
+            return ""
         if isinstance(node, plan.Table):
             return f"  [{db._tables[node.number]._held()} rows]"
         compiled = made.get(id(node))

@@ -35,6 +35,10 @@ class Store(Protocol):
     def remove(self, row: Row, count: int) -> Pair: ...
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]: ...
     def revert(self, changes: Iterable[Pair]) -> None: ...
+    def recount(self) -> None:
+        """Make what is known of the rows agree with them, after what was broken off."""
+        ...
+
     def count(self, row: Row) -> int: ...
     def pairs(self) -> Iterable[Pair]: ...
     def __len__(self) -> int: ...
@@ -187,6 +191,9 @@ class BagStore:
             else:
                 self.add(row, -weight)
 
+    def recount(self) -> None:
+        self._size = sum(count for _, count in self.pairs())
+
     def count(self, row: Row) -> int:
         kept = self._held.get(row, _NONE)
         return kept.count if kept.__class__ is Copies else 1
@@ -236,6 +243,8 @@ class NoStore:
         return self.add_rows(rows)
 
     def revert(self, changes: Iterable[Pair]) -> None: ...
+
+    def recount(self) -> None: ...
 
     def count(self, row: Row) -> int:
         return 0

@@ -7,8 +7,6 @@
     settle_4()
     outbox.extend(told)
 
-An interrupt comes before the commit stands, and all is taken back; or when it does, and is told.
-
 It is made of the nodes of a schedule that has proved to be in use, and asks none of them for what
 it knows of itself. If anything raises, what has been stepped is taken back.
 
@@ -39,8 +37,8 @@ def straight(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any]) -> S
     Parameters
     ----------
     calls: what the function calls by name. `graph` and `outbox`; `check` looks at what a node
-        captured, `watch` at what the leaves of a source did; `take_back` and `too_late` get an
-        exception and the nodes that were stepped, before the commit stands and after.
+        captured, `watch` at what the leaves of a source did; `take_back` gets an exception and the
+        nodes that were stepped.
     """
     values = Values()
     values.by_name |= {"source": source, "Delta": Delta, "new": Delta.__new__, **calls}
@@ -60,7 +58,7 @@ def straight(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any]) -> S
         fed.append(f"(node_{number}, {' or '.join(some)})")
         if node.stateful:
             values.by_name[f"settle_{number}"] = node.settle
-            settles.append(f"        {is_given}settle_{number}()")
+            settles.append(f"    {is_given}settle_{number}()")
         if node.leaf is not None and not node.late:
             values.by_name[f"feed_{number}"] = node.leaf
             values.by_name[f"key_{number}"] = node.leaf.key
@@ -71,7 +69,7 @@ def straight(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any]) -> S
     text = _TEXT.format(
         outs=" = ".join([*dict.fromkeys(name for name in names.values() if name != "out_0"), "()"]),
         steps="\n".join(steps),
-        settles="\n".join(settles) or "        pass",
+        settles="\n".join(settles),
         tells="\n".join([*tells, *forgets]),
         fed=", ".join(fed),
     )
@@ -132,9 +130,6 @@ def commit(out_0, version):
     finally:
         graph.stepping = False
     graph.version = version
-    try:
 {settles}
-    except BaseException as interrupt:
-        too_late(interrupt, [node for node, given in [{fed}] if given])
     if told: outbox.extend(told)
 """

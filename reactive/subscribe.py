@@ -10,7 +10,11 @@ from optimizer import plan
 from optimizer.source import Place, caller, result_is_discarded
 from reactive.delta import Delta
 from reactive.feed import Feed
-from reactive.observe import Changes, Leaf, Subscription, notify
+from reactive.late import over
+from reactive.node import Node
+from reactive.observe import Leaf, Subscription
+from reactive.operators.order_by import OrderBy
+from reactive.relay import Relay
 from reactive.shown import Tap
 from reactive.zset import Pair, Row, consolidate
 
@@ -19,43 +23,55 @@ if TYPE_CHECKING:
     from reactive.relation import AnyRelation
 
 Callback = Callable[[Delta[Any]], object]
-Snapshot = Callable[[], tuple[Sequence[Pair], Iterable[Row] | None]]
+Rows = tuple[Sequence[Pair], Iterable[Row] | None]
 """All rows of now, consolidated; and in their order, if they have one."""
+Snapshot = Callable[[], Rows]
 
 
 def subscribe(
-    relation: AnyRelation, callback: Callback, place: Place, *, snapshot: bool
+    relation: AnyRelation,
+    callback: Callback,
+    place: Place,
+    *,
+    snapshot: bool,
+    way: Relay | None,
 ) -> Subscription[Any]:
     """Subscribe to a relation that nobody needs to read: only its changes pass, nothing is kept."""
     db = relation._db
-    db._enter()
-    try:
-        source = db._compile(relation.plan)
+    with db._shaping():
         feed = Feed(relation.plan, None, place)
-        order = source.operator if isinstance(relation.plan, plan.OrderBy) else None
-        node = db._graph.attach(Tap(order), source, feed, fill=False)
+
+        def attached(source: Node) -> tuple[Node, Rows | None]:
+            order = source.operator if isinstance(relation.plan, plan.OrderBy) else None
+            rows = _rows(db, source, order) if snapshot else None
+            return db._graph.attach(Tap(order), source, feed, fill=False), rows
+
+        node, rows = over(db, relation.plan, feed, attached, complete=snapshot)
         db._watch(node, relation.plan)
+        begin = None if rows is None else lambda: rows
+        return join(db, feed, callback, Leaf(db, node), begin, way)
 
-        def rows() -> tuple[Sequence[Pair], Iterable[Row] | None]:
-            sequence = None if order is None else order.sequence()
-            return consolidate(db._graph.contents(source)), sequence
 
-        return join(db, feed, callback, Leaf(db, node), rows if snapshot else None)
-    finally:
-        db._leave()
+def _rows(db: Database, source: Node, order: OrderBy | None) -> Rows:
+    sequence = None if order is None else order.sequence()
+    return consolidate(db._graph.contents(source)), sequence
 
 
 def join(
-    db: Database, feed: Feed, callback: Callback, held: object, snapshot: Snapshot | None
+    db: Database,
+    feed: Feed,
+    callback: Callback,
+    held: object,
+    snapshot: Snapshot | None,
+    way: Relay | None,
 ) -> Subscription[Any]:
     """Add a subscription to a feed; it holds `held`, and begins with the snapshot if there is one.
 
     The snapshot takes its place among the deltas that wait to be delivered: after those of the
     commits that it contains, which go to the subscribers of then, and before all later ones.
     """
-    db._enter()
-    try:
-        subscription = Subscription(feed, callback, held)
+    with db._shaping():
+        subscription = Subscription(feed, callback, held, way)
         reference = feed.add(subscription)
         db._feeds.add(feed)
         if snapshot is not None:
@@ -65,21 +81,9 @@ def join(
             place = caller()
             warnings.warn_explicit(_UNHELD, RuntimeWarning, place.file, place.line)
         return subscription
-    finally:
-        db._leave()
 
 
 _UNHELD = (
     "this subscription ends at once, since nobody holds it\n"
     "  keep the Subscription that subscribe() and observe() return, or use it in a `with`"
 )
-
-
-def observe(relation: AnyRelation, observer: object, place: Place) -> Subscription[Any]:
-    """Subscribe an object with methods."""
-    return subscribe(relation, notify(observer), place, snapshot=False)
-
-
-def changes(relation: AnyRelation, place: Place, *, snapshot: bool) -> Changes[Any]:
-    """Subscribe an asynchronous iterator."""
-    return Changes(lambda callback: subscribe(relation, callback, place, snapshot=snapshot))

@@ -6,7 +6,7 @@ Each method outside a transaction is a commit of its own, and each is all or not
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from optimizer import plan
@@ -15,15 +15,18 @@ from reactive import display
 from reactive.annotations import is_hashable
 from reactive.callables import taken
 from reactive.collector import in_pause
+from reactive.committed import Committed
+from reactive.copying import NotCopied
 from reactive.errors import TableError
-from reactive.gate import Gate
 from reactive.keyed_store import KeyedStore
+from reactive.late import lost_of
 from reactive.lock_free import lock_free
 from reactive.relation import Relation
 from reactive.rows import check_row_type, checked_key, key_function, name_of_table
 from reactive.statements import Statements
 from reactive.stats import Stats
 from reactive.store import BagStore, NoStore, Store, rows_of
+from reactive.watched_store import WatchedStore
 from reactive.zset import Pair, canonical, consolidate, negate
 
 if TYPE_CHECKING:
@@ -32,8 +35,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-_NEAR = "self._is_near and not self._db._closed"
-"""When the rows of a table can be read in place: they are stored, and in this process."""
+_NEAR = "self._is_near and not gate.is_special"
+"""When the rows of a table can be read in place: they are stored, in this process, and nobody has a
+transaction open."""
 _ROW = "self._keyed.by_key.get(key)"
 """The row of a key, or None."""
 
@@ -63,12 +67,15 @@ class Table(Relation[T], Collection[T]):
         name: str | None,
         key: str | Callable[[T], Hashable] | None,
         stored: bool,
+        identity: bool = False,
     ) -> None:
         check_row_type(row_type)
         if key is not None and not stored:
             raise PlanError("a keyed table must be stored: its keys are what it is asked for")
         self.name: str = name_of_table({table.name for table in db._tables}, row_type, name)
         self.row_type: Any = row_type
+        self.identity = identity
+        """Whether it was promised that rows do not change in place, whatever their class."""
         chosen = None if key is None else taken(key_function(row_type, key), 1, "the key of table")
         super().__init__(db, plan.Table(number, self.name, chosen, stored, row_type))
         self._gate = db._gate
@@ -92,12 +99,15 @@ class Table(Relation[T], Collection[T]):
 
         Cost: O(1), and what the views that depend on it do.
         """
-        statement = self._add
-        self._db._write(self, statement if count == 1 else partial(statement, count=count), row)
+        add = self._add
+        self._db._write(self, add if count == 1 else lambda row: add(row, count), row)
 
     def add_all(self, rows: Iterable[T]) -> None:
-        """Add rows, in one commit; all of them or, if one is refused, none."""
-        self._write_many(self._do.add_all, rows)
+        """Add rows, in one commit; all of them or, if one is refused, none.
+
+        The rows are taken from what is given before anything is locked.
+        """
+        self._write_many(self._do.add_all, list(rows))
 
     def remove(self, row: T, count: int = 1) -> None:
         """Remove `count` copies of a row.
@@ -106,12 +116,12 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: there are not so many. A table that is not stored cannot know.
         """
-        statement = self._remove
-        self._db._write(self, statement if count == 1 else partial(statement, count=count), row)
+        remove = self._remove
+        self._db._write(self, remove if count == 1 else lambda row: remove(row, count), row)
 
     def remove_all(self, rows: Iterable[T]) -> None:
         """Remove rows, in one commit; all of them or, if one is absent, none."""
-        self._write_many(self._do.remove_all, rows)
+        self._write_many(self._do.remove_all, list(rows))
 
     def discard(self, row: T) -> None:
         """Remove one copy of a row if there is one."""
@@ -125,12 +135,43 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: `old` is not there, or `new` is refused.
         """
-        self._db._write(self, partial(self._do.update, old), new)
+        update = self._do.update
+        self._db._write(self, lambda new: update(old, new), new)
 
     def replace_all(self, rows: Iterable[T]) -> None:
         """Make these the rows of the table; only the difference is a change."""
         self._check_stored("replace_all")
-        self._write_many(self._do.replace_all, rows)
+        self._write_many(self._do.replace_all, list(rows))
+
+    def replace_where(self, predicate: Callable[[T], object], rows: Iterable[T]) -> None:
+        """Make these the rows for which a predicate is true; only the difference is a change.
+
+        Parameters
+        ----------
+        predicate: callable, row -> anything, read as true or false. It may not change tables.
+        rows: what is to be there in the place of the rows for which it is true.
+
+        Raises
+        ------
+        TableError: the predicate is not true of one of the rows; or a row is refused, such as one
+            whose key another row has. Nothing has changed then.
+
+        Cost: the predicate is asked of every row of the table.
+
+        >>> from reactive import Database
+        >>> prices = Database().table(tuple, name="prices")
+        >>> prices.add_all([("ann", 1), ("ann", 2), ("bob", 3)])
+        >>> prices.replace_where(lambda p: p[0] == "ann", [("ann", 2), ("ann", 5)])
+        >>> sorted(prices)
+        [('ann', 2), ('ann', 5), ('bob', 3)]
+        """
+        self._check_stored("replace_where")
+        if not callable(predicate):
+            raise PlanError(
+                f"replace_where takes a callable, row -> true or false, not {predicate!r:.100}\n"
+                "  replace_all(rows) replaces all rows"
+            )
+        self._write_many(self._do.replace_where, predicate, rows)
 
     def clear(self) -> None:
         """Remove all rows."""
@@ -144,7 +185,7 @@ class Table(Relation[T], Collection[T]):
     def upsert_all(self, rows: Iterable[T]) -> None:
         """`upsert` each row, in one commit."""
         self._need_key("upsert_all")
-        self._write_many(self._do.each, self._do.upsert, rows)
+        self._write_many(self._do.upsert_all, list(rows))
 
     def delete(self, key: Hashable) -> None:
         """Remove the row of a key. Only for keyed tables.
@@ -154,7 +195,7 @@ class Table(Relation[T], Collection[T]):
         TableError: there is none.
         """
         self._need_key("delete")
-        self._db._write(self, lambda key: self._do.remove(self[key]), key)
+        self._db._write(self, self._do.delete, key)
 
     def __iadd__(self, row: T) -> Self:  # type: ignore[override, misc]
         """`table += row` is `table.add(row)`."""
@@ -176,13 +217,13 @@ class Table(Relation[T], Collection[T]):
     def __len__(self) -> int:
         self._check_stored("len")
         with self._reading():
-            return len(self._store)
+            return len(self._visible())
 
     def __iter__(self) -> Iterator[T]:
         """The rows of now; of the transaction so far, inside one."""
         self._check_stored("iteration")
         with self._reading():
-            return iter(rows_of(self._store))
+            return iter(rows_of(self._visible()))
 
     @lock_free(
         "self._store.count(item) if self._keyed is None else item in self._keyed.by_key",
@@ -205,13 +246,14 @@ class Table(Relation[T], Collection[T]):
         if not self._do.is_row(row):
             return 0
         with self._reading():
-            return self._store.count(canonical(row))
+            found: int = self._visible().count(canonical(row))
+            return found
 
     def items(self) -> list[tuple[T, int]]:
         """Each different row with how often it is there."""
         self._check_stored("items")
         with self._reading():
-            return list(self._store.pairs())
+            return list(self._visible().pairs())
 
     @lock_free(_ROW, ready=_NEAR, if_found="found is not None")
     def __getitem__(self, key: Hashable) -> T:
@@ -233,14 +275,16 @@ class Table(Relation[T], Collection[T]):
 
     def _find(self, key: Hashable) -> Any:
         """The row of a key, or None; None too if there are no keys."""
-        self._db._check_open()
-        with self._gate.reading():
-            return None if self._keyed is None else self._keyed.get(key)
+        if self._keyed is None:
+            return None
+        with self._reading():
+            visible: Any = self._visible()
+            return visible.get(key)
 
     def stats(self) -> Stats:
         """Rows that the table holds, and the bytes of what holds them, without the rows."""
         with self._reading():
-            return Stats(self._held(), self._store.bytes(), self._db.version, 0)
+            return Stats(len(self._visible()), self._store.bytes(), self._db.version, 0)
 
     def show(self, limit: int = 20) -> None:
         """Print the first rows as a table."""
@@ -253,7 +297,8 @@ class Table(Relation[T], Collection[T]):
         return id(self)
 
     def __repr__(self) -> str:
-        return f"Table({self.name!r}, {self._held()} rows)"
+        with self._gate.inside():
+            return f"Table({self.name!r}, {len(self._visible())} rows)"
 
     def __rich__(self) -> Any:
         return display.table(self)
@@ -261,22 +306,38 @@ class Table(Relation[T], Collection[T]):
     def _repr_html_(self) -> str:
         return display.html(self)
 
+    __copy__ = NotCopied.__copy__
+    _copy_instead = "make another one with db.table(...), and add_all(rows)"
+    _pickle_instead = "pickle list(table), its rows"
+
+    def _called(self) -> str:
+        return f"table {self.name!r}"
+
     # How the above is done.
 
     def _new_store(self, hashable: Any) -> Store:
-        if self._keyed is not None:
-            return self._keyed
-        return BagStore() if self.plan.stored else NoStore(hashable=hashable)
+        if not self.plan.stored:
+            return NoStore(hashable=hashable)
+        store: Store = BagStore() if self._keyed is None else self._keyed
+        return WatchedStore(store, self.name) if self._db._strict else store
 
     def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
         def change(given: tuple[Any, ...]) -> Sequence[Pair]:
-            return in_pause(partial(statement, *given), self._store.revert)
+            return in_pause(lambda: statement(*given), self._store.revert)
 
         self._db._write(self, change, arguments)
 
-    def _reading(self) -> Gate:
+    def _reading(self) -> AbstractContextManager[None]:
         self._db._check_open()
-        return self._db._gate
+        return self._gate.inside()
+
+    def _visible(self) -> Any:
+        """What the running thread or task sees of the rows: its own transaction, nobody else's."""
+        pending = self._db._pending
+        if pending is None or self._gate.is_mine:
+            return self._store
+        key = None if self._keyed is None else self._keyed.key
+        return Committed(self._store, pending.of(self), key)
 
     def _check_stored(self, what: str) -> None:
         if not self.plan.stored:
@@ -313,10 +374,7 @@ class Table(Relation[T], Collection[T]):
     def _contents(self) -> list[Pair]:
         """The rows as of the last commit, for views that are made now."""
         if self._flowed and not self.plan.stored:
-            raise TableError(
-                f"table {self.name!r} is not stored, and rows have flowed already\n"
-                "  make its views before the first row, or the table with stored=True"
-            )
+            raise lost_of(self.name)
         if not self.plan.stored:
             return []
         pairs = list(self._store.pairs())

@@ -10,13 +10,14 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from reactive.copying import NotCopied
 from reactive.errors import TransactionError
-from reactive.interrupts import surely
+from reactive.interrupts import SIGINT, is_asynchronous, surely
+from reactive.repair import Broken
 from reactive.zset import Batch, Pair, Row, consolidate
 
 if TYPE_CHECKING:
     from reactive.database import Database
-    from reactive.schedule import Fed
     from reactive.table import Table
 
 
@@ -27,7 +28,7 @@ _holder: ContextVar[Any] = ContextVar("transaction", default=None)
 class Pending:
     """The changes of a transaction so far: per table those of each statement, in their order."""
 
-    __slots__ = ("_lost", "_net", "_statements", "depth", "failed")
+    __slots__ = ("_lost", "_net", "_statements", "depth", "failed", "version")
 
     def __init__(self) -> None:
         self._statements: dict[Table[Any], list[Sequence[Pair]]] = {}
@@ -35,6 +36,8 @@ class Pending:
         self._lost: set[Table[Any]] = set()
         self.depth = 1
         self.failed = False
+        self.version: int | None = None
+        """The version of the graph when it began to end."""
 
     def record(self, table: Table[Any], changes: Sequence[Pair]) -> None:
         """Add a statement's changes."""
@@ -67,8 +70,13 @@ class Pending:
     def revert(self) -> None:
         """Take all changes back, the last one first."""
         for table, statements in self._statements.items():
-            for changes in reversed(statements):
-                table._store.revert(changes)
+            while statements:
+                table._store.revert(statements[-1])
+                statements.pop()
+
+    def all(self) -> list[tuple[Table[Any], Sequence[Pair]]]:
+        """The changes of each statement that have not been taken back."""
+        return [(table, changes) for table, of in self._statements.items() for changes in of]
 
     def _delta(self, table: Table[Any]) -> Sequence[Pair]:
         """The statements' changes as one; net, if rows come and go."""
@@ -120,10 +128,11 @@ def _removes(changes: Sequence[Pair]) -> bool:
     return any(weight < 0 for _, weight in changes)
 
 
-class Transaction:
+class Transaction(NotCopied):
     """Context manager of `Database.transaction()`, also for `async with`.
 
-    Inside it tables show the changes made so far, views the last commit.
+    Inside it tables show the changes made so far, views the last commit. Others see the last
+    commit, and wait only if they write.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -141,32 +150,50 @@ class Transaction:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        # of each time it was entered: how deep in the gate and nested, and in which pending changes
-        self._entered: tuple[tuple[int, int, Pending], ...] = ()
+        self._entered: tuple[Pending, ...] = ()
+        """The pending changes of each time it was entered and not yet left."""
         self._outer: Token[Any] | None = None
+
+    _copy_instead = "each call of db.transaction() makes another one"
+    _pickle_instead = "pickle the rows of its tables, list(table) of each of db.tables()"
+
+    def _called(self) -> str:
+        return "a transaction"
 
     def __repr__(self) -> str:
         return f"Transaction of {self._db!r}"
 
     def __enter__(self) -> Transaction:
-        self._db._enter()
+        gate = self._db._gate
+        gate.enter_to_write()
         try:
+            self._db._check_entered()
             self._begin()
-        except BaseException:
-            self._db._leave()
-            raise
+        finally:
+            gate.depth -= 1
+            if not gate.depth:
+                gate.turns, gate.depth = gate.turns + 1, gate.at_rest
+            gate.lock.release()
+        if gate.noted is not None:
+            try:
+                SIGINT.release(gate)
+            except BaseException:
+                self._leave(failed=True)
+                raise
         return self
 
     async def __aenter__(self) -> Transaction:
-        await self._db._gate.enter_async(_holder.get())
-        self._db._check_entered()
+        gate = self._db._gate
+        await gate.begin_async(_holder.get())
         try:
+            self._db._check_entered()
             self._begin()
         except BaseException:
-            self._db._leave()
+            if self._db._pending is None:
+                gate.end()
             raise
-        if self._db._gate.holder is None:
-            self._db._gate.holder = self
+        if gate.transaction is None:
+            gate.transaction = self
             self._outer = _holder.set(self)
         return self
 
@@ -176,34 +203,12 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        db, gate, pending = self._db, self._db._gate, self._db._pending
-        assert pending is not None
-        *outer, (depth, nested, _) = self._entered
-        self._entered = (*outer,)
-        others = pending.depth - nested  # were begun in this one, and are still open
-        depth = gate.depth = depth + others  # less, if an interrupt kept a statement from leaving
-        pending.failed |= error is not None
-        try:
-            self._end(pending, failed=error is not None)
-        except BaseException:
-            if (
-                db._pending is pending and pending.depth == nested + others
-            ):  # it has not begun to end
-                pending.failed = True
-                self._end(pending, failed=True)
-            raise
-        finally:
-            try:
-                db._leave()
-            finally:
-                if gate.held == depth:  # an interrupt, before it was left
-                    gate.leave()
+        self._leave(failed=error is not None)
 
     def __del__(self) -> None:
-        entered = getattr(self, "_entered", ())
-        if entered and self._db._gate.held and self._db._pending is entered[-1][2]:
-            # an interrupt, before its end; those outside it may have ended meanwhile
-            self.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+        """An interrupt came before its end."""
+        while getattr(self, "_entered", ()):
+            self._leave(failed=True, is_lost=True)
 
     async def __aexit__(
         self,
@@ -213,8 +218,8 @@ class Transaction:
     ) -> None:
         if self._outer is not None:
             _holder.reset(self._outer)
-            self._db._gate.holder = None
-        self.__exit__(kind, error, traceback)
+            self._outer = self._db._gate.transaction = None
+        self._leave(failed=error is not None)
 
     def _begin(self) -> None:
         db = self._db
@@ -223,35 +228,70 @@ class Transaction:
             pending = Pending()
         else:
             pending.depth += 1
+        self._entered = (*self._entered, pending)
         db._pending = pending
-        self._entered = (*self._entered, (db._gate.depth, pending.depth, pending))
+        db._gate.begin()
 
-    def _end(self, pending: Pending, *, failed: bool) -> None:
+    def _leave(self, *, failed: bool, is_lost: bool = False) -> None:
+        """End it as often as it was entered; the outermost time, commit or take all back.
+
+        One that is lost may be ended by any thread: that of the garbage collector.
+        """
+        db, gate = self._db, self._db._gate
+        *outer, pending = self._entered
+        if is_lost:
+            gate.enter()
+        else:
+            gate.enter_to_write()
+        try:
+            gate.critical = True
+            self._entered = (*outer,)
+            if db._pending is pending:
+                pending.failed |= failed
+                pending.depth -= 1
+                if not pending.depth:
+                    self._finish(pending, failed=failed)
+        except BaseException as error:
+            if is_asynchronous(error) and not pending.depth:
+                self._break_off(pending)
+            raise
+        finally:
+            gate.depth -= 1
+            if not gate.depth:
+                gate.turns, gate.critical, gate.depth = gate.turns + 1, False, gate.at_rest
+            gate.lock.release()
+            if gate.owner is None:
+                db._after()
+            elif gate.noted is not None:
+                SIGINT.release(gate)
+
+    def _finish(self, pending: Pending, *, failed: bool) -> None:
         db = self._db
-        pending.depth -= 1
-        if pending.depth:
-            return
+        pending.version = db._graph.version
+        db._gate.end()
         db._pending = None
-        if not pending.failed:
-            version = db._version + 1
-            tables: list[Table[Any]] = []
-            deltas: list[Fed] = []
-            try:
-                changes = pending.changes()
-                tables = [table for table, _ in changes]
-                deltas = [(table._node, pairs) for table, pairs in changes]
-                if deltas:
-                    db._commit(tables, deltas)
-            except BaseException as error:
-                if not deltas:
-                    surely(pending.revert)
-                    raise
-                if not db._recovers(error, tables, deltas, version):
-                    raise
-            return
-        surely(pending.revert)
-        if not failed:
+        try:
+            changes = [] if pending.failed else pending.changes()
+        except BaseException:
+            surely(pending.revert)
+            raise
+        if changes:
+            deltas = [(table._node, pairs) for table, pairs in changes]
+            db._commit_surely([table for table, _ in changes], deltas)
+        elif pending.failed:
+            surely(pending.revert)
+        if pending.failed and not failed:
             raise TransactionError(
                 "the transaction was rolled back: one nested in it had failed\n"
                 "  let the inner exception pass, or do not nest what may fail"
             )
+
+    def _break_off(self, pending: Pending) -> None:
+        """Its end was broken off, wherever that was: what it changed is taken back later."""
+        db = self._db
+        if db._pending is pending:
+            db._pending = None
+            db._gate.end()
+        if db._broken is None and pending.version in (None, db._graph.version):
+            db._broken = Broken(pending.all())
+            db._gate.break_down()

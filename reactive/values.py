@@ -11,6 +11,9 @@ such that is known; with any other value, all stay in the dictionary beside the 
 
 NaN comes after everything, as in `order_by`: it is the least only if there is nothing else.
 
+A value that was taken away more often than added is owed: it is not among the values, until it has
+been added as often.
+
 State:  8 bytes per distinct value; with the dictionary some 50.
 Cost:   O(log values) once in order, else O(1).
 """
@@ -48,12 +51,14 @@ class Values:
     (5, 8, {5: 1, 8: 1})
     """
 
-    __slots__ = ("_fresh", "_is_compact", "_order", "_weights")
+    __slots__ = ("_fresh", "_is_compact", "_order", "_weights", "owed")
 
     def __init__(self, *, in_order: bool = False) -> None:
         self._weights: dict[Any, int] = {}
         self._order: Order | None = None
         self._is_compact = False
+        self.owed: dict[Any, int] | None = None
+        """The values of negative weight, with it."""
         self._fresh: list[Any] | None = [] if in_order else None  # until they are asked for
 
     def add(self, value: Any, weight: int) -> None:
@@ -62,6 +67,10 @@ class Values:
         if not is_ordered:
             value = canonical(value)
             is_ordered = value.__class__ in ORDERED and not is_nan(value)
+        if self.owed is not None:
+            weight = self._pay(self.owed, value, weight)
+            if not weight:
+                return
         if self._fresh is not None:
             if weight == 1 and is_ordered:
                 self._fresh.append(value)
@@ -76,14 +85,33 @@ class Values:
                 return
             self._expand()
         old = self._weights.get(value, 0)
-        if old == 0 and self._order is not None and not is_nan(value):
-            self._insert(value)
-        if old + weight:
+        if old + weight > 0:
+            if old == 0 and self._order is not None and not is_nan(value):
+                self._insert(value)
             self._weights[value] = old + weight
             return
-        if self._order is not None and not is_nan(value):
+        if old and self._order is not None and not is_nan(value):
             _delete(self._order, value)
         self._weights.pop(value, None)
+        self._owe(value, old + weight)
+
+    def _pay(self, owed: dict[Any, int], value: Any, weight: int) -> int:
+        """Add to what is owed of a value; how much of the weight is left for the others."""
+        debt = owed.get(value, 0)
+        if not debt:
+            return weight
+        if debt + weight < 0:
+            owed[value] = debt + weight
+            return 0
+        del owed[value]
+        self.owed = owed or None
+        return debt + weight
+
+    def _owe(self, value: Any, weight: int) -> None:
+        """Note what was taken away of a value that is not there."""
+        if weight:
+            self.owed = self.owed or {}
+            self.owed[value] = weight
 
     def _add_to_list(self, order: list[Any], value: Any, weight: int) -> None:
         size = len(order)
@@ -93,14 +121,18 @@ class Values:
             return
         place, weights = bisect_left(order, value), self._weights
         if place == size or order[place] != value:
+            if weight < 0:
+                self._owe(value, weight)
+                return
             if weight != 1:
                 weights[value] = weight
             order[place:place] = (value,)  # no call: an interrupt comes before, or after
             return
         new = weights.get(value, 1) + weight
-        if not new:
+        if new <= 0:
             del order[place]
-        if new not in (0, 1):
+            self._owe(value, new)
+        if new > 1:
             weights[value] = new
         elif value in weights:
             del weights[value]
@@ -112,13 +144,16 @@ class Values:
             is_between = bool(order) and not (value < order[0] or value > order[-1])
             old = int(is_between and value in order)
         new = old + weight
-        if not old:
-            order.add(value)
-        elif not new:
-            order.remove(value)
-        if new not in (0, 1):
+        if new > 0:
+            if not old:
+                order.add(value)
+        else:
+            if old:
+                order.remove(value)
+            self._owe(value, new)
+        if new > 1:
             weights[value] = new
-        elif old not in (0, 1):
+        elif old > 1:
             del weights[value]
 
     def least(self) -> Any:
@@ -137,6 +172,10 @@ class Values:
         if order is None:
             order = self._sorted()
         return order[-1] if order else None
+
+    def has_none(self) -> bool:
+        """Whether None is one of them: it is never among those that are only kept in order."""
+        return None in self._weights
 
     def weights(self) -> Mapping[Any, int]:
         """Each value with its weight."""
@@ -199,7 +238,8 @@ class Values:
 
     def __sizeof__(self) -> int:
         fresh = 0 if self._fresh is None else sys.getsizeof(self._fresh)
-        return object.__sizeof__(self) + sys.getsizeof(self._weights) + _bytes(self._order) + fresh
+        more = fresh + (0 if self.owed is None else sys.getsizeof(self.owed))
+        return object.__sizeof__(self) + sys.getsizeof(self._weights) + _bytes(self._order) + more
 
 
 def _delete(order: Order, value: Any) -> None:

@@ -23,9 +23,11 @@ from reactive import display
 from reactive.callables import Live
 from reactive.closing import Closing
 from reactive.delta import Delta
-from reactive.errors import ClosedError
+from reactive.errors import ClosedError, MissingKeyError
+from reactive.listening import Listening
 from reactive.lock_free import lock_free
-from reactive.observe import Changes, Observer, Subscription, drop_with, notify
+from reactive.observe import Subscription, drop_with
+from reactive.relay import Relay
 from reactive.stats import Stats, analyzed, generated, stats_of
 from reactive.subscribe import join
 from reactive.verify import verify
@@ -51,7 +53,7 @@ _LEAF = "(node := self._node) is not None and not node.late"
 """When the rows of a leaf can be read in place."""
 
 
-class View(Live, Closing, Generic[*Ts]):
+class View(Live, Closing, Listening, Generic[*Ts]):
     """The rows of a relation, up to date after every commit. Made by `Relation.materialize`.
 
     Length, iteration and `items` count copies, as in a bag.
@@ -82,6 +84,7 @@ class View(Live, Closing, Generic[*Ts]):
 
     @property
     def _contents(self) -> Any:
+        self._check_open()  # a repair may have closed it
         return self._node.operator
 
     @property
@@ -161,20 +164,12 @@ class View(Live, Closing, Generic[*Ts]):
         """The rows of now, in a list of your own."""
         return self._all_rows()
 
-    def subscribe(
-        self, callback: Callable[[Delta[Any]], object], *, snapshot: bool = False
+    def _subscribed(
+        self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
     ) -> Subscription[Any]:
-        """As `Relation.subscribe`; the subscription holds the view."""
+        """The subscription holds the view."""
         self._check_open()
-        return join(self._db, self._feed, callback, self, self._snapshot if snapshot else None)
-
-    def observe(self, observer: Observer[Any] | object) -> Subscription[Any]:
-        """As `Relation.observe`; the subscription holds the view."""
-        return self.subscribe(notify(observer))
-
-    def changes(self, *, snapshot: bool = False) -> Changes[Any]:
-        """As `Relation.changes`."""
-        return Changes(lambda callback: self.subscribe(callback, snapshot=snapshot))
+        return join(self._db, self._feed, callback, self, self._snapshot if snapshot else None, way)
 
     def verify(self) -> None:
         """Evaluate the query from scratch, and compare.
@@ -186,12 +181,9 @@ class View(Live, Closing, Generic[*Ts]):
         TableError: the query reads a table that is not stored.
         """
         self._check_open()
-        self._db._enter()
-        try:
+        with self._db._inside():
             self._db.flush()
             verify(self.relation.plan, self._contents, str(self._feed), self._db)
-        finally:
-            self._db._leave()
 
     def stats(self) -> Stats:
         """Rows and bytes that the view and what it depends on hold, and how much was touched."""
@@ -255,7 +247,7 @@ class View(Live, Closing, Generic[*Ts]):
         if not stale_ok:
             return self._all_rows()
         self._check_open()
-        with self._gate.reading():
+        with self._gate.inside():
             rows: list[Any] = self._contents.rows()
             return rows
 
@@ -274,6 +266,12 @@ class View(Live, Closing, Generic[*Ts]):
         state = "closed" if self.closed else f"{len(self)} row" + "s" * (len(self) != 1)
         return f"{type(self).__name__}({name}{state}, made at {self.place})"
 
+    _copy_instead = "view.snapshot() has the rows of now, view.relation is the query"
+    _pickle_instead = "pickle view.snapshot(), the rows of now"
+
+    def _called(self) -> str:
+        return str(self._feed)
+
     def __rich__(self) -> Any:
         return display.table(self)
 
@@ -289,9 +287,12 @@ class View(Live, Closing, Generic[*Ts]):
         """What the leaf answers, as of the last commit."""
         node = self._node
         if node is not None and not node.late:
-            return self._gate.read(getattr(node.operator, what), *arguments)
+            return self._gate.read(self._ask, what, *arguments)
         with self._reading():
-            return getattr(self._node.operator, what)(*arguments)
+            return self._ask(what, *arguments)
+
+    def _ask(self, what: str, *arguments: Any) -> Any:
+        return getattr(self._contents, what)(*arguments)
 
     def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
         return list(self._contents.items()), None
@@ -300,11 +301,12 @@ class View(Live, Closing, Generic[*Ts]):
         self._check_open()
         if self._node.late:
             self._db.flush()
-        return self._gate.reading()
+        return self._gate.inside()
 
     def _check_open(self) -> None:
         if self.closed:
-            raise ClosedError(f"{self._feed} is closed\n  materialize its .relation again")
+            why = f": {self._feed.reason}" if self._feed.reason else ""
+            raise ClosedError(f"{self._feed} is closed{why}\n  materialize its .relation again")
 
 
 _GROUP = "node.operator.find(key)"
@@ -335,7 +337,9 @@ class GroupedView(View[K, *Ts]):
     def __getitem__(self, key: Any) -> Any:
         row = self._find(key)
         if row is None:
-            raise KeyError(key)
+            raise MissingKeyError(
+                f"{self._feed} has no group {key!r:.100}\n  view.get(key) gives None for one", key
+            )
         return row[1] if len(row) == 2 else row[1:]
 
     @overload

@@ -20,10 +20,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from optimizer import plan
-from optimizer.properties import bindings
 from reactive.fed import Fed
 from reactive.order import sort_key, tie_key
-from reactive.plain import spread
+from reactive.plain import order_key
 from reactive.remote import Entry, Remote
 from reactive.zset import Pair, Pairs, Row, consolidate
 
@@ -43,7 +42,7 @@ class Window:
     def __init__(self, order: plan.OrderBy, rows: Remote) -> None:
         assert order.limit is not None
         self._rows = rows
-        self._key = spread(order.key, bindings(order.input))
+        self._key = order_key(order)
         self._descending = order.descending
         self._needed = order.limit + order.offset
         self._held: Counter[Row] = Counter()

@@ -15,9 +15,9 @@ Source: [dbsp] section 2, Z-sets.
 from __future__ import annotations
 
 import copy
-import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain, islice
@@ -25,7 +25,7 @@ from itertools import repeat as repeat_value
 from typing import Any, overload
 from weakref import WeakValueDictionary
 
-from reactive.annotations import declared, is_made_of
+from reactive.annotations import compared, declared, is_made_of
 
 Row = Any
 Pair = tuple[Row, int]
@@ -168,7 +168,7 @@ def _add(weights: dict[Row, int], row: Row, weight: int) -> None:
 def canonical(value: Any) -> Any:
     """The value itself, or a copy of it in which every NaN is the same object.
 
-    Looks into tuples, named tuples and dataclasses, which is what rows and keys are made of.
+    Looks into tuples and records (`annotations.compared`), which rows and keys are made of.
 
     >>> canonical((1, float("nan"))) == canonical((1, float("nan")))
     True
@@ -205,7 +205,7 @@ def may_hold_nan(kind: Any) -> bool:
 
 @lru_cache(maxsize=512)
 def nan_fields(kind: Any) -> tuple[str, ...]:
-    """The fields of a dataclass or named tuple that may hold a NaN, by their annotations."""
+    """The fields of a record that may hold a NaN, by their annotations."""
     return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, _EXACT))
 
 
@@ -228,22 +228,33 @@ def _canonical_record(value: Any, names: tuple[str, ...]) -> Any:
     if isinstance(value, tuple):
         return value._replace(**changed)  # type: ignore[attr-defined]
     result = copy.copy(value)
+    put = _writer(type(value))
     for name, new in changed.items():
-        object.__setattr__(result, name, new)
+        put(result, name, new)
     return result if result == copy.copy(result) else _one_of(result)
+
+
+def _writer(kind: Any) -> Callable[[Any, str, Any], None]:
+    """What sets a field of a record, a frozen one too."""
+    if hasattr(kind, "__struct_fields__"):
+        structs: Any = sys.modules["msgspec"].structs
+        write: Callable[[Any, str, Any], None] = structs.force_setattr
+        return write
+    return object.__setattr__
 
 
 def _one_of(record: Any) -> Any:
     """The one object for all records of the same values.
 
-    From Python 3.13 on a dataclass compares its fields one by one, so that one with a NaN equals
-    nothing but itself. It must then be the same object whenever it is computed.
+    A class may compare its fields one by one, as attrs does, and dataclasses from Python 3.13 on.
+    A record with a NaN then equals nothing but itself, and must be one object whenever it is made.
     """
-    fields = tuple(getattr(record, f.name) for f in dataclasses.fields(record))
+    kind = type(record)
+    fields = tuple(getattr(record, name) for name in compared(kind))
     try:
-        return _ALIVE.setdefault((type(record), fields), record)
+        return _ALIVE.setdefault((kind, fields), record)
     except TypeError:  # a slotted class without `weakref_slot=True`
-        return _KEPT.setdefault((type(record), fields), record)
+        return _KEPT.setdefault((kind, fields), record)
 
 
 _ALIVE: WeakValueDictionary[Any, Any] = WeakValueDictionary()

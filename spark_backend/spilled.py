@@ -112,6 +112,8 @@ class SpilledStore:
             raise
         return done
 
+    def recount(self) -> None: ...
+
     def revert(self, changes: Iterable[Pair]) -> None:
         for row, weight in [*changes][::-1]:
             if weight > 0:

@@ -61,6 +61,7 @@ def is_linear(part: Part) -> bool:
         isinstance(node, plan.Aggregate)
         and node.key is not None
         and all(isinstance(f.fold, CountFold | SumFold | AvgFold) for f in node.aggregates)
+        and not any(f.skip_none for f in node.aggregates)  # which count some of the rows only
     )
 
 

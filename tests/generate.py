@@ -22,8 +22,11 @@ from reactive import (
     Max,
     Min,
     Monoid,
+    SortKey,
     Sum,
     Table,
+    asc,
+    desc,
 )
 
 Pair = tuple[Any, Any]
@@ -40,6 +43,16 @@ def small(value: Any) -> Any:
     if isinstance(value, int | float):
         return int(value * 10) % 4
     return len(value) % 4
+
+
+def swapped(r: Pair) -> Pair:
+    """The pair the other way round."""
+    return r[1], r[0]
+
+
+def first(r: Pair) -> Any:
+    """Often None or NaN."""
+    return r[0]
 
 
 def n(value: Any) -> Any:
@@ -78,10 +91,12 @@ FANOUTS: list[Callable[[Pair], list[Pair]]] = [
     lambda r: [r, r],
     lambda r: [],
 ]
-ORDERS: list[Callable[[Pair], Any]] = [
+ORDERS: list[Any] = [
     lambda r: n(r[0]),
     lambda r: 0,
     lambda r: (1, float("nan")) if r[1] == 1 else (1, n(r[1])),
+    asc(swapped, nulls="last"),
+    desc(first, nulls="first"),
 ]
 
 
@@ -101,6 +116,10 @@ AGGREGATES: list[Callable[[], Any]] = [
     lambda: Max(lambda r: n(r[0])),
     lambda: CountDistinct(lambda r: r[1]),
     lambda: Collect(lambda r: r[1]),
+    lambda: Sum(lambda r: r[0], skip_none=True),
+    lambda: Avg(lambda r: r[0], skip_none=True),
+    lambda: Min(lambda r: r[0], skip_none=True),
+    lambda: CountDistinct(lambda r: r[0], skip_none=True),
     lambda: Aggregate(0, lambda s, v: s + v, lambda s, v: s - v, of=lambda r: 1 + (r[1] == 1)),
     lambda: Monoid(frozenset(), frozenset.union, of=lambda r: frozenset([r[1]])),
 ]
@@ -126,8 +145,18 @@ def one_to_one(draw: Any, r: Rel) -> Rel:
             made = r.aggregate(draw(st.sampled_from(AGGREGATES))())
             return made.select(lambda value: (0, small(value)))
         case _:
-            order = r.order_by(draw(st.sampled_from(ORDERS)), descending=draw(st.booleans()))
-            return order.limit(draw(st.integers(0, 4)), draw(st.integers(0, 2)))
+            return ordered(draw, r).limit(draw(st.integers(0, 4)), draw(st.integers(0, 2)))
+
+
+def ordered(draw: Any, r: Rel) -> Rel:
+    """The rows in order of one or two keys, each in a direction of its own."""
+    keys = draw(st.lists(st.sampled_from(ORDERS), min_size=1, max_size=2))
+    return r.order_by(*[key if draw(st.booleans()) else turned(key) for key in keys])
+
+
+def turned(key: Any) -> Any:
+    """A key, greatest first; None stands where it did."""
+    return SortKey(key.of, not key.descending, key.nulls) if isinstance(key, SortKey) else desc(key)
 
 
 def two_to_one(draw: Any, r: Rel, s: Rel) -> Rel:
@@ -180,7 +209,7 @@ def finals(draw: Any, tables: Any) -> Rel:
         case 0:
             return grouped(draw, r)
         case 1:
-            return r.order_by(draw(st.sampled_from(ORDERS)), descending=draw(st.booleans()))
+            return ordered(draw, r)
         case 2:
             name = draw(st.sampled_from(["join", "left_join", "right_join", "full_join"]))
             return getattr(r, name)(draw(queries(tables, 1)), **condition(draw))

@@ -89,7 +89,7 @@ def tables(db: Database) -> dict[str, Table[Any]]:
         "u": db.table(T, name="u"),
         "k": db.table(T, name="k", key=lambda r: r.a),
         "p": db.table(tuple, name="p"),
-        "o": db.table(O, name="o"),
+        "o": db.table(O, name="o", identity=True),
     }
 
 

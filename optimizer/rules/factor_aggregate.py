@@ -13,7 +13,7 @@ Sound:  sums and counts are bilinear: of pairs, they are products of those of th
         integers. Where there are other numbers in a product, or anything raises that is asked of
         a row without a partner, the engine goes back to the plan without factors. Min, Max and the
         like look at different values, with how often they occur: their values are kept as if they
-        were parts of the group.
+        were parts of the group. A sum that leaves out None is one in which it counts 0.
 Needs:  no aggregates of the user's own; keys found; no predicate of both sides beside them; stored
         tables.
 Pays:   a change of one side takes work by groups, not by partners; sums are smaller than rows.
@@ -29,12 +29,15 @@ from dataclasses import replace
 from optimizer import plan
 from optimizer.compose import needs, projected
 from optimizer.expr import (
+    NONE,
+    Conditional,
     Expr,
     Lifted,
     Local,
     Operation,
     Parameter,
     conjuncts,
+    constant,
     parts,
     reads,
     rebuilt,
@@ -42,7 +45,7 @@ from optimizer.expr import (
     surely,
     transform,
 )
-from optimizer.knowledge import is_value
+from optimizer.knowledge import Shapes, is_value
 from optimizer.properties import bindings, shapes, tables
 
 LEFT, RIGHT = 0, 1
@@ -95,12 +98,25 @@ def _over_join(
     read = [f for f in (*called, *values) if f is not None]
     if not all(isinstance(f, Lifted) for f in read):
         return None
-    found = _through(node.input, [f.body for f in read if isinstance(f, Lifted)])
-    if found is None:
+    bodies = [f.body for f in called if isinstance(f, Lifted)]
+    summands = [_summand(a, shapes(node.input)) for a in node.aggregates if a.name != "Count"]
+    found = _through(node.input, [*bodies, *(s for s in summands if s is not None)])
+    if found is None or None in summands:
         return None
     join, left = found[0], iter(found[1])
     keys = tuple(next(left) for _ in called)
     return join, keys, tuple(None if value is None else next(left) for value in values)
+
+
+def _summand(folded: plan.Folded, of: Shapes) -> Expr | None:
+    """What an aggregate reads of a row, 0 for a None that a sum skips; None if it is not linear."""
+    assert isinstance(folded.value, Lifted)
+    body = folded.value.body
+    if not folded.skip_none or folded.name in OVER_VALUES:
+        return body
+    if folded.name == "Avg" or not is_value(body, of):  # which counts values, not rows; is slow
+        return None
+    return Conditional(Operation("is", (body, NONE)), constant(0), body)
 
 
 def _through(node: plan.Node, bodies: Sequence[Expr]) -> tuple[INNER, Sequence[Expr]] | None:

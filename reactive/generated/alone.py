@@ -23,6 +23,7 @@ from reactive.generated.body import Body, Plan
 from reactive.generated.both_sides import LEFT, RIGHT, loop_of_one
 from reactive.generated.factored import GroupingOfSums, Sides
 from reactive.generated.single import GroupingOfOne
+from reactive.interrupts import reraise_asynchronous
 from reactive.zset import Pair
 
 Loop = Callable[..., Any]
@@ -75,7 +76,8 @@ class Alone:
             else:
                 loop = self._right or self._make_right()
                 found = loop(groups, before, right, sides.find_left)
-        except Exception:
+        except Exception as error:
+            reraise_asynchronous(error)
             found = None
         if found is None:
             before.clear()

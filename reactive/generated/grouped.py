@@ -26,6 +26,7 @@ from reactive.exact import ExactSum
 from reactive.folds import AvgFold, CountFold, MaxFold, MinFold, SumFold, ValuesFold
 from reactive.generated.body import Body
 from reactive.generated.joined import Pairing
+from reactive.interrupts import reraise_asynchronous
 from reactive.operators.aggregate import Aggregate
 from reactive.values import Values
 from reactive.zset import Pair
@@ -41,15 +42,21 @@ class Grouping:
     """Writes what an aggregate does with a row of a loop."""
 
     def __init__(
-        self, key: Expr | None, folds: Sequence[tuple[Any, Expr | None]], homes: Sequence[int]
+        self,
+        key: Expr | None,
+        folds: Sequence[tuple[Any, Expr | None]],
+        homes: Sequence[int],
+        *,
+        is_empty: Callable[[Any], bool] | None = None,
     ) -> None:
         self._key = key
+        self._keeps_debts = is_empty is not None
         self._folds = folds
         self._homes = homes
         self._at = "()"
         own = {f"result_{place}": fold.result for place, (fold, _) in enumerate(folds, 1)}
         own |= {f"zero_{place}": fold.zero for place, (fold, _) in enumerate(folds, 1)}
-        self.bound = {**BOUND, **own}
+        self.bound = {**BOUND, **own, "is_empty": is_empty}
 
     def exprs(self) -> list[Expr]:
         """What it evaluates of each row."""
@@ -78,8 +85,14 @@ class Grouping:
             f"            if old is not None: out.append(({row.format('old')}, -1))",
             f"            if new is not None: out.append(({row.format('new')}, 1))",
         ]
-        lines += ["        if not group[0]: del groups[key]"] * self.is_keyed
+        lines += [
+            f"        if not group[0]{self._and_empty('group')}: del groups[key]"
+        ] * self.is_keyed
         return [*lines, "    return out"]
+
+    def _and_empty(self, group: str) -> str:
+        """What is asked of a group whose rows weigh nothing in all, before it is dropped."""
+        return f" and is_empty({group})" if self._keeps_debts else ""
 
     @property
     def is_keyed(self) -> bool:
@@ -122,7 +135,13 @@ class Grouping:
         self._at = key
         body.line(f"group[0] += {weight}")
         for place, ((fold, _), value) in enumerate(zip(self._folds, names, strict=True), 1):
+            if self._homes[place - 1] != place:
+                continue  # another one has its state
+            if fold.skip_none:
+                body.line(f"if {value} is not None:")
+            body.indent += fold.skip_none
             self._add(body, place, fold, value, weight)
+            body.indent -= fold.skip_none
 
     def _values(self, body: Body) -> list[str | None]:
         """The names of what the folds read."""
@@ -169,7 +188,7 @@ class Grouping:
                 body.line(f"    {state} = add_to_sum(state, {value}, {weight})")
             case AvgFold():
                 body.line(f"{state} = add_to_avg({state}, {value}, {weight})")
-            case _ if self._homes[place - 1] == place:
+            case _:
                 body.line(f"{state}.add({value}, {weight})")
                 was_there = f"before[{self._at}] is not None"  # a new group goes as a whole
                 body.line(f"if {was_there}: log.append(({state}, {value}, {weight}))")
@@ -252,8 +271,8 @@ class Grouped:
         try:
             out: Sequence[Pair] = loop(self._groups, before, delta)
             return out
-        except Exception:
-            pass
+        except Exception as error:
+            reraise_asynchronous(error)
         return self._do_plainly(delta)
 
     def _make_one(self) -> Loop:
@@ -270,8 +289,8 @@ class Grouped:
                 changes, pairs = self._loop(self._groups, before, left, right, *found)
                 self.touched += pairs
                 return changes  # type: ignore[no-any-return]
-        except Exception:
-            pass
+        except Exception as error:
+            reraise_asynchronous(error)
         return self._do_plainly(left, right)
 
     def _do_plainly(self, *deltas: Sequence[Any]) -> Sequence[Pair]:

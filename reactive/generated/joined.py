@@ -30,6 +30,7 @@ from reactive.codegen import Values, build
 from reactive.generated.body import Body, Chain, Plan, row_names
 from reactive.generated.taker import Taker
 from reactive.index import NO_MATCH, NOTHING, Before, KeyedBatch, KeyedPair, Rows, Weighted
+from reactive.interrupts import reraise_asynchronous
 from reactive.operators.index_by import IndexBy
 from reactive.zset import Pair
 
@@ -91,7 +92,8 @@ class Joined:
         out: list[Pair] | None
         try:
             out, pairs = self._loop(None, None, left, right, *found)
-        except Exception:  # the plain operators raise it, or see that it does not count
+        except Exception as error:  # the plain operators raise it, or see that it does not count
+            reraise_asynchronous(error)
             out, pairs = None, 0
         self.touched += pairs
         return self._carefully(left, right) if out is None else out

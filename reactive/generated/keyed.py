@@ -22,6 +22,7 @@ from optimizer.traverse import read_functions
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Chain, Plan, row_names
 from reactive.index import NO_MATCH, KeyedBatch, KeyedPair, match_key
+from reactive.interrupts import reraise_asynchronous
 from reactive.operators.key_by import KeyBy
 from reactive.zset import Batch, Pairs, consolidate, is_mixed
 
@@ -56,7 +57,8 @@ class KeyLoop:
                 else:
                     loop = self._loop
                     keyed = loop(delta)
-            except Exception:  # the plain key raises it, or sees that it does not count
+            except Exception as error:  # the plain key raises it, or sees that it does not count
+                reraise_asynchronous(error)
                 keyed = None
         if keyed is None:
             return self._carefully(delta)

@@ -16,6 +16,7 @@ from optimizer.expr import Lifted
 from reactive.codegen import Values, build
 from reactive.generated.body import Body, Plan, row_names
 from reactive.generated.taker import Taker, ToCounts, ToList
+from reactive.interrupts import reraise_asynchronous
 from reactive.zset import Batch, Pair, Pairs, Row, consolidate
 
 Loop = Callable[[Pairs], list[Pair]]
@@ -55,8 +56,8 @@ class Linear:
             if self._batch is None:
                 self._batch = self._made(ToList)
             return Batch(self._batch(delta.rows), delta.weight)
-        except Exception:  # the plain operators raise it, or see that it does not count
-            pass
+        except Exception as error:  # the plain operators raise it, or see that it does not count
+            reraise_asynchronous(error)
         return self._carefully(delta)
 
     def counts(self, batch: Batch) -> dict[Row, int]:
@@ -67,8 +68,8 @@ class Linear:
                 self._count = self._made(ToCounts)
             found = self._count(batch.rows)
             return found if batch.weight == 1 else {r: n * batch.weight for r, n in found.items()}
-        except Exception:  # as above
-            pass
+        except Exception as error:  # as above
+            reraise_asynchronous(error)
         return dict(consolidate(self._carefully(batch)))
 
 

@@ -69,17 +69,21 @@ class Paths:
 
     def look_ups(self, *deltas: Sequence[Any]) -> list[Any]:
         """For each path its delta, then its look-ups; at first all comes by the first path."""
-        for operator in self._nodes:
-            if operator.odd:
-                raise LookupError("a key could not be computed")
+        self._check()
         is_first, self._is_filled = not self._is_filled, True
         return self._arguments(deltas, only_first=is_first)
 
     def all(self) -> list[Any]:
         """The same for all that there is."""
+        self._check()
         deltas: list[Sequence[Any]] = [()] * len(self._nodes)
         deltas[self._starts[0]] = list(self._nodes[self._starts[0]].index.items())
         return self._arguments(deltas, only_first=True)
+
+    def _check(self) -> None:
+        for operator in self._nodes:
+            if operator.odd:
+                raise LookupError("a key could not be computed")
 
     def _arguments(self, deltas: Sequence[Sequence[Any]], *, only_first: bool) -> list[Any]:
         before: dict[int, Callable[..., Any]] = {}
@@ -133,7 +137,10 @@ class Joined:
         return out  # type: ignore[no-any-return]
 
     def contents(self) -> Sequence[Pair]:
-        out, _ = self._loop(None, None, *self._paths.all())
+        try:
+            out, _ = self._loop(None, None, *self._paths.all())
+        except Exception as error:
+            raise Unfit(self._owner, self) from error
         return out  # type: ignore[no-any-return]
 
 

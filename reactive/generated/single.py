@@ -42,10 +42,14 @@ class GroupingOfOne(Grouping):
         body.line(f"before[{key}] = group")
         if self.is_keyed:
             body.line(f"if group is None: group = {self._new()}")
-        states = [
-            self._changed(body, place, fold, value, weight)
-            for place, ((fold, _), value) in enumerate(zip(self._folds, names, strict=True), 1)
-        ]
+        states = []
+        for place, ((fold, _), value) in enumerate(zip(self._folds, names, strict=True), 1):
+            if fold.skip_none:
+                body.line(f"if {value} is None: state_{place} = group[{place}]")
+                body.line("else:")
+            body.indent += fold.skip_none
+            states.append(self._changed(body, place, fold, value, weight))
+            body.indent -= fold.skip_none
         body.line(f"size = group[0] + {weight}")
         body.line("old = group[-1]")
         body.line(f"new = {self._shown(states, key, 'size')}")
@@ -82,5 +86,9 @@ class GroupingOfOne(Grouping):
         if not self.is_keyed:
             body.line(f"groups[{key}] = {group}")
             return
-        body.line(f"if size: groups[{key}] = {group}")
+        if self._keeps_debts:
+            body.line(f"kept = {group}")
+            body.line(f"if size or not is_empty(kept): groups[{key}] = kept")
+        else:
+            body.line(f"if size: groups[{key}] = {group}")
         body.line(f"else: groups.pop({key}, None)")

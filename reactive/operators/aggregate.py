@@ -5,6 +5,9 @@
 Without a key there is one group that is always there, so that "of no rows" is a row as well. Its
 row, if it has one aggregate only, is the bare value.
 
+Where weights may be negative (`keeps_debts`), a group of rows that weigh nothing in all is dropped
+only if its folds are zero too; it is shown while its rows weigh more than nothing.
+
 A group in state is a list: how many rows it has, the state of each fold, the row it shows. All
 callables are evaluated before any group changes. Folds may still raise (values that cannot be
 compared, a user's `remove`), so each group is remembered as it was until the commit stands.
@@ -21,7 +24,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from reactive.folds import Fold
+from reactive.folds import Fold, UserFold
+from reactive.interrupts import reraise_asynchronous
 from reactive.zset import Pair, Pairs, Row, canonical, consolidate, is_mixed
 
 Value = Callable[[Row], Any]
@@ -46,12 +50,19 @@ class Aggregate:
     """
 
     __slots__ = (
-        *("_adders", "_bare", "_before", "_homes", "_key", "_last"),
-        *("_progress", "_results", "_values", "folds", "groups", "touched"),
+        *("_adders", "_bare", "_before", "_homes", "_key", "_last", "_own"),
+        *("_progress", "_results", "_values", "folds", "groups", "keeps_debts", "touched"),
     )
 
-    def __init__(self, key: Value | None, folds: Sequence[tuple[Fold, Value | None]]) -> None:
+    def __init__(
+        self,
+        key: Value | None,
+        folds: Sequence[tuple[Fold, Value | None]],
+        *,
+        keeps_debts: bool = False,
+    ) -> None:
         self._key = key
+        self.keeps_debts = keeps_debts
         self._bare = key is None and len(folds) == 1
         self.folds = [fold for fold, _ in folds]
         self._values = [value for _, value in folds]
@@ -62,6 +73,7 @@ class Aggregate:
         self._homes = homes_of(folds)
         own = {home: self.folds[home - 1] for home in self._homes}
         self._adders = [(position, fold.add) for position, fold in own.items()]
+        self._own = {p for p, fold in own.items() if isinstance(fold, UserFold)}
         self._results = [
             (home, fold.result) for home, fold in zip(self._homes, self.folds, strict=True)
         ]
@@ -75,7 +87,8 @@ class Aggregate:
         evaluated = self._evaluate(delta)
         try:
             return self._take(delta, *evaluated)
-        except Exception:
+        except Exception as error:
+            reraise_asynchronous(error)
             if not is_mixed(delta):
                 raise
         net = _removals_first(delta)
@@ -89,6 +102,9 @@ class Aggregate:
             for position, add in self._adders:
                 column = columns[position - 1]
                 done = 0
+                if position in self._own and len(delta) > 1:
+                    _insertions_first(groups, position, add, column, delta)
+                    continue
                 for row, weight in delta:  # noqa: B007
                     group = groups[done]
                     group[position] = add(group[position], column[done], weight)
@@ -196,9 +212,15 @@ class Aggregate:
                     out.append((old, -1))
                 if new is not None:
                     out.append((new, 1))
-            if not group[WEIGHT] and self._key is not None:
+            if self._key is not None and not group[WEIGHT] and self.is_empty(group):
                 del self.groups[key]
         return self._out(out) if self._bare else out
+
+    def is_empty(self, group: Group) -> bool:
+        """Whether a group whose rows weigh nothing in all has none, of negative weight neither."""
+        if not self.keeps_debts:
+            return True
+        return all(self.folds[p - 1].is_zero(group[p]) for p, _ in self._adders)
 
     def _show(self, key: Any, group: Group) -> Row | None:
         """The row of a group as a tuple, or None while it has no rows."""
@@ -208,11 +230,27 @@ class Aggregate:
         return tuple(results) if self._key is None else (key, *results)
 
 
+def _insertions_first(
+    groups: Sequence[Group],
+    position: int,
+    add: Callable[[Any, Any, int], Any],
+    column: Sequence[Any],
+    delta: Pairs,
+) -> None:
+    """Feed a fold of the user's, whose `remove` may need what the same commit adds."""
+    for comes in (True, False):
+        for group, value, (row, weight) in zip(groups, column, delta, strict=True):  # noqa: B007
+            if (weight > 0) is comes:
+                group[position] = add(group[position], value, weight)
+
+
 def homes_of(folds: Sequence[tuple[Fold, Any]]) -> list[int]:
     """Where each fold has its state: those over the distinct values of one callable share it."""
     found: dict[Any, int] = {}
     return [
-        found.setdefault(value, position) if fold.over_values and value is not None else position
+        found.setdefault((value, fold.skip_none), position)
+        if fold.over_values and value is not None
+        else position
         for position, (fold, value) in enumerate(folds, 1)
     ]
 

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reactive.errors import FixpointError
+from reactive.interrupts import reraise_asynchronous
 from reactive.operators.index_by import IndexBy
 from reactive.recursion.derivations import GIVEN
 from reactive.recursion.facts import Facts
@@ -101,7 +102,8 @@ class Fixpoint:
             self._settle()
         except FixpointError:
             raise
-        except Exception:
+        except Exception as error:
+            reraise_asynchronous(error)
             if not _is_mixed(inputs):
                 raise
             self.undo()

@@ -13,7 +13,10 @@ at either edge:
 
 The window's edits (position and row) are kept for those who follow the order.
 
-State:  every row, sorted; one entry per copy.
+A row that is taken out more often than it came is owed: it is not in the order until it has come as
+often.
+
+State:  every row, sorted; one entry per copy; rows that are owed.
 Cost:   O(|dL| * log |L|), whatever the size of the window.
 Source: [i3ql] order by; the law is SQL's LIMIT and OFFSET.
 """
@@ -25,7 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from reactive.order import sort_key
+from reactive.order import advise, sort_key
 from reactive.ranked import ABSENT, Ranked
 from reactive.zset import Batch, Pair, Pairs, Row, consolidate
 
@@ -52,8 +55,9 @@ PLAIN = frozenset([int, str])
 """Classes of keys that are what they are sorted by."""
 MANY = 16
 """From so many rows on they are inserted together, if there are none."""
+OWED = -1
 Step = tuple[Row, Any, int, int]
-"""A row that came or went, its key, its arrival, and 1 or -1."""
+"""A row that came or went, its key, its arrival (`OWED` if it is owed), and 1 or -1."""
 
 
 class OrderBy:
@@ -67,7 +71,7 @@ class OrderBy:
     """
 
     __slots__ = (
-        *("_arrivals", "_descending", "_key", "_log", "_ranked"),
+        *("_arrivals", "_descending", "_key", "_log", "_owed", "_ranked"),
         *("edits", "first", "last", "touched"),
     )
 
@@ -84,6 +88,7 @@ class OrderBy:
         self._ranked = Ranked(descending=descending)
         self._arrivals = 0
         self._log: list[Step] = []
+        self._owed: dict[Row, int] = {}
         self.first = offset
         self.last = sys.maxsize if limit is None else offset + limit
         if limit == 0:
@@ -116,8 +121,9 @@ class OrderBy:
                 self._remove(row, order)
             else:
                 self._change(row, order, weight)
-        except BaseException:
+        except BaseException as error:
             self.undo()
+            advise(error)
             raise
         if len(edits) == 2 and edits[0][1] is row and not ranked.shares:
             (_, _, weight), (_, other, more) = edits  # the other one has another key
@@ -128,7 +134,7 @@ class OrderBy:
         keyed = self._keyed(consolidate(delta))
         self.edits, self._log = [], []
         try:
-            if len(keyed) >= MANY and not self._ranked.size:
+            if len(keyed) >= MANY and not (self._ranked.size or self._owed):
                 self._load(keyed)
             else:
                 for row, order, weight in keyed:
@@ -137,8 +143,9 @@ class OrderBy:
                 for row, order, weight in keyed:
                     if weight > 0:
                         self._change(row, order, weight)
-        except BaseException:
+        except BaseException as error:
             self.undo()
+            advise(error)
             raise
         edits = self.edits
         return consolidate([edit[1:] for edit in edits]) if edits else []
@@ -166,7 +173,9 @@ class OrderBy:
 
     def undo(self) -> None:
         for row, order, arrival, weight in reversed(self._log):
-            if weight > 0:  # the only one may have come without being compared, even with itself
+            if arrival == OWED:
+                self._owe(row, weight)
+            elif weight > 0:  # the only one may have come without being compared, even with itself
                 is_only = self._ranked.size == 1
                 found = ((0, 0, 0), None) if is_only else self._ranked.place_of(order, row)
                 assert found is not None
@@ -214,9 +223,22 @@ class OrderBy:
         return self._ranked.at(self.first + position % size)
 
     def footprint(self) -> tuple[int, int]:
-        return len(self._ranked), self._ranked.bytes()
+        size = self._ranked.bytes() + (sys.getsizeof(self._owed) if self._owed else 0)
+        return len(self._ranked) + len(self._owed), size
+
+    def _owe(self, row: Row, times: int) -> None:
+        """Owe a row once more, or once less."""
+        left = self._owed.get(row, 0) + times
+        if left:
+            self._owed[row] = left
+        else:
+            del self._owed[row]
 
     def _insert(self, row: Row, order: Any) -> None:
+        if self._owed and row in self._owed:
+            self._owe(row, -1)
+            self._log.append((row, order, OWED, 1))
+            return
         ranked = self._ranked
         self._arrivals += 1
         at = ranked.insert(order, row, self._arrivals)
@@ -242,6 +264,9 @@ class OrderBy:
                 entries.append((order, row, self._arrivals))
         self._ranked.load(entries)
         self._log = [(row, order, arrival, 1) for order, row, arrival in entries]
+        for row, order, weight in keyed:
+            for _ in range(-weight):
+                self._remove(row, order)
         self.edits = [Edit(place, row, 1) for place, row in enumerate(self.sequence())]
 
     def _remove(self, row: Row, order: Any) -> None:
@@ -250,8 +275,10 @@ class OrderBy:
         if found is None:
             order = ranked.search(row)
             found = None if order is ABSENT else ranked.place_of(order, row)
-        if found is None:
-            return  # an unstored table may take back what it never gave
+        if found is None:  # a table that is not stored may take back what it never gave
+            self._owe(row, 1)
+            self._log.append((row, order, OWED, -1))
+            return
         at, tie = found
         last, size = self.last, ranked.size
         place = ranked.rank(at, last)

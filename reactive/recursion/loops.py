@@ -15,6 +15,7 @@ from reactive.generated.derived import Way, copying, entering, joined, leaving, 
 from reactive.generated.linear import delta_loop
 from reactive.generated.taker import ToList
 from reactive.index import KeyedPair
+from reactive.interrupts import reraise_asynchronous
 from reactive.loops import Below
 from reactive.operators.index_by import IndexBy
 from reactive.recursion.premise import Premise
@@ -39,7 +40,8 @@ class CopyLoops:
                 return Batch(self._loop("enter")(delta.rows), delta.weight)
             pairs: Pairs = self._loop("leave")(delta)
             return pairs
-        except Exception:
+        except Exception as error:
+            reraise_asynchronous(error)
             return None
 
     def sources(self) -> list[str]:
@@ -85,7 +87,8 @@ class PairLoops:
             more = (other.facts.since,) if isinstance(other, Premise) else ()
             pairs: Pairs = self._loop("leave")(delta, find, *more)
             return pairs
-        except Exception:
+        except Exception as error:
+            reraise_asynchronous(error)
             return None
 
     def given(self, keyed: Sequence[KeyedPair]) -> Pairs | None:
@@ -98,7 +101,8 @@ class PairLoops:
         try:
             pairs: Pairs = self._loop("given")(keyed, find, mine.facts.rounds)
             return pairs
-        except Exception:
+        except Exception as error:
+            reraise_asynchronous(error)
             return None
 
     def sources(self) -> list[str]:

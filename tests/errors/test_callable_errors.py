@@ -351,7 +351,7 @@ def test_a_row_that_cannot_be_shown_does_not_hide_the_error() -> None:
     def never(row: Shy) -> bool:
         raise KeyError("the error")
 
-    table = Database().table(Shy)
+    table = Database().table(Shy, identity=True)
     view = table.where(never).materialize("v")
     with refused(
         """

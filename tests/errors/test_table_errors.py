@@ -302,7 +302,8 @@ def test_a_late_view_on_a_table_that_is_not_stored_is_refused() -> None:
     with refused(
         """
         TableError: table 'orders' is not stored, and rows have flowed already
-          make its views before the first row, or the table with stored=True
+          nobody holds what became of them in: table orders (not stored)
+          query a view that was there before (view.relation), or make the table with stored=True
         """
     ):
         table.materialize()

@@ -19,7 +19,7 @@ class Odd:
 
 def test_not_not_of_an_order_gives_a_truth_value_and_not_what_the_order_gave() -> None:
     db = Database()
-    odd = db.table(Odd, name="odd")
+    odd = db.table(Odd, name="odd", identity=True)
     view = odd.select(lambda o: (not not o > 1, not not o >= 1)).materialize()  # noqa: SIM208
     odd.add(Odd())
     assert list(view) == [(True, False)]

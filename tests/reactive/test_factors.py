@@ -430,3 +430,42 @@ def test_tables_that_are_not_stored_have_no_factors() -> None:
     both = orders.join(customers, on=lambda o, c: o.customer == c.id)
     relation = both.group_by(lambda o, c: c.region).aggregate(Count())
     assert "factor_aggregate" not in str(relation.explain())
+
+
+class Amounts:
+    """A method as a callable: what it reads of its object is a constant, by identity."""
+
+    def __init__(self) -> None:
+        self.twice = False
+
+    def of(self, order: Order) -> list[Any]:
+        return [order.amount, order.amount] if self.twice else [order.amount]
+
+
+@pytest.mark.parametrize("views", [1, 2, 3])
+def test_a_condition_that_raises_without_a_partner_does_not_stop_commits(views: int) -> None:
+    """Neither for one view of a query nor for several, whose plans are equal or the same."""
+    db = Database()
+    orders, customers, regions = db.table(Order), db.table(Customer), db.table(Region)
+    lived: Any = customers.join(regions, on=lambda c, r: r.id == c.region).where(
+        lambda c, r: (lambda region: region.name is not None)(r)
+    )
+    query: Any = (
+        orders.select_many(Amounts().of)
+        .join(lived, on=lambda amount, c: 10 % amount % 2 == 0)
+        .aggregate(Sum(lambda amount, c: c[0].id), Count())
+    )
+    made = [query.materialize() for _ in range(views)]
+    made.append(query.where(lambda total, count: count >= 0).materialize())
+    for amount in (0, 5, 0):  # nobody to be paired with: the condition is asked of no pair
+        orders.add(Order(1, 2, amount))
+        for view in made:
+            assert list(view) == [(0, 0)]
+            view.verify()
+    customers.add(Customer(1, 2))
+    with pytest.raises(ZeroDivisionError):
+        regions.add(Region(2, "north"))
+    assert [list(view) for view in made] == [[(0, 0)]] * (views + 1)
+    orders.remove_all([Order(1, 2, 0)] * 2)
+    regions.add(Region(2, "north"))
+    assert [list(view) for view in made] == [[(1, 1)]] * (views + 1)

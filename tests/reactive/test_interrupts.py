@@ -99,6 +99,8 @@ class Side:
 
     def _hearing(self, into: Counter[Any]) -> Callable[[Delta[Any]], None]:
         def hear(delta: Delta[Any]) -> None:
+            if delta.is_snapshot:
+                into.clear()
             for row, weight in delta.items():
                 into[row] += weight
 

@@ -58,7 +58,7 @@ def test_rows_without_an_order_stand_as_they_arrived() -> None:
     class Thing:
         pass
 
-    table = Database().table(Thing)
+    table = Database().table(Thing, identity=True)
     things = [Thing() for _ in range(5)]
     up = table.order_by(lambda t: 0).materialize()
     down = table.order_by(lambda t: 0, descending=True).materialize()
@@ -109,7 +109,7 @@ def test_a_commit_that_is_taken_back_leaves_the_order_of_equal_keys(
 ) -> None:
     random = Random(seed)
     db = Database()
-    table = db.table(Thing)
+    table = db.table(Thing, identity=True)
     order = table.order_by(lambda t: t.key, descending=descending)
     views = [order.materialize(), order.limit(3).materialize(), order.limit(2, 1).materialize()]
     inverse = table.where(lambda t: t.key == 9).select(lambda t: 1 // 0).materialize()

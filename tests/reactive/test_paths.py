@@ -349,3 +349,28 @@ def test_a_batch_with_as_many_copies_as_there_are_rows_is_not_taken_for_all_of_t
     lines.add_all([Line(1, 1, 1), Line(1, 1, 1)])
     assert len(view) == 27
     view.verify()
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("snapshot", [True, False])
+def test_a_key_that_cannot_be_computed_raises_when_a_view_is_made(
+    optimize: bool, snapshot: bool
+) -> None:
+    """Of rows that are there already, as it does of rows that come."""
+    db = Database(optimize=optimize)
+    edges = db.table(Edge)
+    two = edges.join(edges, on=lambda x, y: x.src + 1 == y.src + 1).where(lambda x, y: x.src >= 0)
+    three: Any = two.join(edges, on=lambda x, y, z: x.src + 1 == z.src + 1)
+    query = three.select(lambda x, y, z: x.src + 1)
+    edges.add_all([Edge(0, 0), Edge(None, 0)])
+    with pytest.raises(TypeError, match="NoneType"):
+        if snapshot:
+            query.subscribe(print, snapshot=True)
+        else:
+            query.materialize()
+    edges.remove(Edge(None, 0))
+    view = query.materialize()
+    assert list(view) == [1]
+    with pytest.raises(TypeError, match="NoneType"):
+        edges.add(Edge(None, 0))
+    assert list(view) == [1]

@@ -257,7 +257,7 @@ def test_a_statement_that_waits_goes_to_the_store_of_when_it_begins() -> None:
         words.add("to")
 
     writer = threading.Thread(target=write)
-    with db._gate:
+    with db._gate.inside():
         writer.start()
         begun.wait()
         time.sleep(0.05)  # by then it waits for the gate

@@ -36,6 +36,8 @@ def test_they_are_those_of_a_dictionary(name: str, asked_from: int) -> None:
         values.add(value, weight)
         model[key] += weight
         model = Counter({k: w for k, w in model.items() if w})
+        owed, model_of_all = {k: w for k, w in model.items() if w < 0}, model
+        model = +model  # what is owed is not among the values
         if turn >= asked_from:
             known = [k for k in model if not (isinstance(k, str) and "n" in k.lower())]
             nans = [k for k in model if isinstance(k, str) and "n" in k.lower()]
@@ -52,6 +54,8 @@ def test_they_are_those_of_a_dictionary(name: str, asked_from: int) -> None:
                 assert least is None and greatest is None
         assert len(values) == len(model)
         assert {repr(v) if v != v else v: w for v, w in values.weights().items()} == model
+        assert {repr(v) if v != v else v: w for v, w in (values.owed or {}).items()} == owed
+        model = model_of_all
 
 
 def test_most_are_in_no_dictionary_once_their_order_was_asked_for() -> None:

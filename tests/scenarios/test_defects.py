@@ -135,6 +135,8 @@ def test_d7_a_view_made_after_the_rows_has_them_or_is_refused() -> None:
     early = flowing.select(value).materialize()
     flowing.add(A)
     assert list(early) == [1]
+    assert list(flowing.select(value).materialize()) == [1]
+    early.close()
     with pytest.raises(TableError):
         flowing.select(value).materialize()
 

@@ -144,6 +144,12 @@ GROUPS: dict[str, Query] = {
     "others": lambda a, b: a.group_by(lambda x: (x.key, 1)).aggregate(
         *(Min(rank), Max(rank), CountDistinct(lambda x: x.value), Collect(lambda x: x.value))
     ),
+    "none left out": lambda a, b: a.group_by(lambda x: x.key).aggregate(
+        *(kind(lambda x: x.value, skip_none=True) for kind in (Sum, Avg, Min, CountDistinct))
+    ),
+    "totals, none left out": lambda a, b: a.group_by(lambda x: x.key).aggregate(
+        *(Count(), Sum(lambda x: x.value, skip_none=True), Avg(lambda x: x.value, skip_none=True))
+    ),
     "own": lambda a, b: a.group_by(lambda x: x.key).aggregate(
         Aggregate(0, lambda s, v: s + v, lambda s, v: s - v, of=rank),
         Monoid(frozenset(), frozenset.union, of=lambda x: frozenset([x.value])),

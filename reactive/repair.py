@@ -1,0 +1,84 @@
+"""Repair a database after an exception that may have left anything half done.
+
+    tables   what is to be taken back of them is
+    views    are computed again from the tables; subscribers are told all rows, as a snapshot
+
+Such an exception comes from outside (`interrupts.py`): a second Ctrl-C, a time limit. Nobody knows
+which operators had stepped, so none is believed. A view over a table that is not stored cannot be
+computed again: it is closed, and says why.
+
+Cost: that of making all views anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from reactive.collector import paused
+from reactive.errors import TableError
+from reactive.materialize import rebuild
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reactive.database import Database
+    from reactive.node import Node
+    from reactive.table import Table
+    from reactive.zset import Pair
+
+log = logging.getLogger("reactive")
+WHY = "an exception from outside broke a commit off, and table {} keeps no rows to begin anew with"
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """What a commit that was broken off had changed in tables, and is still to be taken back."""
+
+    back: list[tuple[Table[Any], Sequence[Pair]]]
+
+
+def repair(db: Database) -> None:
+    """Take back what was broken off, and compute all views again. Done inside the gate.
+
+    If it is broken off itself, the next one goes on.
+    """
+    gate, broken = db._gate, db._broken
+    assert broken is not None
+    was_critical, gate.critical = gate.critical, True
+    try:
+        while broken.back:
+            table, changes = broken.back[-1]
+            table._store.revert(changes)
+            broken.back.pop()
+        for table in db._tables:
+            table._store.recount()
+        db._graph.reset()
+        db._offloading.reset()
+        with paused():
+            leaves = [leaf for leaf in db._graph.leaves() if _again(db, leaf)]
+        db._broken = None
+        gate.is_whole_again()
+        gate.has_news = True
+    finally:
+        gate.critical = was_critical
+    log.warning("a commit was broken off; %d views were computed again", len(leaves))
+
+
+def _again(db: Database, leaf: Node) -> bool:
+    """Compute what a leaf stands for again; False if it cannot be, and is closed."""
+    try:
+        db._over(leaf.leaf.base, partial(rebuild, db, leaf))
+    except TableError:
+        gone = next(t for t in db._tables if t._flowed and not t.plan.stored)
+        leaf.leaf.reason = WHY.format(repr(gone.name))
+        view = db._views.get(leaf.rank)
+        if view is not None:
+            view.close()
+        leaf.leaf.close()
+        db._graph.drop_leaf(leaf.rank)
+        return False
+    db._watch(leaf, leaf.leaf.plan)
+    return True

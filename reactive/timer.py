@@ -1,0 +1,87 @@
+"""Calls that are due later, in one thread that is there while something is due.
+
+    call(later, job)  -->  heap of times  -->  the thread calls one job after the other
+
+The thread is a daemon, starts with the first job, and ends when there has been none for a while, or
+at `close`. It knows jobs by weak references: of what nobody holds any more nothing is due.
+
+State:  an entry per job that is due.
+Cost:   O(log entries) per job.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable
+
+log = logging.getLogger("reactive")
+LINGERS = 1.0
+"""Seconds that the thread stays without anything due."""
+Job = Callable[[], object]
+
+
+class Timer:
+    """Calls methods when they are due, in order.
+
+    >>> import threading
+    >>> class Bell:
+    ...     done = threading.Event()
+    ...     def ring(self): self.done.set()
+    >>> bell, timer = Bell(), Timer()
+    >>> timer.call(time.monotonic() + 0.001, bell.ring)
+    >>> bell.done.wait(10)
+    True
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.RLock())
+        self._due: list[tuple[float, int, weakref.WeakMethod[Job]]] = []
+        self._numbers = itertools.count()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def call(self, when: float, job: Job) -> None:
+        """Call a method at a time of `time.monotonic`, unless its object is gone by then."""
+        with self._changed:
+            if self._closed:
+                return
+            heapq.heappush(self._due, (when, next(self._numbers), weakref.WeakMethod(job)))
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="reactive timer", daemon=True)
+                thread.start()
+                self._thread = thread
+            self._changed.notify()
+
+    def close(self) -> None:
+        """End the thread; nothing is due any more."""
+        with self._changed:
+            self._closed = True
+            self._due.clear()
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while (job := self._next()) is not None:
+            found = job()
+            try:
+                if found is not None:
+                    found()
+            except BaseException:  # it must not keep the others
+                log.exception("a timed call failed")
+            del found
+
+    def _next(self) -> weakref.WeakMethod[Job] | None:
+        """What is due now, when it is; None when the thread is not needed any more."""
+        with self._changed:
+            while not self._closed:
+                left = self._due[0][0] - time.monotonic() if self._due else LINGERS
+                if left <= 0:
+                    return heapq.heappop(self._due)[2]
+                if not self._changed.wait(left) and not self._due:
+                    break
+            self._thread = None
+            return None

@@ -1,0 +1,152 @@
+"""A store that notices rows that were changed in place, for `Database(strict=True)`.
+
+It keeps what the fields of each row were when it came, and compares when the row goes.
+
+State:  the fields of each row, beside the store that it watches.
+Cost:   O(fields) of each row that comes or goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from typing import Any
+
+from reactive.annotations import compared
+from reactive.errors import TableError
+from reactive.store import Store
+from reactive.zset import Pair, Row
+
+Fields = dict[str, Any]
+MUTABLE = (list, dict, set, bytearray)
+"""Built-in containers; fields that hold one are copied."""
+
+
+class WatchedStore:
+    """The rows of a store, with the fields that they had.
+
+    >>> from types import SimpleNamespace
+    >>> class Player(SimpleNamespace):
+    ...     __hash__ = object.__hash__
+    >>> from reactive.store import BagStore
+    >>> store, ann = WatchedStore(BagStore(), "players"), Player(hp=10)
+    >>> _ = store.add(ann, 1)
+    >>> ann.hp = 0
+    >>> store.remove(ann, 1)
+    Traceback (most recent call last):
+    reactive.errors.TableError: Player(hp=0) of table 'players' was changed in place since it ...
+    """
+
+    __slots__ = ("_fields", "_held", "_table")
+
+    def __init__(self, held: Store, table: str) -> None:
+        self._held = held
+        self._table = table
+        self._fields: dict[int, Fields] = {}
+
+    def add(self, row: Row, count: int) -> Pair:
+        self._check(row)
+        pair = self._held.add(row, count)
+        self._note(pair[0])
+        return pair
+
+    def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        for row in rows:
+            self._check(row)
+        kept = self._held.add_rows(rows)
+        for row in kept:
+            self._note(row)
+        return kept
+
+    def remove(self, row: Row, count: int) -> Pair:
+        self._check(row)
+        pair = self._held.remove(row, count)
+        self._left(pair[0], [pair])
+        return pair
+
+    def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        for row in rows:
+            self._check(row)
+        gone = self._held.remove_rows(rows)
+        pairs = [(row, -1) for row in gone]
+        for row in gone:
+            self._left(row, pairs)
+        return gone
+
+    def revert(self, changes: Iterable[Pair]) -> None:
+        pairs = list(changes)
+        self._held.revert(pairs)
+        for row, weight in pairs:
+            if weight < 0:
+                self._note(row)
+
+    def recount(self) -> None:
+        self._held.recount()
+
+    def count(self, row: Row) -> int:
+        return self._held.count(row)
+
+    def get(self, key: Any) -> Row | None:
+        """The row of a key, of a keyed table."""
+        found: Row | None = getattr(self._held, "get")(key)  # noqa: B009
+        return found
+
+    def pairs(self) -> Iterable[Pair]:
+        return self._held.pairs()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def bytes(self) -> int:
+        return self._held.bytes()
+
+    def _note(self, row: Row) -> None:
+        """Remember the fields of a row that has come."""
+        self._fields.setdefault(id(row), _fields(row))
+
+    def _left(self, row: Row, taken: Sequence[Pair]) -> None:
+        """Compare a row that has gone, which is another object perhaps than the one given."""
+        try:
+            self._check(row)
+            if not self._held.count(row):
+                self._fields.pop(id(row), None)
+        except BaseException:
+            self._held.revert(taken)
+            raise
+
+    def _check(self, row: Row) -> None:
+        """Raise if a row that is there is not as it was when it came."""
+        before = self._fields.get(id(row))
+        if before is None:
+            return
+        now = _fields(row)
+        for name in before.keys() | now.keys():
+            old, new = before.get(name, _MISSING), now.get(name, _MISSING)
+            if old is not new and old != new:
+                raise TableError(
+                    f"{row!r:.100} of table {self._table!r} was changed in place since it was "
+                    f"added: {name} was {old!r:.60}, is {new!r:.60}\n"
+                    "  views are not told of that; update(old, new) takes another object"
+                )
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "missing"
+
+
+_MISSING: Any = _Missing()
+
+
+def _fields(row: Row) -> Fields:
+    """What a row consists of, by name: its declared fields, or all that it has."""
+    names = compared(type(row))
+    found = {name: getattr(row, name, _MISSING) for name in names}
+    if not names:
+        found |= getattr(row, "__dict__", {})
+        for base in type(row).__mro__:
+            slots = vars(base).get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if not name.startswith("__"):
+                    found[name] = getattr(row, name, _MISSING)
+    return {name: copy(v) if isinstance(v, MUTABLE) else v for name, v in found.items()}

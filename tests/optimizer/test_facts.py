@@ -1,0 +1,103 @@
+"""Plan nodes state their facts, and what asks for facts knows nodes that it has never seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pytest
+
+from optimizer import plan
+from optimizer.errors import StratificationError
+from optimizer.explain import explain
+from optimizer.expr import Function, Lifted
+from optimizer.facts import Calls, Facts, as_first, of_input, same_rows
+from optimizer.opaque import opaque
+from optimizer.optimize import optimize
+from optimizer.properties import bindings, is_set, row_shape
+from optimizer.raising import may_raise
+from optimizer.stratify import check_stratified
+from optimizer.traverse import called, functions, with_functions
+
+ROWS = plan.Table(0, "rows", None, True, tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class Top(plan.Node):
+    """The rows of largest values: a node that no other file of the project has heard of."""
+
+    input: plan.Node
+    count: int
+    by: Function
+
+    facts = Facts(
+        calls=(Calls("by", of_input),),
+        raises=True,
+        recursion=lambda _: ("order",),
+        shapes=same_rows,
+        is_set=as_first,
+        headline=lambda node: f"top {node.count}",
+    )
+
+
+def top(source: plan.Node = ROWS) -> Top:
+    return Top(source, 3, opaque(lambda row: 1 // row[0], 1, "top"))
+
+
+def test_a_node_without_facts_cannot_be_defined() -> None:
+    with pytest.raises(TypeError, match="plan node Nameless does not say what it is"):
+        type("Nameless", (plan.Node,), {})
+
+
+@pytest.mark.parametrize("fact", [field.name for field in fields(Facts)])
+def test_a_node_cannot_leave_a_fact_open(fact: str) -> None:
+    given = {f.name: getattr(Top.facts, f.name) for f in fields(Facts) if f.name != fact}
+    with pytest.raises(TypeError, match=fact):
+        Facts(**given)
+
+
+def test_the_callables_of_an_unknown_node_are_read() -> None:
+    (read,) = functions(optimize(top()).plan)
+    assert isinstance(read, Lifted)
+    assert called(top())[0][1] == (tuple,)
+
+
+def test_an_unknown_node_that_may_raise_is_not_dropped() -> None:
+    never = opaque(lambda row: 1 > 2, 1, "where")
+    found = optimize(plan.Where(top(), never)).plan
+    assert may_raise(top())
+    assert any(isinstance(node, Top) for node in [found, *found.inputs()])
+
+
+def test_rows_of_an_unknown_node_are_known_by_its_facts() -> None:
+    keyed = plan.Table(1, "keyed", opaque(lambda row: row, 1, "key"), True, tuple)
+    assert (bindings(top()), row_shape(top())) == (1, tuple)
+    assert not is_set(top()) and is_set(top(keyed))
+
+
+def test_an_unknown_node_is_shown_by_its_headline() -> None:
+    assert explain(top()) == "top 3\n  table rows"
+
+
+def test_recursion_through_an_unknown_node_is_refused_if_it_says_so() -> None:
+    inner = plan.Recursive(1, 0, "r", True)
+    body = plan.Union(ROWS, top(inner))
+    with pytest.raises(StratificationError, match="depends on its own order\n  r -> top -> r"):
+        check_stratified(plan.Fixpoint((body,), 1, ("r",), (None,), 10))
+
+
+def test_callables_are_replaced_where_the_facts_say_they_are() -> None:
+    other = opaque(lambda row: row[1], 1, "top")
+    changed = with_functions(top(), lambda _: other)
+    assert isinstance(changed, Top) and changed.by is other
+    assert with_functions(changed, lambda f: f) is changed
+
+
+@pytest.mark.parametrize("kind", sorted(plan.Node.__subclasses__(), key=str))
+def test_every_node_says_where_all_its_callables_are(kind: Any) -> None:
+    """A field whose type speaks of a callable is on the path of one of the node's calls."""
+    reached = {calls.names[0] for calls in kind.facts.calls}
+    holders = {"Function", "Match", "Folded", "Best"}
+    for field in fields(kind):
+        if field.init and any(word in str(field.type) for word in holders):
+            assert field.name in reached, f"{kind.__name__}.{field.name}"
