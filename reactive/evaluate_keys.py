@@ -68,15 +68,23 @@ class _Finder:
         side = self._side(test)
         if side is not None:
             return self._add((side, test, _Test()))
-        if not isinstance(test, Operation) or len(test.operands) != 2:
-            return False
-        left, right = sorted(test.operands, key=lambda e: self._count in reads(e))
+        match test:
+            case Operation("not", (Operation("==", operands),)):
+                return self._compare(operands, _Compared())
+            case Operation("not", (Operation(symbol, operands),)) if symbol in COMPARED:
+                return self._compare(operands, COMPARED[symbol]())
+            case Operation("==", operands):
+                return self._compare(operands, _Key())
+            case Operation(symbol, operands) if symbol in COMPARED:
+                return self._compare(operands, COMPARED[symbol]())
+            case _:
+                return False
+
+    def _compare(self, operands: tuple[Expr, ...], what: _What) -> bool:
+        """Use a comparison of a part of the left row with one of the right."""
+        left, right = sorted(operands, key=lambda e: self._count in reads(e))
         if self._side(left) is not self._left or self._side(right) is not self._right:
             return False
-        kind = COMPARED.get(test.operator)
-        if kind is None:
-            return False
-        what = kind()
         return self._add((self._left, left, what), (self._right, right, what))
 
     def found(self) -> tuple[Place, Place] | None:
@@ -145,7 +153,6 @@ class _Ordered:
 
 _What = _Key | _Test | _Compared | _Ordered
 COMPARED: dict[str, Callable[[], _What]] = {
-    "==": _Key,
     "!=": _Compared,
     **dict.fromkeys(("<", "<=", ">", ">="), _Ordered),
 }

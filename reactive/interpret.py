@@ -24,6 +24,7 @@ from optimizer.expr import (
 from reactive.zset import Row
 
 Read = Callable[[Row], Any]
+DISPLAYS: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "list": list, "set": set}
 
 
 def interpreted(expr: Expr, binding: Callable[[int], Read]) -> Read | None:
@@ -53,8 +54,8 @@ def interpreted(expr: Expr, binding: Callable[[int], Read]) -> Read | None:
                 return _after(UNARY[symbol], read(operand))
             case Operation(symbol, (left, right)):
                 return _called(BINARY[symbol], read(left), read(right))
-            case Display("tuple", items):
-                return _called(_tuple, *map(read, items))
+            case Display(("tuple" | "list" | "set") as kind, items):
+                return _of_items(DISPLAYS[kind], [read(item) for item in items])
             case And(parts):
                 return _until(map(read, parts), stop=False)
             case Or(parts):
@@ -76,10 +77,6 @@ def interpreted(expr: Expr, binding: Callable[[int], Read]) -> Read | None:
 
 def _item(of: Any, key: Any) -> Any:
     return of[key]
-
-
-def _tuple(*items: Any) -> tuple[Any, ...]:
-    return items
 
 
 def _call(function: Any, *arguments: Any) -> Any:
@@ -109,6 +106,10 @@ def _after(outer: Callable[[Any], Any], inner: Read) -> Read:
     if inner is itself:
         return outer
     return lambda row: outer(inner(row))
+
+
+def _of_items(made: Callable[[Any], Any], reads: list[Read]) -> Read:
+    return lambda row: made([read(row) for read in reads])
 
 
 def _called(function: Callable[..., Any], *reads: Read) -> Read:

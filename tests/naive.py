@@ -1,14 +1,15 @@
-"""A query evaluated from scratch: one plain comprehension per plan node, and no operator.
+"""A plan evaluated naively: one plain comprehension per node, all pairs, recursion round by round.
 
-This is what a view must equal after every commit. `View.verify` compares the two, and so do the
-tests, over generated histories. It is written to be read, not to be fast.
+What `reactive.evaluate` gives is held against it: nothing is looked up, nothing followed from one
+round to the next. It is written to be read, and takes cubic time where it may.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -42,20 +43,6 @@ PLAIN = tuple(
 def evaluate(node: plan.Node, tables: Tables) -> Bag:
     """The rows of a query with their weights; `tables` gives the rows of a table."""
     return _Evaluation(tables).rows(node, {})
-
-
-def evaluate_part(node: plan.Node, given: Variables) -> Bag:
-    """The rows of a query that reads no table, but relations that are given."""
-    return _Evaluation(lambda table: ()).rows(node, given)
-
-
-def through(chain: Sequence[plan.Node], pairs: Iterable[Pair]) -> Iterable[Pair]:
-    """What linear nodes, each of which reads the one before it, make of rows of any weights."""
-    bag = _sum(pairs)
-    for node in chain:
-        given = bag
-        bag = _rows(node, lambda source: given)
-    return bag.items()
 
 
 class _Evaluation:
@@ -141,16 +128,6 @@ def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
             return _join(node, of)
 
 
-def ordered(node: plan.OrderBy, tables: Tables) -> list[Row]:
-    """The rows of an ordered relation, in order."""
-    return _in_order(node, evaluate(node.input, tables))
-
-
-def order_key(node: plan.OrderBy, row: Row) -> Any:
-    """What a row of an ordered relation is sorted by."""
-    return sort_key(_order_key(node)(row))
-
-
 def _order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
     return sorted_by(node.keys, [_caller(key.function, node.input) for key in node.keys])
 
@@ -230,17 +207,15 @@ def _join(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
 def _matches(
     node: Any, of: Callable[[plan.Node], Bag], match: plan.Match
 ) -> Iterator[tuple[Row, int, Row, int]]:
-    """Pairs of rows that match, with their weights."""
+    """Pairs of rows that match, with their weights; keys are asked of all rows."""
     on = None if match.on is None else callable_of(match.on)
     left_key, right_key = _key(match.left_key, node.left), _key(match.right_key, None)
-    by_key: dict[Any, list[Pair]] = {}
-    for row, times in of(node.right).items():
-        by_key.setdefault(right_key(row), []).append((row, times))
-    for row, weight in of(node.left).items():
-        key = left_key(row)
-        for other, times in () if key is NO_MATCH else by_key.get(key, ()):
-            arguments = _pair(node.left, row, other)
-            if on is None or on(*arguments):
+    rights = [(right_key(row), row, times) for row, times in of(node.right).items()]
+    lefts = [(left_key(row), row, weight) for row, weight in of(node.left).items()]
+    for key, row, weight in lefts:
+        for other_key, other, times in rights:
+            is_equal = key is not NO_MATCH and key == other_key
+            if is_equal and (on is None or on(*_pair(node.left, row, other))):
                 yield row, weight, other, times
 
 
@@ -311,15 +286,16 @@ def _finished(step: Opaque, state: Any, values: list[Any], finish: Opaque | None
 
 
 def _total(values: list[Any]) -> Any:
-    """`sum`, but floats as `math.fsum` does it, and what it refuses as `ExactSum` shows it."""
-    if not any(isinstance(v, float) for v in values):
-        return sum(values) if all(isinstance(v, int) for v in values) else _plain_sum(values)
-    if all(isinstance(v, int | float | Fraction) for v in values):
+    """The sum as if numbers had any number of digits, rounded once if there are floats."""
+    if any(isinstance(v, Decimal) for v in values):
+        with localcontext(Context(prec=5_000)):
+            return _plain_sum(values)
+    if any(isinstance(v, float) for v in values):
         odd = {repr(v) for v in values if isinstance(v, float) and not math.isfinite(v)}
         if odd:
             return canonical(float(odd.pop())) if len(odd) == 1 else NAN
         return rounded(sum(map(Fraction, values), Fraction()))
-    return _plain_sum(values)
+    return _plain_sum(values) if values else 0
 
 
 def _plain_sum(values: list[Any]) -> Any:
