@@ -101,7 +101,7 @@ def reached(starts: Rel, edges: Rel) -> Rel:
     )
 
 
-def triangles(edges: Rel) -> Rel:
+def triangles(edges: Any) -> Any:
     """Three edges in a circle."""
     return (
         edges.join(edges)
