@@ -188,21 +188,26 @@ def in_turns(starts: Any, edges: Any, step: Callable[..., Any]) -> tuple[Any, ..
     return fixpoint(steps)
 
 
+def nested(starts: Any, edges: Any, step: Callable[..., Any]) -> Any:
+    def inside(outer: Any) -> Callable[[Any], Any]:
+        return lambda inner: outer.union(
+            inner.join(edges, on=lambda x, e: x == e.src and e.src % 5 > 0).select(step)
+        )
+
+    return fixpoint(
+        lambda outer: starts.union(fixpoint(inside(outer))).union(
+            outer.join(edges, on=lambda x, e: x == e.src and e.src % 5 == 0).select(step)
+        )
+    )
+
+
 RECURSIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "fixpoint": reached,
     "keep": lambda starts, edges, step: reached(
         starts, edges, step, keep=Min(lambda n: n), by=lambda n: n
     ),
     "two relations": lambda starts, edges, step: in_turns(starts, edges, step)[0],
-    "nested": lambda starts, edges, step: fixpoint(
-        lambda outer: starts.union(
-            fixpoint(
-                lambda inner: outer.union(
-                    inner.join(edges, on=lambda x, e: x == e.src and e.src % 5 > 0).select(step)
-                )
-            )
-        ).union(outer.join(edges, on=lambda x, e: x == e.src and e.src % 5 == 0).select(step))
-    ),
+    "nested": nested,
     "iterate": lambda starts, edges, step: iterate(
         lambda r: r.join(edges, on=lambda x, e: x == e.src).select(step), starts, times=100
     ),
