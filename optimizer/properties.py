@@ -17,7 +17,7 @@ def bindings(node: plan.Node) -> int:
 
 def shapes(node: plan.Node) -> Shapes:
     """What is known of each binding of the rows."""
-    found: Shapes = _fact(node, "shapes", _shapes)
+    found: Shapes = fact(node, "shapes", _shapes)
     return found
 
 
@@ -28,12 +28,12 @@ def row_shape(node: plan.Node) -> Shape:
 
 def is_set(node: plan.Node) -> bool:
     """Whether no row occurs twice."""
-    return bool(_fact(node, "is_set", _is_set))
+    return bool(fact(node, "is_set", _is_set))
 
 
 def free(node: plan.Node) -> frozenset[Any]:
     """The levels of the recursive relations that it reads outside their definition."""
-    found: frozenset[Any] = _fact(node, "free", _free)
+    found: frozenset[Any] = fact(node, "free", _free)
     return found
 
 
@@ -50,7 +50,7 @@ def _free(node: plan.Node) -> frozenset[Any]:
             return read
 
 
-def _fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any:
+def fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any:
     """A fact of a node that depends on the same fact of its inputs; computed once per node."""
     if name in node.known:
         return node.known[name]

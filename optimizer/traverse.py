@@ -133,11 +133,13 @@ def functions(node: plan.Node) -> list[Function]:
     return [function for calls in node.facts.calls for function, _ in _at(node, calls.names)]
 
 
-def called(node: plan.Node) -> list[tuple[Function, Shapes]]:
-    """The callables of a node, with what is known of their arguments."""
+def called(node: plan.Node, of: Sequence[Shapes] | None = None) -> list[tuple[Function, Shapes]]:
+    """The callables of a node, with what is known of their arguments: by the shapes of its inputs,
+    or by what else is known `of` these."""
     if not node.facts.calls:
         return []
-    of = [shapes(source) for source in node.inputs()]
+    if of is None:
+        of = [shapes(source) for source in node.inputs()]
     return [
         (function, calls.given(of, place))
         for calls in node.facts.calls

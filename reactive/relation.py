@@ -19,6 +19,7 @@ from typing import (
 )
 
 from optimizer import plan
+from optimizer.check_reads import check_callable, check_reads
 from optimizer.errors import PlanError
 from optimizer.explain import Explanation, explain, headline
 from optimizer.opaque import Opaque
@@ -68,6 +69,7 @@ class Relation(Live, Listening, Generic[*Ts]):
     """
 
     def __init__(self, db: Database, node: plan.Node) -> None:
+        check_reads(node)
         self._db = db
         self.plan = node
         """The query as data (`optimizer.plan`)."""
@@ -374,7 +376,9 @@ class Relation(Live, Listening, Generic[*Ts]):
         >>> lengths[2], dict(lengths)
         (2, {2: 2, 3: 1})
         """
-        return Groups(self, self._take(key, "group_by"))
+        taken_key = self._take(key, "group_by")
+        check_callable(taken_key, self.plan)
+        return Groups(self, taken_key)
 
     @overload
     def aggregate(self, a1: Aggregation[*Ts, A1], /) -> Relation[A1]: ...

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from optimizer import plan
+from optimizer.check_reads import check_callable
 from optimizer.errors import PlanError
 from reactive import display
 from reactive.annotations import is_hashable
@@ -78,6 +79,8 @@ class Table(Relation[T], Collection[T]):
         """Whether it was promised that rows do not change in place, whatever their class."""
         chosen = None if key is None else taken(key_function(row_type, key), 1, "the key of table")
         super().__init__(db, plan.Table(number, self.name, chosen, stored, row_type))
+        if chosen is not None:
+            check_callable(chosen, self.plan)
         self._gate = db._gate
         self._flowed = False
         self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
