@@ -17,6 +17,7 @@ from optimizer.captures import meaning
 from optimizer.errors import PlanError
 from optimizer.opaque import Opaque
 from optimizer.plan import Folded
+from reactive.boundary import outermost
 from reactive.callables import taken
 from reactive.folds import (
     AvgFold,
@@ -215,6 +216,7 @@ class Aggregate(Aggregation[*Ts, Out]):
     6
     """
 
+    @outermost
     def __init__(
         self,
         zero: S,
@@ -256,6 +258,7 @@ class Monoid(Aggregation[*Ts, Out]):
     6
     """
 
+    @outermost
     def __init__(
         self,
         zero: S,

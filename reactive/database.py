@@ -23,6 +23,7 @@ from optimizer.plan import Join, Known
 from optimizer.plan import Node as PlanNode
 from optimizer.properties import free, nodes, tables
 from optimizer.traverse import Rule, functions
+from reactive.boundary import boundary
 from reactive.commit_times import CommitTimes
 from reactive.commits import Commits
 from reactive.compile import compile_plan
@@ -52,6 +53,7 @@ log = logging.getLogger("reactive")
 T = TypeVar("T")
 
 
+@boundary
 class Database(NotCopied, Commits):
     """Owns tables, views and transactions. Databases know nothing of each other.
 

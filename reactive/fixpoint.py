@@ -25,6 +25,7 @@ from optimizer.strata import in_strata
 from optimizer.stratify import check_stratified
 from optimizer.traverse import substituted
 from reactive.aggregates import Aggregation, Max, Min
+from reactive.boundary import outermost
 from reactive.callables import taken
 from reactive.definition import Definition, agree
 from reactive.relation import AnyRelation, Relation
@@ -70,6 +71,7 @@ def fixpoint(
     by: Sequence[By | None] | None = None,
     max_rounds: int = 10_000,
 ) -> tuple[AnyRelation, ...]: ...
+@outermost
 def fixpoint(
     step: Callable[..., Any],
     *,
@@ -123,6 +125,7 @@ def fixpoint(
     return relations[0] if len(names) == 1 else relations
 
 
+@outermost
 def iterate(
     step: Callable[[Relation[T]], Relation[T]], start: Relation[T], *, times: int
 ) -> Relation[T]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from reactive.boundary import boundary
 from reactive.callbacks import bound, notify, relay
 from reactive.delta import Delta
 from reactive.observe import Changes, Observer, Subscription
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from reactive.relay import Relay
 
 
+@boundary
 class Listening:
     """Base of what can be subscribed to."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 
 from typing_extensions import TypeVar
 
+from reactive.boundary import hide
 from reactive.closing import Closing
 from reactive.copying import NotCopied
 from reactive.delta import Delta
@@ -112,6 +113,7 @@ class Subscription(NotCopied, Closing, Generic[T]):
 
     def _failed(self, error: BaseException) -> None:
         """The callback raised."""
+        hide(error)
         self.error = error
         text = "subscriber of %s raised; it stays subscribed"
         log.error(text, self._feed, exc_info=error)

@@ -27,6 +27,7 @@ from optimizer.properties import bindings, tables
 from optimizer.report import report
 from optimizer.source import caller
 from reactive.aggregates import Aggregation, folded
+from reactive.boundary import boundary
 from reactive.callables import Live, taken
 from reactive.copying import NotCopied
 from reactive.definition import agree
@@ -53,6 +54,7 @@ A2 = TypeVar("A2")
 A3 = TypeVar("A3")
 
 
+@boundary
 class Relation(Live, Listening, Generic[*Ts]):
     """A query. It carries one or more bindings side by side; `join` appends one.
 
@@ -547,6 +549,7 @@ class Relation(Live, Listening, Generic[*Ts]):
         return self._new(plan.OuterJoin(self.plan, other.plan, match, kind))
 
 
+@boundary
 class Groups(NotCopied, Generic[K, *Ts]):
     """Rows grouped by a key; say with `aggregate` what to keep of each group."""
 
@@ -605,6 +608,7 @@ class Groups(NotCopied, Generic[K, *Ts]):
         return f"Groups by {self._key} of\n{self._relation.explain(optimized=False)}"
 
 
+@boundary
 class GroupedRelation(Relation[K, *Ts]):
     """A relation with one row per group; its view reads by key too.
 
@@ -627,6 +631,7 @@ class GroupedRelation(Relation[K, *Ts]):
         return GroupedRelation(self._db, plan.Where(self.plan, self._take(predicate, "where")))
 
 
+@boundary
 class OrderedRelation(Relation[*Ts]):
     """A relation whose view is a sequence. What is made of it further has no order."""
 

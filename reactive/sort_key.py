@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVarTuple
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.opaque import Opaque
+from reactive.boundary import outermost
 
 Ts = TypeVarTuple("Ts")
 Nulls: TypeAlias = Literal["first", "last"]
@@ -36,6 +37,7 @@ class SortKey(Generic[*Ts]):
         return f"SortKey({'desc' if self.descending else 'asc'}(...{nulls}))"
 
 
+@outermost
 def asc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts]:
     """Least first.
 
@@ -54,6 +56,7 @@ def asc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts]
     return SortKey(of, False, nulls)
 
 
+@outermost
 def desc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts]:
     """Greatest first, NaN before all other values; see `asc`.
 

@@ -14,6 +14,7 @@ from optimizer.check_reads import check_callable
 from optimizer.errors import PlanError
 from reactive import display
 from reactive.annotations import is_hashable
+from reactive.boundary import boundary, hide
 from reactive.callables import taken
 from reactive.collector import in_pause
 from reactive.committed import Committed
@@ -43,6 +44,7 @@ _ROW = "self._keyed.by_key.get(key)"
 """The row of a key, or None."""
 
 
+@boundary
 class Table(Relation[T], Collection[T]):
     """A base collection: a multiset of rows, or with a key at most one row per key.
 
@@ -102,8 +104,12 @@ class Table(Relation[T], Collection[T]):
 
         Cost: O(1), and what the views that depend on it do.
         """
-        add = self._add
-        self._db._write(self, add if count == 1 else lambda row: add(row, count), row)
+        try:
+            add = self._add
+            self._db._write(self, add if count == 1 else lambda row: add(row, count), row)
+        except Exception as error:
+            hide(error)
+            raise
 
     def add_all(self, rows: Iterable[T]) -> None:
         """Add rows, in one commit; all of them or, if one is refused, none.
@@ -119,8 +125,12 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: there are not so many. A table that is not stored cannot know.
         """
-        remove = self._remove
-        self._db._write(self, remove if count == 1 else lambda row: remove(row, count), row)
+        try:
+            remove = self._remove
+            self._db._write(self, remove if count == 1 else lambda row: remove(row, count), row)
+        except Exception as error:
+            hide(error)
+            raise
 
     def remove_all(self, rows: Iterable[T]) -> None:
         """Remove rows, in one commit; all of them or, if one is absent, none."""
@@ -128,8 +138,12 @@ class Table(Relation[T], Collection[T]):
 
     def discard(self, row: T) -> None:
         """Remove one copy of a row if there is one."""
-        self._check_stored("discard")
-        self._db._write(self, self._do.discard, row)
+        try:
+            self._check_stored("discard")
+            self._db._write(self, self._do.discard, row)
+        except Exception as error:
+            hide(error)
+            raise
 
     def update(self, old: T, new: T) -> None:
         """Replace one copy of a row by another row, in one commit.
@@ -138,8 +152,12 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: `old` is not there, or `new` is refused.
         """
-        update = self._do.update
-        self._db._write(self, lambda new: update(old, new), new)
+        try:
+            update = self._do.update
+            self._db._write(self, lambda new: update(old, new), new)
+        except Exception as error:
+            hide(error)
+            raise
 
     def replace_all(self, rows: Iterable[T]) -> None:
         """Make these the rows of the table; only the difference is a change."""
@@ -182,8 +200,12 @@ class Table(Relation[T], Collection[T]):
 
     def upsert(self, row: T) -> None:
         """Put a row in the place of the one with its key, or add it. Only for keyed tables."""
-        self._need_key("upsert")
-        self._db._write(self, self._do.upsert, row)
+        try:
+            self._need_key("upsert")
+            self._db._write(self, self._do.upsert, row)
+        except Exception as error:
+            hide(error)
+            raise
 
     def upsert_all(self, rows: Iterable[T]) -> None:
         """`upsert` each row, in one commit."""
@@ -197,22 +219,34 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: there is none.
         """
-        self._need_key("delete")
-        self._db._write(self, self._do.delete, key)
+        try:
+            self._need_key("delete")
+            self._db._write(self, self._do.delete, key)
+        except Exception as error:
+            hide(error)
+            raise
 
     def __iadd__(self, row: T) -> Self:  # type: ignore[override, misc]
         """`table += row` is `table.add(row)`."""
-        if isinstance(row, Relation):
-            raise TableError(f"+= adds one row, not a relation\n  {_COPY}")
-        self.add(row)
-        return self
+        try:
+            if isinstance(row, Relation):
+                raise TableError(f"+= adds one row, not a relation\n  {_COPY}")
+            self.add(row)
+            return self
+        except Exception as error:
+            hide(error)
+            raise
 
     def __isub__(self, row: T) -> Self:  # type: ignore[override, misc]
         """`table -= row` is `table.remove(row)`."""
-        if isinstance(row, Relation):
-            raise TableError(f"-= removes one row, not a relation\n  {_COPY}")
-        self.remove(row)
-        return self
+        try:
+            if isinstance(row, Relation):
+                raise TableError(f"-= removes one row, not a relation\n  {_COPY}")
+            self.remove(row)
+            return self
+        except Exception as error:
+            hide(error)
+            raise
 
     # Reading.
 

@@ -20,6 +20,7 @@ from typing import (
 from optimizer.explain import Explanation
 from optimizer.properties import groups
 from reactive import display
+from reactive.boundary import boundary, hide
 from reactive.callables import Live
 from reactive.closing import Closing
 from reactive.delta import Delta
@@ -53,6 +54,7 @@ _LEAF = "(node := self._node) is not None and not node.late"
 """When the rows of a leaf can be read in place."""
 
 
+@boundary
 class View(Live, Closing, Listening, Generic[*Ts]):
     """The rows of a relation, up to date after every commit. Made by `Relation.materialize`.
 
@@ -119,10 +121,14 @@ class View(Live, Closing, Listening, Generic[*Ts]):
         ------
         LookupError: there is none, or more than one.
         """
-        rows = self._all_rows()
-        if len(rows) != 1:
-            raise LookupError(f"{self._feed} has {len(rows)} rows, not one value")
-        return rows[0]
+        try:
+            rows = self._all_rows()
+            if len(rows) != 1:
+                raise LookupError(f"{self._feed} has {len(rows)} rows, not one value")
+            return rows[0]
+        except Exception as error:
+            hide(error)
+            raise
 
     @lock_free("len(node.operator)", ready=_LEAF)
     def __len__(self) -> int:
@@ -137,7 +143,11 @@ class View(Live, Closing, Listening, Generic[*Ts]):
     @overload
     def __iter__(self: View[A, B, *Cs]) -> Iterator[tuple[A, B, *Cs]]: ...
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._all_rows())
+        try:
+            return iter(self._all_rows())
+        except Exception as error:
+            hide(error)
+            raise
 
     @lock_free("node.operator.count(row)", ready=_LEAF, if_found="found")
     def count(self, row: object) -> int:
@@ -162,7 +172,11 @@ class View(Live, Closing, Listening, Generic[*Ts]):
     def snapshot(self: View[A, B, *Cs]) -> list[tuple[A, B, *Cs]]: ...
     def snapshot(self) -> list[Any]:
         """The rows of now, in a list of your own."""
-        return self._all_rows()
+        try:
+            return self._all_rows()
+        except Exception as error:
+            hide(error)
+            raise
 
     def _subscribed(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
@@ -313,6 +327,7 @@ _GROUP = "node.operator.find(key)"
 _AGGREGATES = "found[1] if len(found) == 2 else found[1:]"
 
 
+@boundary
 class GroupedView(View[K, *Ts]):
     """One row per group; reads as a mapping from the key to the aggregates as well.
 
@@ -373,6 +388,7 @@ class GroupedView(View[K, *Ts]):
         return found
 
 
+@boundary
 class OrderedView(View[*Ts]):
     """The rows in order; a sequence. Positions cost O(log rows).
 
@@ -393,11 +409,15 @@ class OrderedView(View[*Ts]):
     @overload
     def __getitem__(self: OrderedView[A, B, *Cs], position: slice) -> list[tuple[A, B, *Cs]]: ...
     def __getitem__(self, position: Any) -> Any:
-        if not isinstance(position, slice):
-            return self._read("at", position)
-        with self._reading():
-            places = range(*position.indices(len(self._contents)))
-            return [self._contents.at(place) for place in places]
+        try:
+            if not isinstance(position, slice):
+                return self._read("at", position)
+            with self._reading():
+                places = range(*position.indices(len(self._contents)))
+                return [self._contents.at(place) for place in places]
+        except Exception as error:
+            hide(error)
+            raise
 
     @overload
     def __reversed__(self: OrderedView[T]) -> Iterator[T]: ...
