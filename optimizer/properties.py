@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from optimizer import plan
 from optimizer.facts import as_row
 from optimizer.knowledge import Shape, Shapes
+from optimizer.naming import Naming, naming_of
 
 
 def bindings(node: plan.Node) -> int:
@@ -17,7 +19,7 @@ def bindings(node: plan.Node) -> int:
 
 def shapes(node: plan.Node) -> Shapes:
     """What is known of each binding of the rows."""
-    found: Shapes = _fact(node, "shapes", _shapes)
+    found: Shapes = fact(node, "shapes", _shapes)
     return found
 
 
@@ -28,12 +30,12 @@ def row_shape(node: plan.Node) -> Shape:
 
 def is_set(node: plan.Node) -> bool:
     """Whether no row occurs twice."""
-    return bool(_fact(node, "is_set", _is_set))
+    return bool(fact(node, "is_set", _is_set))
 
 
 def free(node: plan.Node) -> frozenset[Any]:
     """The levels of the recursive relations that it reads outside their definition."""
-    found: frozenset[Any] = _fact(node, "free", _free)
+    found: frozenset[Any] = fact(node, "free", _free)
     return found
 
 
@@ -50,7 +52,7 @@ def _free(node: plan.Node) -> frozenset[Any]:
             return read
 
 
-def _fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any:
+def fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any:
     """A fact of a node that depends on the same fact of its inputs; computed once per node."""
     if name in node.known:
         return node.known[name]
@@ -83,10 +85,27 @@ def table_key(node: plan.Node) -> plan.Table | None:
 
 
 def groups(node: plan.Node) -> plan.Aggregate | None:
-    """The aggregate whose rows, one per group, these are some of."""
+    """The aggregate whose rows, one per group, these are some of; perhaps with names."""
+    node = _some_of(node)
+    node = node if naming_of(node) is None else node.inputs()[0]
+    return node if isinstance(node, plan.Aggregate) else None
+
+
+def naming(node: plan.Node) -> Naming | None:
+    """How the rows of an aggregate, of which these are some, are named."""
+    return naming_of(_some_of(node))
+
+
+def _some_of(node: plan.Node) -> plan.Node:
     while isinstance(node, plan.Where | plan.OrderBy):
         node = node.input
-    return node if isinstance(node, plan.Aggregate) else None
+    return node
+
+
+def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
+    """The key of the group of a row."""
+    how = naming(node)
+    return itemgetter(0) if how is None or how.generated else attrgetter(how.columns[0])
 
 
 _SOME_OF_LEFT = (

@@ -13,10 +13,12 @@ from reactive.collector import paused
 from reactive.contents import Bag, Groups, Only, OwingBag
 from reactive.errors import TableError
 from reactive.feed import Feed
+from reactive.grouped_view import GroupedView
 from reactive.late import over
 from reactive.node import Node
+from reactive.ordered_view import OrderedView
 from reactive.shown import ByGroup, Members, Sequence, Tap
-from reactive.view import AnyView, GroupedView, OrderedView, View
+from reactive.view import AnyView, View
 from reactive.zset import Pair, Pairs, consolidate, negate
 
 if TYPE_CHECKING:

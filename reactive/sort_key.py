@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVarTuple
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.opaque import Opaque
+from optimizer.expr import Function
 
 Ts = TypeVarTuple("Ts")
 Nulls: TypeAlias = Literal["first", "last"]
@@ -24,7 +24,7 @@ class SortKey(Generic[*Ts]):
     True
     """
 
-    of: Callable[[*Ts], Any]
+    of: Callable[[*Ts], Any] | str
     descending: bool
     nulls: Nulls | None = None
 
@@ -36,12 +36,12 @@ class SortKey(Generic[*Ts]):
         return f"SortKey({'desc' if self.descending else 'asc'}(...{nulls}))"
 
 
-def asc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts]:
+def asc(of: Callable[[*Ts], Any] | str, *, nulls: Nulls | None = None) -> SortKey[*Ts]:
     """Least first.
 
     Parameters
     ----------
-    of: callable, bindings -> values that `<` compares.
+    of: callable, bindings -> values that `<` compares, or the name of a field.
     nulls: `"first"` or `"last"`, where None stands, as the value or as a part of a tuple.
 
     >>> from reactive import Database, asc, desc
@@ -54,7 +54,7 @@ def asc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts]
     return SortKey(of, False, nulls)
 
 
-def desc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts]:
+def desc(of: Callable[[*Ts], Any] | str, *, nulls: Nulls | None = None) -> SortKey[*Ts]:
     """Greatest first, NaN before all other values; see `asc`.
 
     >>> from reactive import Database, desc
@@ -69,7 +69,7 @@ def desc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts
 
 def sort_keys(
     keys: tuple[Any, ...],
-    take: Callable[[Any], Opaque],
+    take: Callable[[Any], Function],
     *,
     descending: bool,
     nulls: Nulls | None,
