@@ -1,23 +1,12 @@
-"""Rows with names: what an aggregate gives out as records with a field per column.
-
-    aggregate(orders=Count(), total=Sum("total"))
-
-    select Row(town, orders, total)
-      aggregate Count(), Sum(order.total) by order.town
-
-The columns are named by a select above the aggregate, so that equal aggregates are one whatever
-their columns are called, and rules look through the record to what it is made of.
-"""
+"""What makes a record of columns: the class, and what they are called."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from optimizer import plan
-from optimizer.expr import Call, Lifted, Parameter, constant
+from optimizer.expr import Function, Lifted
 from optimizer.opaque import Opaque
-from optimizer.source import caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +26,8 @@ class Naming:
         return self.kind(**dict(zip(self.columns, values, strict=True)))
 
 
-def named(node: plan.Aggregate, naming: Naming) -> plan.Select:
-    """The rows of an aggregate as records."""
-    parameters = tuple(map(Parameter, range(len(naming.columns))))
-    kind = constant(naming.kind)
-    if naming.generated:
-        body = Call(kind, parameters)
-    else:
-        body = Call(kind, (), tuple(zip(naming.columns, parameters, strict=True)))
-    name = f"{naming.kind.__name__}({', '.join(naming.columns)})"
-    identity = ("named", body)
-    made = Opaque(naming, len(parameters), name, caller(), (), identity, "the names of aggregate")
-    return plan.Select(node, Lifted(body, naming.columns, (made,), len(parameters), made))
-
-
-def naming_of(node: plan.Node) -> Naming | None:
-    """How a node names its rows, if that is what it does."""
-    if not isinstance(node, plan.Select) or not isinstance(node.function, Lifted):
-        return None
-    made = node.function.made
+def naming_of(function: Function) -> Naming | None:
+    """The naming that a function is, and nothing else."""
+    made = function.made if isinstance(function, Lifted) else None
     found = made.function if isinstance(made, Opaque) else None
     return found if isinstance(found, Naming) else None

@@ -9,7 +9,8 @@ from typing import Any
 from optimizer import plan
 from optimizer.facts import as_row
 from optimizer.knowledge import Shape, Shapes
-from optimizer.naming import Naming, naming_of
+from optimizer.named import naming_by
+from optimizer.naming import Naming
 
 
 def bindings(node: plan.Node) -> int:
@@ -87,13 +88,13 @@ def table_key(node: plan.Node) -> plan.Table | None:
 def groups(node: plan.Node) -> plan.Aggregate | None:
     """The aggregate whose rows, one per group, these are some of; perhaps with names."""
     node = _some_of(node)
-    node = node if naming_of(node) is None else node.inputs()[0]
+    node = node if naming_by(node) is None else node.inputs()[0]
     return node if isinstance(node, plan.Aggregate) else None
 
 
 def naming(node: plan.Node) -> Naming | None:
     """How the rows of an aggregate, of which these are some, are named."""
-    return naming_of(_some_of(node))
+    return naming_by(_some_of(node))
 
 
 def _some_of(node: plan.Node) -> plan.Node:

@@ -8,7 +8,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
-from optimizer.naming import named as with_names
+from optimizer.named import named as with_names
 from reactive.aggregates import folded
 from reactive.named_rows import naming_of_columns
 

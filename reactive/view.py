@@ -19,7 +19,7 @@ from typing import (
 
 from optimizer.errors import PlanError
 from optimizer.explain import Explanation
-from optimizer.properties import groups
+from optimizer.properties import groups, naming
 from reactive import display
 from reactive.closing import Closing
 from reactive.copying import NotCopied
@@ -102,6 +102,9 @@ class View(Closing, Relation[*Ts]):
     @property
     def columns(self) -> list[str] | None:
         """The names of the key and the aggregates; None of rows that are not aggregated."""
+        how = naming(self.relation.plan)
+        if how is not None:
+            return list(how.columns)
         aggregate = groups(self.relation.plan)
         if aggregate is None:
             return None
