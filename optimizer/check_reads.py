@@ -79,7 +79,7 @@ def check_reads(node: plan.Node) -> None:
     node.known["checked"] = True
 
 
-def check_callable(function: Opaque, node: plan.Node) -> None:
+def check_callable(function: Function, node: plan.Node) -> None:
     """Refuse a callable for what it reads of the rows of a node; see `check_reads`."""
     _check(function, believed(node), (node,))
 

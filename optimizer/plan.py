@@ -46,6 +46,7 @@ from optimizer.facts import (
     same_rows,
 )
 from optimizer.knowledge import Shapes, shape_of
+from optimizer.naming import naming_of
 from optimizer.opaque import Opaque
 
 
@@ -96,7 +97,9 @@ def _rows_of_table(node: Table, inputs: Sequence[Shapes]) -> Shapes:
 
 
 def _rows_of_select(node: Select, inputs: Sequence[Shapes]) -> Shapes:
-    function = node.function
+    function, naming = node.function, naming_of(node.function)
+    if naming is not None:
+        return (naming.kind,)
     return (shape_of(function.body, inputs[0]) if isinstance(function, Lifted) else None,)
 
 

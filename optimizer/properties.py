@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from optimizer import plan
 from optimizer.facts import as_row
 from optimizer.knowledge import Shape, Shapes
+from optimizer.named import naming_by
+from optimizer.naming import Naming
 
 
 def bindings(node: plan.Node) -> int:
@@ -83,10 +86,27 @@ def table_key(node: plan.Node) -> plan.Table | None:
 
 
 def groups(node: plan.Node) -> plan.Aggregate | None:
-    """The aggregate whose rows, one per group, these are some of."""
+    """The aggregate whose rows, one per group, these are some of; perhaps with names."""
+    node = _some_of(node)
+    node = node if naming_by(node) is None else node.inputs()[0]
+    return node if isinstance(node, plan.Aggregate) else None
+
+
+def naming(node: plan.Node) -> Naming | None:
+    """How the rows of an aggregate, of which these are some, are named."""
+    return naming_by(_some_of(node))
+
+
+def _some_of(node: plan.Node) -> plan.Node:
     while isinstance(node, plan.Where | plan.OrderBy):
         node = node.input
-    return node if isinstance(node, plan.Aggregate) else None
+    return node
+
+
+def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
+    """The key of the group of a row."""
+    how = naming(node)
+    return itemgetter(0) if how is None or how.generated else attrgetter(how.columns[0])
 
 
 _SOME_OF_LEFT = (

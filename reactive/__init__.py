@@ -36,17 +36,19 @@ from reactive.errors import (
     VerificationError,
 )
 from reactive.fixpoint import fixpoint, iterate
+from reactive.grouped_view import GroupedView
 from reactive.metrics import Metrics, Queue
 from reactive.multiset import Multiset
 from reactive.observe import Changes, Observer, Subscription
 from reactive.offload_status import Offloaded, OffloadStatus
 from reactive.operators.order_by import Edit
+from reactive.ordered_view import OrderedView
 from reactive.relation import GroupedRelation, Groups, OrderedRelation, Relation
 from reactive.sort_key import SortKey, asc, desc
 from reactive.stats import OperatorStats, Stats
 from reactive.table import Table
 from reactive.transaction import Transaction
-from reactive.view import GroupedView, OrderedView, View
+from reactive.view import View
 
 __all__ = [
     "Aggregate",

@@ -15,6 +15,7 @@ from typing_extensions import TypeVarTuple, Unpack
 
 from optimizer.captures import meaning
 from optimizer.errors import PlanError
+from optimizer.expr import Function
 from optimizer.opaque import Opaque
 from optimizer.plan import Folded
 from reactive.boundary import outermost
@@ -48,7 +49,7 @@ class Aggregation(Generic[*Ts, R]):
     True
     """
 
-    def __init__(self, fold: Fold, of: Callable[[Unpack[Ts]], Any] | None) -> None:
+    def __init__(self, fold: Fold, of: Callable[[Unpack[Ts]], Any] | str | None) -> None:
         self._fold = fold
         self._of = of
         self._functions: tuple[Opaque, ...] = ()
@@ -98,7 +99,7 @@ class Sum(Aggregation[*Ts, Any]):
     0.1
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], Any], *, skip_none: bool = False) -> None:
+    def __init__(self, of: Callable[[Unpack[Ts]], Any] | str, *, skip_none: bool = False) -> None:
         super().__init__(SumFold(skip_none), of)
 
 
@@ -116,7 +117,7 @@ class Avg(Aggregation[*Ts, Any]):
     22.5
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], Any], *, skip_none: bool = False) -> None:
+    def __init__(self, of: Callable[[Unpack[Ts]], Any] | str, *, skip_none: bool = False) -> None:
         super().__init__(AvgFold(skip_none), of)
 
 
@@ -139,7 +140,7 @@ class Min(Aggregation[*Ts, V]):
     20
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], V], *, skip_none: bool = False) -> None:
+    def __init__(self, of: Callable[[Unpack[Ts]], V] | str, *, skip_none: bool = False) -> None:
         super().__init__(MinFold(skip_none), of)
 
 
@@ -154,7 +155,7 @@ class Max(Aggregation[*Ts, V]):
     25
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], V], *, skip_none: bool = False) -> None:
+    def __init__(self, of: Callable[[Unpack[Ts]], V] | str, *, skip_none: bool = False) -> None:
         super().__init__(MaxFold(skip_none), of)
 
 
@@ -171,7 +172,7 @@ class CountDistinct(Aggregation[*Ts, int]):
     2
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], Any], *, skip_none: bool = False) -> None:
+    def __init__(self, of: Callable[[Unpack[Ts]], Any] | str, *, skip_none: bool = False) -> None:
         super().__init__(CountDistinctFold(skip_none), of)
 
 
@@ -186,7 +187,7 @@ class Collect(Aggregation[*Ts, Multiset[V]]):
     ['a', 'b', 'b']
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], V]) -> None:
+    def __init__(self, of: Callable[[Unpack[Ts]], V] | str) -> None:
         super().__init__(CollectFold(), of)
 
 
@@ -225,7 +226,7 @@ class Aggregate(Aggregation[*Ts, Out]):
         result: Callable[[S], Out] | None = None,
         *,
         is_zero: Callable[[S], object] | None = None,
-        of: Callable[[Unpack[Ts]], Any] | None = None,
+        of: Callable[[Unpack[Ts]], Any] | str | None = None,
     ) -> None:
         plus = taken(add, 2, "the add of Aggregate")
         minus = taken(remove, 2, "the remove of Aggregate")
@@ -265,7 +266,7 @@ class Monoid(Aggregation[*Ts, Out]):
         combine: Callable[[S, S], S],
         result: Callable[[S], Out] | None = None,
         *,
-        of: Callable[[Unpack[Ts]], S] | None = None,
+        of: Callable[[Unpack[Ts]], S] | str | None = None,
     ) -> None:
         combined = taken(combine, 2, "the combine of Monoid")
         finish = None if result is None else taken(result, 1, "the result of Monoid")
@@ -273,20 +274,19 @@ class Monoid(Aggregation[*Ts, Out]):
         self._functions = tuple(f for f in (combined, finish) if f is not None)
 
 
-def folded(aggregate: Aggregation[*Ts, Any], bindings: int) -> Folded:
-    """The aggregate as the plan holds it.
+def folded(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function]) -> Folded:
+    """The aggregate as the plan holds it; `take` takes what it reads, for what it is, into it.
 
     Raises
     ------
-    PlanError: it is no aggregate, or its callable does not take `bindings` arguments.
+    PlanError: it is no aggregate, or as `take`.
     """
     if not isinstance(aggregate, Aggregation):
         known = isinstance(aggregate, type) and issubclass(aggregate, Aggregation)
         hint = f"write {aggregate.__name__}(...)" if known else _HINT
         raise PlanError(f"aggregate takes aggregates, not {aggregate!r}\n  {hint}")
     name = type(aggregate).__name__
-    of = aggregate._of
-    value = None if of is None else taken(of, bindings, name)
+    value = None if aggregate._of is None else take(aggregate._of, name)
     fold = aggregate._fold
     return Folded(name, fold, value, aggregate._functions, fold.skip_none)
 

@@ -22,6 +22,7 @@ from optimizer.optimize import PHASES, Optimized, Phase, optimize, retractable, 
 from optimizer.plan import Join, Known
 from optimizer.plan import Node as PlanNode
 from optimizer.properties import free, nodes, tables
+from optimizer.source import Place
 from optimizer.traverse import Rule, functions
 from reactive.boundary import boundary
 from reactive.commit_times import CommitTimes
@@ -35,13 +36,14 @@ from reactive.errors import StaleCaptureError, StaleCaptureWarning, TransactionE
 from reactive.feed import Feed
 from reactive.gate import Gate
 from reactive.graph import Graph
-from reactive.materialize import reattach
+from reactive.materialize import materialize, reattach
 from reactive.metrics import Metrics, metrics
 from reactive.node import Node
 from reactive.offload import Offload, Offloading
 from reactive.offload_status import OffloadStatus, status
 from reactive.operators.sums_by import Unfit
 from reactive.outbox import Outbox
+from reactive.relation import AnyRelation
 from reactive.repair import Broken, repair
 from reactive.stale import stale
 from reactive.table import Table
@@ -276,6 +278,9 @@ class Database(NotCopied, Commits):
         return f"Database({len(self._tables)} tables, {len(self.views())} views, {state})"
 
     # What tables, views and transactions ask of their database.
+
+    def _materialize(self, relation: AnyRelation, name: str | None, place: Place) -> Any:
+        return materialize(relation, name, place)
 
     def _compile_without(self, unfit: Unfit) -> None:
         leaves = self._graph.leaves_of(unfit.operator)

@@ -6,17 +6,19 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.properties import groups, may_be_negative
+from optimizer.properties import groups, key_of_group, may_be_negative, naming
 from optimizer.source import Place
 from reactive.away import Away
 from reactive.collector import paused
-from reactive.contents import Bag, Groups, Only, OwingBag
+from reactive.contents import Bag, Groups, Only, OwingBag, Records
 from reactive.errors import TableError
 from reactive.feed import Feed
+from reactive.grouped_view import GroupedView
 from reactive.late import over
 from reactive.node import Node
+from reactive.ordered_view import OrderedView
 from reactive.shown import ByGroup, Members, Sequence, Tap
-from reactive.view import AnyView, GroupedView, OrderedView, View
+from reactive.view import AnyView, View
 from reactive.zset import Pair, Pairs, consolidate, negate
 
 if TYPE_CHECKING:
@@ -70,7 +72,9 @@ def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
         if by_group is not None and is_grouped and not may_be_negative(node):
             return kind, ByGroup(by_group)
     if is_grouped:
-        return kind, Groups()
+        how = naming(node)
+        is_tuple = how is None or how.generated
+        return kind, Groups() if is_tuple else Records(key_of_group(node))
     if aggregate is not None:
         return kind, Only()
     return kind, OwingBag() if may_be_negative(node) else Bag()

@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVarTuple
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.opaque import Opaque
+from optimizer.expr import Function
 from reactive.boundary import outermost
 
 Ts = TypeVarTuple("Ts")
@@ -25,7 +25,7 @@ class SortKey(Generic[*Ts]):
     True
     """
 
-    of: Callable[[*Ts], Any]
+    of: Callable[[*Ts], Any] | str
     descending: bool
     nulls: Nulls | None = None
 
@@ -38,12 +38,12 @@ class SortKey(Generic[*Ts]):
 
 
 @outermost
-def asc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts]:
+def asc(of: Callable[[*Ts], Any] | str, *, nulls: Nulls | None = None) -> SortKey[*Ts]:
     """Least first.
 
     Parameters
     ----------
-    of: callable, bindings -> values that `<` compares.
+    of: callable, bindings -> values that `<` compares, or the name of a field.
     nulls: `"first"` or `"last"`, where None stands, as the value or as a part of a tuple.
 
     >>> from reactive import Database, asc, desc
@@ -57,7 +57,7 @@ def asc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts]
 
 
 @outermost
-def desc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts]:
+def desc(of: Callable[[*Ts], Any] | str, *, nulls: Nulls | None = None) -> SortKey[*Ts]:
     """Greatest first, NaN before all other values; see `asc`.
 
     >>> from reactive import Database, desc
@@ -72,7 +72,7 @@ def desc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts
 
 def sort_keys(
     keys: tuple[Any, ...],
-    take: Callable[[Any], Opaque],
+    take: Callable[[Any], Function],
     *,
     descending: bool,
     nulls: Nulls | None,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from optimizer import plan
@@ -29,7 +30,7 @@ from reactive.statements import Statements
 from reactive.stats import Stats
 from reactive.store import BagStore, NoStore, Store, rows_of
 from reactive.watched_store import WatchedStore
-from reactive.zset import Pair, canonical, consolidate, negate
+from reactive.zset import Pair, canonical, consolidate, negate, repeat
 
 if TYPE_CHECKING:
     from reactive.database import Database
@@ -309,6 +310,11 @@ class Table(Relation[T], Collection[T]):
         if found is None:
             self._need_key("get")
         return found
+
+    def _first_rows(self, n: int) -> list[T]:
+        self._check_stored("head")
+        with self._reading():
+            return list(islice(repeat(self._visible().pairs()), n))
 
     def _find(self, key: Hashable) -> Any:
         """The row of a key, or None; None too if there are no keys."""

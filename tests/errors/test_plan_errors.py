@@ -203,13 +203,14 @@ def test_a_set_operation_on_different_numbers_of_bindings_is_refused(method: str
         getattr(left.join(right), method)(left)
 
 
-def test_a_view_is_no_relation() -> None:
+def test_a_closed_view_is_no_relation() -> None:
     left, right = two_tables()
-    view: Any = right.materialize()
+    view = right.materialize("numbers")
+    view.close()
     with refused(
         """
-        PlanError: union takes a relation, not View
-          use its .relation
+        PlanError: view 'numbers' is closed
+          make the query of its .relation
         """
     ):
         left.union(view)
