@@ -37,13 +37,15 @@ from reactive.errors import (
 )
 from reactive.fixpoint import fixpoint, iterate
 from reactive.grouped_view import GroupedView
+from reactive.groups import Groups
 from reactive.metrics import Metrics, Queue
 from reactive.multiset import Multiset
+from reactive.named_groups import NamedGroups, NamedGroupsView
 from reactive.observe import Changes, Observer, Subscription
 from reactive.offload_status import Offloaded, OffloadStatus
 from reactive.operators.order_by import Edit
 from reactive.ordered_view import OrderedView
-from reactive.relation import GroupedRelation, Groups, OrderedRelation, Relation
+from reactive.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.sort_key import SortKey, asc, desc
 from reactive.stats import OperatorStats, Stats
 from reactive.table import Table
@@ -72,6 +74,8 @@ __all__ = [
     "MissingKeyError",
     "Monoid",
     "Multiset",
+    "NamedGroups",
+    "NamedGroupsView",
     "Observer",
     "OffloadError",
     "OffloadStatus",

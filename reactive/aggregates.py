@@ -9,7 +9,7 @@ user's own the result of their zero.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from typing_extensions import TypeVarTuple, Unpack
 
@@ -39,6 +39,20 @@ R = TypeVar("R", covariant=True)
 V = TypeVar("V")
 S = TypeVar("S")
 Out = TypeVar("Out")
+
+
+class Summable(Protocol[R]):
+    """What `Sum` takes: a number, or what else has `+`, `-` and `* int`; `R` is the sum."""
+
+    def __add__(self, other: Any, /) -> R: ...
+    def __sub__(self, other: Any, /) -> Any: ...
+    def __mul__(self, other: int, /) -> Any: ...
+
+
+class Divisible(Summable[Any], Protocol[R]):
+    """What `Avg` takes: a number, or what else has `/ int` too; `R` is the mean."""
+
+    def __truediv__(self, other: int, /) -> R: ...
 
 
 class Aggregation(Generic[*Ts, R]):
@@ -74,7 +88,7 @@ class Count(Aggregation[*Ts, int]):
         super().__init__(CountFold(), None)
 
 
-class Sum(Aggregation[*Ts, Any]):
+class Sum(Aggregation[*Ts, V]):
     """The sum of a value over the rows, exact whatever the history.
 
     Parameters
@@ -99,11 +113,21 @@ class Sum(Aggregation[*Ts, Any]):
     0.1
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], Any] | str, *, skip_none: bool = False) -> None:
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], Summable[V]], *, skip_none: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], Summable[V] | None], *, skip_none: bool
+    ) -> None: ...
+    @overload
+    def __init__(self: Sum[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
+    def __init__(self, of: Any, *, skip_none: bool = False) -> None:
         super().__init__(SumFold(skip_none), of)
 
 
-class Avg(Aggregation[*Ts, Any]):
+class Avg(Aggregation[*Ts, V]):
     """The mean of a value: the exact sum, rounded once, over the number of rows. None of no rows.
 
     Takes the same values as `Sum`. With `skip_none=True` it is the mean of the values that are not
@@ -117,7 +141,17 @@ class Avg(Aggregation[*Ts, Any]):
     22.5
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], Any] | str, *, skip_none: bool = False) -> None:
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], Divisible[V]], *, skip_none: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], Divisible[V] | None], *, skip_none: bool
+    ) -> None: ...
+    @overload
+    def __init__(self: Avg[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
+    def __init__(self, of: Any, *, skip_none: bool = False) -> None:
         super().__init__(AvgFold(skip_none), of)
 
 
@@ -140,7 +174,15 @@ class Min(Aggregation[*Ts, V]):
     20
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], V] | str, *, skip_none: bool = False) -> None:
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], V], *, skip_none: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(self, of: Callable[[Unpack[Ts]], V | None], *, skip_none: bool) -> None: ...
+    @overload
+    def __init__(self: Min[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
+    def __init__(self, of: Any, *, skip_none: bool = False) -> None:
         super().__init__(MinFold(skip_none), of)
 
 
@@ -155,7 +197,15 @@ class Max(Aggregation[*Ts, V]):
     25
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], V] | str, *, skip_none: bool = False) -> None:
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], V], *, skip_none: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(self, of: Callable[[Unpack[Ts]], V | None], *, skip_none: bool) -> None: ...
+    @overload
+    def __init__(self: Max[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
+    def __init__(self, of: Any, *, skip_none: bool = False) -> None:
         super().__init__(MaxFold(skip_none), of)
 
 
@@ -187,7 +237,11 @@ class Collect(Aggregation[*Ts, Multiset[V]]):
     ['a', 'b', 'b']
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], V] | str) -> None:
+    @overload
+    def __init__(self, of: Callable[[Unpack[Ts]], V]) -> None: ...
+    @overload
+    def __init__(self: Collect[*Ts, Any], of: str) -> None: ...
+    def __init__(self, of: Any) -> None:
         super().__init__(CollectFold(), of)
 
 
@@ -217,6 +271,28 @@ class Aggregate(Aggregation[*Ts, Out]):
     6
     """
 
+    @overload
+    def __init__(
+        self: Aggregate[*Ts, S],
+        zero: S,
+        add: Callable[[S, Any], S],
+        remove: Callable[[S, Any], S],
+        result: None = None,
+        *,
+        is_zero: Callable[[S], object] | None = None,
+        of: Callable[[Unpack[Ts]], Any] | str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        zero: S,
+        add: Callable[[S, Any], S],
+        remove: Callable[[S, Any], S],
+        result: Callable[[S], Out],
+        *,
+        is_zero: Callable[[S], object] | None = None,
+        of: Callable[[Unpack[Ts]], Any] | str | None = None,
+    ) -> None: ...
     @outermost
     def __init__(
         self,
@@ -259,6 +335,24 @@ class Monoid(Aggregation[*Ts, Out]):
     6
     """
 
+    @overload
+    def __init__(
+        self: Monoid[*Ts, S],
+        zero: S,
+        combine: Callable[[S, S], S],
+        result: None = None,
+        *,
+        of: Callable[[Unpack[Ts]], S] | str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        zero: S,
+        combine: Callable[[S, S], S],
+        result: Callable[[S], Out],
+        *,
+        of: Callable[[Unpack[Ts]], S] | str | None = None,
+    ) -> None: ...
     @outermost
     def __init__(
         self,

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import astuple
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from optimizer.captures import Capture
 from optimizer.explain import headline
@@ -53,6 +53,7 @@ from reactive.view import AnyView
 
 log = logging.getLogger("reactive")
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 @boundary
@@ -109,6 +110,26 @@ class Database(NotCopied, Commits):
         """How many commits there were that changed something."""
         return self._version
 
+    @overload
+    def table(
+        self,
+        row_type: type[T],
+        *,
+        name: str | None = None,
+        key: Callable[[T], K],
+        stored: bool = True,
+        identity: bool = False,
+    ) -> Table[T, K]: ...
+    @overload
+    def table(
+        self,
+        row_type: type[T],
+        *,
+        name: str | None = None,
+        key: str | None = None,
+        stored: bool = True,
+        identity: bool = False,
+    ) -> Table[T, Any]: ...
     def table(
         self,
         row_type: type[T],
@@ -117,7 +138,7 @@ class Database(NotCopied, Commits):
         key: str | Callable[[T], Hashable] | None = None,
         stored: bool = True,
         identity: bool = False,
-    ) -> Table[T]:
+    ) -> Table[T, Any]:
         """Make a table.
 
         Parameters
@@ -142,7 +163,7 @@ class Database(NotCopied, Commits):
         """
         with self._shaping():
             number = len(self._tables)
-            table = Table(self, number, row_type, name, key, stored, identity)
+            table: Table[T, Any] = Table(self, number, row_type, name, key, stored, identity)
             self._tables.append(table)
             return table
 

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sized
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias
 
 from typing_extensions import TypeVar
 
@@ -50,6 +50,28 @@ class Observer(Protocol[T_contra]):
     def added(self, row: T_contra, /) -> object: ...
     def removed(self, row: T_contra, /) -> object: ...
     def updated(self, old: T_contra, new: T_contra, /) -> object: ...
+
+
+class Added(Protocol[T_contra]):
+    """An object with the method `added`."""
+
+    def added(self, row: T_contra, /) -> object: ...
+
+
+class Removed(Protocol[T_contra]):
+    """An object with the method `removed`."""
+
+    def removed(self, row: T_contra, /) -> object: ...
+
+
+class Updated(Protocol[T_contra]):
+    """An object with the method `updated`."""
+
+    def updated(self, old: T_contra, new: T_contra, /) -> object: ...
+
+
+Observes: TypeAlias = Added[T] | Removed[T] | Updated[T]
+"""What hears of rows: an object with at least one of the methods of `Observer`."""
 
 
 class Subscription(NotCopied, Closing, Generic[T]):

@@ -5,11 +5,10 @@ Each method takes the user's callables into the plan and wraps one node around i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import (
     TYPE_CHECKING,
     Any,
-    Generic,
     Literal,
     Self,
     TypeAlias,
@@ -27,21 +26,20 @@ from optimizer.fields import field, field_read, known_shapes
 from optimizer.properties import bindings, tables
 from optimizer.report import report
 from optimizer.source import caller
-from optimizer.text import written
 from reactive.aggregated import aggregated
-from reactive.aggregates import Aggregation
+from reactive.aggregating import Aggregating
 from reactive.boundary import boundary
 from reactive.callables import Live, taken
 from reactive.conditions import Key, On, match_of, side_of, where_of
-from reactive.copying import NotCopied
 from reactive.definition import agree
 from reactive.delta import Delta
 from reactive.first import First
+from reactive.groups import Groups
 from reactive.listening import Listening
 from reactive.missing import hint
 from reactive.observe import Subscription
 from reactive.relay import Relay
-from reactive.sort_key import Nulls, SortKey, sort_keys
+from reactive.sort_key import Less, Nulls, SortKey, sort_keys
 from reactive.subscribe import subscribe
 
 if TYPE_CHECKING:
@@ -56,13 +54,10 @@ T = TypeVar("T")
 U = TypeVar("U")
 K = TypeVar("K")
 R = TypeVar("R")
-A1 = TypeVar("A1")
-A2 = TypeVar("A2")
-A3 = TypeVar("A3")
 
 
 @boundary
-class Relation(Live, Listening, First[*Ts]):
+class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
     """A query. It carries one or more bindings side by side; `join` appends one.
 
     Callables get one argument per binding. Rows of a relation with one binding are the values
@@ -171,12 +166,23 @@ class Relation(Live, Listening, First[*Ts]):
         """
         return self._new(plan.Distinct(self.plan))
 
+    @overload
     def order_by(
         self,
-        key: Callable[[*Ts], Any] | SortKey[*Ts] | str,
-        *more: Callable[[*Ts], Any] | SortKey[*Ts] | str,
+        key: Callable[[*Ts], Less] | SortKey[Less, *Ts] | str,
+        *more: Callable[[*Ts], Less] | SortKey[Less, *Ts] | str,
         descending: bool = False,
-        nulls: Nulls | None = None,
+    ) -> OrderedRelation[*Ts]: ...
+    @overload
+    def order_by(
+        self,
+        key: Callable[[*Ts], Less | None] | SortKey[Less | None, *Ts] | str,
+        *more: Callable[[*Ts], Less | None] | SortKey[Less | None, *Ts] | str,
+        descending: bool = False,
+        nulls: Nulls | None,
+    ) -> OrderedRelation[*Ts]: ...
+    def order_by(
+        self, key: Any, *more: Any, descending: bool = False, nulls: Nulls | None = None
     ) -> OrderedRelation[*Ts]:
         """The rows in order of a key; see `OrderedRelation.limit` for the first few of them.
 
@@ -406,46 +412,9 @@ class Relation(Live, Listening, First[*Ts]):
         check_callable(taken_key, self.plan)
         return Groups(self, taken_key, name or "key")
 
-    @overload
-    def aggregate(self, a1: Aggregation[*Ts, A1], /) -> Relation[A1]: ...
-    @overload
-    def aggregate(
-        self, a1: Aggregation[*Ts, A1], a2: Aggregation[*Ts, A2], /
-    ) -> Relation[A1, A2]: ...
-    @overload
-    def aggregate(
-        self,
-        a1: Aggregation[*Ts, A1],
-        a2: Aggregation[*Ts, A2],
-        a3: Aggregation[*Ts, A3],
-        /,
-    ) -> Relation[A1, A2, A3]: ...
-    @overload
-    def aggregate(self, *aggregates: Aggregation[*Ts, Any]) -> Relation[*tuple[Any, ...]]: ...
-    @overload
-    def aggregate(self, *, as_: type[R], **named: Aggregation[*Ts, Any]) -> Relation[R]: ...
-    @overload
-    def aggregate(self, **named: Aggregation[*Ts, Any]) -> Relation[Any]: ...
-    def aggregate(
-        self, *aggregates: Aggregation[*Ts, Any], as_: Any = None, **named: Aggregation[*Ts, Any]
-    ) -> Any:
-        """Aggregate all rows: always exactly one row; read it with `view.value`.
-
-        Parameters
-        ----------
-        aggregates: one or more of `Count()`, `Sum(f)`, `Avg(f)`, `Min(f)`, `Max(f)`,
-            `CountDistinct(f)`, `Collect(f)`, `Aggregate(...)`, `Monoid(...)`; `f` is a callable or
-            the name of a field.
-        named: the same with names: `aggregate(orders=Count(), total=Sum("total"))`. The row is then
-            one record with these fields, a named tuple that equals the plain tuple.
-        as_: the class of the record, in the place of a generated one; it is called with the columns
-            by name.
-
-        >>> from reactive import Count, Database, Max
-        >>> numbers = Database().table(int)
-        >>> numbers.aggregate(Count(), Max(lambda n: n)).materialize().value
-        (0, None)
-        """
+    def _aggregated(
+        self, aggregates: tuple[Any, ...], named: Mapping[str, Any], as_: Any
+    ) -> Relation[Any]:
         return self._new(aggregated(self, None, None, aggregates, named, as_))
 
     # Consuming.
@@ -532,6 +501,9 @@ class Relation(Live, Listening, First[*Ts]):
     def _new(self, node: plan.Node, *others: AnyRelation) -> Relation[Any]:
         return Relation(self._db, node, views_of(self, *others))
 
+    def _grouped(self, node: plan.Node) -> GroupedRelation[Any]:
+        return GroupedRelation(self._db, node, self._kept_views())
+
     def _query(self) -> Relation[*Ts]:
         """What a view is made of."""
         return self
@@ -567,76 +539,6 @@ class Relation(Live, Listening, First[*Ts]):
     ) -> AnyRelation:
         match = match_of(f"{kind}_join", self, other, on, left_key, right_key)
         return self._new(plan.OuterJoin(self.plan, other.plan, match, kind), other)
-
-
-@boundary
-class Groups(NotCopied, Generic[K, *Ts]):
-    """Rows grouped by a key; say with `aggregate` what to keep of each group."""
-
-    _pickle_instead = "pickle the rows: groups.aggregate(...).materialize().snapshot()"
-
-    def __init__(self, relation: Relation[*Ts], key: Function, name: str) -> None:
-        self._relation = relation
-        self._key = key
-        self._name = name
-        """The column of the key, where columns have names."""
-
-    @overload
-    def aggregate(self, a1: Aggregation[*Ts, A1], /) -> GroupedRelation[K, A1]: ...
-    @overload
-    def aggregate(
-        self, a1: Aggregation[*Ts, A1], a2: Aggregation[*Ts, A2], /
-    ) -> GroupedRelation[K, A1, A2]: ...
-    @overload
-    def aggregate(
-        self,
-        a1: Aggregation[*Ts, A1],
-        a2: Aggregation[*Ts, A2],
-        a3: Aggregation[*Ts, A3],
-        /,
-    ) -> GroupedRelation[K, A1, A2, A3]: ...
-    @overload
-    def aggregate(
-        self, *aggregates: Aggregation[*Ts, Any]
-    ) -> GroupedRelation[K, *tuple[Any, ...]]: ...
-    @overload
-    def aggregate(self, *, as_: type[R], **named: Aggregation[*Ts, Any]) -> GroupedRelation[R]: ...
-    @overload
-    def aggregate(self, **named: Aggregation[*Ts, Any]) -> GroupedRelation[Any]: ...
-    def aggregate(
-        self, *aggregates: Aggregation[*Ts, Any], as_: Any = None, **named: Aggregation[*Ts, Any]
-    ) -> Any:
-        """One row per group: its key, then each aggregate. A group exists while it has a row.
-
-        With names, see `Relation.aggregate`, the row is one record: the key is called as the field
-        that it is, else `key`.
-
-        >>> from reactive import Count, Database, Sum
-        >>> words = Database().table(str)
-        >>> stats = words.group_by(lambda w: w[0]).aggregate(Count(), Sum(len)).materialize()
-        >>> words.add_all(["to", "that", "be"])
-        >>> sorted(stats), stats["t"]
-        ([('b', 1, 2), ('t', 2, 6)], (2, 6))
-        """
-        node = aggregated(self._relation, self._key, self._name, aggregates, named, as_)
-        return GroupedRelation(self._relation._db, node, self._relation._kept_views())
-
-    if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
-
-        def __getattr__(self, name: str) -> Any:
-            raise AttributeError(
-                f"groups have no {name!r}: say first what to keep of each group\n"
-                "  group_by(key).aggregate(Count(), ...)"
-            )
-
-    def __copy__(self) -> Self:
-        return self
-
-    def _called(self) -> str:
-        return f"the groups by {written(self._key)}"
-
-    def __repr__(self) -> str:
-        return f"Groups by {written(self._key)} of\n{self._relation.explain(optimized=False)}"
 
 
 @boundary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeAlias, TypeVarTuple
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
 from optimizer.errors import PlanError
@@ -12,12 +12,19 @@ from optimizer.expr import Function
 from reactive.boundary import outermost
 
 Ts = TypeVarTuple("Ts")
+V = TypeVar("V", covariant=True)
 Nulls: TypeAlias = Literal["first", "last"]
 """Where None stands: before everything, or after."""
 
 
+class Less(Protocol):
+    """What `<` compares: not None, nor what may be None."""
+
+    def __lt__(self, other: Any, /) -> Any: ...
+
+
 @dataclass(frozen=True, slots=True)
-class SortKey(Generic[*Ts]):
+class SortKey(Generic[V, *Ts]):
     """A key of `order_by` with a direction of its own; made by `asc` and `desc`.
 
     >>> from reactive import desc
@@ -25,7 +32,7 @@ class SortKey(Generic[*Ts]):
     True
     """
 
-    of: Callable[[*Ts], Any] | str
+    of: Callable[[*Ts], V] | str
     descending: bool
     nulls: Nulls | None = None
 
@@ -37,8 +44,14 @@ class SortKey(Generic[*Ts]):
         return f"SortKey({'desc' if self.descending else 'asc'}(...{nulls}))"
 
 
+@overload
+def asc(of: Callable[[*Ts], V], *, nulls: None = None) -> SortKey[V, *Ts]: ...
+@overload
+def asc(of: Callable[[*Ts], V | None], *, nulls: Nulls) -> SortKey[V, *Ts]: ...
+@overload
+def asc(of: str, *, nulls: Nulls | None = None) -> SortKey[Any, *tuple[Any, ...]]: ...
 @outermost
-def asc(of: Callable[[*Ts], Any] | str, *, nulls: Nulls | None = None) -> SortKey[*Ts]:
+def asc(of: Any, *, nulls: Nulls | None = None) -> Any:
     """Least first.
 
     Parameters
@@ -56,8 +69,14 @@ def asc(of: Callable[[*Ts], Any] | str, *, nulls: Nulls | None = None) -> SortKe
     return SortKey(of, False, nulls)
 
 
+@overload
+def desc(of: Callable[[*Ts], V], *, nulls: None = None) -> SortKey[V, *Ts]: ...
+@overload
+def desc(of: Callable[[*Ts], V | None], *, nulls: Nulls) -> SortKey[V, *Ts]: ...
+@overload
+def desc(of: str, *, nulls: Nulls | None = None) -> SortKey[Any, *tuple[Any, ...]]: ...
 @outermost
-def desc(of: Callable[[*Ts], Any] | str, *, nulls: Nulls | None = None) -> SortKey[*Ts]:
+def desc(of: Any, *, nulls: Nulls | None = None) -> Any:
     """Greatest first, NaN before all other values; see `asc`.
 
     >>> from reactive import Database, desc

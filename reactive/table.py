@@ -5,10 +5,12 @@ Each method outside a transaction is a commit of its own, and each is all or not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+from typing_extensions import TypeVar
 
 from optimizer import plan
 from optimizer.check_reads import check_callable
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from reactive.database import Database
 
 T = TypeVar("T")
+K = TypeVar("K", default=Any)
 
 
 _NEAR = "self._is_near and not gate.is_special"
@@ -46,7 +49,7 @@ _ROW = "self._keyed.by_key.get(key)"
 
 
 @boundary
-class Table(Relation[T], Collection[T]):
+class Table(Relation[T], Collection[T], Generic[T, K]):
     """A base collection: a multiset of rows, or with a key at most one row per key.
 
     Made by `Database.table`. It is a `Relation`, so queries start from it, and a collection, so
@@ -69,7 +72,7 @@ class Table(Relation[T], Collection[T]):
         number: int,
         row_type: Any,
         name: str | None,
-        key: str | Callable[[T], Hashable] | None,
+        key: str | Callable[[T], K] | None,
         stored: bool,
         identity: bool = False,
     ) -> None:
@@ -213,7 +216,7 @@ class Table(Relation[T], Collection[T]):
         self._need_key("upsert_all")
         self._write_many(self._do.upsert_all, list(rows))
 
-    def delete(self, key: Hashable) -> None:
+    def delete(self, key: K) -> None:
         """Remove the row of a key. Only for keyed tables.
 
         Raises
@@ -294,7 +297,7 @@ class Table(Relation[T], Collection[T]):
             return list(self._visible().pairs())
 
     @lock_free(_ROW, ready=_NEAR, if_found="found is not None")
-    def __getitem__(self, key: Hashable) -> T:
+    def __getitem__(self, key: K) -> T:
         """The row of a key. Only for keyed tables."""
         row = self._find(key)
         if row is None:
@@ -304,7 +307,7 @@ class Table(Relation[T], Collection[T]):
         return found
 
     @lock_free(_ROW, ready=_NEAR, if_found="found is not None")
-    def get(self, key: Hashable) -> T | None:
+    def get(self, key: K) -> T | None:
         """The row of a key, or None. Only for keyed tables."""
         found: T | None = self._find(key)
         if found is None:
@@ -316,7 +319,7 @@ class Table(Relation[T], Collection[T]):
         with self._reading():
             return list(islice(repeat(self._visible().pairs()), n))
 
-    def _find(self, key: Hashable) -> Any:
+    def _find(self, key: Any) -> Any:
         """The row of a key, or None; None too if there are no keys."""
         if self._keyed is None:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, assert_type
+from typing import assert_type
 
 from reactive import (
     Count,
@@ -70,7 +70,7 @@ def test_types_of_aggregates() -> None:
     assert_type(by_name.materialize(), GroupedView[str, int])
     assert_type(by_name.materialize().get("x"), int | None)
     two = students.group_by(lambda s: s.name).aggregate(Count(), Sum(lambda s: s.age))
-    assert_type(two, GroupedRelation[str, int, Any])
+    assert_type(two, GroupedRelation[str, int, int])
     assert_type(students.aggregate(Count()), Relation[int])
 
 

@@ -403,6 +403,7 @@ def test_an_aggregate_that_reads_a_view_is_refused() -> None:
 
 
 def test_an_observer_without_methods_is_refused() -> None:
+    wrong: Any = print
     with refused(
         """
         PlanError: observe takes an object with a method added, removed or updated, not \
@@ -410,4 +411,4 @@ def test_an_observer_without_methods_is_refused() -> None:
           for a function of one argument use subscribe()
         """
     ):
-        numbers().observe(print)
+        numbers().observe(wrong)

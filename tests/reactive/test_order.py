@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reactive import Database
+from reactive import Database, Table
 from reactive.schedule import OFTEN
 from tests.replica import Replica
 
@@ -41,7 +41,7 @@ def test_an_ordered_view_is_the_sorted_rows(
 
 
 def test_rows_that_do_not_compare_roll_a_large_batch_back() -> None:
-    table = Database().table(object, name="t")
+    table: Table[Any] = Database().table(object, name="t")
     view = table.order_by(lambda r: r).limit(3).materialize()
     table.add_all([3, 1, 2])
     mixed: list[Any] = [*range(100), "a"]
