@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from keyword import iskeyword
 from operator import attrgetter
@@ -34,6 +34,7 @@ from optimizer.expr import (
 )
 from optimizer.facts import as_row
 from optimizer.knowledge import Shape, Shapes
+from optimizer.members import members
 from optimizer.opaque import Opaque
 from optimizer.properties import fact, shapes
 from optimizer.rules.read_callables import read_callables
@@ -110,14 +111,7 @@ def declared(kind: Shape) -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def _declared(kind: Any) -> tuple[str, ...]:
-    if is_dataclass(kind):
-        return tuple(f.name for f in fields(kind))
-    if issubclass(kind, tuple):
-        return tuple(getattr(kind, "_fields", ()))
-    if hasattr(kind, "__attrs_attrs__"):
-        return tuple(a.name for a in kind.__attrs_attrs__)
-    found = getattr(kind, "__struct_fields__", getattr(kind, "model_fields", ()))
-    return tuple(found) if isinstance(found, tuple | dict) else ()  # of a metaclass: a descriptor
+    return tuple(members(kind))
 
 
 def field_read(function: Any) -> str | None:

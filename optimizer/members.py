@@ -25,7 +25,7 @@ from itertools import pairwise
 from types import CodeType, FunctionType
 from typing import Any, get_type_hints
 
-RECORDS = ("__dataclass_fields__", "_fields", "__struct_fields__", "__attrs_attrs__")
+RECORDS = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__")
 MODEL = "__pydantic_fields__"
 OURS = ("builtins", "abc", "typing", "attr", "attrs", "msgspec", "pydantic", "dataclasses")
 """Packages whose classes and metaclasses do nothing unexpected when an attribute is read."""
@@ -50,11 +50,9 @@ def members(kind: Any) -> list[str]:
         return [field.name for field in dataclasses.fields(kind)]
     if hasattr(kind, "__attrs_attrs__"):
         return [field.name for field in kind.__attrs_attrs__]
-    for name in ("_fields", "__struct_fields__", MODEL):
-        found: Any = getattr(kind, name, None)
-        if isinstance(found, tuple | dict):
-            return list(found)
-    return []
+    declares = ("_fields",) if issubclass(kind, tuple) else ("__struct_fields__", MODEL)
+    found = [getattr(kind, name, None) for name in declares]
+    return [name for names in found if isinstance(names, tuple | dict) for name in names]
 
 
 def has(kind: type, name: str) -> bool:
