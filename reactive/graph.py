@@ -30,11 +30,13 @@ from reactive.fan import Fan
 from reactive.held import shown
 from reactive.node import NO_PINS, NOWHERE, Node, Pins, Told, comes_late
 from reactive.outbox import Delivery, Outbox
-from reactive.schedule import FEW, Fed, Schedule, take_back
+from reactive.schedule import Fed, Schedule, take_back
 from reactive.straight import straight
 from reactive.wide import Wide
 from reactive.zset import Pair
 
+FEW = 24
+"""Nodes that a schedule has at most; of more, what a commit reaches is found while it goes."""
 MANY_SCHEDULES = 256
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("reactive")
 OFTEN = 64
-FEW = 24
+"""Walks after which code takes the place of a schedule."""
 
 Check = Callable[["Node"], None]
 Fed = tuple["Node", Sequence[Any]]
