@@ -24,8 +24,6 @@ class Threshold(NamedTuple):
 
 
 THRESHOLDS: dict[str, Threshold] = {
-    "optimizer.captures.DEEPEST": Threshold(0),
-    "optimizer.captures.SMALL": Threshold(0),
     "optimizer.compose.LARGEST": Threshold(1),
     "optimizer.evaluated.LONGEST": Threshold(0),
     "optimizer.lift.DEEPEST": Threshold(0, 5),
@@ -60,6 +58,8 @@ THRESHOLDS: dict[str, Threshold] = {
 }
 
 NO_THRESHOLDS: dict[str, str] = {
+    "optimizer.captures.DEEPEST": "which changes of captured variables are told",
+    "optimizer.captures.SMALL": "which captured containers are frozen",
     "optimizer.evaluated.LARGEST": "numbers beyond it are not folded, and take long otherwise",
     "optimizer.optimize.LARGEST_GROWTH": "beyond it rules are taken not to end",
     "optimizer.optimize.MOST_PASSES": "beyond it rules are taken not to end",
