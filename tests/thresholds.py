@@ -40,7 +40,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.contents.MANY": Threshold(0),
     "reactive.fan.WORTHWHILE": Threshold(1),
     "reactive.generated.body.LONGEST": Threshold(0),
-    "reactive.graph.FEW": Threshold(0),
+    "reactive.schedule.FEW": Threshold(0),
     "reactive.graph.MANY_SCHEDULES": Threshold(0),
     "reactive.index.FEW": Threshold(0),
     "reactive.operators.order_by.MANY": Threshold(0),
@@ -99,7 +99,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.zset.NAN": "a value",
 }
 
-WIDE = ("reactive.graph.FEW", "reactive.graph.MANY_SCHEDULES", "reactive.commits.MANY")
+WIDE = ("reactive.schedule.FEW", "reactive.graph.MANY_SCHEDULES", "reactive.commits.MANY")
 """At their lowest, these keep a commit from being one generated function."""
 WRITTEN = ("compose.LARGEST", "evaluated.LONGEST", "lift.DEEPEST", "lift.LARGEST", "lift.LONGEST")
 """At their lowest, these leave callables as they are, and with them nearly everything else."""
