@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("reactive")
 _level = logging.getLogger("reactive.commits")
 LEVELS: dict[Any, Any] = getattr(_level, "_cache", {})
-FEW = 16
-"""Commits of fewer rows need not be timed; during others the garbage collector pauses."""
 SAMPLES = 64
 """Commits of few rows that are timed after somebody has asked, thrice as many at first: of these
 some prove that a table is in use, and the last run as all others will."""
@@ -49,11 +47,11 @@ class CommitTimes:
         self._wanted = 3 * SAMPLES
         LEVELS.clear()
 
-    def note(self, seconds: float, version: int, rows: int, deltas: Sequence[Fed]) -> None:
-        """A commit of so many rows has been made, and took so long."""
+    def note(self, seconds: float, version: int, deltas: Sequence[Fed], *, few: bool) -> None:
+        """A commit, of few rows or of many, has been made, and took so long."""
         self._timed += 1
         self._seconds += seconds
-        if rows < FEW:
+        if few:
             self._window += self._window < LAST
             self._mean += (seconds - self._mean) / self._window
             self._wanted -= self._wanted > 0

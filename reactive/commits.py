@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from reactive.closing import Closing
-from reactive.commit_times import FEW, LEVELS, CommitTimes
+from reactive.commit_times import LEVELS, CommitTimes
 from reactive.errors import ClosedError, TransactionError
 from reactive.gate import Gate
 from reactive.interrupts import SIGINT, is_asynchronous, surely
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from reactive.transaction import Pending
 
 NO_CHANGES: Sequence[Pair] = ()
+MANY = 16
+"""Rows of a commit from which on it is timed, and the garbage collector pauses."""
 
 
 class Commits(Closing):
@@ -76,7 +78,7 @@ class Commits(Closing):
                 if changes:
                     source = table._node
                     straight = source.straight
-                    if straight is None or len(changes) >= FEW or not LEVELS:
+                    if straight is None or len(changes) >= MANY or not LEVELS:
                         self._commit((table,), ((source, changes),))
                     else:
                         straight(changes, version)
@@ -144,7 +146,7 @@ class Commits(Closing):
         if self._dropped:
             self._drain()
         rows = _rows(deltas)
-        if rows < FEW and LEVELS:
+        if rows < MANY and LEVELS:
             self._graph.commit(deltas, self._version + 1)
             self._committed(tables, rows)
             return
@@ -157,7 +159,7 @@ class Commits(Closing):
             if collects:
                 gc.enable()
         self._committed(tables, rows)
-        self._times.note(perf_counter() - began, self._version, rows, deltas)
+        self._times.note(perf_counter() - began, self._version, deltas, few=rows < MANY)
 
     def _recovers(
         self,
