@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 from optimizer.captures import Capture
@@ -76,6 +77,11 @@ class Graph:
         self.forgets |= node.forgets()
         self._sources.append(node)
         return node
+
+    def drop_source(self, node: Node) -> None:
+        """Forget a table that no leaf reads any more."""
+        self._sources = [source for source in self._sources if source is not node]
+        self._forget_schedules()
 
     def node(
         self,
@@ -418,9 +424,5 @@ def _reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
     return tuple(sorted(reached, key=_order))
 
 
-def _rank(node: Node) -> int:
-    return node.rank
-
-
-def _order(node: Node) -> int:
-    return node.order
+_rank: Callable[[Node], int] = attrgetter("rank")
+_order: Callable[[Node], int] = attrgetter("order")

@@ -29,7 +29,7 @@ def verify(node: plan.Node, contents: Any, name: str, db: Database) -> None:
             )
 
     def rows(table: plan.Table) -> Any:
-        return db._tables[table.number]._all()
+        return db._table_of(table)._all()
 
     with db._graph.running():
         _compare(node, contents, name, rows)
