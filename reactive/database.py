@@ -158,9 +158,6 @@ class Database(NotCopied, Commits):
             self._tables[number] = table
             return table
 
-    def _named(self, name: str) -> Table[Any] | None:
-        return next((table for table in self._tables.values() if table.name == name), None)
-
     def drop(self, table: Table[Any], *, views: bool = False) -> None:
         """End a table: its rows are given up, and using it afterwards is an error.
 
@@ -323,6 +320,9 @@ class Database(NotCopied, Commits):
         return f"Database({len(self._tables)} tables, {len(self.views())} views, {state})"
 
     # What tables, views and transactions ask of their database.
+
+    def _named(self, name: str) -> Table[Any] | None:
+        return next((table for table in self._tables.values() if table.name == name), None)
 
     def _compile_without(self, unfit: Unfit) -> None:
         leaves = self._graph.leaves_of(unfit.operator)

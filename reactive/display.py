@@ -16,6 +16,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
 from reactive.annotations import compared
+from reactive.errors import ClosedError, TableError
 from reactive.zset import Row
 
 if TYPE_CHECKING:
@@ -98,8 +99,11 @@ def table(rows: Named, limit: int = LIMIT, called: str = "view") -> RichTable:
 
 
 def html(rows: Named, limit: int = LIMIT) -> str:
-    """The same as an HTML table, whose header also has types."""
-    shown = _shown(rows, limit, "view")
+    """The same as an HTML table, whose header also has types; or why there are no rows to show."""
+    try:
+        shown = _shown(rows, limit, "view")
+    except (ClosedError, TableError) as error:
+        return html_of_text(str(error))
     sides = [column.side for column in shown.columns]
     header = [_head(column) for column in shown.columns]
     parts = ["<table>", f"<caption>{_escaped(shown.title)}</caption>"]
@@ -110,8 +114,8 @@ def html(rows: Named, limit: int = LIMIT) -> str:
     return "".join(parts) + (f"<p>{shown.caption}</p>" if shown.more else "")
 
 
-def html_of_query(text: str) -> str:
-    """A query as HTML: the plan, as it is written at a prompt."""
+def html_of_text(text: str) -> str:
+    """A text as HTML, line by line as at a prompt."""
     return f"<pre>{_escaped(text)}</pre>"
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Views that a message names."""
+AGAIN = "make its query again, over a table that is there: see db.tables()"
 
 
 def drop(db: Database, table: Table[Any], *, views: bool, why: str) -> None:
@@ -32,7 +33,9 @@ def drop(db: Database, table: Table[Any], *, views: bool, why: str) -> None:
     found = readers(db, table)
     if found and not views:
         raise PlanError(_refusal(db, table, found))
+    db._gate.critical = True  # Ctrl-C comes when it is done
     for leaf in found:
+        leaf.leaf.remedy = AGAIN
         end(db, leaf, why)
     del db._tables[table.plan.number]
     db._offloading.spilling.forget(table)

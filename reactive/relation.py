@@ -489,7 +489,7 @@ class Relation(Live, Listening, Generic[*Ts]):
 
     def _repr_html_(self) -> str:
         """The query, not its rows: computing these may take long; `show` does."""
-        return display.html_of_query(repr(self))
+        return display.html_of_text(repr(self))
 
     def __iter__(self) -> Any:
         raise PlanError(

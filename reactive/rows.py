@@ -150,7 +150,10 @@ def name_of_table(taken: Collection[str], row_type: Any, name: str | None) -> st
     """The name of a table: as it is called, or after the class of its rows."""
     if name is not None:
         if name in taken:
-            raise PlanError(f"there is a table {name!r} already\n  give this one another name")
+            raise PlanError(
+                f"there is a table {name!r} already\n"
+                "  give this one another name; with replace=True it takes the place of that one"
+            )
         return name
     base = usual_name(row_type)
     numbered = (f"{base}_{n}" for n in range(2, len(taken) + 3))

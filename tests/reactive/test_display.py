@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from reactive import Count, Database, Sum, fixpoint
+from reactive import ClosedError, Count, Database, Sum, TableError, fixpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,3 +223,16 @@ def test_a_query_that_cannot_be_read_names_its_callables(optimize: bool) -> None
     words = Database(optimize=optimize).table(str, name="words")
     assert "where slow (test_display.py:" in repr(words.where(slow))
     assert "where len(w) > 1" in repr(words.where(lambda w: len(w) > 1))
+
+
+def test_html_of_what_has_no_rows_any_more_says_why() -> None:
+    db = Database()
+    words, passing = db.table(str, name="words"), db.table(str, name="passing", stored=False)
+    view = words.materialize("v")
+    db.drop(words, views=True)
+    assert view._repr_html_().startswith("<pre>view &#x27;v&#x27; is closed: table")
+    assert "was dropped at" in words._repr_html_()
+    assert "its rows are not stored" in passing._repr_html_()
+    for gone in (view, words):
+        with pytest.raises((ClosedError, TableError)):
+            gone.show()
