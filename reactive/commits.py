@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 NO_CHANGES: Sequence[Pair] = ()
 MANY = 16
-"""Rows of a commit from which on the garbage collector pauses."""
+"""Rows of a commit from which on it is timed, and the garbage collector pauses."""
 
 
 class Commits(Closing):
@@ -145,6 +145,11 @@ class Commits(Closing):
         """One step of the graph. If it fails, who called puts the tables back (`_recovers`)."""
         if self._dropped:
             self._drain()
+        rows = _rows(deltas)
+        if rows < MANY and LEVELS:
+            self._graph.commit(deltas, self._version + 1)
+            self._committed(tables, rows)
+            return
         began = perf_counter()
         collects = gc.isenabled()
         try:  # as `paused`, whose end an interrupt could keep from coming
@@ -153,8 +158,8 @@ class Commits(Closing):
         finally:
             if collects:
                 gc.enable()
-        self._committed(tables, _rows(deltas))
-        self._times.note(perf_counter() - began, self._version, deltas)
+        self._committed(tables, rows)
+        self._times.note(perf_counter() - began, self._version, deltas, few=rows < MANY)
 
     def _recovers(
         self,

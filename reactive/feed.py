@@ -10,7 +10,7 @@ from optimizer import plan
 from optimizer.properties import groups, table_key
 from optimizer.source import Place
 from reactive.delta import Delta
-from reactive.operators.order_by import Edit
+from reactive.edits import Edit
 from reactive.zset import Pairs, Row
 
 if TYPE_CHECKING:

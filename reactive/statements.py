@@ -130,7 +130,8 @@ class Statements:
         return self.together(lambda: self.remove(old), lambda: self.add(new))
 
     def upsert(self, row: Row) -> list[Pair]:
-        row = self._checked(row)
+        if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
+            row = self._checked(row)
         keyed = self._table._keyed
         assert keyed is not None
         old = keyed.get(keyed.key(row))
