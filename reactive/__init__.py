@@ -7,6 +7,10 @@ students.add(Student("Sally", "Fields", 31))
 list(sallies)                                   # it is there
 """
 
+from reactive.siblings import check_siblings
+
+check_siblings()
+
 from reactive.aggregates import (
     Aggregate,
     Aggregation,

@@ -230,13 +230,13 @@ class Commits(Closing):
             self._after()
 
     @contextmanager
-    def _shaping(self) -> Iterator[None]:
-        """Be inside to make or drop views.
+    def _shaping(self, *, to_write: bool = False) -> Iterator[None]:
+        """Be inside to make or drop views; or tables, which no transaction may have changed.
 
         Ctrl-C may come while callables of the user's run over rows that are there; what is left
         half done then is repaired at the next access.
         """
-        with self._inside():
+        with self._inside(to_write=to_write):
             try:
                 yield
             except BaseException as error:
