@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -530,11 +531,11 @@ def test_explain_shows_the_names() -> None:
 def test_tables_of_text_and_html_show_the_names(capsys: pytest.CaptureFixture[str]) -> None:
     _, orders, _ = shop()
     view = orders.group_by("customer").aggregate(n=Count()).materialize()
-    assert "<tr><th>customer</th><th>n</th></tr><tr><td>" in view._repr_html_()
+    assert re.findall(r"<th[^>]*>(\w+)", view._repr_html_()) == ["customer", "n"]
     view.show()
     assert "customer" in capsys.readouterr().out
     value = orders.aggregate(n=Count()).materialize()
-    assert "<tr><th>n</th></tr><tr><td>3</td></tr>" in value._repr_html_()
+    assert re.findall(r"<th[^>]*>(\w+)", value._repr_html_()) == ["n"]
 
 
 # Rows of a class of one's own.
