@@ -9,6 +9,7 @@ import pathlib
 import uuid
 import zoneinfo
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -274,3 +275,19 @@ def test_a_strict_table_is_a_table_otherwise() -> None:
     words.replace_all(["x"])
     words.clear()
     assert not list(words) and not list(view)
+
+
+class Word(NamedTuple):
+    number: int
+    length: int
+
+
+def test_a_strict_table_forgets_rows_that_an_aborted_transaction_added() -> None:
+    """Another row may be at the place in memory of one that is no more."""
+    table = Database(strict=True).table(Word, name="words")
+    for number in range(1_000):
+        with suppress(ZeroDivisionError), table._db.transaction():
+            table.add(Word(number, number))
+            raise ZeroDivisionError
+    table.add_all([Word(number, -1) for number in range(1_000)])
+    assert len(table) == 1_000

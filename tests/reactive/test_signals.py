@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dis
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -15,16 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 
-import reactive
 from reactive import ClosedError, Count, Database, Delta, Max, Sum, fixpoint
 from reactive.interrupts import SIGINT, is_asynchronous
-
-HERE = str(Path(reactive.__file__).parent) + os.sep
+from tests.moments import Moments
 
 
 def interrupt() -> None:
@@ -285,57 +280,6 @@ def test_a_view_over_rows_that_are_not_kept_is_closed_with_the_reason() -> None:
 
 # An interrupt at every kind of moment, loops going back among them.
 
-BACK = {dis.opmap[name] for name in dis.opmap if name.startswith("JUMP_BACKWARD")}
-CALLS = {dis.opmap[name] for name in dis.opmap if name in ("CALL", "CALL_FUNCTION_EX")}
-RESUME = dis.opmap["RESUME"]
-
-
-class Moments:
-    """Raises at the nth moment at which CPython looks for signals, in frames of the library."""
-
-    def __init__(self, moment: int) -> None:
-        self._left = moment
-        self._last: dict[FrameType, int | None] = {}
-        self._called: set[FrameType] = set()
-        self.where: str | None = None
-
-    def __enter__(self) -> Moments:
-        sys.settrace(self._call)
-        return self
-
-    def __exit__(self, *of: object) -> None:
-        sys.settrace(None)
-
-    def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if frame.f_back is not None:
-            self._called.add(frame.f_back)
-        name = frame.f_code.co_filename
-        if not name.startswith((HERE, "<reactive ")) or frame.f_code.co_name == "__del__":
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        self._last[frame] = None
-        return self._step
-
-    def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "opcode":
-            now = frame.f_code.co_code[frame.f_lasti]
-            last = self._last.get(frame)
-            after_call = last in CALLS and frame not in self._called
-            self._last[frame] = now
-            self._called.discard(frame)
-            if after_call or last in BACK or last == RESUME:
-                self._left -= 1
-                if self._left < 0:
-                    self.where = f"{frame.f_code.co_name} in {frame.f_code.co_filename}"
-                    self.where += f":{frame.f_lineno}"
-                    sys.settrace(None)
-                    self._last, self._called = {}, set()
-                    raise KeyboardInterrupt
-        elif event == "return":
-            self._last.pop(frame, None)
-            self._called.discard(frame)
-        return self._step
-
 
 def pairs() -> list[tuple[int, int]]:
     return [(i % 6, i % 5) for i in range(10)]
@@ -404,11 +348,28 @@ def test_at_no_moment_can_a_view_be_left_wrong(query: str, statement: str) -> No
         moment += EVERY
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_at_no_moment_can_a_strict_table_be_left_wrong(statement: str) -> None:
+    act, moment = STATEMENTS[statement], 0
+    done = Sides("distinct", strict=True)
+    act(done.db, done.a, done.b)
+    where: str | None = ""
+    while where is not None:
+        side = Sides("distinct", strict=True)
+        before = side.rows()
+        with Moments(moment) as moments, suppress(KeyboardInterrupt):
+            act(side.db, side.a, side.b)
+        where = moments.where
+        assert side.rows() in (before, done.rows()), where
+        moment += 7
+
+
 class Sides:
     """Two tables with a view, whose commits have been many."""
 
-    def __init__(self, query: str) -> None:
-        self.db = Database()
+    def __init__(self, query: str, *, strict: bool = False) -> None:
+        self.db = Database(strict=strict)
         self.a: Any = self.db.table(tuple, name="a")
         self.b: Any = self.db.table(tuple, name="b", key=lambda row: row[0])
         self.view = QUERIES[query](self.a, self.b).materialize()
