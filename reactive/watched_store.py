@@ -15,7 +15,7 @@ from typing import Any
 from reactive.annotations import compared
 from reactive.errors import TableError
 from reactive.store import Store
-from reactive.zset import Pair, Row
+from reactive.zset import Pair, Row, negate
 
 Fields = dict[str, Any]
 MUTABLE = (list, dict, set, bytearray)
@@ -93,8 +93,12 @@ class WatchedStore:
     def revert(self, changes: Iterable[Pair]) -> None:
         pairs = list(changes)
         self._held.revert(pairs)
-        for row, _ in pairs:
-            self._note(row)
+        try:
+            for row, _ in pairs:
+                self._note(row)
+        except BaseException:  # an interrupt: who takes it back later begins anew
+            self._held.revert(negate(pairs))
+            raise
 
     def recount(self) -> None:
         self._held.recount()

@@ -365,6 +365,33 @@ def test_at_no_moment_can_a_strict_table_be_left_wrong(statement: str) -> None:
         moment += 7
 
 
+def given_up(side: Sides) -> None:
+    with suppress(ZeroDivisionError), side.db.transaction():
+        side.a.add_all([(7, 1), (7, 2), (1, 1)])
+        side.b.upsert((1, 7))
+        side.a.update((1, 1), (8, 8))
+        side.b.add_all([(7, 7), (8, 8)])
+        side.a.remove((7, 2))
+        raise ZeroDivisionError
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("strict", [False, True])
+def test_at_no_moment_can_the_end_of_an_aborted_transaction_leave_a_table_wrong(
+    strict: bool,
+) -> None:
+    moment, where = 0, "the first"
+    while where:
+        side = Sides("groups", strict=strict)
+        before = side.rows()
+        with Moments(moment) as moments, suppress(KeyboardInterrupt):
+            given_up(side)
+        where = moments.where or ""
+        assert side.rows() == before, where
+        side.view.verify()
+        moment += 4
+
+
 class Sides:
     """Two tables with a view, whose commits have been many."""
 
