@@ -7,7 +7,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks
 
-.PHONY: demo demo-spark test test-process test-spark check bench report clean
+.PHONY: demo demo-spark test test-process test-spark check soak bench report clean
 
 demo: $(READY)  ## lint the standard library live, and edit it 200 times
 	$(BIN)/python -m examples.live_lint
@@ -29,6 +29,10 @@ check: $(READY)  ## format, lint, types
 	$(BIN)/ruff check --quiet $(CHECKED)
 	$(BIN)/mypy
 
+SEED ?= 1
+soak: $(READY)  ## 100,000 random histories on two cores, some hours; goes on where it was stopped (.soak.json)
+	$(BIN)/python -m tests.soak --histories 100000 --seed $(SEED) --workers 2 --every 30 --state .soak.json
+
 bench: $(READY)  ## all benchmarks once, quickly
 	cd asv_benchmarks && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --python=same --quick --show-stderr
 
@@ -42,4 +46,4 @@ $(READY): pyproject.toml
 	@touch $(READY)
 
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv
+	rm -rf .soak.json .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv

@@ -317,7 +317,7 @@ def test_the_callables_of_a_node_are_those_that_can_be_changed(query: str) -> No
 def test_an_aggregate_that_reads_nothing_of_pruned_rows_is_computed_of_what_they_are_now() -> None:
     """Also plainly, where a loop gives up: of composed callables the inner one reads whole rows."""
     db = Database()
-    table: Table[Any] = db.table(tuple, name="pairs")
+    table: Any = db.table(tuple, name="pairs")
     numbers = table.select_many(lambda r: {r[-1], 1})
     both = numbers.full_join(numbers, left_key=plainly, right_key=lambda n: n)
     made = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -92,6 +93,9 @@ class Side:
             live.subscription.close()
         if live.view is not None and at_once:
             live.view.close()
+        elif not at_once:
+            del live
+            gc.collect()  # tracebacks of refused commits may hold it
 
     def end(self) -> None:
         for number in [*self.live]:
