@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,11 +18,19 @@ CALLS = {dis.opmap[name] for name in dis.opmap if name in ("CALL", "CALL_FUNCTIO
 RESUME = dis.opmap["RESUME"]
 
 
-class Moments:
-    """Raises at the nth moment at which CPython looks for signals, in frames of the library."""
+def interrupt() -> None:
+    raise KeyboardInterrupt
 
-    def __init__(self, moment: int) -> None:
+
+class Moments:
+    """Acts at the nth moment at which CPython looks for signals, in frames of the library.
+
+    What it does is to raise `KeyboardInterrupt`, as a second Ctrl-C does, or what else is given.
+    """
+
+    def __init__(self, moment: int, act: Callable[[], object] = interrupt) -> None:
         self._left = moment
+        self._act = act
         self._last: dict[FrameType, int | None] = {}
         self._called: set[FrameType] = set()
         self.where: str | None = None
@@ -57,7 +66,8 @@ class Moments:
                     self.where += f":{frame.f_lineno}"
                     sys.settrace(None)
                     self._last, self._called = {}, set()
-                    raise KeyboardInterrupt
+                    self._act()
+                    return None
         elif event == "return":
             self._last.pop(frame, None)
             self._called.discard(frame)

@@ -223,6 +223,30 @@ def test_a_time_limit_is_not_swallowed_by_what_goes_on_after_exceptions(
     side.check()
 
 
+def test_a_time_limit_while_subscribers_are_told_is_the_writers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    db = Database()
+    table: Any = db.table(int, name="numbers")
+    heard: list[str] = []
+
+    def slow(delta: Delta[Any]) -> None:
+        heard.append("slow")
+        signal.raise_signal(signal.SIGUSR1)
+
+    def other(delta: Delta[Any]) -> None:
+        heard.append("other")
+
+    with time_limit(), table.subscribe(slow) as first, table.subscribe(other) as second:
+        with pytest.raises(OutOfTime):
+            table.add(1)
+        assert (first.error, second.error) == (None, None)
+        with pytest.raises(OutOfTime):
+            table.add(2)
+    assert heard == ["slow", "other", "slow"]
+    assert sorted(table) == [1, 2]
+
+
 def test_what_came_from_outside_is_known_by_its_handler() -> None:
     class Limit:
         def __call__(self, number: int, frame: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from reactive import TableError
 from tests.soak.cases import BEFORE, Case, Life, namespace
 from tests.soak.histories import Model, Step
+from tests.soak.interrupts import OutOfTime
 from tests.soak.oracle import Oracle, TooLarge
 from tests.soak.rows import bag, row_of
 from tests.soak.side import Aborted, Difference, Side
@@ -116,7 +117,7 @@ class Playing:
     ) -> None:
         """A commit of a side fails as it should, or not at all."""
         error = side.commit(made, step, refused)
-        if step.interrupt is not None and isinstance(error, KeyboardInterrupt):
+        if step.interrupt is not None and isinstance(error, OutOfTime):
             return
         wanted: object = expected
         if step.aborts:

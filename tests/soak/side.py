@@ -5,15 +5,15 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from reactive import Database, TableError
-from tests.moments import Moments
 from tests.soak.build import Build
 from tests.soak.histories import Held, Step
+from tests.soak.interrupts import OutOfTime, interrupted
 from tests.soak.mirror import Mirror
 from tests.soak.nodes import Node
 from tests.soak.oracle import Oracle, Rows
@@ -104,14 +104,13 @@ class Side:
 
     def commit(self, calls: Sequence[Call], step: Step, absent: Any) -> BaseException | None:
         """Make the calls of a commit; what was raised."""
-        moments = nullcontext() if step.interrupt is None else Moments(step.interrupt)
         try:
-            with moments:
+            with interrupted(step.interrupt):
                 self._commit(calls, step, absent)
+        except (KeyboardInterrupt, OutOfTime):
+            return OutOfTime()  # the traceback would hold the transaction
         except Exception as error:
             return error
-        except KeyboardInterrupt:
-            return KeyboardInterrupt()  # whose traceback would hold the transaction
         return None
 
     def _commit(self, calls: Sequence[Call], step: Step, absent: Any) -> None:
