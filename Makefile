@@ -11,7 +11,7 @@ READY := .venv/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks setup.py
 
-.PHONY: demo demo-spark test test-process test-spark check bench report clean
+.PHONY: demo demo-spark test test-process test-spark check soak bench report clean
 
 demo: $(DEMO)  ## lint the standard library live, and edit it 200 times
 	$(BIN)/python -m examples.live_lint
@@ -32,6 +32,10 @@ check: $(READY)  ## format, lint, types
 	$(BIN)/ruff format --check --quiet $(CHECKED)
 	$(BIN)/ruff check --quiet $(CHECKED)
 	$(BIN)/mypy
+
+SEED ?= 1
+soak: $(READY)  ## 100,000 random histories on two cores, some hours; goes on where it was stopped (.soak.json)
+	$(BIN)/python -m tests.soak --histories 100000 --seed $(SEED) --workers 2 --every 30 --state .soak.json
 
 bench: $(READY)  ## all benchmarks once, quickly
 	cd asv_benchmarks && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --python=same --quick --show-stderr
@@ -56,4 +60,4 @@ $(READY): pyproject.toml | $(BIN)/pip
 	@touch $(DEMO) $(SPARK) $(READY)
 
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv
+	rm -rf .soak.json .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv

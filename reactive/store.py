@@ -202,11 +202,21 @@ class BagStore:
             self._size = size - len(gone)
 
     def revert(self, changes: Iterable[Pair]) -> None:
-        for row, weight in consolidate(changes):
-            if weight > 0:
-                self.remove(row, weight)
-            else:
-                self.add(row, -weight)
+        pairs, done = consolidate(changes), 0
+        try:
+            for row, weight in pairs:
+                self._change(row, -weight)
+                done += 1
+        except BaseException:  # an interrupt: who takes it back later begins anew
+            for row, weight in pairs[:done]:
+                self._change(row, weight)
+            raise
+
+    def _change(self, row: Row, weight: int) -> None:
+        if weight > 0:
+            self.add(row, weight)
+        else:
+            self.remove(row, -weight)
 
     def recount(self) -> None:
         self._size = sum(count for _, count in self.pairs())

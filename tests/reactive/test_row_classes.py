@@ -9,6 +9,7 @@ import pathlib
 import uuid
 import zoneinfo
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -298,3 +299,19 @@ def test_a_row_of_a_class_that_was_made_again_is_said_to_be_one() -> None:
         with pytest.raises(TableError, match=r"another class Row than that of .*a=1.*was defined"):
             use(again)
     assert again not in rows
+
+
+class Word(NamedTuple):
+    number: int
+    length: int
+
+
+def test_a_strict_table_forgets_rows_that_an_aborted_transaction_added() -> None:
+    """Another row may be at the place in memory of one that is no more."""
+    table = Database(strict=True).table(Word, name="words")
+    for number in range(1_000):
+        with suppress(ZeroDivisionError), table._db.transaction():
+            table.add(Word(number, number))
+            raise ZeroDivisionError
+    table.add_all([Word(number, -1) for number in range(1_000)])
+    assert len(table) == 1_000
