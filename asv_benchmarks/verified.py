@@ -101,7 +101,7 @@ def reached(starts: Rel, edges: Rel) -> Rel:
     )
 
 
-def triangles(edges: Rel) -> Rel:
+def triangles(edges: Any) -> Any:
     """Three edges in a circle."""
     three: Any = edges.join(edges).join(edges)
     found: Rel = three.where(lambda a, b, c: a.dst == b.src and b.dst == c.src and c.dst == a.src)
