@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from operator import itemgetter
 from typing import Any
 
-from reactive.operators.order_by import Edit
+from reactive.edits import Edit
 from reactive.remote import RemoteOperator
 from reactive.zset import Pair, Pairs, Row, canonical, consolidate, repeat
 

@@ -17,6 +17,7 @@ from reactive.grouped_view import GroupedView
 from reactive.late import over
 from reactive.node import Node
 from reactive.ordered_view import OrderedView
+from reactive.rerun import note
 from reactive.shown import ByGroup, Members, Sequence, Tap
 from reactive.view import AnyView, View
 from reactive.zset import Pair, Pairs, consolidate, negate
@@ -33,7 +34,9 @@ def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyVie
         feed = db._graph.making = Feed(relation.plan, name, place)
         try:
             with paused():
-                return _made(relation, feed)
+                view = _made(relation, feed)
+            note(view)
+            return view
         finally:
             db._graph.making = None
 

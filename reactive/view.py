@@ -363,7 +363,7 @@ class View(Closing, Relation[*Ts]):
     def _check_open(self) -> None:
         if self.closed:
             why = f": {self._feed.reason}" if self._feed.reason else ""
-            raise ClosedError(f"{self._feed} is closed{why}\n  materialize its .relation again")
+            raise ClosedError(f"{self._feed} is closed{why}\n  {self._feed.remedy}")
 
 
 AnyView: TypeAlias = View[*tuple[Any, ...]]

@@ -66,7 +66,7 @@ def test_named_rows_and_queries_of_views_move(optimize: bool) -> None:
     words = db.table(Word, name="words")
     groups = words.group_by("size")
     named = groups.aggregate(n=Count(), total=Sum("size")).materialize()
-    own = groups.aggregate(total=Sum("size"), as_=Stat).materialize()
+    own: Any = groups.aggregate(total=Sum("size"), as_=Stat).materialize()
     distinct = words.select(lambda w: w.size).distinct().materialize()
     large = named.where(lambda r: r.n > 1).materialize()
     views: list[Any] = [named, own, distinct, large]

@@ -537,11 +537,11 @@ def test_explain_shows_the_names() -> None:
 def test_tables_of_text_and_html_show_the_names(capsys: pytest.CaptureFixture[str]) -> None:
     _, orders, _ = shop()
     view = orders.group_by("customer").aggregate(n=Count()).materialize()
-    assert "<tr><th>customer</th><th>n</th></tr><tr><td>" in view._repr_html_()
+    assert ">customer<" in view._repr_html_() and ">n<" in view._repr_html_()
     view.show()
     assert "customer" in capsys.readouterr().out
     value = orders.aggregate(n=Count()).materialize()
-    assert "<tr><th>n</th></tr><tr><td>3</td></tr>" in value._repr_html_()
+    assert ">n<" in value._repr_html_() and ">3<" in value._repr_html_()
 
 
 # Rows of a class of one's own.
