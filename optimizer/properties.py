@@ -98,9 +98,11 @@ def naming(node: plan.Node) -> Naming | None:
 
 
 def _some_of(node: plan.Node) -> plan.Node:
-    while isinstance(node, plan.Where | plan.OrderBy):
-        node = node.input
-    return node
+    below: Any = node
+    while isinstance(below, plan.Where | plan.OrderBy | plan.View):
+        below = below.input
+    found: plan.Node = below
+    return found
 
 
 def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
@@ -111,16 +113,17 @@ def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
 
 _SOME_OF_LEFT = (
     *(plan.Where, plan.Distinct, plan.OrderBy, plan.SemiJoin, plan.AntiJoin),
-    *(plan.Difference, plan.DifferenceAll),
+    *(plan.Difference, plan.DifferenceAll, plan.View),
 )
 
 
 def keeps_identity(node: plan.Node) -> bool:
     """Whether a row leaves as the object that a stored table holds."""
-    passing = (plan.Where, plan.UnionAll, plan.Shared)
-    return all(
-        isinstance(n, passing) or (isinstance(n, plan.Table) and n.stored)
-        for n in nodes(node, into=passing)
+    passing = (plan.Where, plan.UnionAll, plan.Shared, plan.View)
+    found = nodes(node, into=passing)
+    below = [whole for whole in map(_whole, found) if whole is not None]
+    return all(map(keeps_identity, below)) and all(
+        isinstance(n, passing) or (isinstance(n, plan.Table) and n.stored) for n in found
     )
 
 
@@ -140,7 +143,16 @@ def may_be_negative(node: plan.Node) -> bool:
 
 def tables(node: plan.Node) -> list[plan.Table]:
     """All tables that the plan reads, each once."""
-    return [n for n in nodes(node) if isinstance(n, plan.Table)]
+    every = nodes(node)
+    found = [n for n in every if isinstance(n, plan.Table)]
+    below = [t for n in every if (whole := _whole(n)) is not None for t in tables(whole)]
+    return list({id(t): t for t in [*found, *below]}.values()) if below else found
+
+
+def _whole(node: plan.Node) -> plan.Node | None:
+    """The plan of a view, where it is no input."""
+    is_whole = isinstance(node, plan.View) and isinstance(node.input, plan.Whole)
+    return node.input.plan if is_whole else None  # type: ignore[attr-defined]
 
 
 def nodes(node: plan.Node, into: type | tuple[type, ...] = plan.Node) -> list[plan.Node]:

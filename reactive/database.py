@@ -11,6 +11,7 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, TypeVar, overload
@@ -23,7 +24,7 @@ from optimizer.plan import Join, Known
 from optimizer.plan import Node as PlanNode
 from optimizer.properties import free, nodes, tables
 from optimizer.source import Place, caller
-from optimizer.traverse import Rule, functions
+from optimizer.traverse import Rule, closed_views, functions, opened_views, without_views
 from reactive.boundary import boundary
 from reactive.commit_times import CommitTimes
 from reactive.commits import Commits
@@ -395,7 +396,12 @@ class Database(NotCopied, Commits):
         plan = self._base(plan)
         graph, found = plan.known.get("optimized", (None, None))
         if graph is not self._graph:  # a plan may be run by several databases
-            found = optimize(plan, self._phases)
+            if self._offloading.offload is not None:  # where parts may move, a query is one
+                found = optimize(without_views(plan), self._phases)
+            else:
+                own = closed_views(plan, lambda of_view: self._optimized(of_view).plan)
+                found = optimize(own, self._phases)
+                found = replace(found, plan=opened_views(found.plan))
             plan.known["optimized"] = self._graph, found
         return found  # type: ignore[no-any-return]
 

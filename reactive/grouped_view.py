@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, TypeVar, TypeVarTuple, overload
 
+from optimizer.naming import Naming
 from optimizer.properties import key_of_group, naming
 from reactive.boundary import boundary
 from reactive.equal_rows import same_groups
 from reactive.errors import MissingKeyError
 from reactive.lock_free import lock_free
-from reactive.named_rows import named_row
+from reactive.named_rows import row_class
 from reactive.relation import GroupedRelation
 from reactive.view import LEAF, View
 from reactive.zset import canonical
@@ -47,6 +50,10 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
     >>> lengths[2], lengths.get(9, 0), 3 in lengths, sorted(lengths)
     (2, 0, True, [(2, 2), (3, 1)])
     """
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._aggregates = _aggregates(naming(self.plan))
 
     @overload
     def __getitem__(self: GroupedView[K, A], key: K) -> A: ...
@@ -95,21 +102,24 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
         keys: list[K] = self._read("keys")
         return keys
 
-    def _aggregates(self, row: Any) -> Any:
-        """What the view has for the key of a row: one aggregate itself, several with their names.
-
-        Of rows of the user's class, the row.
-        """
-        how = naming(self.plan)
-        if how is not None and not how.generated:
-            return row
-        if len(row) == 2:
-            return row[1]
-        return row[1:] if how is None else named_row(how.columns[1:], row[1:])
-
     def _find(self, key: Any) -> Any:
         """The row of a group, or None; also of a key with a NaN that is another object."""
         found = self._read("find", key)
         if found is None and (same := canonical(key)) is not key:
             found = self._read("find", same)
         return found
+
+
+def _aggregates(how: Naming | None) -> Callable[[Any], Any]:
+    """What a view has for the key of a row: one aggregate itself, several with their names.
+
+    Of rows of the user's class, the row.
+    """
+    if how is None:
+        return lambda row: row[1] if len(row) == 2 else row[1:]
+    if not how.generated:
+        return lambda row: row
+    if len(how.columns) == 2:
+        return itemgetter(1)
+    kind, make = row_class(how.columns[1:]), tuple.__new__
+    return lambda row: make(kind, row[1:])

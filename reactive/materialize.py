@@ -66,7 +66,7 @@ def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
     is_grouped = aggregate is not None and aggregate.key is not None
     kind = GroupedView if is_grouped else View
     if source.is_remote:
-        return kind, Away(source.operator)
+        return kind, Away(source.operator, key=key_of_group(node))
     if not source.late:  # what is late changes before the leaves do, which change together
         rows = getattr(source.operator, "shown", None)
         if rows is not None and not is_grouped:
@@ -107,7 +107,7 @@ def reattach(db: Database, leaf: Node, source: Node) -> None:
             operator.step(db._graph.contents(source))
             operator.commit()
         elif isinstance(operator, Away):
-            operator = Away(source.operator, len(old))
+            operator = Away(source.operator, len(old), key_of_group(leaf.leaf.plan))
     db._graph.reattach(leaf, source, operator)
 
 

@@ -56,6 +56,12 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
     def __reversed__(self) -> Iterator[Any]:
         return iter(self._all_rows()[::-1])
 
+    def limit(self, n: int, offset: int = 0) -> OrderedRelation[*Ts]:
+        """As of the query; its rows are sorted once more."""
+        query: Any = self.relation
+        limited = query.limit(n, offset)
+        return OrderedRelation(self._db, limited.plan, self._kept_views())
+
     def index(self, row: object, start: int = 0, stop: int | None = None) -> int:
         """The first position of a row; `ValueError` if it is not there."""
         rows = self._all_rows()

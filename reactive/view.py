@@ -17,6 +17,7 @@ from typing import (
     overload,
 )
 
+from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.explain import Explanation
 from optimizer.properties import groups, naming
@@ -77,9 +78,12 @@ class View(Closing, Relation[*Ts]):
         node: Node,
         feed: Feed,
     ) -> None:
-        super().__init__(db, relation.plan)
+        own = relation.plan
+        rows = own if isinstance(own, plan.Table) else plan.View(own, feed.name)
+        super().__init__(db, rows)
         self.relation = relation
-        """The query alone, which does not hold the view."""
+        """The query by itself: what is made of it is optimized as a whole, and does not hold the
+        view."""
         self._gate = db._gate
         self._node: Any = node
         self._feed = feed
