@@ -7,6 +7,10 @@ students.add(Student("Sally", "Fields", 31))
 list(sallies)                                   # it is there
 """
 
+from reactive.siblings import check_siblings
+
+check_siblings()
+
 from reactive.aggregates import (
     Aggregate,
     Aggregation,
@@ -21,6 +25,7 @@ from reactive.aggregates import (
 )
 from reactive.database import Database
 from reactive.delta import Delta
+from reactive.edits import Edit
 from reactive.errors import (
     ClosedError,
     FixpointError,
@@ -40,7 +45,6 @@ from reactive.metrics import Metrics, Queue
 from reactive.multiset import Multiset
 from reactive.observe import Changes, Observer, Subscription
 from reactive.offload_status import Offloaded, OffloadStatus
-from reactive.operators.order_by import Edit
 from reactive.relation import GroupedRelation, Groups, OrderedRelation, Relation
 from reactive.sort_key import SortKey, asc, desc
 from reactive.stats import OperatorStats, Stats

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from reactive.operators.order_by import Edit
+from reactive.edits import Edit
 from reactive.remote import RemoteOperator
 from reactive.zset import Pair, Pairs, Row, canonical, consolidate, repeat
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, ItemsView, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from reactive.edits import Edit
 from reactive.index import NOTHING
-from reactive.operators.order_by import Edit
 from reactive.zset import (
     Pair,
     Pairs,

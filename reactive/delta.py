@@ -7,7 +7,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from reactive.operators.order_by import Edit
+from reactive.edits import Edit
 from reactive.zset import Pair, Row, repeat
 
 T = TypeVar("T", default=Any)

@@ -1,86 +1,91 @@
-"""A query evaluated from scratch: one plain comprehension per plan node, and no operator.
+"""A query evaluated from scratch: one short function per plan node, and no operator.
 
 This is what a view must equal after every commit. `View.verify` compares the two, and so do the
-tests, over generated histories. It is written to be read, not to be fast.
+tests, over generated histories. Nothing of what maintains views is used, nor code that is made.
+
+    rows one by one, sets      evaluate_nodes.py
+    joins, filtered products   evaluate_joins.py, evaluate_keys.py
+    groups, orders             evaluate_groups.py, evaluate_order.py
+    recursion                  evaluate_recursion.py
+
+Cost: that of the rows that all nodes have, and of the pairs of which something must be equal; of a
+recursion, that of the rows that it comes to.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from fractions import Fraction
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from optimizer import plan
-from optimizer.expr import Function
-from optimizer.opaque import Opaque
-from optimizer.properties import bindings, free, nodes
-from reactive import folds
-from reactive.codegen import callable_of
-from reactive.evaluate_fixpoint import Variables, iterated, smallest
-from reactive.exact import rounded
-from reactive.index import NO_MATCH, match_key
-from reactive.multiset import Multiset
-from reactive.order import LAST, sort_key, tie_key
-from reactive.sorting import sorted_by
-from reactive.zset import NAN, Pair, Row, canonical, is_nan, repeat
+from optimizer.properties import free
+from reactive.bags import Bag, Tables, Variables, added
+from reactive.evaluate_nodes import inputs_of, rows_of
+from reactive.evaluate_recursion import RECURSIONS, iterated, smallest
+from reactive.progress import SILENT, Progress
+from reactive.zset import Pair
 
-Bag = Counter[Row]
-Tables = Callable[[plan.Table], Iterable[Pair]]
-PLAIN = tuple(
-    kind
-    for kind in plan.Node.__subclasses__()
-    if kind not in (plan.Fixpoint, plan.Component, plan.Iterate)
-)
-"""Nodes whose inputs are evaluated once."""
+__all__ = ["Bag", "Tables", "evaluate", "evaluate_part", "through"]
 
 
-def evaluate(node: plan.Node, tables: Tables) -> Bag:
+def evaluate(node: plan.Node, tables: Tables, progress: Progress = SILENT) -> Bag:
     """The rows of a query with their weights; `tables` gives the rows of a table."""
-    return _Evaluation(tables).rows(node, {})
+    return _Evaluation(tables, progress).rows(node, {})
 
 
 def evaluate_part(node: plan.Node, given: Variables) -> Bag:
     """The rows of a query that reads no table, but relations that are given."""
-    return _Evaluation(lambda table: ()).rows(node, given)
+    return _Evaluation(lambda table: (), SILENT).rows(node, given)
 
 
 def through(chain: Sequence[plan.Node], pairs: Iterable[Pair]) -> Iterable[Pair]:
     """What linear nodes, each of which reads the one before it, make of rows of any weights."""
-    bag = _sum(pairs)
+    bag = added(pairs)
     for node in chain:
         given = bag
-        bag = _rows(node, lambda source: given)
+        bag = rows_of(node, lambda source: given)
     return bag.items()
 
 
 class _Evaluation:
     """What does not depend on a recursion in which it stands is evaluated once."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, progress: Progress) -> None:
         self._tables = tables
+        self._progress = progress
         self._closed: dict[int, Bag] = {}
 
     def rows(self, root: plan.Node, variables: Variables) -> Bag:
-        """The rows of a plan inside recursive definitions, whose relations have these so far."""
+        """The rows of a plan; of relations that are given, inside what defines them."""
         known: dict[int, Bag] = {}
+        for part in self._missing(root):
+            self._progress.at(part)
+            known[id(part)] = found = self._of(part, known, variables)
+            if not free(part):
+                self._closed[id(part)] = found
+        return self._closed.get(id(root)) or known.get(id(root), Counter())
 
+    def _missing(self, root: plan.Node) -> list[plan.Node]:
+        """The parts whose rows are not known yet, inputs first."""
+        found: dict[int, plan.Node] = {}
+        waiting = [(root, False)]
+        while waiting:
+            node, is_complete = waiting.pop()
+            if is_complete:
+                found[id(node)] = node
+            elif id(node) not in found and id(node) not in self._closed:
+                waiting.append((node, True))
+                sources = () if isinstance(node, RECURSIONS) else inputs_of(node)
+                waiting.extend((source, False) for source in reversed(sources))
+        return list(found.values())
+
+    def _of(self, node: plan.Node, known: dict[int, Bag], variables: Variables) -> Bag:
         def of(source: plan.Node) -> Bag:
-            return known[id(source)]
+            rows = known.get(id(source))
+            return self._closed[id(source)] if rows is None else rows
 
-        for part in nodes(root, into=PLAIN):
-            found = self._closed.get(id(part))
-            if found is None:
-                found = self._of(part, of, variables)
-                if not free(part):
-                    self._closed[id(part)] = found
-            known[id(part)] = found
-        return known[id(root)]
-
-    def _of(self, node: plan.Node, of: Callable[[plan.Node], Bag], variables: Variables) -> Bag:
-        def run(body: plan.Node, more: Variables) -> Bag:
-            return self.rows(body, {**variables, **more})
+        def outside(source: plan.Node) -> Bag:
+            return self.rows(source, variables)
 
         match node:
             case plan.Table():
@@ -88,239 +93,10 @@ class _Evaluation:
             case plan.Recursive(level, index):
                 return variables[level, index]
             case plan.Iterate():
-                return iterated(node, run)
+                return iterated(node, outside, self._progress)
             case plan.Fixpoint():
-                return smallest(node, run)[0]
+                return smallest(node, outside, self._progress)[0]
             case plan.Component(fixpoint, index):
-                return smallest(fixpoint, run)[index]
+                return smallest(fixpoint, outside, self._progress)[index]
             case _:
-                return _rows(node, of)
-
-
-def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
-    """The rows of one node, with those of its inputs known."""
-    match node:
-        case plan.Empty():
-            return Counter()
-        case plan.Where(source, p):
-            test = _caller(p, source)
-            return _sum((row, n) for row, n in of(source).items() if test(row))
-        case plan.Select(source, f):
-            call = _caller(f, source)
-            return _sum((call(row), n) for row, n in of(source).items())
-        case plan.SelectMany(source, f):
-            call = _caller(f, source)
-            return _sum((e, n) for row, n in of(source).items() for e in call(row))
-        case plan.Unnest(source, f):
-            call = _caller(f, source)
-            pairs = of(source).items()
-            return _sum((_pair(source, row, e), n) for row, n in pairs for e in call(row))
-        case plan.Distinct(source):
-            return _sum((row, 1) for row in of(source))
-        case plan.Union(left, right):
-            return _sum((row, 1) for row in of(left) | of(right))
-        case plan.UnionAll(left, right):
-            return of(left) + of(right)
-        case plan.Difference(left, right):
-            hidden = of(right)
-            return _sum((row, 1) for row in of(left) if row not in hidden)
-        case plan.DifferenceAll(left, right):
-            return of(left) - of(right)
-        case plan.Intersection(left, right):
-            return _sum((row, 1) for row in of(left) & of(right))
-        case plan.IntersectionAll(left, right):
-            return of(left) & of(right)
-        case plan.Aggregate():
-            return _aggregate(node, of(node.input))
-        case plan.OrderBy():
-            return Counter(_in_order(node, of(node.input)))
-        case _:
-            return _join(node, of)
-
-
-def ordered(node: plan.OrderBy, tables: Tables) -> list[Row]:
-    """The rows of an ordered relation, in order."""
-    return _in_order(node, evaluate(node.input, tables))
-
-
-def order_key(node: plan.OrderBy, row: Row) -> Any:
-    """What a row of an ordered relation is sorted by."""
-    return sort_key(_order_key(node)(row))
-
-
-def _order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
-    return sorted_by(node.keys, [_caller(key.function, node.input) for key in node.keys])
-
-
-def _in_order(node: plan.OrderBy, bag: Bag) -> list[Row]:
-    rows = sorted(repeat(bag.items()), key=tie_key)
-    key = _order_key(node)
-    keys = {id(row): sort_key(key(row)) for row in rows}
-    rows.sort(key=lambda row: _Key(keys[id(row)]), reverse=node.descending)
-    last = len(rows) if node.limit is None else node.offset + node.limit
-    return rows[node.offset : last]
-
-
-class _Key:
-    """A sort key that may be, or contain, `LAST`."""
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-
-    def __lt__(self, other: _Key) -> bool:
-        if other.key is LAST:
-            return self.key is not LAST
-        return self.key is not LAST and bool(self.key < other.key)
-
-
-def _caller(function: Function, source: plan.Node) -> Callable[[Row], Any]:
-    """A callable of the rows of a node; making one takes longer than calling it."""
-    call = callable_of(function)
-    if bindings(source) == 1:
-        return lambda row: canonical(call(row))
-    return lambda row: canonical(call(*row))
-
-
-def _sum(pairs: Iterable[Pair]) -> Bag:
-    bag: Bag = Counter()
-    for row, weight in pairs:
-        bag[canonical(row)] += weight
-    return bag
-
-
-def _pair(left: plan.Node, row: Row, other: Any) -> Row:
-    return (row, other) if bindings(left) == 1 else (*row, other)
-
-
-def _join(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
-    match node:
-        case plan.Product(left, right):
-            return _sum(
-                (_pair(left, a, b), n * m)
-                for a, n in of(left).items()
-                for b, m in of(right).items()
-            )
-        case plan.Join(left, right, match):
-            return _sum((_pair(left, a, b), n * m) for a, n, b, m in _matches(node, of, match))
-        case plan.SemiJoin(left, right, match):
-            return _sum({a: n for a, n, _, _ in _matches(node, of, match)}.items())
-        case plan.AntiJoin(left, right, match):
-            partnered = {a for a, _, _, _ in _matches(node, of, match)}
-            return _sum((a, n) for a, n in of(left).items() if a not in partnered)
-        case plan.OuterJoin(left, right, match, kind):
-            matches = list(_matches(node, of, match))
-            lefts = {a for a, _, _, _ in matches}
-            rights = {b for _, _, b, _ in matches}
-            nothing = None if bindings(left) == 1 else (None,) * bindings(left)
-            out = _sum((_pair(left, a, b), n * m) for a, n, b, m in matches)
-            if kind != "right":
-                alone = ((a, n) for a, n in of(left).items() if a not in lefts)
-                out += _sum((_pair(left, a, None), n) for a, n in alone)
-            if kind != "left":
-                alone = ((b, m) for b, m in of(right).items() if b not in rights)
-                out += _sum((_pair(left, nothing, b), m) for b, m in alone)
-            return out
-        case _:
-            raise TypeError(f"cannot evaluate plan node {type(node).__name__}")
-
-
-def _matches(
-    node: Any, of: Callable[[plan.Node], Bag], match: plan.Match
-) -> Iterator[tuple[Row, int, Row, int]]:
-    """Pairs of rows that match, with their weights."""
-    on = None if match.on is None else callable_of(match.on)
-    left_key, right_key = _key(match.left_key, node.left), _key(match.right_key, None)
-    by_key: dict[Any, list[Pair]] = {}
-    for row, times in of(node.right).items():
-        by_key.setdefault(right_key(row), []).append((row, times))
-    for row, weight in of(node.left).items():
-        key = left_key(row)
-        for other, times in () if key is NO_MATCH else by_key.get(key, ()):
-            arguments = _pair(node.left, row, other)
-            if on is None or on(*arguments):
-                yield row, weight, other, times
-
-
-def _key(key: Function | None, source: plan.Node | None) -> Callable[[Row], Any]:
-    """The key of the rows of a node; of the right side of a join, which has one binding."""
-    if key is None:
-        return lambda row: ()
-    call = callable_of(key) if source is None else _caller(key, source)
-    return lambda row: match_key(call(row))
-
-
-def _aggregate(node: plan.Aggregate, rows: Bag) -> Bag:
-    groups: dict[Any, list[Row]] = {} if node.key is not None else {(): []}
-    key_of = None if node.key is None else _caller(node.key, node.input)
-    for row in repeat(rows.items()):
-        groups.setdefault(() if key_of is None else key_of(row), []).append(row)
-    values = [None if a.value is None else _caller(a.value, node.input) for a in node.aggregates]
-    out: Bag = Counter()
-    for key, members in groups.items():
-        results = tuple(
-            _fold(a.fold, members if value is None else list(map(value, members)))
-            for a, value in zip(node.aggregates, values, strict=True)
-        )
-        shown = (key, *results) if node.key is not None else results
-        out[shown if len(shown) > 1 else shown[0]] += 1
-    return out
-
-
-def _nan_of(values: list[Any]) -> Any:
-    """The NaN among some values, that of floats before that of decimals; or None."""
-    odd = [v for v in values if is_nan(v)]
-    return NAN if NAN in odd else next(iter(odd), None)
-
-
-def _fold(fold: Any, values: list[Any]) -> Any:
-    """An aggregate of some values, as one would write it for a list."""
-    if fold.skip_none:
-        values = [value for value in values if value is not None]
-    match fold:
-        case folds.CountFold():
-            return len(values)
-        case folds.SumFold():
-            return _total(values)
-        case folds.AvgFold():
-            return canonical(_total(values) / len(values)) if values else None
-        case folds.MinFold():
-            least = dict.fromkeys(v for v in values if not is_nan(v))
-            return min(least) if least else _nan_of(values)
-        case folds.MaxFold():
-            odd = _nan_of(values)
-            return odd if odd is not None else max(dict.fromkeys(values), default=None)
-        case folds.CountDistinctFold():
-            return len(set(values))
-        case folds.CollectFold():
-            return Multiset(Counter(values))
-        case folds.UserFold():
-            return _finished(fold.plus, fold.initial, values, fold.finish)
-        case folds.MonoidFold():
-            return _finished(fold.combine, fold.initial, values, fold.finish)
-        case _:
-            raise TypeError(f"cannot evaluate aggregate {fold!r}")
-
-
-def _finished(step: Opaque, state: Any, values: list[Any], finish: Opaque | None) -> Any:
-    for value in values:
-        state = step.function(state, value)
-    return canonical(state if finish is None else finish.function(state))
-
-
-def _total(values: list[Any]) -> Any:
-    """`sum`, but floats as `math.fsum` does it, and what it refuses as `ExactSum` shows it."""
-    if not any(isinstance(v, float) for v in values):
-        return sum(values) if all(isinstance(v, int) for v in values) else _plain_sum(values)
-    if all(isinstance(v, int | float | Fraction) for v in values):
-        odd = {repr(v) for v in values if isinstance(v, float) and not math.isfinite(v)}
-        if odd:
-            return canonical(float(odd.pop())) if len(odd) == 1 else NAN
-        return rounded(sum(map(Fraction, values), Fraction()))
-    return _plain_sum(values)
-
-
-def _plain_sum(values: list[Any]) -> Any:
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return canonical(total)
+                return rows_of(node, of, self._progress)

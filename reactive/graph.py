@@ -77,6 +77,11 @@ class Graph:
         self._sources.append(node)
         return node
 
+    def drop_source(self, node: Node) -> None:
+        """Forget a table that no leaf reads any more."""
+        self._sources = [source for source in self._sources if source is not node]
+        self._forget_schedules()
+
     def node(
         self,
         signature: Hashable,

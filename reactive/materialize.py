@@ -15,6 +15,7 @@ from reactive.errors import TableError
 from reactive.feed import Feed
 from reactive.late import over
 from reactive.node import Node
+from reactive.rerun import note
 from reactive.shown import ByGroup, Members, Sequence, Tap
 from reactive.view import AnyView, GroupedView, OrderedView, View
 from reactive.zset import Pair, Pairs, consolidate, negate
@@ -31,7 +32,9 @@ def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyVie
         feed = db._graph.making = Feed(relation.plan, name, place)
         try:
             with paused():
-                return _made(relation, feed)
+                view = _made(relation, feed)
+            note(view)
+            return view
         finally:
             db._graph.making = None
 

@@ -23,8 +23,9 @@ from optimizer.errors import PlanError
 from optimizer.explain import Explanation, explain, headline
 from optimizer.opaque import Opaque
 from optimizer.properties import bindings, tables
-from optimizer.report import report
+from optimizer.report import as_read, report
 from optimizer.source import caller
+from reactive import display
 from reactive.aggregates import Aggregation, folded
 from reactive.callables import Live, taken
 from reactive.copying import NotCopied
@@ -62,8 +63,8 @@ class Relation(Live, Listening, Generic[*Ts]):
     >>> words = Database().table(str, name="words")
     >>> words.where(str.islower).select(len)
     Relation:
-    select len
-      where islower
+    select len(row)
+      where islower(row)
         table words
     """
 
@@ -427,6 +428,26 @@ class Relation(Live, Listening, Generic[*Ts]):
         """Nothing is kept of the relation for it."""
         return subscribe(self, callback, caller(), snapshot=snapshot, way=way)
 
+    def show(self, limit: int = 20) -> None:
+        """Compute the rows once, and print the first of them as a table.
+
+        Nothing is kept. Who looks more often has a view, which is computed already.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str, name="words")
+        >>> words.add_all(["to", "be"])
+        >>> words.select(len).show()
+        query: 2 rows
+        ┏━━━━━━━━━━━┓
+        ┃       row ┃
+        ┡━━━━━━━━━━━┩
+        │         2 │
+        │         2 │
+        └───────────┘
+        """
+        with self.materialize() as view:
+            display.show(view, limit, "query")
+
     def tables(self) -> list[Table[Any]]:
         """The tables that the query reads, each once.
 
@@ -436,7 +457,7 @@ class Relation(Live, Listening, Generic[*Ts]):
         >>> [table.name for table in words.union(names).union(words).tables()]
         ['words', 'names']
         """
-        return [self._db._tables[node.number] for node in tables(self.plan)]
+        return [self._db._table_of(node) for node in tables(self.plan)]
 
     def explain(self, *, optimized: bool = True) -> Explanation:
         """The plan as it was written and as it is run, as trees of text.
@@ -464,7 +485,11 @@ class Relation(Live, Listening, Generic[*Ts]):
         return report(self.plan, self._db._optimized(self.plan), self._db._offloading.where)
 
     def __repr__(self) -> str:
-        return f"Relation:\n{explain(self.plan)}"
+        return f"Relation:\n{as_read(self.plan)}"
+
+    def _repr_html_(self) -> str:
+        """The query, not its rows: computing these may take long; `show` does."""
+        return display.html_of_text(repr(self))
 
     def __iter__(self) -> Any:
         raise PlanError(
@@ -598,7 +623,7 @@ class Groups(NotCopied, Generic[K, *Ts]):
         return f"the groups by {self._key}"
 
     def __repr__(self) -> str:
-        return f"Groups by {self._key} of\n{self._relation.explain(optimized=False)}"
+        return f"Groups by {self._key} of\n{as_read(self._relation.plan)}"
 
 
 class GroupedRelation(Relation[K, *Ts]):

@@ -25,7 +25,7 @@ from reactive.relation import Relation
 from reactive.rows import check_row_type, checked_key, key_function, name_of_table
 from reactive.statements import Statements
 from reactive.stats import Stats
-from reactive.store import BagStore, NoStore, Store, rows_of
+from reactive.store import BagStore, NoMore, NoStore, Store, rows_of
 from reactive.watched_store import WatchedStore
 from reactive.zset import Pair, canonical, consolidate, negate
 
@@ -68,11 +68,13 @@ class Table(Relation[T], Collection[T]):
         key: str | Callable[[T], Hashable] | None,
         stored: bool,
         identity: bool = False,
+        replaces: Table[Any] | None = None,
     ) -> None:
         check_row_type(row_type)
         if key is not None and not stored:
             raise PlanError("a keyed table must be stored: its keys are what it is asked for")
-        self.name: str = name_of_table({table.name for table in db._tables}, row_type, name)
+        names = {table.name for table in db.tables() if table is not replaces}
+        self.name: str = name_of_table(names, row_type, name)
         self.row_type: Any = row_type
         self.identity = identity
         """Whether it was promised that rows do not change in place, whatever their class."""
@@ -298,6 +300,8 @@ class Table(Relation[T], Collection[T]):
 
     def __repr__(self) -> str:
         with self._gate.inside():
+            if isinstance(self._store, NoMore):
+                return f"Table({self.name!r}, dropped)"
             return f"Table({self.name!r}, {len(self._visible())} rows)"
 
     def __rich__(self) -> Any:
@@ -366,6 +370,12 @@ class Table(Relation[T], Collection[T]):
         self._store: Store = store
         self._is_near = isinstance(store, BagStore | KeyedStore)
         self._do.store = store  # a statement may be waiting to begin
+
+    def _give_up(self, why: str) -> None:
+        """It is no table of its database any more: whoever uses it is told why."""
+        if self._keyed is not None:
+            self._keyed = KeyedStore(self._keyed.key)
+        self._move_to(NoMore(f"{why}\n  use the table that is there now: see db.tables()"))
 
     def _all(self) -> Iterable[Pair]:
         """The rows as of the last commit."""

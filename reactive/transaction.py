@@ -64,8 +64,8 @@ class Pending:
 
     def changes(self) -> list[tuple[Table[Any], Sequence[Pair]]]:
         """The changes of all tables that have any."""
-        found = ((table, self._delta(table)) for table in self._statements)
-        return [(table, delta) for table, delta in found if delta]
+        found = [(table, self._delta(table)) for table in self._statements]
+        return [pair for pair in found if pair[1]]
 
     def revert(self) -> None:
         """Take all changes back, the last one first."""

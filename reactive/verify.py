@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from optimizer.properties import tables
+from reactive.bags import Bag
 from reactive.errors import TableError, VerificationError
-from reactive.evaluate import Tables, evaluate, order_key, ordered
+from reactive.evaluate import evaluate
+from reactive.evaluate_order import in_order, order_key
 from reactive.order import tie_key
+from reactive.progress import watched
 from reactive.zset import Row
 
 if TYPE_CHECKING:
@@ -29,34 +33,41 @@ def verify(node: plan.Node, contents: Any, name: str, db: Database) -> None:
             )
 
     def rows(table: plan.Table) -> Any:
-        return db._tables[table.number]._all()
+        return db._table_of(table)._all()
 
-    with db._graph.running():
-        _compare(node, contents, name, rows)
+    with db._graph.running(), watched(f"verifying {name}") as progress:
+        _compare(node, contents, name, lambda source: evaluate(source, rows, progress))
 
 
-def _compare(node: plan.Node, contents: Any, name: str, rows: Tables) -> None:
-    if isinstance(node, plan.OrderBy) and _in_order(node, list(contents.rows()), rows):
-        return
-    expected, found = evaluate(node, rows), Counter(dict(contents.items()))
-    if expected != found:
-        raise VerificationError(
-            f"{name} differs from its query\n"
-            f"  missing: {_few((expected - found).elements())}\n"
-            f"  not in the query: {_few((found - expected).elements())}"
-        )
+def _compare(node: plan.Node, contents: Any, name: str, rows: Callable[[plan.Node], Bag]) -> None:
     if isinstance(node, plan.OrderBy):
-        raise VerificationError(f"{name} has the rows of its query, but not in their order")
+        _compare_in_order(node, list(contents.rows()), name, rows(node.input))
+        return
+    expected, found = rows(node), dict(contents.items())
+    if dict(expected) != found and expected != Counter(found):
+        raise _differs(name, expected, Counter(found))
 
 
-def _in_order(node: plan.OrderBy, shown: list[Row], tables: Tables) -> bool:
-    """Whether the rows are right; those that no order tells apart may stand for each other."""
+def _compare_in_order(node: plan.OrderBy, shown: list[Row], name: str, rows: Bag) -> None:
+    """Compare rows in order; those that no order tells apart may stand for each other."""
+    key, expected = order_key(node), in_order(node, rows)
+    foreign = Counter(shown) - rows
+    if not foreign and shown == expected:
+        return
+    marks = ([(key(row), tie_key(row)) for row in some] for some in (shown, expected))
+    if not foreign and operator.eq(*marks):
+        return
+    if Counter(shown) != Counter(expected):
+        raise _differs(name, Counter(expected), Counter(shown))
+    raise VerificationError(f"{name} has the rows of its query, but not in their order")
 
-    def mark(row: Row) -> Any:
-        return order_key(node, row), tie_key(row)
 
-    foreign = Counter(shown) - evaluate(node.input, tables)
-    return not foreign and list(map(mark, shown)) == list(map(mark, ordered(node, tables)))
+def _differs(name: str, expected: Bag, found: Bag) -> VerificationError:
+    return VerificationError(
+        f"{name} differs from its query\n"
+        f"  missing: {_few((expected - found).elements())}\n"
+        f"  not in the query: {_few((found - expected).elements())}"
+    )
 
 
 def _few(rows: Iterable[Row]) -> str:

@@ -306,7 +306,7 @@ class View(Live, Closing, Listening, Generic[*Ts]):
     def _check_open(self) -> None:
         if self.closed:
             why = f": {self._feed.reason}" if self._feed.reason else ""
-            raise ClosedError(f"{self._feed} is closed{why}\n  materialize its .relation again")
+            raise ClosedError(f"{self._feed} is closed{why}\n  {self._feed.remedy}")
 
 
 _GROUP = "node.operator.find(key)"

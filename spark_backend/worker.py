@@ -38,6 +38,8 @@ DELTA = pa.schema([("row", pa.binary()), ("weight", pa.int64())])
 DELTA_DDL = "row binary, weight long"
 FAILED = 0
 """The weight of what is no row, but says why there is none: no delta has such a weight."""
+FROM_SCRATCH = ("reactive.evaluate", "reactive.bags")
+"""The modules of an evaluation from scratch."""
 Net = dict[tuple[int, bytes], int]
 Entries = Iterable[tuple[int, int, bytes, int]]
 """Input, version, packed row, weight."""
@@ -81,7 +83,7 @@ def failure(error: Exception) -> tuple[str, str, str | None]:
     found, traceback = None, error.__traceback__
     while traceback is not None:
         frame = traceback.tb_frame
-        if frame.f_globals.get("__name__") == "reactive.evaluate":
+        if frame.f_globals.get("__name__", "").startswith(FROM_SCRATCH):
             names = ("arguments", "row", "member", "value")
             found = next((frame.f_locals[n] for n in names if n in frame.f_locals), found)
         traceback = traceback.tb_next

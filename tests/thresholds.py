@@ -38,6 +38,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.commits.MANY": Threshold(0),
     "reactive.compile_routes.ROUTED": Threshold(0),
     "reactive.contents.MANY": Threshold(0),
+    "reactive.edits.LONG": Threshold(2, 512),
     "reactive.fan.WORTHWHILE": Threshold(1),
     "reactive.generated.body.LONGEST": Threshold(0),
     "reactive.schedule.FEW": Threshold(0),

@@ -1,0 +1,182 @@
+"""What must be equal in the rows of a pair, as their predicate says.
+
+    on  s.k == m.k and s.age > 30 and s.day <= m.day
+
+    of a left row    its key is s.k, if s.age > 30; a suspect, unless s.day has an order
+    of a right row   its key is m.k;                a suspect, unless m.day has an order
+
+All that is found is which pairs need not be asked: those of which the predicate is surely false,
+and does not raise. So conditions are taken in the order in which they are asked, up to the first
+of which it is not known whether it raises. A row on which a part of them raises, or gives a value
+that need not compare as one would think (`equality.py`), is a suspect: all pairs with it are asked.
+
+It is not the rule by which the optimizer finds keys, and computes them in another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from operator import itemgetter
+from typing import Any
+
+from optimizer.expr import Expr, Function, Lifted, Operation, conjuncts, reads
+from optimizer.lift import lift
+from reactive.equality import is_plain
+from reactive.index import REJECTED, SUSPECT
+from reactive.interpret import Read, interpreted, itself
+from reactive.interrupts import reraise_asynchronous
+from reactive.zset import Row
+
+ORDERED: dict[type, str] = {
+    **dict.fromkeys((int, float, bool), "number"),
+    **{kind: kind.__name__ for kind in (str, bytes, date, timedelta)},
+}
+"""Kinds of values, each of which has an order among its own."""
+
+Place = Callable[[Row], Any]
+"""Of a row, what must be equal to that of its partners; or that it is a suspect, or has none."""
+
+
+def places(predicates: Sequence[Function], count: int) -> tuple[Place, Place] | None:
+    """What finds the key of a left row, of so many bindings, and of a right row, of one.
+
+    None if nothing is found that could spare a pair.
+    """
+    finder = _Finder(count)
+    for predicate in predicates:
+        if not all(map(finder.take, conjuncts(_read(predicate)))):
+            break
+    return finder.found()
+
+
+def _read(predicate: Function) -> Expr:
+    return predicate.body if isinstance(predicate, Lifted) else lift(predicate).body
+
+
+class _Finder:
+    """Goes through the conditions."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._left: list[_Step] = []
+        self._right: list[_Step] = []
+
+    def take(self, test: Expr) -> bool:
+        """Use a condition; False if it may raise in a way that no row by itself shows."""
+        side = self._side(test)
+        if side is not None:
+            return self._add((side, test, _Test()))
+        match test:
+            case Operation("not", (Operation("==", operands),)):
+                return self._compare(operands, _Compared())
+            case Operation("not", (Operation(symbol, operands),)) if symbol in COMPARED:
+                return self._compare(operands, COMPARED[symbol]())
+            case Operation("==", operands):
+                return self._compare(operands, _Key())
+            case Operation(symbol, operands) if symbol in COMPARED:
+                return self._compare(operands, COMPARED[symbol]())
+            case _:
+                return False
+
+    def _compare(self, operands: tuple[Expr, ...], what: _What) -> bool:
+        """Use a comparison of a part of the left row with one of the right."""
+        left, right = sorted(operands, key=lambda e: self._count in reads(e))
+        if self._side(left) is not self._left or self._side(right) is not self._right:
+            return False
+        return self._add((self._left, left, what), (self._right, right, what))
+
+    def found(self) -> tuple[Place, Place] | None:
+        """What finds the keys."""
+        steps = (*self._left, *self._right)
+        if all(isinstance(step.what, _Compared | _Ordered) for step in steps):
+            return None
+        return _place(self._left), _place(self._right)
+
+    def _side(self, expr: Expr) -> list[_Step] | None:
+        """The steps of the side that an expression reads; None for both."""
+        read = reads(expr)
+        if self._count not in read:
+            return self._left
+        return self._right if len(read) == 1 else None
+
+    def _add(self, *given: tuple[list[_Step], Expr, _What]) -> bool:
+        """Add a step, or one on each side; or none, if a part cannot be computed."""
+        found = [(side, interpreted(expr, self._binding), what) for side, expr, what in given]
+        if any(read is None for _, read, _ in found):
+            return False
+        for side, read, what in found:
+            if read is not None:
+                side.append(_Step(read, what))
+        return True
+
+    def _binding(self, index: int) -> Read:
+        if index == self._count or self._count == 1:
+            return itself
+        return itemgetter(index)
+
+
+class _Key:
+    """Of an equation: what may be looked up."""
+
+    def take(self, value: Any, key: list[Any]) -> Any:
+        key.append(value)
+        return None if is_plain(value) else SUSPECT
+
+
+class _Test:
+    """Of a condition of one side: whether it is met."""
+
+    def take(self, value: Any, key: list[Any]) -> Any:
+        return None if value else REJECTED
+
+
+class _Compared:
+    """Of an inequation, which looks nothing up, but must not raise."""
+
+    def take(self, value: Any, key: list[Any]) -> Any:
+        return None if is_plain(value) else SUSPECT
+
+
+class _Ordered:
+    """Of a comparison, in which all values are of the kind that the first one was of."""
+
+    def __init__(self) -> None:
+        self._kind: str | None = None
+
+    def take(self, value: Any, key: list[Any]) -> Any:
+        kind = ORDERED.get(type(value))
+        self._kind = self._kind or kind
+        return None if kind is not None and kind == self._kind else SUSPECT
+
+
+_What = _Key | _Test | _Compared | _Ordered
+COMPARED: dict[str, Callable[[], _What]] = {
+    "!=": _Compared,
+    **dict.fromkeys(("<", "<=", ">", ">="), _Ordered),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A part of a condition, and what it is for."""
+
+    read: Read
+    what: _What
+
+
+def _place(steps: Sequence[_Step]) -> Place:
+    def place(row: Row) -> Any:
+        key: list[Any] = []
+        try:
+            for step in steps:
+                said = step.what.take(step.read(row), key)
+                if said is not None:
+                    return said
+        except Exception as error:  # what it is shows when the predicate is asked of a pair
+            reraise_asynchronous(error)
+            return SUSPECT
+        return key[0] if len(key) == 1 else tuple(key)
+
+    return place
