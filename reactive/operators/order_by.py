@@ -49,7 +49,7 @@ class OrderBy:
 
     >>> top = OrderBy(lambda row: row, limit=2)
     >>> top.step([(5, 1), (3, 1), (8, 1)])
-    [(5, 1), (3, 1)]
+    [(3, 1), (5, 1)]
     >>> top.step([(3, -1)]), top.sequence()
     ([(3, -1), (8, 1)], [5, 8])
     """
