@@ -119,10 +119,14 @@ class Side:
             with interrupted(step.interrupt):
                 self._commit(calls, step, absent)
         except (KeyboardInterrupt, OutOfTime):
-            return OutOfTime()  # the traceback would hold the transaction
-        except Exception as error:
-            return error
-        return None
+            error: Exception | None = OutOfTime()  # the traceback would hold the transaction
+        except Exception as raised:
+            return raised
+        else:
+            return None
+        with self.db.transaction():
+            pass  # tells what was still to be told
+        return error
 
     def _commit(self, calls: Sequence[Call], step: Step, absent: Any) -> None:
         if step.single and len(calls) == 1 and not step.aborts and absent is None:
