@@ -101,13 +101,14 @@ def reached(starts: Rel, edges: Rel) -> Rel:
     )
 
 
-def triangles(edges: Rel) -> Rel:
+def triangles(edges: Any) -> Rel:
     """Three edges in a circle."""
-    return (
+    made: Rel = (
         edges.join(edges)
         .join(edges)
         .where(lambda a, b, c: a.dst == b.src and b.dst == c.src and c.dst == a.src)
     )
+    return made
 
 
 def _of_orders(name: str, of: Callable[..., Any]) -> Query:
