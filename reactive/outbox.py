@@ -40,8 +40,8 @@ class Outbox(deque[Delivery]):
                     subscribers, delta = self[0]
                     done = 0
                     for reference in subscribers:
-                        done += 1
                         subscription = reference()
+                        done += 1  # from here on nothing is called before the callback
                         if subscription is None or subscription.closed:
                             continue
                         try:

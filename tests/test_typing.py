@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import assert_type
+from typing import Any, assert_type
 
 from reactive import (
     Count,

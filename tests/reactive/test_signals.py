@@ -389,6 +389,27 @@ def test_at_no_moment_can_a_strict_table_be_left_wrong(statement: str) -> None:
         moment += 7
 
 
+def test_at_no_moment_is_what_subscribers_are_to_hear_lost() -> None:
+    moment, where = 0, "the first"
+    while where:
+        side = Sides("distinct")
+        heard: list[Delta[Any]] = []
+        with side.view.subscribe(heard.append, snapshot=True):
+            with Moments(moment) as moments, suppress(KeyboardInterrupt), side.db.transaction():
+                side.a.remove_all(pairs()[:3])
+                side.a.add((7, 7))
+            with side.db.transaction():
+                pass  # tells what is still to be told
+        rows: Counter[Any] = Counter()
+        for delta in heard:
+            if delta.is_snapshot:
+                rows.clear()
+            rows.update(dict(delta.items()))
+        where = moments.where or ""
+        assert +rows == Counter(side.view), where
+        moment += 1
+
+
 def given_up(side: Sides) -> None:
     with suppress(ZeroDivisionError), side.db.transaction():
         side.a.add_all([(7, 1), (7, 2), (1, 1)])

@@ -10,40 +10,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import multiprocessing
-import signal
 import sys
 import time
 import traceback
-import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tests.soak.cases import case_of
 from tests.soak.play import play
 from tests.soak.report import described
 from tests.soak.shrink import shrunk
+from tests.soak.work import Played, played, played_one, quiet
 
-SECONDS = 120
-"""After which a history is taken not to end."""
 CHUNK = 20
 """Histories that a process plays at a time."""
-
-
-class Played(NamedTuple):
-    """What became of some histories."""
-
-    seeds: range
-    commits: int
-    differences: Sequence[tuple[int, str]]
-
-
-class EndlessError(BaseException):
-    """No `Exception`, so that nothing goes on after it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,12 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     first, known = _begin(options)
     histories, commits, began, last = 0, 0, time.monotonic(), 0.0
     differences: list[int] = [*known]
-    for played in _played(options, first):
-        histories, commits = histories + len(played.seeds), commits + played.commits
-        for seed, told in played.differences:
+    for done in _played(options, first):
+        histories, commits = histories + len(done.seeds), commits + done.commits
+        for seed, told in done.differences:
             differences.append(seed)
             print(f"DIFFERENCE {told}\nagain: python -m tests.soak --one {seed}", flush=True)
-        _remember(options, played.seeds.stop, differences)
+        _remember(options, done.seeds.stop, differences)
         if len(differences) >= len(known) + options.stop:
             break
         now = time.monotonic()
@@ -133,48 +117,15 @@ def _played(options: Any, first: int) -> Iterator[Played]:
         for chunk in chunks:
             if time.monotonic() > end:
                 return
-            yield _of_some(chunk)
+            yield played(chunk)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.workers, context, initializer=quiet) as pool:
-        waiting = [pool.submit(_of_some, chunk) for chunk in islice(chunks, 2 * options.workers)]
+        waiting = [pool.submit(played, chunk) for chunk in islice(chunks, 2 * options.workers)]
         while waiting:
             yield waiting.pop(0).result()
             if time.monotonic() < end:
-                waiting += [pool.submit(_of_some, chunk) for chunk in islice(chunks, 1)]
-
-
-def quiet() -> None:
-    """The library is to say nothing of what is repaired."""
-    logging.getLogger("reactive").setLevel(logging.CRITICAL)
-    warnings.simplefilter("ignore")
-
-
-def _of_some(seeds: range) -> Played:
-    commits, differences = 0, []
-    for seed in seeds:
-        made, told = played_one(seed)
-        commits += made
-        if told is not None:
-            differences.append((seed, told))
-    return Played(seeds, commits, differences)
-
-
-def played_one(seed: int) -> tuple[int, str | None]:
-    """The commits of a history, and what differs in it."""
-
-    def stop(number: int, frame: object) -> None:
-        raise EndlessError(f"not at an end after {SECONDS} seconds")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
-    try:
-        return play(case_of(seed)), None
-    except (Exception, EndlessError):
-        return 0, f"seed {seed}\n{traceback.format_exc()[-2_000:]}"
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+                waiting += [pool.submit(played, chunk) for chunk in islice(chunks, 1)]
 
 
 if __name__ == "__main__":

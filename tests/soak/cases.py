@@ -27,13 +27,18 @@ BEFORE, NEVER = -1, 10**9
 
 @dataclass
 class Life:
-    """A plan, when it is made and closed, and how it is looked at."""
+    """A plan, when it is made and closed, and how it is looked at.
+
+    `interrupt` is the moment at which an exception comes from outside while it is made; then it is
+    made anew.
+    """
 
     node: Node
     born: int
     dies: int = NEVER
     again: bool = False
     how: str = "view"
+    interrupt: int | None = None
 
 
 @dataclass

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tests.soak.folds import folded
-from tests.soak.nodes import Node
+from tests.soak.nodes import Node, every
 from tests.soak.orders import Keyed, in_order
 from tests.soak.rows import bag, frozen, once
 
@@ -181,10 +181,12 @@ class Oracle:
 
     def _fixpoint(self, node: Node, inside: Inside) -> Rows:
         level, which = node.more
+        needed = _needed(node)
         now: list[Rows] = [[] for _ in node.inputs]
         for _ in range(MOST_ROUNDS):
             here = {**inside, **{(level, place): rows for place, rows in enumerate(now)}}
-            then = [once(self.rows(body, here)) for body in node.inputs]
+            bodies = enumerate(node.inputs)
+            then = [once(self.rows(b, here)) if i in needed else [] for i, b in bodies]
             if [*map(bag, then)] == [*map(bag, now)]:
                 found: Rows = now[which]
                 return found
@@ -213,6 +215,17 @@ class Oracle:
         for _ in range(times):
             rows = self.rows(body, {**inside, (level, 0): rows})
         return rows
+
+
+def _needed(node: Node) -> set[int]:
+    """The relations of a fixpoint that the one which is asked for depends on; others are not."""
+    level, which = node.more
+    needed, found = set[int](), {which}
+    while found:
+        needed |= found
+        read = (each for place in found for each in every(node.inputs[place]))
+        found = {e.more[1] for e in read if e.op == "recursive" and e.more[0] == level} - needed
+    return needed
 
 
 def _beside(node: Node, left: Any, right: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from tests.soak.nodes import Key
@@ -29,7 +31,7 @@ def rank(value: Any, key: Key) -> tuple[Any, ...]:
 
 
 def tie(value: Any) -> tuple[Any, ...]:
-    """None before numbers before texts before tuples; the rest is all alike."""
+    """None before numbers before texts before tuples before exact ones; the rest is all alike."""
     match value:
         case None:
             return (0,)
@@ -41,4 +43,6 @@ def tie(value: Any) -> tuple[Any, ...]:
             return (5, tuple(map(tie, value)))
         case D():
             return (6, "D", (tie(value.k), tie(value.v), tie(value.i)))
+        case Decimal() | Fraction():
+            return (7, type(value).__name__, value)
     return (9,)

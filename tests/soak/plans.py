@@ -58,7 +58,7 @@ class Plans:
     def final(self) -> Node:
         """A plan for a view; only this may be in order without a limit."""
         node = self.relation(self._random.choice((2, 3, 3, 4, 4, 5, 6)))
-        if not self.chance(0.2) or self._mode in ("mixed", "decimals"):
+        if not self.chance(0.2) or self._mode in ("mixed", "decimals", "fractions"):
             return node
         limit = (self._random.randrange(1, 5), self._random.choice((0, 0, 1, 2)))
         return self.ordered(node, limit if self.chance(0.5) else (None, 0))
@@ -249,7 +249,13 @@ class Plans:
 
     def _fold(self, names: Names) -> Fold:
         name, texts = self._random.choice(FOLDS), self.texts
-        if name in ("Sum", "Avg") and self._mode in ("decimals", "mixed", "nan", "nested"):
+        if name in ("Sum", "Avg") and self._mode in (
+            "decimals",
+            "fractions",
+            "mixed",
+            "nan",
+            "nested",
+        ):
             name = self._random.choice((name, "Max"))
         if name == "Count":
             return Fold(name, None)

@@ -183,7 +183,7 @@ class Playing:
         except Exception as error:
             raised = error
         for side in self._sides:
-            found = side.make(place, life.node, life.how)
+            found = side.make(place, life.node, life.how, life.interrupt)
             if isinstance(found, TableError):  # nobody holds what flowed through a table
                 for each in self._sides:
                     each.close(place)
@@ -200,7 +200,7 @@ class Playing:
             bag(rows) if held.stored else bag(())
             for rows, held in zip(self._model.tables, self._case.tables, strict=True)
         ]
-        verify = self._case.mode not in ("mixed", "decimals")
+        verify = self._case.mode != "mixed"
         for side in self._sides:
             if side.rows() != expected:
                 raise Difference(f"{where}: {side.name}: tables {side.rows()}, not {expected}")

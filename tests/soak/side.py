@@ -68,14 +68,25 @@ class Side:
         self._build = Build(names, self.tables, shares=shares)
         self.live: dict[int, Live] = {}
 
-    def make(self, number: int, node: Node, how: str) -> Exception | None:
+    def make(self, number: int, node: Node, how: str, interrupt: int | None) -> Exception | None:
         """Make a view, a subscription, or both; what that raised."""
+        try:
+            with interrupted(interrupt):
+                return self._make(number, node, how)
+        except (KeyboardInterrupt, OutOfTime):
+            if number in self.live:
+                return None
+        return self._make(number, node, how)
+
+    def _make(self, number: int, node: Node, how: str) -> Exception | None:
         try:
             relation = self._build.relation(node)
             view = relation.materialize() if "view" in how else None
             mirror = Mirror(in_order=node.op == "order") if "subscriber" in how else None
             source = relation if view is None else view
             heard = mirror and source.subscribe(mirror.receive, snapshot=True)
+        except OutOfTime:
+            raise
         except Exception as error:
             return error
         self.live[number] = Live(node, view, mirror, heard)
@@ -108,10 +119,14 @@ class Side:
             with interrupted(step.interrupt):
                 self._commit(calls, step, absent)
         except (KeyboardInterrupt, OutOfTime):
-            return OutOfTime()  # the traceback would hold the transaction
-        except Exception as error:
-            return error
-        return None
+            error: Exception | None = OutOfTime()  # the traceback would hold the transaction
+        except Exception as raised:
+            return raised
+        else:
+            return None
+        with self.db.transaction():
+            pass  # tells what was still to be told
+        return error
 
     def _commit(self, calls: Sequence[Call], step: Step, absent: Any) -> None:
         if step.single and len(calls) == 1 and not step.aborts and absent is None:

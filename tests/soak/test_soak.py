@@ -16,6 +16,7 @@ import pytest
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.distinct import Distinct
 from tests.soak import __main__ as command
+from tests.soak import work
 from tests.soak.cases import Case, case_of
 from tests.soak.nodes import every
 from tests.soak.play import play
@@ -32,7 +33,7 @@ def test_some_seconds_of_random_histories() -> None:
     """Always the same ones where tests are to be repeatable, else others in each run."""
     end, seed, commits = time.monotonic() + SECONDS, FIRST, 0
     while time.monotonic() < end:
-        made, told = command.played_one(seed)
+        made, told = work.played_one(seed)
         assert told is None, f"{told}\nagain: python -m tests.soak --one {seed}"
         commits, seed = commits + made, seed + 1
     assert commits > 100
@@ -114,7 +115,7 @@ def test_a_run_goes_on_where_it_was(
         played.append(seed)
         return 7, "something differs" if seed == 23 else None
 
-    monkeypatch.setattr(command, "played_one", one)
+    monkeypatch.setattr(work, "played_one", one)
     monkeypatch.setattr(command, "quiet", int)
     state = tmp_path / "state.json"
     arguments = ["--histories", "30", "--state", str(state)]
@@ -127,3 +128,8 @@ def test_a_run_goes_on_where_it_was(
     assert "python -m tests.soak --one 23" in told and "30 histories, 210 commits" in told
     assert command.main(["--histories", "40", "--state", str(state)]) == 1
     assert played == [*range(1, 41)]
+
+
+def test_two_processes_play_as_many_histories(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--histories", "5", "--workers", "2"]) == 0
+    assert "5 histories" in capsys.readouterr().out

@@ -41,7 +41,8 @@ POOLS: Mapping[str, tuple[Any, ...]] = {
     "huge": (2**70, -(2**70), 2**70 + 1, 0, 1, 2**63, 2**62),
     "floats": (0.1, 0.2, 0.3, 1e16, 1.0, -1e16, 1e-9, 3.3, 1e308, 5e-324),
     "decimals": tuple(map(Decimal, ("1", "0.5", "1.10", "1.1", "2", "1e30", "-1e30"))),
-    "mixed": (0, 1, 1.0, True, False, 2, 2.0, None, 0.5, Fraction(1, 3), -1, 3),
+    "fractions": (0, 1, True, 2, Fraction(1, 3), Fraction(-1, 3), Fraction(1, 2), None),
+    "mixed": (0, 1, 1.0, True, False, 2, 2.0, None, 0.5, -0.25, -1, 3),
     "nan": (0.0, -0.0, 1.0, NAN, math.inf, -math.inf, None, 1, 2.5),
     "texts": ("a", "b", "ab", "", "ba"),
     "nested": (
@@ -56,6 +57,7 @@ CONSTANTS: Mapping[str, tuple[str, ...]] = {
     "huge": ("2**70", "1", "0"),
     "floats": ("0.1", "1e16", "1.0"),
     "decimals": ("1", "Decimal('1.1')", "2"),
+    "fractions": ("1", "0", "None", "2"),
     "mixed": ("1", "1.0", "True", "None", "0.5", "0", "2"),
     "nan": ("0.0", "1.0", "None", "INF"),
     "texts": ("'a'", "'b'", "'ab'", "''"),
