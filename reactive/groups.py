@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, TypeVarTuple, overload
 
 from optimizer.expr import Function
+from optimizer.report import as_read
 from optimizer.text import written
 from reactive.aggregated import aggregated
 from reactive.aggregates import Aggregation
@@ -157,4 +158,4 @@ class Groups(NotCopied, Generic[K, *Ts]):
         return f"the groups by {written(self._key)}"
 
     def __repr__(self) -> str:
-        return f"Groups by {written(self._key)} of\n{self._relation.explain(optimized=False)}"
+        return f"Groups by {written(self._key)} of\n{as_read(self._relation.plan)}"
