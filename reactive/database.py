@@ -11,9 +11,10 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from optimizer.captures import Capture
 from optimizer.explain import headline
@@ -23,7 +24,8 @@ from optimizer.plan import Join, Known
 from optimizer.plan import Node as PlanNode
 from optimizer.properties import free, nodes, tables
 from optimizer.source import Place, caller
-from optimizer.traverse import Rule, functions
+from optimizer.traverse import Rule, closed_views, functions, opened_views, without_views
+from reactive.boundary import boundary
 from reactive.commit_times import CommitTimes
 from reactive.commits import Commits
 from reactive.compile import compile_plan
@@ -41,13 +43,14 @@ from reactive.errors import (
 from reactive.feed import Feed
 from reactive.gate import Gate
 from reactive.graph import Graph
-from reactive.materialize import reattach
+from reactive.materialize import materialize, reattach
 from reactive.metrics import Metrics, metrics
 from reactive.node import Node
 from reactive.offload import Offload, Offloading
 from reactive.offload_status import OffloadStatus, status
 from reactive.operators.sums_by import Unfit
 from reactive.outbox import Outbox
+from reactive.relation import AnyRelation
 from reactive.repair import Broken, repair
 from reactive.rows import usual_name
 from reactive.stale import stale
@@ -58,8 +61,10 @@ from reactive.view import AnyView
 
 log = logging.getLogger("reactive")
 T = TypeVar("T")
+K = TypeVar("K")
 
 
+@boundary
 class Database(NotCopied, Commits):
     """Owns tables, views and transactions. Databases know nothing of each other.
 
@@ -114,6 +119,28 @@ class Database(NotCopied, Commits):
         """How many commits there were that changed something."""
         return self._version
 
+    @overload
+    def table(
+        self,
+        row_type: type[T],
+        *,
+        name: str | None = None,
+        key: Callable[[T], K],
+        stored: bool = True,
+        identity: bool = False,
+        replace: bool = False,
+    ) -> Table[T, K]: ...
+    @overload
+    def table(
+        self,
+        row_type: type[T],
+        *,
+        name: str | None = None,
+        key: str | None = None,
+        stored: bool = True,
+        identity: bool = False,
+        replace: bool = False,
+    ) -> Table[T, Any]: ...
     def table(
         self,
         row_type: type[T],
@@ -123,7 +150,7 @@ class Database(NotCopied, Commits):
         stored: bool = True,
         identity: bool = False,
         replace: bool = False,
-    ) -> Table[T]:
+    ) -> Table[T, Any]:
         """Make a table.
 
         Parameters
@@ -152,7 +179,7 @@ class Database(NotCopied, Commits):
         with self._shaping(to_write=replace):
             old = self._named(usual_name(row_type) if name is None else name) if replace else None
             number = next(self._numbers)
-            table = Table(self, number, row_type, name, key, stored, identity, old)
+            table: Table[T, Any] = Table(self, number, row_type, name, key, stored, identity, old)
             if old is not None:
                 drop(self, old, views=True, why=f"table {old.name!r} was replaced at {caller()}")
             self._tables[number] = table
@@ -321,6 +348,9 @@ class Database(NotCopied, Commits):
 
     # What tables, views and transactions ask of their database.
 
+    def _materialize(self, relation: AnyRelation, name: str | None, place: Place) -> Any:
+        return materialize(relation, name, place)
+
     def _named(self, name: str) -> Table[Any] | None:
         return next((table for table in self._tables.values() if table.name == name), None)
 
@@ -366,7 +396,12 @@ class Database(NotCopied, Commits):
         plan = self._base(plan)
         graph, found = plan.known.get("optimized", (None, None))
         if graph is not self._graph:  # a plan may be run by several databases
-            found = optimize(plan, self._phases)
+            if self._offloading.offload is not None:  # where parts may move, a query is one
+                found = optimize(without_views(plan), self._phases)
+            else:
+                own = closed_views(plan, lambda of_view: self._optimized(of_view).plan)
+                found = optimize(own, self._phases)
+                found = replace(found, plan=opened_views(found.plan))
             plan.known["optimized"] = self._graph, found
         return found  # type: ignore[no-any-return]
 

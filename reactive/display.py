@@ -146,6 +146,8 @@ def _shown(rows: Named, limit: int, called: str) -> Shown:
 
 def _columns(row: Row, names: list[str] | None) -> dict[str, Any]:
     """A row as named values: the names of the view, fields of a record, positions of a tuple."""
+    if names is not None and all(hasattr(row, name) for name in names):
+        return {name: getattr(row, name) for name in names}
     if names is not None:
         values = row if len(names) > 1 else (row,)
         return dict(zip(names, values, strict=True))

@@ -4,7 +4,7 @@ This is what a view must equal after every commit. `View.verify` compares the tw
 tests, over generated histories. Nothing of what maintains views is used, nor code that is made.
 
     rows one by one, sets      evaluate_nodes.py
-    joins, filtered products   evaluate_joins.py, evaluate_keys.py
+    joins, filtered products   evaluate_joins.py, evaluate_products.py, evaluate_keys.py
     groups, orders             evaluate_groups.py, evaluate_order.py
     recursion                  evaluate_recursion.py
 
@@ -21,6 +21,7 @@ from optimizer import plan
 from optimizer.properties import free
 from reactive.bags import Bag, Tables, Variables, added
 from reactive.evaluate_nodes import inputs_of, rows_of
+from reactive.evaluate_products import combined, several
 from reactive.evaluate_recursion import RECURSIONS, iterated, smallest
 from reactive.progress import SILENT, Progress
 from reactive.zset import Pair
@@ -75,7 +76,7 @@ class _Evaluation:
                 found[id(node)] = node
             elif id(node) not in found and id(node) not in self._closed:
                 waiting.append((node, True))
-                sources = () if isinstance(node, RECURSIONS) else inputs_of(node)
+                sources = () if isinstance(node, RECURSIONS) else _sources(node)
                 waiting.extend((source, False) for source in reversed(sources))
         return list(found.values())
 
@@ -99,4 +100,13 @@ class _Evaluation:
             case plan.Component(fixpoint, index):
                 return smallest(fixpoint, outside, self._progress)[index]
             case _:
+                found = several(node)
+                if found is not None:
+                    return combined(found, of, self._progress)
                 return rows_of(node, of, self._progress)
+
+
+def _sources(node: plan.Node) -> tuple[plan.Node, ...]:
+    """The nodes whose rows are asked for."""
+    found = several(node)
+    return inputs_of(node) if found is None else found.inputs

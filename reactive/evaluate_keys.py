@@ -44,7 +44,47 @@ def places(predicates: Sequence[Function], count: int) -> tuple[Place, Place] | 
 
     None if nothing is found that could spare a pair.
     """
-    finder = _Finder(count)
+    found = conditions(predicates, count, 2)
+    if not found.spares:
+        return None
+    left, right = found.places
+    return lambda row: _one(left(row)), lambda row: _one(right(row))
+
+
+def _one(key: Any) -> Any:
+    """A key of one part is that part."""
+    return key[0] if type(key) is tuple and len(key) == 1 else key
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """Two sides, and which part of the key of each is equal to that of the other."""
+
+    side: int
+    part: int
+    other: int
+    other_part: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What finds the key of a row of each side, a tuple; and which parts are equal."""
+
+    places: list[Place]
+    equations: list[Equation]
+    spares: bool
+    """Whether some combination of rows need not be asked."""
+
+
+def conditions(predicates: Sequence[Function], count: int, sides: int) -> Conditions:
+    """What predicates say of the rows of several sides, in the order in which they are asked.
+
+    Parameters
+    ----------
+    predicates: of the rows of all sides, or of the first ones.
+    count: how many bindings the rows of the first side have; those of the others have one.
+    """
+    finder = _Finder(count, sides)
     for predicate in predicates:
         if not all(map(finder.take, conjuncts(_read(predicate)))):
             break
@@ -58,10 +98,10 @@ def _read(predicate: Function) -> Expr:
 class _Finder:
     """Goes through the conditions."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, sides: int) -> None:
         self._count = count
-        self._left: list[_Step] = []
-        self._right: list[_Step] = []
+        self._sides: list[list[_Step]] = [[] for _ in range(sides)]
+        self._equations: list[Equation] = []
 
     def take(self, test: Expr) -> bool:
         """Use a condition; False if it may raise in a way that no row by itself shows."""
@@ -80,41 +120,46 @@ class _Finder:
             case _:
                 return False
 
+    def found(self) -> Conditions:
+        """What was found."""
+        steps = [step for side in self._sides for step in side]
+        spares = any(isinstance(step.what, _Key | _Test) for step in steps)
+        return Conditions(list(map(_place, self._sides)), self._equations, spares)
+
+    def _side(self, expr: Expr) -> int | None:
+        """The side that an expression reads; None for several."""
+        read = {max(0, index - self._count + 1) for index in reads(expr)}
+        return None if len(read) > 1 else min(read, default=0)
+
     def _compare(self, operands: tuple[Expr, ...], what: _What) -> bool:
-        """Use a comparison of a part of the left row with one of the right."""
-        left, right = sorted(operands, key=lambda e: self._count in reads(e))
-        if self._side(left) is not self._left or self._side(right) is not self._right:
+        """Use a comparison of a part of the row of one side with one of another."""
+        sides = [self._side(operand) for operand in operands]
+        side, other = sides[0], sides[-1]
+        if len(sides) != 2 or side is None or other is None:
             return False
-        return self._add((self._left, left, what), (self._right, right, what))
+        parts = [_keys(self._sides[side]), _keys(self._sides[other])]
+        if not self._add((side, operands[0], what), (other, operands[1], what)):
+            return False
+        if isinstance(what, _Key):
+            self._equations.append(Equation(side, parts[0], other, parts[1]))
+        return True
 
-    def found(self) -> tuple[Place, Place] | None:
-        """What finds the keys."""
-        steps = (*self._left, *self._right)
-        if all(isinstance(step.what, _Compared | _Ordered) for step in steps):
-            return None
-        return _place(self._left), _place(self._right)
-
-    def _side(self, expr: Expr) -> list[_Step] | None:
-        """The steps of the side that an expression reads; None for both."""
-        read = reads(expr)
-        if self._count not in read:
-            return self._left
-        return self._right if len(read) == 1 else None
-
-    def _add(self, *given: tuple[list[_Step], Expr, _What]) -> bool:
-        """Add a step, or one on each side; or none, if a part cannot be computed."""
+    def _add(self, *given: tuple[int, Expr, _What]) -> bool:
+        """Add a step, or one to each of two sides; or none, if a part cannot be computed."""
         found = [(side, interpreted(expr, self._binding), what) for side, expr, what in given]
         if any(read is None for _, read, _ in found):
             return False
         for side, read, what in found:
             if read is not None:
-                side.append(_Step(read, what))
+                self._sides[side].append(_Step(read, what))
         return True
 
     def _binding(self, index: int) -> Read:
-        if index == self._count or self._count == 1:
-            return itself
-        return itemgetter(index)
+        return itself if index >= self._count or self._count == 1 else itemgetter(index)
+
+
+def _keys(steps: Sequence[_Step]) -> int:
+    return sum(isinstance(step.what, _Key) for step in steps)
 
 
 class _Key:
@@ -177,6 +222,6 @@ def _place(steps: Sequence[_Step]) -> Place:
         except Exception as error:  # what it is shows when the predicate is asked of a pair
             reraise_asynchronous(error)
             return SUSPECT
-        return key[0] if len(key) == 1 else tuple(key)
+        return tuple(key)
 
     return place

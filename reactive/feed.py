@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.properties import groups, table_key
+from optimizer.properties import groups, key_of_group, table_key
 from optimizer.source import Place
 from reactive.delta import Delta
 from reactive.edits import Edit
@@ -76,11 +76,7 @@ def _key_of_rows(node: plan.Node) -> Callable[[Row], Any] | None:
     aggregate = groups(node)
     if aggregate is None:
         return None
-    return _first if aggregate.key is not None else _only
-
-
-def _first(row: Row) -> Any:
-    return row[0]
+    return key_of_group(node) if aggregate.key is not None else _only
 
 
 def _only(row: Row) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactive import Database, Edit
+from reactive import Database, Edit, Table
 from reactive.edits import fewest
 from reactive.schedule import OFTEN
 from tests.replica import Replica
@@ -45,7 +45,7 @@ def test_an_ordered_view_is_the_sorted_rows(
 
 
 def test_rows_that_do_not_compare_roll_a_large_batch_back() -> None:
-    table = Database().table(object, name="t")
+    table: Table[Any] = Database().table(object, name="t")
     view = table.order_by(lambda r: r).limit(3).materialize()
     table.add_all([3, 1, 2])
     mixed: list[Any] = [*range(100), "a"]
