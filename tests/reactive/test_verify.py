@@ -201,10 +201,14 @@ def nested(starts: Any, edges: Any, step: Callable[..., Any]) -> Any:
     )
 
 
+def itself(value: Any) -> Any:
+    return value
+
+
 RECURSIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "fixpoint": reached,
     "keep": lambda starts, edges, step: reached(
-        starts, edges, step, keep=Min(lambda n: n), by=lambda n: n
+        starts, edges, step, keep=Min(itself), by=lambda n: n
     ),
     "two relations": lambda starts, edges, step: in_turns(starts, edges, step)[0],
     "nested": nested,
