@@ -1,18 +1,22 @@
-# Every target sets up what it needs, once: a virtual environment in .venv with the package in it.
+# Every target sets up what it needs, once: a virtual environment in .venv with the package in it, and
+# beside it only what the target uses. They may be made in any order, and after each other.
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 BIN := .venv/bin
+DEMO := .venv/.demo
+SPARK := .venv/.spark
 READY := .venv/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks
 
-.PHONY: demo demo-spark test test-process test-spark check bench report clean
+.PHONY: demo demo-spark test test-process test-spark check soak bench report clean
 
-demo: $(READY)  ## lint the standard library live, and edit it 200 times
+demo: $(DEMO)  ## lint the standard library live, and edit it 200 times
 	$(BIN)/python -m examples.live_lint
 
-demo-spark: $(READY)  ## a view outgrows the process, moves to Spark, loses its JVM, and is right; needs Java 17
+demo-spark: $(SPARK)  ## a view outgrows the process, moves to Spark, loses its JVM, and is right; needs Java 17
 	$(BIN)/python -m examples.hot_view
 
 test: check  ## all tests, those that need Spark beside the others
@@ -29,17 +33,31 @@ check: $(READY)  ## format, lint, types
 	$(BIN)/ruff check --quiet $(CHECKED)
 	$(BIN)/mypy
 
+SEED ?= 1
+soak: $(READY)  ## 100,000 random histories on two cores, some hours; goes on where it was stopped (.soak.json)
+	$(BIN)/python -m tests.soak --histories 100000 --seed $(SEED) --workers 2 --every 30 --state .soak.json
+
 bench: $(READY)  ## all benchmarks once, quickly
 	cd asv_benchmarks && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --python=same --quick --show-stderr
 
 report: $(READY)  ## the benchmark tables of docs/benchmarks.md, several runs each
 	$(BIN)/python -m asv_benchmarks.report
 
-$(READY): pyproject.toml
+$(BIN)/pip:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,demo]'
-	@touch $(READY)
+
+$(DEMO): pyproject.toml | $(BIN)/pip
+	$(INSTALL) '.[demo]'
+	@touch $(DEMO)
+
+$(SPARK): pyproject.toml | $(BIN)/pip
+	$(INSTALL) '.[demo,spark]'
+	@touch $(DEMO) $(SPARK)
+
+$(READY): pyproject.toml | $(BIN)/pip
+	$(INSTALL) '.[dev,demo]'
+	@touch $(DEMO) $(SPARK) $(READY)
 
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv
+	rm -rf .soak.json .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv

@@ -103,11 +103,9 @@ def reached(starts: Rel, edges: Rel) -> Rel:
 
 def triangles(edges: Any) -> Any:
     """Three edges in a circle."""
-    return (
-        edges.join(edges)
-        .join(edges)
-        .where(lambda a, b, c: a.dst == b.src and b.dst == c.src and c.dst == a.src)
-    )
+    three: Any = edges.join(edges).join(edges)
+    found: Rel = three.where(lambda a, b, c: a.dst == b.src and b.dst == c.src and c.dst == a.src)
+    return found
 
 
 def _of_orders(name: str, of: Callable[..., Any]) -> Query:

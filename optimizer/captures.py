@@ -148,15 +148,15 @@ def _captures(function: FunctionType) -> Iterator[Capture]:
             value = cell.cell_contents
         except ValueError:
             continue  # not assigned yet (a function that names itself): stays live
-        yield Capture(name, cell, value, _frozen(value), _copied(value))
+        yield Capture(name, cell, value, _frozen(value), copied(value))
     for name in global_names(function.__code__):
         live = function.__globals__
         value = live.get(name, UNSET)
         if value is not UNSET and not isinstance(value, ModuleType):
-            yield Capture(name, live, value, _frozen(value), _copied(value))
+            yield Capture(name, live, value, _frozen(value), copied(value))
     for name, value in defaults(function).items():
-        if _copied(value) is not value:  # nothing but its content can change
-            yield Capture(name, function, value, _frozen(value), _copied(value))
+        if copied(value) is not value:  # nothing but its content can change
+            yield Capture(name, function, value, _frozen(value), copied(value))
     yield from _attributes(function)
 
 
@@ -170,7 +170,7 @@ def _attributes(function: FunctionType) -> Iterator[Capture]:
                 break
             if not isinstance(value, ModuleType):
                 label = ".".join(path.names[:depth])
-                yield Capture(label, owner, value, value, _copied(value), name)
+                yield Capture(label, owner, value, value, copied(value), name)
             owner = value
 
 
@@ -195,10 +195,11 @@ def _is_users(function: FunctionType) -> bool:
 
 def _frozen(value: Any) -> Any:
     """A copy of a small container; an empty one may be meant as itself, such as a sentinel."""
-    return _copied(value) if type(value) in CONTAINERS and value else value
+    return copied(value) if type(value) in CONTAINERS and value else value
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
+    """A copy of a small container, or the value itself."""
     if type(value) in CONTAINERS and len(value) <= SMALL:
         return value.copy()
     return value

@@ -133,6 +133,21 @@ def rows_of_both(node: Any, inputs: Sequence[Shapes]) -> Shapes:
     return tuple(a if a == b else None for a, b in zip(*inputs, strict=True))
 
 
+def rows_of_outer_join(node: Any, inputs: Sequence[Shapes]) -> Shapes:
+    left, right = inputs
+    return (
+        *(left if node.kind == "left" else (None,) * len(left)),
+        as_row(right) if node.kind == "right" else None,
+    )
+
+
+def groups(node: Any, inputs: Sequence[Shapes]) -> Shapes:
+    """The key and the aggregates; or one record of them."""
+    if node.row is not None:
+        return (node.row,)
+    return (None,) * (len(node.aggregates) + (node.key is not None))
+
+
 def one_unknown(node: Any, inputs: Sequence[Shapes]) -> Shapes:
     return (None,)
 
@@ -158,3 +173,8 @@ def if_both(node: Any, inputs: Sequence[bool]) -> bool:
 
 def if_either(node: Any, inputs: Sequence[bool]) -> bool:
     return any(inputs)
+
+
+def is_set_of_outer_join(node: Any, inputs: Sequence[bool]) -> bool:
+    """Of a full join rows that are None may be alone on both sides."""
+    return node.kind != "full" and all(inputs)

@@ -38,6 +38,10 @@ def table(node: Any) -> str:
     return f"table {node.name}" + (f" ({', '.join(notes)})" if notes else "")
 
 
+def view(node: Any) -> str:
+    return f"view {node.name or ''}".rstrip()
+
+
 def join(node: Any) -> str:
     wide = getattr(node, "wide", None)
     at_once = "" if wide is None else f", {len(wide.tests)} inputs at once"

@@ -7,7 +7,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 from optimizer.opaque import Opaque
-from optimizer.source import Place
+from optimizer.source import place_at
 
 UNSET: Final[Any] = object()
 
@@ -49,7 +49,7 @@ def part_of(
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     closure: tuple[CellType, ...] = tuple(cells[name] for name in code.co_freevars)
     made = FunctionType(code, function.__globals__, origin.name, None, closure or None)
-    place = Place(function.__code__.co_filename, node.lineno)
+    place = place_at(function.__code__.co_filename, node.lineno)
     identity = (origin.identity, function.__code__, ast.dump(node), tuple(parameters))
     name = ast.unparse(node)
     name = name if len(name) <= 40 else f"{name[:37]}..."

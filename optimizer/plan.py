@@ -29,10 +29,11 @@ from optimizer.facts import (
     Facts,
     always,
     as_first,
-    as_row,
     both_negate,
+    groups,
     if_both,
     if_either,
+    is_set_of_outer_join,
     monotone,
     never,
     of_each,
@@ -43,9 +44,11 @@ from optimizer.facts import (
     pairs,
     right_negates,
     rows_of_both,
+    rows_of_outer_join,
     same_rows,
 )
 from optimizer.knowledge import Shapes, shape_of
+from optimizer.naming import naming_of
 from optimizer.opaque import Opaque
 
 
@@ -96,21 +99,10 @@ def _rows_of_table(node: Table, inputs: Sequence[Shapes]) -> Shapes:
 
 
 def _rows_of_select(node: Select, inputs: Sequence[Shapes]) -> Shapes:
-    function = node.function
+    function, naming = node.function, naming_of(node.function)
+    if naming is not None:
+        return (naming.kind,)
     return (shape_of(function.body, inputs[0]) if isinstance(function, Lifted) else None,)
-
-
-def _rows_of_outer_join(node: OuterJoin, inputs: Sequence[Shapes]) -> Shapes:
-    left, right = inputs
-    return (
-        *(left if node.kind == "left" else (None,) * len(left)),
-        as_row(right) if node.kind == "right" else None,
-    )
-
-
-def _is_set_of_outer_join(node: OuterJoin, inputs: Sequence[bool]) -> bool:
-    """Of a full join rows that are None may be alone on both sides."""
-    return node.kind != "full" and all(inputs)
 
 
 def _rows_of_component(node: Component, inputs: Sequence[Shapes]) -> Shapes:
@@ -203,6 +195,33 @@ class Shared(Node):
         shapes=same_rows,
         is_set=as_first,
         headline=headlines.by_name,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole:
+    """The plan that is run for a view, which is no input of a node while rules run."""
+
+    plan: Node
+    shapes: Shapes
+    is_set: bool
+
+
+@dataclass(frozen=True, slots=True)
+class View(Node):
+    """The rows of a view that a query is made of. No rule reaches through it, so that they are not
+    computed again for the query. While rules run, their plan is `Whole`."""
+
+    input: Node | Whole
+    name: str | None = field(default=None, compare=False)
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=lambda node, inputs: inputs[0] if inputs else node.input.shapes,
+        is_set=lambda node, inputs: inputs[0] if inputs else node.input.is_set,
+        headline=headlines.view,
     )
 
 
@@ -478,8 +497,8 @@ class OuterJoin(Node):
         calls=_OF_MATCH,
         raises=False,
         recursion=both_negate,
-        shapes=_rows_of_outer_join,
-        is_set=_is_set_of_outer_join,
+        shapes=rows_of_outer_join,
+        is_set=is_set_of_outer_join,
         headline=headlines.join,
     )
 
@@ -688,19 +707,21 @@ class Factors:
 class Aggregate(Node):
     """One row per group: its key, then each aggregate. Without a key, one row in all.
 
-    `factors` are made by the optimizer, where sums of the sides of a join tell all.
+    `factors` are made by the optimizer, where sums of the sides of a join tell all. `row` is the
+    class of named rows, set by the engine where the select that names them is done at once.
     """
 
     input: Node
     key: Function | None
     aggregates: tuple[Folded, ...]
     factors: Factors | None = None
+    row: Any = None
 
     facts = Facts(
         calls=(Calls("key", of_input), Calls("aggregates.value", of_input)),
         raises=True,
         recursion=lambda _: ("aggregate",),
-        shapes=lambda node, _: (None,) * (len(node.aggregates) + (node.key is not None)),
+        shapes=groups,
         is_set=always,
         headline=headlines.aggregate,
     )

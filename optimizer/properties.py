@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from optimizer import plan
 from optimizer.facts import as_row
 from optimizer.knowledge import Shape, Shapes
+from optimizer.named import naming_by
+from optimizer.naming import Naming
 
 
 def bindings(node: plan.Node) -> int:
@@ -17,7 +20,7 @@ def bindings(node: plan.Node) -> int:
 
 def shapes(node: plan.Node) -> Shapes:
     """What is known of each binding of the rows."""
-    found: Shapes = _fact(node, "shapes", _shapes)
+    found: Shapes = fact(node, "shapes", _shapes)
     return found
 
 
@@ -28,12 +31,12 @@ def row_shape(node: plan.Node) -> Shape:
 
 def is_set(node: plan.Node) -> bool:
     """Whether no row occurs twice."""
-    return bool(_fact(node, "is_set", _is_set))
+    return bool(fact(node, "is_set", _is_set))
 
 
 def free(node: plan.Node) -> frozenset[Any]:
     """The levels of the recursive relations that it reads outside their definition."""
-    found: frozenset[Any] = _fact(node, "free", _free)
+    found: frozenset[Any] = fact(node, "free", _free)
     return found
 
 
@@ -50,7 +53,7 @@ def _free(node: plan.Node) -> frozenset[Any]:
             return read
 
 
-def _fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any:
+def fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any:
     """A fact of a node that depends on the same fact of its inputs; computed once per node."""
     if name in node.known:
         return node.known[name]
@@ -83,24 +86,44 @@ def table_key(node: plan.Node) -> plan.Table | None:
 
 
 def groups(node: plan.Node) -> plan.Aggregate | None:
-    """The aggregate whose rows, one per group, these are some of."""
-    while isinstance(node, plan.Where | plan.OrderBy):
-        node = node.input
+    """The aggregate whose rows, one per group, these are some of; perhaps with names."""
+    node = _some_of(node)
+    node = node if naming_by(node) is None else node.inputs()[0]
     return node if isinstance(node, plan.Aggregate) else None
+
+
+def naming(node: plan.Node) -> Naming | None:
+    """How the rows of an aggregate, of which these are some, are named."""
+    return naming_by(_some_of(node))
+
+
+def _some_of(node: plan.Node) -> plan.Node:
+    below: Any = node
+    while isinstance(below, plan.Where | plan.OrderBy | plan.View):
+        below = below.input
+    found: plan.Node = below
+    return found
+
+
+def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
+    """The key of the group of a row."""
+    how = naming(node)
+    return itemgetter(0) if how is None or how.generated else attrgetter(how.columns[0])
 
 
 _SOME_OF_LEFT = (
     *(plan.Where, plan.Distinct, plan.OrderBy, plan.SemiJoin, plan.AntiJoin),
-    *(plan.Difference, plan.DifferenceAll),
+    *(plan.Difference, plan.DifferenceAll, plan.View),
 )
 
 
 def keeps_identity(node: plan.Node) -> bool:
     """Whether a row leaves as the object that a stored table holds."""
-    passing = (plan.Where, plan.UnionAll, plan.Shared)
-    return all(
-        isinstance(n, passing) or (isinstance(n, plan.Table) and n.stored)
-        for n in nodes(node, into=passing)
+    passing = (plan.Where, plan.UnionAll, plan.Shared, plan.View)
+    found = nodes(node, into=passing)
+    below = [whole for whole in map(_whole, found) if whole is not None]
+    return all(map(keeps_identity, below)) and all(
+        isinstance(n, passing) or (isinstance(n, plan.Table) and n.stored) for n in found
     )
 
 
@@ -120,7 +143,16 @@ def may_be_negative(node: plan.Node) -> bool:
 
 def tables(node: plan.Node) -> list[plan.Table]:
     """All tables that the plan reads, each once."""
-    return [n for n in nodes(node) if isinstance(n, plan.Table)]
+    every = nodes(node)
+    found = [n for n in every if isinstance(n, plan.Table)]
+    below = [t for n in every if (whole := _whole(n)) is not None for t in tables(whole)]
+    return list({id(t): t for t in [*found, *below]}.values()) if below else found
+
+
+def _whole(node: plan.Node) -> plan.Node | None:
+    """The plan of a view, where it is no input."""
+    is_whole = isinstance(node, plan.View) and isinstance(node.input, plan.Whole)
+    return node.input.plan if is_whole else None  # type: ignore[attr-defined]
 
 
 def nodes(node: plan.Node, into: type | tuple[type, ...] = plan.Node) -> list[plan.Node]:

@@ -49,6 +49,11 @@ def report(
     return Explanation("\n".join(lines))
 
 
+def as_read(written: plan.Node) -> Explanation:
+    """A plan as it was written, with the callables that can be read as expressions."""
+    return explain(rebuilt(written, read_callables))
+
+
 def _indented(text: str) -> Iterator[str]:
     return (f"  {line}" for line in text.splitlines())
 

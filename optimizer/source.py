@@ -7,10 +7,12 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from types import CodeType, FrameType
 from typing import Any
+
+from optimizer.cells import cell_of
 
 PACKAGES = ("optimizer", "reactive", "spark_backend")
 FOLDERS = tuple(f"{Path(__file__).parent.parent / name}{os.sep}" for name in PACKAGES)
@@ -18,13 +20,22 @@ FOLDERS = tuple(f"{Path(__file__).parent.parent / name}{os.sep}" for name in PAC
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line of a file. Prints as `people.py:12`."""
+    """A line of a file. Prints as `people.py:12`; of a notebook as `In[3], line 4`."""
 
     file: str
     line: int
+    cell: str | None = field(default=None, compare=False)
+    """What the notebook calls the cell that it is a line of."""
 
     def __str__(self) -> str:
+        if self.cell is not None:
+            return f"{self.cell}, line {self.line}"
         return f"{PurePath(self.file).name}:{self.line}"
+
+
+def place_at(file: str, line: int) -> Place:
+    """A line of a file, or of the cell that the file name stands for."""
+    return Place(file, line, cell_of(file))
 
 
 def code_of(function: Callable[..., Any]) -> CodeType | None:
@@ -41,13 +52,13 @@ def code_of(function: Callable[..., Any]) -> CodeType | None:
 def place_of(function: Callable[..., Any]) -> Place | None:
     """Where `function` is written, or None where Python does not know."""
     code = code_of(function)
-    return None if code is None else Place(code.co_filename, code.co_firstlineno)
+    return None if code is None else place_at(code.co_filename, code.co_firstlineno)
 
 
 def caller() -> Place:
     """The line outside this library that is being executed, seen from inside it."""
     frame = _outside()
-    return Place(frame.f_code.co_filename, frame.f_lineno)
+    return place_at(frame.f_code.co_filename, frame.f_lineno)
 
 
 def result_is_discarded() -> bool:

@@ -7,6 +7,10 @@ students.add(Student("Sally", "Fields", 31))
 list(sallies)                                   # it is there
 """
 
+from reactive.siblings import check_siblings
+
+check_siblings()
+
 from reactive.aggregates import (
     Aggregate,
     Aggregation,
@@ -21,6 +25,7 @@ from reactive.aggregates import (
 )
 from reactive.database import Database
 from reactive.delta import Delta
+from reactive.edits import Edit
 from reactive.errors import (
     ClosedError,
     FixpointError,
@@ -36,17 +41,20 @@ from reactive.errors import (
     VerificationError,
 )
 from reactive.fixpoint import fixpoint, iterate
+from reactive.grouped_view import GroupedView
+from reactive.groups import Groups
 from reactive.metrics import Metrics, Queue
 from reactive.multiset import Multiset
+from reactive.named_groups import NamedGroups, NamedGroupsView
 from reactive.observe import Changes, Observer, Subscription
 from reactive.offload_status import Offloaded, OffloadStatus
-from reactive.operators.order_by import Edit
-from reactive.relation import GroupedRelation, Groups, OrderedRelation, Relation
+from reactive.ordered_view import OrderedView
+from reactive.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.sort_key import SortKey, asc, desc
 from reactive.stats import OperatorStats, Stats
 from reactive.table import Table
 from reactive.transaction import Transaction
-from reactive.view import GroupedView, OrderedView, View
+from reactive.view import View
 
 __all__ = [
     "Aggregate",
@@ -70,6 +78,8 @@ __all__ = [
     "MissingKeyError",
     "Monoid",
     "Multiset",
+    "NamedGroups",
+    "NamedGroupsView",
     "Observer",
     "OffloadError",
     "OffloadStatus",

@@ -9,14 +9,16 @@ user's own the result of their zero.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from typing_extensions import TypeVarTuple, Unpack
 
 from optimizer.captures import meaning
 from optimizer.errors import PlanError
+from optimizer.expr import Function
 from optimizer.opaque import Opaque
 from optimizer.plan import Folded
+from reactive.boundary import outermost
 from reactive.callables import taken
 from reactive.folds import (
     AvgFold,
@@ -39,6 +41,20 @@ S = TypeVar("S")
 Out = TypeVar("Out")
 
 
+class Summable(Protocol[R]):
+    """What `Sum` takes: a number, or what else has `+`, `-` and `* int`; `R` is the sum."""
+
+    def __add__(self, other: Any, /) -> R: ...
+    def __sub__(self, other: Any, /) -> Any: ...
+    def __mul__(self, other: int, /) -> Any: ...
+
+
+class Divisible(Summable[Any], Protocol[R]):
+    """What `Avg` takes: a number, or what else has `/ int` too; `R` is the mean."""
+
+    def __truediv__(self, other: int, /) -> R: ...
+
+
 class Aggregation(Generic[*Ts, R]):
     """Base of all aggregates: a fold, and which value of a row it reads (None: the row).
 
@@ -47,7 +63,7 @@ class Aggregation(Generic[*Ts, R]):
     True
     """
 
-    def __init__(self, fold: Fold, of: Callable[[Unpack[Ts]], Any] | None) -> None:
+    def __init__(self, fold: Fold, of: Callable[[Unpack[Ts]], Any] | str | None) -> None:
         self._fold = fold
         self._of = of
         self._functions: tuple[Opaque, ...] = ()
@@ -72,7 +88,7 @@ class Count(Aggregation[*Ts, int]):
         super().__init__(CountFold(), None)
 
 
-class Sum(Aggregation[*Ts, Any]):
+class Sum(Aggregation[*Ts, V]):
     """The sum of a value over the rows, exact whatever the history.
 
     Parameters
@@ -97,11 +113,21 @@ class Sum(Aggregation[*Ts, Any]):
     0.1
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], Any], *, skip_none: bool = False) -> None:
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], Summable[V]], *, skip_none: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], Summable[V] | None], *, skip_none: bool
+    ) -> None: ...
+    @overload
+    def __init__(self: Sum[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
+    def __init__(self, of: Any, *, skip_none: bool = False) -> None:
         super().__init__(SumFold(skip_none), of)
 
 
-class Avg(Aggregation[*Ts, Any]):
+class Avg(Aggregation[*Ts, V]):
     """The mean of a value: the exact sum, rounded once, over the number of rows. None of no rows.
 
     Takes the same values as `Sum`. With `skip_none=True` it is the mean of the values that are not
@@ -115,7 +141,17 @@ class Avg(Aggregation[*Ts, Any]):
     22.5
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], Any], *, skip_none: bool = False) -> None:
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], Divisible[V]], *, skip_none: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], Divisible[V] | None], *, skip_none: bool
+    ) -> None: ...
+    @overload
+    def __init__(self: Avg[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
+    def __init__(self, of: Any, *, skip_none: bool = False) -> None:
         super().__init__(AvgFold(skip_none), of)
 
 
@@ -138,7 +174,15 @@ class Min(Aggregation[*Ts, V]):
     20
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], V], *, skip_none: bool = False) -> None:
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], V], *, skip_none: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(self, of: Callable[[Unpack[Ts]], V | None], *, skip_none: bool) -> None: ...
+    @overload
+    def __init__(self: Min[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
+    def __init__(self, of: Any, *, skip_none: bool = False) -> None:
         super().__init__(MinFold(skip_none), of)
 
 
@@ -153,7 +197,15 @@ class Max(Aggregation[*Ts, V]):
     25
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], V], *, skip_none: bool = False) -> None:
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], V], *, skip_none: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(self, of: Callable[[Unpack[Ts]], V | None], *, skip_none: bool) -> None: ...
+    @overload
+    def __init__(self: Max[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
+    def __init__(self, of: Any, *, skip_none: bool = False) -> None:
         super().__init__(MaxFold(skip_none), of)
 
 
@@ -170,7 +222,7 @@ class CountDistinct(Aggregation[*Ts, int]):
     2
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], Any], *, skip_none: bool = False) -> None:
+    def __init__(self, of: Callable[[Unpack[Ts]], Any] | str, *, skip_none: bool = False) -> None:
         super().__init__(CountDistinctFold(skip_none), of)
 
 
@@ -185,7 +237,11 @@ class Collect(Aggregation[*Ts, Multiset[V]]):
     ['a', 'b', 'b']
     """
 
-    def __init__(self, of: Callable[[Unpack[Ts]], V]) -> None:
+    @overload
+    def __init__(self, of: Callable[[Unpack[Ts]], V]) -> None: ...
+    @overload
+    def __init__(self: Collect[*Ts, Any], of: str) -> None: ...
+    def __init__(self, of: Any) -> None:
         super().__init__(CollectFold(), of)
 
 
@@ -215,6 +271,29 @@ class Aggregate(Aggregation[*Ts, Out]):
     6
     """
 
+    @overload
+    def __init__(
+        self: Aggregate[*Ts, S],
+        zero: S,
+        add: Callable[[S, Any], S],
+        remove: Callable[[S, Any], S],
+        result: None = None,
+        *,
+        is_zero: Callable[[S], object] | None = None,
+        of: Callable[[Unpack[Ts]], Any] | str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        zero: S,
+        add: Callable[[S, Any], S],
+        remove: Callable[[S, Any], S],
+        result: Callable[[S], Out],
+        *,
+        is_zero: Callable[[S], object] | None = None,
+        of: Callable[[Unpack[Ts]], Any] | str | None = None,
+    ) -> None: ...
+    @outermost
     def __init__(
         self,
         zero: S,
@@ -223,7 +302,7 @@ class Aggregate(Aggregation[*Ts, Out]):
         result: Callable[[S], Out] | None = None,
         *,
         is_zero: Callable[[S], object] | None = None,
-        of: Callable[[Unpack[Ts]], Any] | None = None,
+        of: Callable[[Unpack[Ts]], Any] | str | None = None,
     ) -> None:
         plus = taken(add, 2, "the add of Aggregate")
         minus = taken(remove, 2, "the remove of Aggregate")
@@ -256,13 +335,32 @@ class Monoid(Aggregation[*Ts, Out]):
     6
     """
 
+    @overload
+    def __init__(
+        self: Monoid[*Ts, S],
+        zero: S,
+        combine: Callable[[S, S], S],
+        result: None = None,
+        *,
+        of: Callable[[Unpack[Ts]], S] | str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        zero: S,
+        combine: Callable[[S, S], S],
+        result: Callable[[S], Out],
+        *,
+        of: Callable[[Unpack[Ts]], S] | str | None = None,
+    ) -> None: ...
+    @outermost
     def __init__(
         self,
         zero: S,
         combine: Callable[[S, S], S],
         result: Callable[[S], Out] | None = None,
         *,
-        of: Callable[[Unpack[Ts]], S] | None = None,
+        of: Callable[[Unpack[Ts]], S] | str | None = None,
     ) -> None:
         combined = taken(combine, 2, "the combine of Monoid")
         finish = None if result is None else taken(result, 1, "the result of Monoid")
@@ -270,20 +368,19 @@ class Monoid(Aggregation[*Ts, Out]):
         self._functions = tuple(f for f in (combined, finish) if f is not None)
 
 
-def folded(aggregate: Aggregation[*Ts, Any], bindings: int) -> Folded:
-    """The aggregate as the plan holds it.
+def folded(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function]) -> Folded:
+    """The aggregate as the plan holds it; `take` takes what it reads, for what it is, into it.
 
     Raises
     ------
-    PlanError: it is no aggregate, or its callable does not take `bindings` arguments.
+    PlanError: it is no aggregate, or as `take`.
     """
     if not isinstance(aggregate, Aggregation):
         known = isinstance(aggregate, type) and issubclass(aggregate, Aggregation)
         hint = f"write {aggregate.__name__}(...)" if known else _HINT
         raise PlanError(f"aggregate takes aggregates, not {aggregate!r}\n  {hint}")
     name = type(aggregate).__name__
-    of = aggregate._of
-    value = None if of is None else taken(of, bindings, name)
+    value = None if aggregate._of is None else take(aggregate._of, name)
     fold = aggregate._fold
     return Folded(name, fold, value, aggregate._functions, fold.skip_none)
 

@@ -6,10 +6,11 @@ Cost:   of a commit none; of a lookup that of reading one bucket; of all rows, t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from operator import itemgetter
 from typing import Any
 
-from reactive.operators.order_by import Edit
+from reactive.edits import Edit
 from reactive.remote import RemoteOperator
 from reactive.zset import Pair, Pairs, Row, canonical, consolidate, repeat
 
@@ -17,14 +18,21 @@ from reactive.zset import Pair, Pairs, Row, canonical, consolidate, repeat
 class Away:
     """The rows of a view, which the operator below keeps elsewhere.
 
-    `size` is how many there are, if that is known; otherwise they are counted when asked for.
+    `size` is how many there are, if that is known; otherwise they are counted when asked for. `key`
+    gives that of the group of a row.
     """
 
-    __slots__ = ("_last", "_operator", "_size", "touched")
+    __slots__ = ("_key", "_last", "_operator", "_size", "touched")
     edits: tuple[Edit, ...] = ()
 
-    def __init__(self, operator: RemoteOperator, size: int | None = None) -> None:
+    def __init__(
+        self,
+        operator: RemoteOperator,
+        size: int | None = None,
+        key: Callable[[Row], Any] = itemgetter(0),
+    ) -> None:
         self._operator = operator
+        self._key = key
         self._size = size
         self._last = 0
         self.touched = 0
@@ -65,12 +73,13 @@ class Away:
         of = self._operator
         near: Iterable[Pair] = of.at(key) if of.part.is_by_group else of.contents()
         for row, _ in near:
-            if row[0] is key or row[0] == key:
+            own = self._key(row)
+            if own is key or own == key:
                 return row
         return None
 
     def keys(self) -> list[Any]:
-        return [canonical(row[0]) for row, _ in self._operator.contents()]
+        return [canonical(self._key(row)) for row, _ in self._operator.contents()]
 
     def footprint(self) -> tuple[int, int]:
         return 0, 0

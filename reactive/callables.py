@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
 from typing import Any
 
@@ -32,6 +32,21 @@ def taken(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
                 "  a query would not notice its changes; join it instead"
             )
     return result
+
+
+def check_values(fields: Mapping[str, Any]) -> None:
+    """Refuse values to compare fields with that change by themselves, or are meant as callables."""
+    for name, value in fields.items():
+        if isinstance(value, Live):
+            raise PlanError(
+                f"where: {name}= is a {type(value).__name__}\n"
+                "  a query would not notice its changes; join it instead"
+            )
+        if isinstance(value, FunctionType) and value.__name__ == "<lambda>":
+            raise PlanError(
+                f"where: {name}= takes the value that the field has to equal, not a lambda\n"
+                f"  where(lambda row: ... row.{name} ...) takes one"
+            )
 
 
 def _variables(function: Callable[..., Any], result: Opaque) -> Iterator[tuple[str, Any]]:

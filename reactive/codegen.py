@@ -40,6 +40,8 @@ from reactive.interrupts import reraise_asynchronous
 from reactive.zset import canonical
 
 LONGEST = 60
+GENERATED = "<reactive "
+"""What the names of files begin with that generated code is in."""
 MOST_TEXTS = 512
 """Texts of which the code is kept, for the next query of that shape."""
 LITERALS = (int, str, bytes, bool, type(None))
@@ -169,7 +171,7 @@ def build(name: str, text: str, values: Values) -> Callable[..., Any]:
     """
     while _gone:
         linecache.cache.pop(_gone.popleft(), None)
-    file = f"<reactive {name} {next(_numbers)}>"
+    file = f"{GENERATED}{name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     made = FunctionType(_in_file(_code(text), file), dict(values.by_name), name)
     weakref.finalize(made, _gone.append, file).atexit = False

@@ -26,10 +26,10 @@ log = logging.getLogger("reactive")
 _level = logging.getLogger("reactive.commits")
 LEVELS: dict[Any, Any] = getattr(_level, "_cache", {})
 SAMPLES = 64
-"""Commits of one row that are timed after somebody has asked, and thrice as many at first: of these
+"""Commits of few rows that are timed after somebody has asked, thrice as many at first: of these
 some prove that a table is in use, and the last run as all others will."""
 LAST = 8
-"""Commits of one row that the mean is of, roughly: the first ones generate code."""
+"""Commits of few rows that the mean is of, roughly: the first ones generate code."""
 
 
 class CommitTimes:
@@ -42,16 +42,16 @@ class CommitTimes:
         self._seconds = 0.0
         self._untimed = 0  # those that have been estimated
         self._estimated = 0.0
-        self._mean = 0.0  # of a commit of one row
+        self._mean = 0.0  # of a commit of few rows
         self._window = 0  # how many that is the mean of
         self._wanted = 3 * SAMPLES
         LEVELS.clear()
 
-    def note(self, seconds: float, version: int, deltas: Sequence[Fed]) -> None:
-        """A commit has been made, and took so long."""
+    def note(self, seconds: float, version: int, deltas: Sequence[Fed], *, few: bool) -> None:
+        """A commit, of few rows or of many, has been made, and took so long."""
         self._timed += 1
         self._seconds += seconds
-        if len(deltas) == 1 and len(deltas[0][1]) == 1:
+        if few:
             self._window += self._window < LAST
             self._mean += (seconds - self._mean) / self._window
             self._wanted -= self._wanted > 0
@@ -65,7 +65,7 @@ class CommitTimes:
             log.debug("commit %d (%s) in %.3f ms", version, changed, 1000 * seconds)
 
     def total(self, version: int) -> float:
-        """The seconds up to a version, and from now on some commits of one row are timed."""
+        """The seconds up to a version, and from now on some commits of few rows are timed."""
         untimed = version - self._timed - self._untimed
         mean = self._mean or self._seconds / max(self._timed, 1)
         self._untimed += untimed

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 NO_CHANGES: Sequence[Pair] = ()
 MANY = 16
-"""Rows of a commit from which on the garbage collector pauses."""
+"""Rows of a commit from which on it is timed, and the garbage collector pauses."""
 
 
 class Commits(Closing):
@@ -145,6 +145,11 @@ class Commits(Closing):
         """One step of the graph. If it fails, who called puts the tables back (`_recovers`)."""
         if self._dropped:
             self._drain()
+        rows = _rows(deltas)
+        if rows < MANY and LEVELS:
+            self._graph.commit(deltas, self._version + 1)
+            self._committed(tables, rows)
+            return
         began = perf_counter()
         collects = gc.isenabled()
         try:  # as `paused`, whose end an interrupt could keep from coming
@@ -153,8 +158,8 @@ class Commits(Closing):
         finally:
             if collects:
                 gc.enable()
-        self._committed(tables, _rows(deltas))
-        self._times.note(perf_counter() - began, self._version, deltas)
+        self._committed(tables, rows)
+        self._times.note(perf_counter() - began, self._version, deltas, few=rows < MANY)
 
     def _recovers(
         self,
@@ -225,13 +230,13 @@ class Commits(Closing):
             self._after()
 
     @contextmanager
-    def _shaping(self) -> Iterator[None]:
-        """Be inside to make or drop views.
+    def _shaping(self, *, to_write: bool = False) -> Iterator[None]:
+        """Be inside to make or drop views; or tables, which no transaction may have changed.
 
         Ctrl-C may come while callables of the user's run over rows that are there; what is left
         half done then is repaired at the next access.
         """
-        with self._inside():
+        with self._inside(to_write=to_write):
             try:
                 yield
             except BaseException as error:

@@ -18,10 +18,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 from optimizer import plan
 from optimizer.clauses import Program, clauses
+from optimizer.named import naming_by
 from optimizer.properties import bindings, is_interned, nodes
 from optimizer.traverse import without_iterations
 from reactive.compile_remote import Elsewhere
@@ -120,6 +122,7 @@ class Compiler:
         away = self._elsewhere
         if away is not None and (away.holds(node) or away.includes(node)):
             return () if away.holds(node) else away.reads(node)
+        node = self._with_row(node)
         if isinstance(node, plan.Fixpoint | plan.Component):
             return tuple(inputs_of(self._program(_defining(node)), self.below))
         found = split(self, node)
@@ -144,12 +147,15 @@ class Compiler:
         match node:
             case plan.Table():
                 return self.source(node)
+            case plan.View(source):
+                return self.made[id(source)]
             case plan.Empty():
                 return self.graph.node(("empty",), (), Nothing, plan=node)
             case plan.Fixpoint() | plan.Component():
                 return self._output(node)
         if away is not None and away.includes(node):
             return away.make(self, node)
+        node = self._with_row(node)
         found = split(self, node)
         if found is not None:
             return over_sides(self, node, *found)
@@ -165,6 +171,14 @@ class Compiler:
         make, functions = plain_operator(node)
         inputs = tuple(self.made[id(n)] for n in node.inputs())
         return self.graph.node(signature(node), inputs, make, plan=node, functions=functions)
+
+    def _with_row(self, node: plan.Node) -> plan.Node:
+        """An aggregate that makes named rows itself, for one and the select that names them."""
+        below, how = (node.inputs() or (node,))[0], naming_by(node)
+        if how is None or not how.generated or not isinstance(below, plan.Aggregate):
+            return node
+        is_alone = self.readers[id(below)] < 2 and not self._is_elsewhere(below)
+        return replace(below, row=how.kind) if self.generates and is_alone else node
 
     def depends(self, node: plan.Node) -> bool:
         """Whether a node reads something that is elsewhere."""

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, ItemsView, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from reactive.edits import Edit
 from reactive.index import NOTHING
-from reactive.operators.order_by import Edit
 from reactive.zset import (
     Pair,
     Pairs,
@@ -259,3 +259,50 @@ class Groups:
 
     def footprint(self) -> tuple[int, int]:
         return len(self._rows), sys.getsizeof(self._rows)
+
+
+class Records(Bag):
+    """The same of rows of the user's class, which are also found by their key.
+
+    >>> records = Records(len)
+    >>> records.step([("to", 1), ("not", 1)])
+    [('to', 1), ('not', 1)]
+    >>> records.find(3), records.keys(), len(records)
+    ('not', [2, 3], 2)
+    """
+
+    __slots__ = ("_by_key", "_key")
+
+    def __init__(self, key: Key) -> None:
+        super().__init__()
+        self._key = key
+        self._by_key: dict[Any, Row] = {}
+
+    def step(self, delta: Pairs) -> Pairs:
+        changes = super().step(delta)
+        self._arrange(changes)
+        return changes
+
+    def undo(self) -> None:
+        changes = self._last
+        super().undo()
+        self._arrange(negate(changes))
+
+    def find(self, key: Any) -> Row | None:
+        """The row of a group, or None."""
+        return self._by_key.get(key)
+
+    def keys(self) -> list[Any]:
+        return list(self._by_key)
+
+    def footprint(self) -> tuple[int, int]:
+        rows, size = super().footprint()
+        return rows, size + sys.getsizeof(self._by_key)
+
+    def _arrange(self, changes: Pairs) -> None:
+        """Of a key, what goes goes before what comes."""
+        by_key, of = self._by_key, self._key
+        for row, weight in changes:
+            if weight < 0:
+                by_key.pop(of(row), None)
+        by_key.update((of(row), row) for row, weight in changes if weight > 0)

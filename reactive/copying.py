@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NoReturn
 
+from reactive.boundary import boundary
 
+
+@boundary
 class NotCopied:
     """Base of such classes."""
 

@@ -11,9 +11,10 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from itertools import count
+from typing import Any, TypeVar, overload
 
 from optimizer.captures import Capture
 from optimizer.explain import headline
@@ -22,7 +23,9 @@ from optimizer.optimize import PHASES, Optimized, Phase, optimize, retractable, 
 from optimizer.plan import Join, Known
 from optimizer.plan import Node as PlanNode
 from optimizer.properties import free, nodes, tables
-from optimizer.traverse import Rule, functions
+from optimizer.source import Place, caller
+from optimizer.traverse import Rule, closed_views, functions, opened_views, without_views
+from reactive.boundary import boundary
 from reactive.commit_times import CommitTimes
 from reactive.commits import Commits
 from reactive.compile import compile_plan
@@ -30,18 +33,26 @@ from reactive.compile_remote import Begin
 from reactive.copying import NotCopied
 from reactive.definition import open_names, outside
 from reactive.distant import DistantTable
-from reactive.errors import StaleCaptureError, StaleCaptureWarning, TransactionError
+from reactive.dropping import drop
+from reactive.errors import (
+    PlanError,
+    StaleCaptureError,
+    StaleCaptureWarning,
+    TransactionError,
+)
 from reactive.feed import Feed
 from reactive.gate import Gate
 from reactive.graph import Graph
-from reactive.materialize import reattach
+from reactive.materialize import materialize, reattach
 from reactive.metrics import Metrics, metrics
 from reactive.node import Node
 from reactive.offload import Offload, Offloading
 from reactive.offload_status import OffloadStatus, status
 from reactive.operators.sums_by import Unfit
 from reactive.outbox import Outbox
+from reactive.relation import AnyRelation
 from reactive.repair import Broken, repair
+from reactive.rows import usual_name
 from reactive.stale import stale
 from reactive.table import Table
 from reactive.timer import Timer
@@ -50,8 +61,10 @@ from reactive.view import AnyView
 
 log = logging.getLogger("reactive")
 T = TypeVar("T")
+K = TypeVar("K")
 
 
+@boundary
 class Database(NotCopied, Commits):
     """Owns tables, views and transactions. Databases know nothing of each other.
 
@@ -90,7 +103,8 @@ class Database(NotCopied, Commits):
         self._broken: Broken | None = None
         self._timer = Timer()
         self._graph = Graph(self._on_stale, self._outbox)
-        self._tables: list[Table[Any]] = []
+        self._tables: dict[int, Table[Any]] = {}
+        self._numbers = count()
         self._views: weakref.WeakValueDictionary[int, AnyView] = weakref.WeakValueDictionary()
         self._version = 0
         self._times = CommitTimes()
@@ -105,6 +119,28 @@ class Database(NotCopied, Commits):
         """How many commits there were that changed something."""
         return self._version
 
+    @overload
+    def table(
+        self,
+        row_type: type[T],
+        *,
+        name: str | None = None,
+        key: Callable[[T], K],
+        stored: bool = True,
+        identity: bool = False,
+        replace: bool = False,
+    ) -> Table[T, K]: ...
+    @overload
+    def table(
+        self,
+        row_type: type[T],
+        *,
+        name: str | None = None,
+        key: str | None = None,
+        stored: bool = True,
+        identity: bool = False,
+        replace: bool = False,
+    ) -> Table[T, Any]: ...
     def table(
         self,
         row_type: type[T],
@@ -113,7 +149,8 @@ class Database(NotCopied, Commits):
         key: str | Callable[[T], Hashable] | None = None,
         stored: bool = True,
         identity: bool = False,
-    ) -> Table[T]:
+        replace: bool = False,
+    ) -> Table[T, Any]:
         """Make a table.
 
         Parameters
@@ -126,21 +163,50 @@ class Database(NotCopied, Commits):
             table cannot be read, nor can it tell that a removed row was never there.
         identity: True promises that rows of any other class do not change while they are in the
             table. They are compared by `==` and found by their hash, as all rows are.
+        replace: drop the table that has the name, if there is one, and with it the views over it:
+            for a cell of a notebook that is run again.
 
         Raises
         ------
         PlanError: the name is taken, or a keyed table is not to be stored.
+        TransactionError: inside a transaction, with `replace`.
 
         >>> from reactive import Database
         >>> db = Database()
         >>> db.table(str, name="words")
         Table('words', 0 rows)
         """
-        with self._shaping():
-            number = len(self._tables)
-            table = Table(self, number, row_type, name, key, stored, identity)
-            self._tables.append(table)
+        with self._shaping(to_write=replace):
+            old = self._named(usual_name(row_type) if name is None else name) if replace else None
+            number = next(self._numbers)
+            table: Table[T, Any] = Table(self, number, row_type, name, key, stored, identity, old)
+            if old is not None:
+                drop(self, old, views=True, why=f"table {old.name!r} was replaced at {caller()}")
+            self._tables[number] = table
             return table
+
+    def drop(self, table: Table[Any], *, views: bool = False) -> None:
+        """End a table: its rows are given up, and using it afterwards is an error.
+
+        Parameters
+        ----------
+        views: also close the views and subscriptions over it.
+
+        Raises
+        ------
+        PlanError: views or subscriptions read it, which the message names; or it is no table of
+            this database.
+        TransactionError: inside a transaction.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words = db.table(str, name="words")
+        >>> db.drop(words)
+        >>> words, db.tables()
+        (Table('words', dropped), [])
+        """
+        with self._shaping(to_write=True):
+            drop(self, table, views=views, why=f"table {_name(table)!r} was dropped at {caller()}")
 
     def spark_table(
         self,
@@ -171,13 +237,13 @@ class Database(NotCopied, Commits):
         with self._shaping():
             table: DistantTable[T] = DistantTable(
                 self,
-                len(self._tables),
+                next(self._numbers),
                 row_type,
                 name,
                 key,
                 lambda name: offload.rows(rows, row_type, key, name),
             )
-            self._tables.append(table)
+            self._tables[table.plan.number] = table
             return table
 
     def transaction(self) -> Transaction:
@@ -228,8 +294,15 @@ class Database(NotCopied, Commits):
         return metrics(self)
 
     def tables(self) -> list[Table[Any]]:
-        """All tables, in the order they were made."""
-        return list(self._tables)
+        """All tables, in the order they were made.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words, names = db.table(str, name="words"), db.table(str, name="names")
+        >>> db.tables()
+        [Table('words', 0 rows), Table('names', 0 rows)]
+        """
+        return list(self._tables.values())
 
     def views(self) -> list[AnyView]:
         """The views that somebody holds; each tells in its `place` where it was made.
@@ -275,6 +348,12 @@ class Database(NotCopied, Commits):
 
     # What tables, views and transactions ask of their database.
 
+    def _materialize(self, relation: AnyRelation, name: str | None, place: Place) -> Any:
+        return materialize(relation, name, place)
+
+    def _named(self, name: str) -> Table[Any] | None:
+        return next((table for table in self._tables.values() if table.name == name), None)
+
     def _compile_without(self, unfit: Unfit) -> None:
         leaves = self._graph.leaves_of(unfit.operator)
         for plan in {id(leaf.leaf.base): leaf.leaf.base for leaf in leaves}.values():
@@ -288,8 +367,18 @@ class Database(NotCopied, Commits):
             node = plan.part.node
             is_there = self._graph.find(*node.signature) is node  # type: ignore[misc]
             return node if is_there else self._compile(plan.part.plan)
-        node = self._tables[plan.number]._node
+        node = self._table_of(plan)._node
         return node
+
+    def _table_of(self, plan: Any) -> Table[Any]:
+        """The table that a plan reads."""
+        found = self._tables.get(plan.number)
+        if found is None:
+            raise PlanError(
+                f"table {plan.name!r} of this query was dropped, or replaced by another one\n"
+                "  make the query again, over a table that is there: see db.tables()"
+            )
+        return found
 
     def _base(self, plan: PlanNode) -> PlanNode:
         """What is compiled for a plan as written: something else for that of a late view."""
@@ -307,7 +396,12 @@ class Database(NotCopied, Commits):
         plan = self._base(plan)
         graph, found = plan.known.get("optimized", (None, None))
         if graph is not self._graph:  # a plan may be run by several databases
-            found = optimize(plan, self._phases)
+            if self._offloading.offload is not None:  # where parts may move, a query is one
+                found = optimize(without_views(plan), self._phases)
+            else:
+                own = closed_views(plan, lambda of_view: self._optimized(of_view).plan)
+                found = optimize(own, self._phases)
+                found = replace(found, plan=opened_views(found.plan))
             plan.known["optimized"] = self._graph, found
         return found  # type: ignore[no-any-return]
 
@@ -377,5 +471,9 @@ class Database(NotCopied, Commits):
         message = stale(function, capture)
         if self._strict:
             raise StaleCaptureError(message)
-        file, line = ("?", 0) if function.place is None else astuple(function.place)
-        warnings.warn_explicit(message, StaleCaptureWarning, file, line)
+        place = function.place or Place("?", 0)
+        warnings.warn_explicit(message, StaleCaptureWarning, place.file, place.line)
+
+
+def _name(table: object) -> object:
+    return getattr(table, "name", table)

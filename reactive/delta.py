@@ -7,7 +7,8 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from reactive.operators.order_by import Edit
+from reactive.edits import Edit
+from reactive.plain_data import plain
 from reactive.zset import Pair, Row, repeat
 
 T = TypeVar("T", default=Any)
@@ -84,6 +85,23 @@ class Delta(Generic[T]):
             return (), self._pairs
         updated = tuple((row, new[k]) for k, row in old.items() if k in both)
         return updated, [pair for pair in self._pairs if key(pair[0]) not in both]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data: rows with names as dictionaries, others as lists.
+
+        >>> from reactive import Count, Database
+        >>> words = Database().table(str)
+        >>> totals = words.group_by(len).aggregate(words=Count())
+        >>> subscription = totals.subscribe(lambda delta: print(delta.to_dict()["added"]))
+        >>> words.add("to")
+        [{'key': 2, 'words': 1}]
+        """
+        parts: dict[str, Any] = {"version": self.version, "is_snapshot": self.is_snapshot}
+        parts |= {"added": plain(self.added), "removed": plain(self.removed)}
+        parts["updated"] = [{"old": plain(old), "new": plain(new)} for old, new in self.updated]
+        if self.edits:
+            parts["edits"] = plain(self.edits)
+        return parts
 
     def __len__(self) -> int:
         return len(self._pairs)

@@ -24,6 +24,7 @@ from reactive.evaluate_nodes import inputs_of, linear, rows_of
 from reactive.zset import Row
 
 WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
+    plan.View: lambda n: n,
     plan.Distinct: lambda n: int(n > 0),
     plan.Union: lambda n, m: int(n > 0 or m > 0),
     plan.UnionAll: lambda n, m: n + m,

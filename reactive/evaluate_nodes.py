@@ -45,6 +45,8 @@ def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
             return once(of(left) & of(right))
         case plan.IntersectionAll(left, right):
             return of(left) & of(right)
+        case plan.View():
+            return of(*node.inputs())
         case plan.Aggregate(source):
             return grouped(node, of(source))
         case plan.OrderBy(source):

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.properties import groups, table_key
+from optimizer.properties import groups, key_of_group, table_key
 from optimizer.source import Place
 from reactive.delta import Delta
-from reactive.operators.order_by import Edit
+from reactive.edits import Edit
 from reactive.zset import Pairs, Row
 
 if TYPE_CHECKING:
@@ -23,7 +23,10 @@ class Feed:
     `subscribers` is replaced, never changed, so that a delta goes to those of its own commit.
     """
 
-    __slots__ = ("__weakref__", "base", "key", "name", "place", "plan", "reason", "subscribers")
+    __slots__ = (
+        *("__weakref__", "base", "key", "name", "place", "plan", "reason", "remedy"),
+        "subscribers",
+    )
 
     def __init__(self, node: plan.Node, name: str | None, place: Place) -> None:
         self.name = name
@@ -34,6 +37,8 @@ class Feed:
         self.key = _key_of_rows(node)
         self.reason: str | None = None
         """Why it was closed, if not by its user."""
+        self.remedy = "materialize its .relation again"
+        """What to do once it is closed."""
         self.subscribers: tuple[weakref.ref[Subscription[Any]], ...] = ()
 
     def __str__(self) -> str:
@@ -71,11 +76,7 @@ def _key_of_rows(node: plan.Node) -> Callable[[Row], Any] | None:
     aggregate = groups(node)
     if aggregate is None:
         return None
-    return _first if aggregate.key is not None else _only
-
-
-def _first(row: Row) -> Any:
-    return row[0]
+    return key_of_group(node) if aggregate.key is not None else _only
 
 
 def _only(row: Row) -> Any:

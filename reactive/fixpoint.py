@@ -25,9 +25,10 @@ from optimizer.strata import in_strata
 from optimizer.stratify import check_stratified
 from optimizer.traverse import substituted
 from reactive.aggregates import Aggregation, Max, Min
+from reactive.boundary import outermost
 from reactive.callables import taken
 from reactive.definition import Definition, agree
-from reactive.relation import AnyRelation, Relation
+from reactive.relation import AnyRelation, Relation, views_of
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -70,6 +71,7 @@ def fixpoint(
     by: Sequence[By | None] | None = None,
     max_rounds: int = 10_000,
 ) -> tuple[AnyRelation, ...]: ...
+@outermost
 def fixpoint(
     step: Callable[..., Any],
     *,
@@ -112,17 +114,20 @@ def fixpoint(
     """
     names = _parameters(step, "fixpoint")
     _check_count("max_rounds", max_rounds)
-    level, db, results = _called(step, names, is_set=True)
+    level, db, made = _called(step, names, is_set=True)
+    results = tuple(relation.plan for relation in made)
+    views = views_of(*made)
     if len(names) == 1:
         keep, by = (keep,), (by,)
-    node = plan.Fixpoint(tuple(results), level, names, _best(names, keep, by), max_rounds)
+    node = plan.Fixpoint(results, level, names, _best(names, keep, by), max_rounds)
     check_stratified(node)
     above = _level(node)  # those that will be inside each other have different numbers
     parts = in_strata(node, lambda part: _finished(part, max(above, _level(part))))
-    relations: tuple[AnyRelation, ...] = tuple(Relation(db, part) for part in parts)
+    relations: tuple[AnyRelation, ...] = tuple(Relation(db, part, views) for part in parts)
     return relations[0] if len(names) == 1 else relations
 
 
+@outermost
 def iterate(
     step: Callable[[Relation[T]], Relation[T]], start: Relation[T], *, times: int
 ) -> Relation[T]:
@@ -150,10 +155,12 @@ def iterate(
     if not isinstance(start, Relation):
         raise PlanError(f"iterate starts from a relation, not {type(start).__name__}")
     _check_count("times", times)
-    level, db, (body,) = _called(step, names, is_set=False, start=start)
+    level, db, (made,) = _called(step, names, is_set=False, start=start)
+    body = made.plan
     node = plan.Iterate(start.plan, body, level, names[0], times)
     number = _level(node)
-    return Relation(db, replace(node, level=number, body=_numbered(body, node, number)))
+    node = replace(node, level=number, body=_numbered(body, node, number))
+    return Relation(db, node, views_of(start, made))
 
 
 def _called(
@@ -162,7 +169,7 @@ def _called(
     *,
     is_set: bool,
     start: AnyRelation | None = None,
-) -> tuple[Definition, Any, list[plan.Node]]:
+) -> tuple[Definition, Any, list[AnyRelation]]:
     """What the step makes of relations that stand for its results.
 
     The definition is their level until it is finished.
@@ -192,7 +199,7 @@ def _called(
             f"the step reads nothing but {definition.what}: there is no row to begin with\n"
             "  a union with a table or another relation says where it starts"
         )
-    return definition, db, [relation.plan for relation in results]
+    return definition, db, list(results)
 
 
 def _check_result(name: str, relation: Any, count: int) -> None:
@@ -272,7 +279,7 @@ def _value(keep: Aggregation[Any, Any]) -> Opaque:
     function = keep._of
     if function is None:
         return opaque(_itself, 1, "keep of fixpoint")
-    return taken(function, 1, "keep of fixpoint")
+    return taken(function, 1, "keep of fixpoint")  # type: ignore[arg-type]  # it refuses a name
 
 
 def _itself(row: Any) -> Any:

@@ -226,7 +226,7 @@ def factored(node: plan.Aggregate, join: plan.Join | plan.Product, sides: tuple[
             given = zip(node.aggregates, factors.values, strict=True)
             folds = [(a.fold, None if value is None else _term(todo, value)) for a, value in given]
             key = None if node.key is None else todo.take(factors.parts[0])
-            return kind(key, folds, homes(node))
+            return kind(key, folds, homes(node), row=node.row)
 
         called, both = read_functions(join, node), Sides(*sides)
         loop, text = _pair_loops(join, (), factors, called, taker, counts=True)
@@ -362,7 +362,7 @@ def _grouping(
         folds.append((folded.fold, value))
     key = None if node.key is None else todo.take(_body(node.key))
     is_empty = plain.is_empty if plain.keeps_debts else None
-    return kind(key, folds, homes(node), is_empty=is_empty)
+    return kind(key, folds, homes(node), is_empty=is_empty, row=node.row)
 
 
 def _body(function: Any) -> Expr:

@@ -30,7 +30,7 @@ from reactive.fan import Fan
 from reactive.held import shown
 from reactive.node import NO_PINS, NOWHERE, Node, Pins, Told, comes_late
 from reactive.outbox import Delivery, Outbox
-from reactive.schedule import FEW, Fed, Schedule, take_back
+from reactive.schedule import Fed, Schedule, reached, take_back
 from reactive.straight import straight
 from reactive.wide import Wide
 from reactive.zset import Pair
@@ -76,6 +76,11 @@ class Graph:
         self.forgets |= node.forgets()
         self._sources.append(node)
         return node
+
+    def drop_source(self, node: Node) -> None:
+        """Forget a table that no leaf reads any more."""
+        self._sources = [source for source in self._sources if source is not node]
+        self._forget_schedules()
 
     def node(
         self,
@@ -370,7 +375,7 @@ class Graph:
         if len(self._schedules) > MANY_SCHEDULES:
             self._forget_schedules()
         fans = {source: Fan(source.consumers) for source in sources}
-        nodes = None if any(fan.looks_up for fan in fans.values()) else _reached(sources)
+        nodes = None if any(fan.looks_up for fan in fans.values()) else reached(sources)
         found = Wide(fans) if nodes is None else Schedule(sources, nodes)
         self._schedules[key] = found
         return found
@@ -403,24 +408,5 @@ def _deliveries(told: Sequence[Told], version: int) -> list[Delivery]:
     return found
 
 
-def _reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
-    """All nodes that these sources reach, in their order; None if they are many, or have routes."""
-    reached: dict[Node, None] = {}
-    waiting = list(sources)
-    while waiting:
-        for consumer, _ in waiting.pop().consumers:
-            if consumer not in reached:
-                reached[consumer] = None
-                if consumer.routes or len(reached) > FEW:
-                    return None
-                if not comes_late(consumer):
-                    waiting.append(consumer)
-    return tuple(sorted(reached, key=_order))
-
-
 def _rank(node: Node) -> int:
     return node.rank
-
-
-def _order(node: Node) -> int:
-    return node.order

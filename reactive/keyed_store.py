@@ -94,12 +94,17 @@ class KeyedStore:
 
     def revert(self, changes: Iterable[Pair]) -> None:
         net = consolidate(changes)
-        for row, weight in net:
-            if weight > 0:
-                del self.by_key[self.key(row)]
-        for row, weight in net:
-            if weight < 0:
-                self.by_key[self.key(row)] = row
+        came = {self.key(row): row for row, weight in net if weight > 0}
+        gone = {self.key(row): row for row, weight in net if weight < 0}
+        try:
+            for key in came:
+                del self.by_key[key]
+            self.by_key.update(gone)
+        except BaseException:  # an interrupt: who takes it back later begins anew
+            for key in gone.keys() - came.keys():
+                self.by_key.pop(key, None)
+            self.by_key.update(came)
+            raise
 
     def recount(self) -> None: ...
 

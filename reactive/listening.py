@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 
+from reactive.boundary import boundary
 from reactive.callbacks import bound, notify, relay
 from reactive.delta import Delta
-from reactive.observe import Changes, Observer, Subscription
+from reactive.observe import Changes, Observes, Subscription
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -16,8 +17,15 @@ if TYPE_CHECKING:
     from reactive.database import Database
     from reactive.relay import Relay
 
+Ts = TypeVarTuple("Ts")
+Cs = TypeVarTuple("Cs")
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
 
-class Listening:
+
+@boundary
+class Listening(Generic[*Ts]):
     """Base of what can be subscribed to."""
 
     _db: Database
@@ -28,6 +36,24 @@ class Listening:
         """Subscribe a callback, which `way` takes deltas to if it runs elsewhere."""
         raise NotImplementedError
 
+    @overload
+    def subscribe(
+        self: Listening[T],
+        callback: Callable[[Delta[T]], object],
+        *,
+        snapshot: bool = False,
+        on: Executor | AbstractEventLoop | None = None,
+        every: float | None = None,
+    ) -> Subscription[T]: ...
+    @overload
+    def subscribe(
+        self: Listening[A, B, *Cs],
+        callback: Callable[[Delta[tuple[A, B, *Cs]]], object],
+        *,
+        snapshot: bool = False,
+        on: Executor | AbstractEventLoop | None = None,
+        every: float | None = None,
+    ) -> Subscription[tuple[A, B, *Cs]]: ...
     def subscribe(
         self,
         callback: Callable[[Delta[Any]], object],
@@ -60,9 +86,25 @@ class Listening:
         way = relay(callback, on, every, self._db._timer)
         return self._subscribed(callback, snapshot=snapshot, way=way)
 
+    @overload
+    def observe(
+        self: Listening[T],
+        observer: Observes[T],
+        *,
+        on: Executor | AbstractEventLoop | None = None,
+        every: float | None = None,
+    ) -> Subscription[T]: ...
+    @overload
+    def observe(
+        self: Listening[A, B, *Cs],
+        observer: Observes[tuple[A, B, *Cs]],
+        *,
+        on: Executor | AbstractEventLoop | None = None,
+        every: float | None = None,
+    ) -> Subscription[tuple[A, B, *Cs]]: ...
     def observe(
         self,
-        observer: Observer[Any] | object,
+        observer: Observes[Any],
         *,
         on: Executor | AbstractEventLoop | None = None,
         every: float | None = None,
@@ -83,8 +125,26 @@ class Listening:
         >>> words.add("be")
         + be
         """
-        return self.subscribe(notify(observer, on), on=on, every=every)
+        callback = notify(observer, on)
+        way = relay(callback, on, every, self._db._timer)
+        return self._subscribed(callback, snapshot=False, way=way)
 
+    @overload
+    def changes(
+        self: Listening[T],
+        *,
+        snapshot: bool = False,
+        latest: bool = False,
+        maxsize: int | None = None,
+    ) -> Changes[T]: ...
+    @overload
+    def changes(
+        self: Listening[A, B, *Cs],
+        *,
+        snapshot: bool = False,
+        latest: bool = False,
+        maxsize: int | None = None,
+    ) -> Changes[tuple[A, B, *Cs]]: ...
     def changes(
         self, *, snapshot: bool = False, latest: bool = False, maxsize: int | None = None
     ) -> Changes[Any]:

@@ -15,6 +15,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
 
+from reactive.boundary import hide
 from reactive.codegen import Values, build
 from reactive.interrupts import is_common
 
@@ -31,7 +32,11 @@ def reading({parameters}):
                 return {give}
         except Exception as error:  # it may be due to what another thread does: it will show
             if not is_common(error): raise
-    return carefully({parameters})
+    try:
+        return carefully({parameters})
+    except Exception as error:
+        hide(error)
+        raise
 """
 
 
@@ -60,7 +65,7 @@ def lock_free(
     def of(carefully: F) -> F:
         parameters = ", ".join(signature(carefully).parameters)
         values = Values()
-        values.by_name |= {"carefully": carefully, "is_common": is_common}
+        values.by_name |= {"carefully": carefully, "hide": hide, "is_common": is_common}
         text = _TEXT.format(
             parameters=parameters, ready=ready, read=read, if_found=if_found, give=give
         )

@@ -6,17 +6,20 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.properties import groups, may_be_negative
+from optimizer.properties import groups, key_of_group, may_be_negative, naming
 from optimizer.source import Place
 from reactive.away import Away
 from reactive.collector import paused
-from reactive.contents import Bag, Groups, Only, OwingBag
+from reactive.contents import Bag, Groups, Only, OwingBag, Records
 from reactive.errors import TableError
 from reactive.feed import Feed
+from reactive.grouped_view import GroupedView
 from reactive.late import over
 from reactive.node import Node
+from reactive.ordered_view import OrderedView
+from reactive.rerun import note
 from reactive.shown import ByGroup, Members, Sequence, Tap
-from reactive.view import AnyView, GroupedView, OrderedView, View
+from reactive.view import AnyView, View
 from reactive.zset import Pair, Pairs, consolidate, negate
 
 if TYPE_CHECKING:
@@ -31,7 +34,9 @@ def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyVie
         feed = db._graph.making = Feed(relation.plan, name, place)
         try:
             with paused():
-                return _made(relation, feed)
+                view = _made(relation, feed)
+            note(view)
+            return view
         finally:
             db._graph.making = None
 
@@ -61,7 +66,7 @@ def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
     is_grouped = aggregate is not None and aggregate.key is not None
     kind = GroupedView if is_grouped else View
     if source.is_remote:
-        return kind, Away(source.operator)
+        return kind, Away(source.operator, key=key_of_group(node))
     if not source.late:  # what is late changes before the leaves do, which change together
         rows = getattr(source.operator, "shown", None)
         if rows is not None and not is_grouped:
@@ -70,7 +75,9 @@ def _contents(node: plan.Node, source: Node) -> tuple[type[AnyView], Any]:
         if by_group is not None and is_grouped and not may_be_negative(node):
             return kind, ByGroup(by_group)
     if is_grouped:
-        return kind, Groups()
+        how = naming(node)
+        is_tuple = how is None or how.generated
+        return kind, Groups() if is_tuple else Records(key_of_group(node))
     if aggregate is not None:
         return kind, Only()
     return kind, OwingBag() if may_be_negative(node) else Bag()
@@ -100,7 +107,7 @@ def reattach(db: Database, leaf: Node, source: Node) -> None:
             operator.step(db._graph.contents(source))
             operator.commit()
         elif isinstance(operator, Away):
-            operator = Away(source.operator, len(old))
+            operator = Away(source.operator, len(old), key_of_group(leaf.leaf.plan))
     db._graph.reattach(leaf, source, operator)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from inspect import getattr_static
 from typing import Any, NoReturn
 
+from reactive.boundary import hide
+
 
 class Missing:
     """Stands in a class for an attribute that there is not."""
@@ -20,7 +22,11 @@ class Missing:
 
     def __get__(self, thing: object, kind: type) -> NoReturn:
         text = f"a {kind.__name__} has no {self._name!r}\n  {self._hint}"
-        raise AttributeError(text, name=self._name, obj=thing)
+        try:
+            raise AttributeError(text, name=self._name, obj=thing)
+        except AttributeError as error:
+            hide(error)
+            raise
 
 
 def hint(kind: type, hints: Mapping[str, str]) -> None:

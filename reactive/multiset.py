@@ -45,7 +45,9 @@ class Multiset(Collection[T], Generic[T]):
         return value in self._weights
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Multiset) and self._weights == other._weights
+        if not isinstance(other, Multiset):
+            return NotImplemented  # a view knows
+        return self._weights == other._weights
 
     def __hash__(self) -> int:
         if self._hash is None:

@@ -8,10 +8,11 @@ import threading
 import weakref
 from collections.abc import Callable, Sized
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias
 
 from typing_extensions import TypeVar
 
+from reactive.boundary import hide
 from reactive.closing import Closing
 from reactive.copying import NotCopied
 from reactive.delta import Delta
@@ -49,6 +50,28 @@ class Observer(Protocol[T_contra]):
     def added(self, row: T_contra, /) -> object: ...
     def removed(self, row: T_contra, /) -> object: ...
     def updated(self, old: T_contra, new: T_contra, /) -> object: ...
+
+
+class Added(Protocol[T_contra]):
+    """An object with the method `added`."""
+
+    def added(self, row: T_contra, /) -> object: ...
+
+
+class Removed(Protocol[T_contra]):
+    """An object with the method `removed`."""
+
+    def removed(self, row: T_contra, /) -> object: ...
+
+
+class Updated(Protocol[T_contra]):
+    """An object with the method `updated`."""
+
+    def updated(self, old: T_contra, new: T_contra, /) -> object: ...
+
+
+Observes: TypeAlias = Added[T] | Removed[T] | Updated[T]
+"""What hears of rows: an object with at least one of the methods of `Observer`."""
 
 
 class Subscription(NotCopied, Closing, Generic[T]):
@@ -112,6 +135,7 @@ class Subscription(NotCopied, Closing, Generic[T]):
 
     def _failed(self, error: BaseException) -> None:
         """The callback raised."""
+        hide(error)
         self.error = error
         text = "subscriber of %s raised; it stays subscribed"
         log.error(text, self._feed, exc_info=error)

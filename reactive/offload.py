@@ -130,7 +130,7 @@ class Offloading:
     def _distant(self) -> dict[int, DistantTable[Any]]:
         """The tables whose rows are elsewhere, by their number."""
         tables = self._db._tables
-        return {n: t for n, t in enumerate(tables) if isinstance(t, DistantTable)}
+        return {n: t for n, t in tables.items() if isinstance(t, DistantTable)}
 
     def elsewhere(self, moved: Mapping[plan.Node, Begin]) -> Elsewhere | None:
         """What a compiler is to know."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reactive.delta import Delta
+from reactive.interrupts import is_asynchronous
 
 NOBODY: Sequence[weakref.ref[Any]] = ()
 Delivery = tuple[Sequence["weakref.ref[Any]"], Delta[Any]]
@@ -39,8 +40,8 @@ class Outbox(deque[Delivery]):
                     subscribers, delta = self[0]
                     done = 0
                     for reference in subscribers:
-                        done += 1
                         subscription = reference()
+                        done += 1  # from here on nothing is called before the callback
                         if subscription is None or subscription.closed:
                             continue
                         try:
@@ -51,6 +52,8 @@ class Outbox(deque[Delivery]):
                         except BaseException as error:
                             if not isinstance(error, Exception | _cancelled()):
                                 raise
+                            if isinstance(error, Exception) and is_asynchronous(error):
+                                raise  # a time limit is the writer's
                             subscription._failed(error)
                     delta = None
                     self.popleft()

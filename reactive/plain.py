@@ -95,7 +95,8 @@ def plain_aggregate(node: plan.Aggregate) -> Aggregate:
         (a.fold, known.setdefault(a.value, _value(a, count)) if a.value else _value(a, count))
         for a in node.aggregates
     ]
-    return Aggregate(maybe(node.key, count), folds, keeps_debts=may_be_negative(node.input))
+    keeps_debts = may_be_negative(node.input)
+    return Aggregate(maybe(node.key, count), folds, keeps_debts=keeps_debts, row=node.row)
 
 
 def homes(node: plan.Aggregate) -> list[int]:

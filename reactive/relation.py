@@ -5,11 +5,10 @@ Each method takes the user's callables into the plan and wraps one node around i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import (
     TYPE_CHECKING,
     Any,
-    Generic,
     Literal,
     Self,
     TypeAlias,
@@ -19,40 +18,47 @@ from typing import (
 )
 
 from optimizer import plan
+from optimizer.check_reads import check_callable, check_reads
 from optimizer.errors import PlanError
 from optimizer.explain import Explanation, explain, headline
-from optimizer.opaque import Opaque
+from optimizer.expr import Function
+from optimizer.fields import field, field_read, known_shapes
 from optimizer.properties import bindings, tables
-from optimizer.report import report
+from optimizer.report import as_read, report
 from optimizer.source import caller
-from reactive.aggregates import Aggregation, folded
+from reactive import display
+from reactive.aggregated import aggregated
+from reactive.aggregating import Aggregating
+from reactive.boundary import boundary
 from reactive.callables import Live, taken
-from reactive.copying import NotCopied
+from reactive.conditions import Key, On, match_of, side_of, where_of
 from reactive.definition import agree
 from reactive.delta import Delta
+from reactive.first import First
+from reactive.groups import Groups
 from reactive.listening import Listening
-from reactive.materialize import materialize
 from reactive.missing import hint
 from reactive.observe import Subscription
 from reactive.relay import Relay
-from reactive.sort_key import Nulls, SortKey, sort_keys
+from reactive.sort_key import Less, Nulls, SortKey, sort_keys
 from reactive.subscribe import subscribe
-from reactive.view import GroupedView, OrderedView, View
 
 if TYPE_CHECKING:
     from reactive.database import Database
+    from reactive.grouped_view import GroupedView
+    from reactive.ordered_view import OrderedView
     from reactive.table import Table
+    from reactive.view import AnyView, View
 
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
 U = TypeVar("U")
 K = TypeVar("K")
-A1 = TypeVar("A1")
-A2 = TypeVar("A2")
-A3 = TypeVar("A3")
+R = TypeVar("R")
 
 
-class Relation(Live, Listening, Generic[*Ts]):
+@boundary
+class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
     """A query. It carries one or more bindings side by side; `join` appends one.
 
     Callables get one argument per binding. Rows of a relation with one binding are the values
@@ -62,24 +68,31 @@ class Relation(Live, Listening, Generic[*Ts]):
     >>> words = Database().table(str, name="words")
     >>> words.where(str.islower).select(len)
     Relation:
-    select len
-      where islower
+    select len(row)
+      where islower(row)
         table words
     """
 
-    def __init__(self, db: Database, node: plan.Node) -> None:
+    def __init__(self, db: Database, node: plan.Node, views: tuple[AnyView, ...] = ()) -> None:
+        check_reads(node)
         self._db = db
         self.plan = node
         """The query as data (`optimizer.plan`)."""
+        self._views = views
+        """The views that it was made of: they are not given up while it is there."""
 
     # One relation in, one out.
 
-    def where(self, predicate: Callable[[*Ts], object]) -> Relation[*Ts]:
-        """Selection: the rows for which the predicate is true.
+    def where(
+        self, predicate: Callable[[*Ts], object] | None = None, /, **fields: Any
+    ) -> Relation[*Ts]:
+        """Selection: the rows for which the predicate is true, and fields equal the given values.
 
         Parameters
         ----------
         predicate: callable, bindings -> anything, read as true or false.
+        fields: `where(town="Bonn", paid=None)` is `row.town == "Bonn" and row.paid == None`, with
+            the values of now. A field is that of the only binding that has it.
 
         State: none. Cost: O(changed rows). Source: [dbsp] linear operators.
 
@@ -90,7 +103,7 @@ class Relation(Live, Listening, Generic[*Ts]):
         >>> sorted(even)
         [2, 4]
         """
-        return self._new(plan.Where(self.plan, self._take(predicate, "where")))
+        return self._new(where_of(self, predicate, fields))
 
     def select(self, function: Callable[[*Ts], U]) -> Relation[U]:
         """Projection: a function of each row. Equal results add up, as in a bag.
@@ -154,20 +167,31 @@ class Relation(Live, Listening, Generic[*Ts]):
         """
         return self._new(plan.Distinct(self.plan))
 
+    @overload
     def order_by(
         self,
-        key: Callable[[*Ts], Any] | SortKey[*Ts],
-        *more: Callable[[*Ts], Any] | SortKey[*Ts],
+        key: Callable[[*Ts], Less] | SortKey[Less, *Ts] | str,
+        *more: Callable[[*Ts], Less] | SortKey[Less, *Ts] | str,
         descending: bool = False,
-        nulls: Nulls | None = None,
+    ) -> OrderedRelation[*Ts]: ...
+    @overload
+    def order_by(
+        self,
+        key: Callable[[*Ts], Less | None] | SortKey[Less | None, *Ts] | str,
+        *more: Callable[[*Ts], Less | None] | SortKey[Less | None, *Ts] | str,
+        descending: bool = False,
+        nulls: Nulls | None,
+    ) -> OrderedRelation[*Ts]: ...
+    def order_by(
+        self, key: Any, *more: Any, descending: bool = False, nulls: Nulls | None = None
     ) -> OrderedRelation[*Ts]:
         """The rows in order of a key; see `OrderedRelation.limit` for the first few of them.
 
         Parameters
         ----------
-        key, more: callables, bindings -> values that `<` compares; NaN comes after everything. Rows
-            with equal values of the first stand by the next. `asc(f)` and `desc(f)` give a key its
-            own direction.
+        key, more: callables, bindings -> values that `<` compares, or names of fields; NaN comes
+            after everything. Rows with equal values of the first stand by the next. `asc(f)` and
+            `desc(f)` give a key its own direction.
         descending: greatest first, of the keys that are plain callables.
         nulls: `"first"` or `"last"`: where None stands, in either direction, as a key or as a part
             of one that is a tuple. Without it, None is compared like any value.
@@ -187,30 +211,32 @@ class Relation(Live, Listening, Generic[*Ts]):
         ['three', 'be', 'to', 'a']
         """
 
-        def take(of: Callable[..., Any]) -> Opaque:
+        def take(of: Key) -> Function:
             return self._take(of, "order_by")
 
         keys = sort_keys((key, *more), take, descending=descending, nulls=nulls)
-        return OrderedRelation(self._db, plan.OrderBy(self.plan, keys, None, 0))
+        return OrderedRelation(self._db, plan.OrderBy(self.plan, keys, None, 0), self._kept_views())
 
     # Two relations.
 
     def join(
         self,
         other: Relation[U],
-        on: Callable[[*Ts, U], object] | None = None,
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
         *,
-        left_key: Callable[[*Ts], Hashable] | None = None,
-        right_key: Callable[[U], Hashable] | None = None,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
     ) -> Relation[*Ts, U]:
         """Pairs of rows that match; weights multiply. Without any condition: the product.
 
         Parameters
         ----------
         other: the binding to append. With several bindings itself, its rows are tuples.
-        on: callable, bindings and the new one -> true or false.
-        left_key, right_key: callables, bindings -> hashable, and the new one -> hashable. Rows
-            match if these are equal, and `on`, if given, is true. A NaN matches nothing.
+        on: callable, bindings and the new one -> true or false. Or fields that are equal: `"c"` of
+            both sides, `("a", "b")` of the left and of the right, `["c", "d"]` each of both sides.
+        left_key, right_key: callables, bindings -> hashable, and the new one -> hashable; or names
+            of fields. Rows match if these are equal, and `on`, if given, is true. A NaN matches
+            nothing.
 
         With keys, an index per side. Cost: O(changed rows + matches). With `on` alone every pair
         is asked: O(changed rows x rows of the other side). Source: [dbsp] bilinear operators.
@@ -225,18 +251,18 @@ class Relation(Live, Listening, Generic[*Ts]):
         >>> list(names)
         [('Ann', 'Rex')]
         """
-        match = self._match("join", other, on, left_key, right_key)
+        match = match_of("join", self, other, on, left_key, right_key)
         if match == plan.Match():
-            return self._new(plan.Product(self.plan, other.plan))
-        return self._new(plan.Join(self.plan, other.plan, match))
+            return self._new(plan.Product(self.plan, other.plan), other)
+        return self._new(plan.Join(self.plan, other.plan, match), other)
 
     def left_join(
         self,
         other: Relation[U],
-        on: Callable[[*Ts, U], object] | None = None,
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
         *,
-        left_key: Callable[[*Ts], Hashable] | None = None,
-        right_key: Callable[[U], Hashable] | None = None,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
     ) -> Relation[*Ts, U | None]:
         """As `join`, keeping left rows without a match, with None beside them.
 
@@ -254,10 +280,10 @@ class Relation(Live, Listening, Generic[*Ts]):
     def right_join(
         self,
         other: Relation[U],
-        on: Callable[[*Ts, U], object] | None = None,
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
         *,
-        left_key: Callable[[*Ts], Hashable] | None = None,
-        right_key: Callable[[U], Hashable] | None = None,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
     ) -> Relation[*tuple[Any, ...]]:
         """As `join`, keeping right rows without a match; all bindings of the left are then None."""
         return self._outer("right", other, on, left_key, right_key)
@@ -265,10 +291,10 @@ class Relation(Live, Listening, Generic[*Ts]):
     def full_join(
         self,
         other: Relation[U],
-        on: Callable[[*Ts, U], object] | None = None,
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
         *,
-        left_key: Callable[[*Ts], Hashable] | None = None,
-        right_key: Callable[[U], Hashable] | None = None,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
     ) -> Relation[*tuple[Any, ...]]:
         """As `join`, keeping the rows of both sides that have no match."""
         return self._outer("full", other, on, left_key, right_key)
@@ -276,10 +302,10 @@ class Relation(Live, Listening, Generic[*Ts]):
     def semi_join(
         self,
         other: Relation[U],
-        on: Callable[[*Ts, U], object] | None = None,
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
         *,
-        left_key: Callable[[*Ts], Hashable] | None = None,
-        right_key: Callable[[U], Hashable] | None = None,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
     ) -> Relation[*Ts]:
         """The rows that have a match in `other` (EXISTS), with their own weights.
 
@@ -294,23 +320,23 @@ class Relation(Live, Listening, Generic[*Ts]):
         >>> list(known)
         ['to']
         """
-        match = self._match("semi_join", other, on, left_key, right_key)
-        return self._new(plan.SemiJoin(self.plan, other.plan, match))
+        match = match_of("semi_join", self, other, on, left_key, right_key)
+        return self._new(plan.SemiJoin(self.plan, other.plan, match), other)
 
     def anti_join(
         self,
         other: Relation[U],
-        on: Callable[[*Ts, U], object] | None = None,
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
         *,
-        left_key: Callable[[*Ts], Hashable] | None = None,
-        right_key: Callable[[U], Hashable] | None = None,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
     ) -> Relation[*Ts]:
         """The rows that have no match in `other` (NOT EXISTS), with their own weights.
 
         State and cost as `semi_join`.
         """
-        match = self._match("anti_join", other, on, left_key, right_key)
-        return self._new(plan.AntiJoin(self.plan, other.plan, match))
+        match = match_of("anti_join", self, other, on, left_key, right_key)
+        return self._new(plan.AntiJoin(self.plan, other.plan, match), other)
 
     def union(self, other: Relation[*Ts]) -> Relation[*Ts]:
         """Rows of either side, each once; also `left | right`.
@@ -324,27 +350,31 @@ class Relation(Live, Listening, Generic[*Ts]):
         >>> sorted(both)
         [1, 2, 3]
         """
-        return self._new(plan.Union(self.plan, self._side("union", other)))
+        return self._new(plan.Union(self.plan, side_of("union", self, other)), other)
 
     def union_all(self, other: Relation[*Ts]) -> Relation[*Ts]:
         """Rows of both sides, weights added; also `left + right`. State: none."""
-        return self._new(plan.UnionAll(self.plan, self._side("union_all", other)))
+        return self._new(plan.UnionAll(self.plan, side_of("union_all", self, other)), other)
 
     def difference(self, other: Relation[*Ts]) -> Relation[*Ts]:
         """Rows that the other side lacks, each once; also `left - right`."""
-        return self._new(plan.Difference(self.plan, self._side("difference", other)))
+        return self._new(plan.Difference(self.plan, side_of("difference", self, other)), other)
 
     def difference_all(self, other: Relation[*Ts]) -> Relation[*Ts]:
         """Weights less those of the other side, where that is positive (SQL's EXCEPT ALL)."""
-        return self._new(plan.DifferenceAll(self.plan, self._side("difference_all", other)))
+        return self._new(
+            plan.DifferenceAll(self.plan, side_of("difference_all", self, other)), other
+        )
 
     def intersection(self, other: Relation[*Ts]) -> Relation[*Ts]:
         """Rows that both sides have, each once; also `left & right`."""
-        return self._new(plan.Intersection(self.plan, self._side("intersection", other)))
+        return self._new(plan.Intersection(self.plan, side_of("intersection", self, other)), other)
 
     def intersection_all(self, other: Relation[*Ts]) -> Relation[*Ts]:
         """The smaller of the two weights (SQL's INTERSECT ALL)."""
-        return self._new(plan.IntersectionAll(self.plan, self._side("intersection_all", other)))
+        return self._new(
+            plan.IntersectionAll(self.plan, side_of("intersection_all", self, other)), other
+        )
 
     def __or__(self, other: Relation[*Ts]) -> Relation[*Ts]:
         return self.union(other)
@@ -360,12 +390,16 @@ class Relation(Live, Listening, Generic[*Ts]):
 
     # Groups.
 
-    def group_by(self, key: Callable[[*Ts], K]) -> Groups[K, *Ts]:
+    @overload
+    def group_by(self, key: Callable[[*Ts], K]) -> Groups[K, *Ts]: ...
+    @overload
+    def group_by(self, key: str) -> Groups[Any, *Ts]: ...
+    def group_by(self, key: Callable[[*Ts], Any] | str) -> Groups[Any, *Ts]:
         """Groups of rows with equal keys, for `aggregate`. NaN keys form one group.
 
         Parameters
         ----------
-        key: callable, bindings -> hashable.
+        key: callable, bindings -> hashable; or the name of a field.
 
         >>> from reactive import Count, Database
         >>> words = Database().table(str)
@@ -374,38 +408,15 @@ class Relation(Live, Listening, Generic[*Ts]):
         >>> lengths[2], dict(lengths)
         (2, {2: 2, 3: 1})
         """
-        return Groups(self, self._take(key, "group_by"))
+        name = key if isinstance(key, str) else field_read(key)
+        taken_key = self._take(key, "group_by")
+        check_callable(taken_key, self.plan)
+        return Groups(self, taken_key, name or "key")
 
-    @overload
-    def aggregate(self, a1: Aggregation[*Ts, A1], /) -> Relation[A1]: ...
-    @overload
-    def aggregate(
-        self, a1: Aggregation[*Ts, A1], a2: Aggregation[*Ts, A2], /
-    ) -> Relation[A1, A2]: ...
-    @overload
-    def aggregate(
-        self,
-        a1: Aggregation[*Ts, A1],
-        a2: Aggregation[*Ts, A2],
-        a3: Aggregation[*Ts, A3],
-        /,
-    ) -> Relation[A1, A2, A3]: ...
-    @overload
-    def aggregate(self, *aggregates: Aggregation[*Ts, Any]) -> Relation[*tuple[Any, ...]]: ...
-    def aggregate(self, *aggregates: Aggregation[*Ts, Any]) -> Any:
-        """Aggregate all rows: always exactly one row; read it with `view.value`.
-
-        Parameters
-        ----------
-        aggregates: one or more of `Count()`, `Sum(f)`, `Avg(f)`, `Min(f)`, `Max(f)`,
-            `CountDistinct(f)`, `Collect(f)`, `Aggregate(...)`, `Monoid(...)`.
-
-        >>> from reactive import Count, Database, Max
-        >>> numbers = Database().table(int)
-        >>> numbers.aggregate(Count(), Max(lambda n: n)).materialize().value
-        (0, None)
-        """
-        return self._new(_aggregate(self, None, aggregates))
+    def _aggregated(
+        self, aggregates: tuple[Any, ...], named: Mapping[str, Any], as_: Any
+    ) -> Relation[Any]:
+        return self._new(aggregated(self, None, None, aggregates, named, as_))
 
     # Consuming.
 
@@ -419,13 +430,38 @@ class Relation(Live, Listening, Generic[*Ts]):
         The view lives as long as somebody holds it. A callable that raises on a row that is
         already there raises here.
         """
-        return materialize(self, name, caller())
+        view: View[*Ts] = self._db._materialize(self._query(), name, caller())
+        return view
 
     def _subscribed(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
     ) -> Subscription[Any]:
         """Nothing is kept of the relation for it."""
         return subscribe(self, callback, caller(), snapshot=snapshot, way=way)
+
+    def _first_rows(self, n: int) -> list[Any]:
+        with self.materialize() as view:
+            return view._first_rows(n)
+
+    def show(self, limit: int = 20) -> None:
+        """Compute the rows once, and print the first of them as a table.
+
+        Nothing is kept. Who looks more often has a view, which is computed already.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str, name="words")
+        >>> words.add_all(["to", "be"])
+        >>> words.select(len).show()
+        query: 2 rows
+        ┏━━━━━━━━━━━┓
+        ┃       row ┃
+        ┡━━━━━━━━━━━┩
+        │         2 │
+        │         2 │
+        └───────────┘
+        """
+        with self.materialize() as view:
+            display.show(view, limit, "query")
 
     def tables(self) -> list[Table[Any]]:
         """The tables that the query reads, each once.
@@ -436,7 +472,7 @@ class Relation(Live, Listening, Generic[*Ts]):
         >>> [table.name for table in words.union(names).union(words).tables()]
         ['words', 'names']
         """
-        return [self._db._tables[node.number] for node in tables(self.plan)]
+        return [self._db._table_of(node) for node in tables(self.plan)]
 
     def explain(self, *, optimized: bool = True) -> Explanation:
         """The plan as it was written and as it is run, as trees of text.
@@ -464,7 +500,11 @@ class Relation(Live, Listening, Generic[*Ts]):
         return report(self.plan, self._db._optimized(self.plan), self._db._offloading.where)
 
     def __repr__(self) -> str:
-        return f"Relation:\n{explain(self.plan)}"
+        return f"Relation:\n{as_read(self.plan)}"
+
+    def _repr_html_(self) -> str:
+        """The query, not its rows: computing these may take long; `show` does."""
+        return display.html_of_text(repr(self))
 
     def __iter__(self) -> Any:
         raise PlanError(
@@ -483,124 +523,50 @@ class Relation(Live, Listening, Generic[*Ts]):
 
     # Construction.
 
-    def _new(self, node: plan.Node) -> Relation[Any]:
-        return Relation(self._db, node)
+    def _new(self, node: plan.Node, *others: AnyRelation) -> Relation[Any]:
+        return Relation(self._db, node, views_of(self, *others))
 
-    def _take(self, function: Callable[..., Any], role: str, more: int = 0) -> Opaque:
+    def _grouped(self, node: plan.Node) -> GroupedRelation[Any]:
+        return GroupedRelation(self._db, node, self._kept_views())
+
+    def _query(self) -> Relation[*Ts]:
+        """What a view is made of."""
+        return self
+
+    def _kept_views(self) -> tuple[AnyView, ...]:
+        """The views that what is made of it holds."""
+        return self._views
+
+    def _take(self, function: Key, role: str, more: int = 0) -> Function:
+        """A callable, or the name of a field, as the plan holds it."""
+        if isinstance(function, str):
+            return field(function, known_shapes(self.plan), role)
         return taken(function, bindings(self.plan) + more, role)
-
-    def _side(self, role: str, other: AnyRelation) -> plan.Node:
-        self._check_other(role, other)
-        mine, theirs = bindings(self.plan), bindings(other.plan)
-        if mine != theirs:
-            raise PlanError(
-                f"{role} of relations with {mine} and {theirs} bindings\n"
-                "  select() what both have in common first"
-            )
-        return other.plan
 
     def _check_other(self, role: str, other: AnyRelation) -> None:
         if not isinstance(other, Relation):
-            hint = "use its .relation" if isinstance(other, View) else "put the rows in a table"
-            raise PlanError(f"{role} takes a relation, not {type(other).__name__}\n  {hint}")
+            raise PlanError(
+                f"{role} takes a relation, not {type(other).__name__}\n  put the rows in a table"
+            )
         if other._db is not self._db and not agree(self._db, other._db):
             raise PlanError(
                 f"{role} of relations of two databases\n"
                 "  a query reads the tables of one; subscribe to the other and copy what it needs"
             )
 
-    def _match(
-        self,
-        role: str,
-        other: AnyRelation,
-        on: Callable[..., Any] | None,
-        left_key: Callable[..., Any] | None,
-        right_key: Callable[..., Any] | None,
-    ) -> plan.Match:
-        self._check_other(role, other)
-        if (left_key is None) != (right_key is None):
-            given, missing = ("left_key", "right_key")[:: 1 if right_key is None else -1]
-            raise PlanError(
-                f"{role} has a {given} but no {missing}\n  rows match if the two keys are equal"
-            )
-        left = right = predicate = None
-        if left_key is not None and right_key is not None:
-            left = self._take(left_key, f"the left key of {role}")
-            right = taken(right_key, 1, f"the right key of {role}")
-        if on is not None:
-            predicate = self._take(on, role, more=1)
-        return plan.Match(left, right, predicate)
-
     def _outer(
         self,
         kind: Literal["left", "right", "full"],
         other: AnyRelation,
-        on: Callable[..., Any] | None,
-        left_key: Callable[..., Any] | None,
-        right_key: Callable[..., Any] | None,
+        on: On | None,
+        left_key: Key | None,
+        right_key: Key | None,
     ) -> AnyRelation:
-        match = self._match(f"{kind}_join", other, on, left_key, right_key)
-        return self._new(plan.OuterJoin(self.plan, other.plan, match, kind))
+        match = match_of(f"{kind}_join", self, other, on, left_key, right_key)
+        return self._new(plan.OuterJoin(self.plan, other.plan, match, kind), other)
 
 
-class Groups(NotCopied, Generic[K, *Ts]):
-    """Rows grouped by a key; say with `aggregate` what to keep of each group."""
-
-    _pickle_instead = "pickle the rows: groups.aggregate(...).materialize().snapshot()"
-
-    def __init__(self, relation: Relation[*Ts], key: Opaque) -> None:
-        self._relation = relation
-        self._key = key
-
-    @overload
-    def aggregate(self, a1: Aggregation[*Ts, A1], /) -> GroupedRelation[K, A1]: ...
-    @overload
-    def aggregate(
-        self, a1: Aggregation[*Ts, A1], a2: Aggregation[*Ts, A2], /
-    ) -> GroupedRelation[K, A1, A2]: ...
-    @overload
-    def aggregate(
-        self,
-        a1: Aggregation[*Ts, A1],
-        a2: Aggregation[*Ts, A2],
-        a3: Aggregation[*Ts, A3],
-        /,
-    ) -> GroupedRelation[K, A1, A2, A3]: ...
-    @overload
-    def aggregate(
-        self, *aggregates: Aggregation[*Ts, Any]
-    ) -> GroupedRelation[K, *tuple[Any, ...]]: ...
-    def aggregate(self, *aggregates: Aggregation[*Ts, Any]) -> Any:
-        """One row per group: its key, then each aggregate. A group exists while it has a row.
-
-        >>> from reactive import Count, Database, Sum
-        >>> words = Database().table(str)
-        >>> stats = words.group_by(lambda w: w[0]).aggregate(Count(), Sum(len)).materialize()
-        >>> words.add_all(["to", "that", "be"])
-        >>> sorted(stats), stats["t"]
-        ([('b', 1, 2), ('t', 2, 6)], (2, 6))
-        """
-        node = _aggregate(self._relation, self._key, aggregates)
-        return GroupedRelation(self._relation._db, node)
-
-    if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
-
-        def __getattr__(self, name: str) -> Any:
-            raise AttributeError(
-                f"groups have no {name!r}: say first what to keep of each group\n"
-                "  group_by(key).aggregate(Count(), ...)"
-            )
-
-    def __copy__(self) -> Self:
-        return self
-
-    def _called(self) -> str:
-        return f"the groups by {self._key}"
-
-    def __repr__(self) -> str:
-        return f"Groups by {self._key} of\n{self._relation.explain(optimized=False)}"
-
-
+@boundary
 class GroupedRelation(Relation[K, *Ts]):
     """A relation with one row per group; its view reads by key too.
 
@@ -615,14 +581,18 @@ class GroupedRelation(Relation[K, *Ts]):
 
     def materialize(self, name: str | None = None) -> GroupedView[K, *Ts]:
         """A view that is also a mapping from a group's key to its aggregates."""
-        view: Any = materialize(self, name, caller())
+        view: Any = self._db._materialize(self._query(), name, caller())
         return view  # type: ignore[no-any-return]
 
-    def where(self, predicate: Callable[[K, *Ts], object]) -> GroupedRelation[K, *Ts]:
-        """The groups for which the predicate is true (SQL's HAVING)."""
-        return GroupedRelation(self._db, plan.Where(self.plan, self._take(predicate, "where")))
+    def where(
+        self, predicate: Callable[[K, *Ts], object] | None = None, /, **fields: Any
+    ) -> GroupedRelation[K, *Ts]:
+        """The groups for which the predicate is true (SQL's HAVING); see `Relation.where`."""
+        node = where_of(self, predicate, fields)
+        return GroupedRelation(self._db, node, self._kept_views())
 
 
+@boundary
 class OrderedRelation(Relation[*Ts]):
     """A relation whose view is a sequence. What is made of it further has no order."""
 
@@ -644,29 +614,24 @@ class OrderedRelation(Relation[*Ts]):
         if node.limit is not None or node.offset:
             raise PlanError("limit of a relation that is limited already\n  order_by() it again")
         ordered = plan.OrderBy(node.input, node.keys, n, offset)
-        return OrderedRelation(self._db, ordered)
+        return OrderedRelation(self._db, ordered, self._kept_views())
 
     def materialize(self, name: str | None = None) -> OrderedView[*Ts]:
         """A view that is also a sequence."""
-        view: Any = materialize(self, name, caller())
+        view: Any = self._db._materialize(self._query(), name, caller())
         return view  # type: ignore[no-any-return]
-
-
-def _aggregate(
-    relation: Any,
-    key: Opaque | None,
-    aggregates: tuple[Aggregation[*tuple[Any, ...], Any], ...],
-) -> plan.Aggregate:
-    if not aggregates:
-        raise PlanError(
-            "aggregate takes at least one aggregate\n  for the keys alone: select(key).distinct()"
-        )
-    count = bindings(relation.plan)
-    return plan.Aggregate(relation.plan, key, tuple(folded(a, count) for a in aggregates))
 
 
 AnyRelation: TypeAlias = Relation[*tuple[Any, ...]]
 """A relation of any bindings."""
+
+
+def views_of(*relations: AnyRelation) -> tuple[AnyView, ...]:
+    """The views that what is made of some relations holds, each once."""
+    first, *rest = [relation._kept_views() for relation in relations]
+    if not any(rest):
+        return first
+    return tuple(dict.fromkeys([*first, *(view for views in rest for view in views)]))
 
 
 ELSEWHERE = {
@@ -681,11 +646,4 @@ ELSEWHERE = {
     "value": "materialize() it first; the view has the value",
 }
 """What is known under another name elsewhere."""
-OF_QUERIES = {
-    name: f"it is a method of queries: view.relation.{name}(...)"
-    for name in dir(OrderedRelation)
-    if not name.startswith("_") and not hasattr(View, name)
-}
-"""What a view does not have, and its query does."""
 hint(Relation, ELSEWHERE)
-hint(View, OF_QUERIES)

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reactive.collector import paused
+from reactive.dropping import end
 from reactive.errors import TableError
 from reactive.materialize import rebuild
 
@@ -53,7 +54,7 @@ def repair(db: Database) -> None:
             table, changes = broken.back[-1]
             table._store.revert(changes)
             broken.back.pop()
-        for table in db._tables:
+        for table in db._tables.values():
             table._store.recount()
         db._graph.reset()
         db._offloading.reset()
@@ -72,13 +73,8 @@ def _again(db: Database, leaf: Node) -> bool:
     try:
         db._over(leaf.leaf.base, partial(rebuild, db, leaf))
     except TableError:
-        gone = next(t for t in db._tables if t._flowed and not t.plan.stored)
-        leaf.leaf.reason = WHY.format(repr(gone.name))
-        view = db._views.get(leaf.rank)
-        if view is not None:
-            view.close()
-        leaf.leaf.close()
-        db._graph.drop_leaf(leaf.rank)
+        gone = next(t for t in db._tables.values() if t._flowed and not t.plan.stored)
+        end(db, leaf, WHY.format(repr(gone.name)))
         return False
     db._watch(leaf, leaf.leaf.plan)
     return True

@@ -53,6 +53,28 @@ def class_name(row_type: Any) -> str:
     return getattr(row_type, "__name__", str(row_type)) if not get_args(row_type) else str(row_type)
 
 
+def wrong_class(table: str, row_type: Any, row: Any) -> str:
+    """What to say of a row that is not of its table's class, which may have the same name."""
+    kind = type(row)
+    same = [c for c in _each(class_of(row_type)) if c.__name__ == kind.__name__]
+    if not same:
+        wanted = class_name(row_type)
+        return f"table {table!r} takes rows of {wanted}, not the {kind.__name__} {row!r:.100}"
+    if _full_name(same[0]) != _full_name(kind):
+        wanted, given = _full_name(same[0]), _full_name(kind)
+        return f"table {table!r} takes rows of {wanted}, not of {given}: {row!r:.100}"
+    name = kind.__name__
+    return (
+        f"table {table!r} takes rows of another class {name} than that of {row!r:.100}: "
+        f"{name} was defined again since\n"
+        f"  make the table again too: db.table({name}, name={table!r}, replace=True)"
+    )
+
+
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def key_function(row_type: Any, key: str | Callable[[Any], Hashable]) -> Callable[[Any], Any]:
     """The key as a callable; a name must be a field of the class."""
     if not isinstance(key, str):
@@ -128,11 +150,19 @@ def name_of_table(taken: Collection[str], row_type: Any, name: str | None) -> st
     """The name of a table: as it is called, or after the class of its rows."""
     if name is not None:
         if name in taken:
-            raise PlanError(f"there is a table {name!r} already\n  give this one another name")
+            raise PlanError(
+                f"there is a table {name!r} already\n"
+                "  give this one another name; with replace=True it takes the place of that one"
+            )
         return name
-    base = getattr(row_type, "__name__", str(row_type))
+    base = usual_name(row_type)
     numbered = (f"{base}_{n}" for n in range(2, len(taken) + 3))
     return base if base not in taken else next(n for n in numbered if n not in taken)
+
+
+def usual_name(row_type: Any) -> str:
+    """The name of a table that is not given one."""
+    return getattr(row_type, "__name__", str(row_type))
 
 
 def _each(classes: Any) -> tuple[type, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactive.blame import annotate, stepped_in
 from reactive.interrupts import is_asynchronous, surely
+from reactive.node import comes_late
 from reactive.operators.sums_by import Unfit
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("reactive")
 OFTEN = 64
+"""Walks after which code takes the place of a schedule."""
 FEW = 24
+"""Nodes that a schedule has at most; of more, what a commit reaches is found while it goes."""
 
 Check = Callable[["Node"], None]
 Fed = tuple["Node", Sequence[Any]]
@@ -73,6 +76,21 @@ class Schedule:
             node.clear()
 
 
+def reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
+    """All nodes that these sources reach, in their order; None if they are many, or have routes."""
+    found: dict[Node, None] = {}
+    waiting = list(sources)
+    while waiting:
+        for consumer, _ in waiting.pop().consumers:
+            if consumer not in found:
+                found[consumer] = None
+                if consumer.routes or len(found) > FEW:
+                    return None
+                if not comes_late(consumer):
+                    waiting.append(consumer)
+    return tuple(sorted(found, key=_order))
+
+
 def take_back(error: BaseException, stepped: Sequence[Node]) -> None:
     """Undo what has been stepped of a commit, and say where it failed.
 
@@ -92,3 +110,7 @@ def _undo(stepped: Sequence[Node]) -> None:
             done.undo()
         except Exception:  # it must not keep the others
             log.exception("an operator could not take a commit back; verify() its views")
+
+
+def _order(node: Node) -> int:
+    return node.order

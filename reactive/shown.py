@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from operator import itemgetter
 from typing import Any
 
-from reactive.operators.order_by import Edit, OrderBy
+from reactive.edits import Edit
+from reactive.operators.order_by import OrderBy
 from reactive.zset import Batch, Pair, Pairs, Row, consolidate
 
 _shown = itemgetter(-1)

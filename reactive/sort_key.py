@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeAlias, TypeVarTuple
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.opaque import Opaque
+from optimizer.expr import Function
+from reactive.boundary import outermost
 
 Ts = TypeVarTuple("Ts")
+V = TypeVar("V", covariant=True)
 Nulls: TypeAlias = Literal["first", "last"]
 """Where None stands: before everything, or after."""
 
 
+class Less(Protocol):
+    """What `<` compares: not None, nor what may be None."""
+
+    def __lt__(self, other: Any, /) -> Any: ...
+
+
 @dataclass(frozen=True, slots=True)
-class SortKey(Generic[*Ts]):
+class SortKey(Generic[V, *Ts]):
     """A key of `order_by` with a direction of its own; made by `asc` and `desc`.
 
     >>> from reactive import desc
@@ -24,7 +32,7 @@ class SortKey(Generic[*Ts]):
     True
     """
 
-    of: Callable[[*Ts], Any]
+    of: Callable[[*Ts], V] | str
     descending: bool
     nulls: Nulls | None = None
 
@@ -36,12 +44,19 @@ class SortKey(Generic[*Ts]):
         return f"SortKey({'desc' if self.descending else 'asc'}(...{nulls}))"
 
 
-def asc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts]:
+@overload
+def asc(of: Callable[[*Ts], V], *, nulls: None = None) -> SortKey[V, *Ts]: ...
+@overload
+def asc(of: Callable[[*Ts], V | None], *, nulls: Nulls) -> SortKey[V, *Ts]: ...
+@overload
+def asc(of: str, *, nulls: Nulls | None = None) -> SortKey[Any, *tuple[Any, ...]]: ...
+@outermost
+def asc(of: Any, *, nulls: Nulls | None = None) -> Any:
     """Least first.
 
     Parameters
     ----------
-    of: callable, bindings -> values that `<` compares.
+    of: callable, bindings -> values that `<` compares, or the name of a field.
     nulls: `"first"` or `"last"`, where None stands, as the value or as a part of a tuple.
 
     >>> from reactive import Database, asc, desc
@@ -54,7 +69,14 @@ def asc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts]
     return SortKey(of, False, nulls)
 
 
-def desc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts]:
+@overload
+def desc(of: Callable[[*Ts], V], *, nulls: None = None) -> SortKey[V, *Ts]: ...
+@overload
+def desc(of: Callable[[*Ts], V | None], *, nulls: Nulls) -> SortKey[V, *Ts]: ...
+@overload
+def desc(of: str, *, nulls: Nulls | None = None) -> SortKey[Any, *tuple[Any, ...]]: ...
+@outermost
+def desc(of: Any, *, nulls: Nulls | None = None) -> Any:
     """Greatest first, NaN before all other values; see `asc`.
 
     >>> from reactive import Database, desc
@@ -69,7 +91,7 @@ def desc(of: Callable[[*Ts], Any], *, nulls: Nulls | None = None) -> SortKey[*Ts
 
 def sort_keys(
     keys: tuple[Any, ...],
-    take: Callable[[Any], Opaque],
+    take: Callable[[Any], Function],
     *,
     descending: bool,
     nulls: Nulls | None,

@@ -36,7 +36,7 @@ class Spilling:
     def spill(self, node: plan.Node, offload: Offload) -> None:
         """Spill the tables that a part reads, and nothing in the process does."""
         for read in tables(node):
-            table = self._db._tables[read.number]
+            table = self._db._table_of(read)
             if type(table) is Table and table not in self.stores and self._may_go(table):
                 self._spill(table, offload)
 
@@ -71,7 +71,7 @@ class Spilling:
 
     def bring_back(self, root: plan.Node, elsewhere: Elsewhere) -> None:
         """Bring back the tables that a plan reads in the process. Inside the gate."""
-        spilled = {self._db._tables.index(table) for table in self.stores}
+        spilled = {table.plan.number for table in self.stores}
         for number in _read_here(root, elsewhere, spilled) if spilled else ():
             table = self._db._tables[number]
             gone = self.stores.pop(table)
@@ -80,6 +80,12 @@ class Spilling:
                 store.add(row, count)
             table._move_to(store)
             gone.close()
+
+    def forget(self, table: Table[Any]) -> None:
+        """Give up what is elsewhere of a table that is dropped."""
+        store = self.stores.pop(table, None)
+        if store is not None:
+            store.close()
 
     def close(self) -> None:
         """Give up what is elsewhere; nobody reads it any more."""

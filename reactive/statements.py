@@ -15,7 +15,7 @@ from reactive import unhashable
 from reactive.errors import TableError
 from reactive.immutable import REMEDIES, why_changeable
 from reactive.interrupts import surely
-from reactive.rows import class_name, class_of, nan_test
+from reactive.rows import class_of, nan_test, wrong_class
 from reactive.store import Absent, Duplicate, Store
 from reactive.zset import Batch, Pair, Row, canonical, consolidate, may_hold_nan, negate
 
@@ -130,7 +130,8 @@ class Statements:
         return self.together(lambda: self.remove(old), lambda: self.add(new))
 
     def upsert(self, row: Row) -> list[Pair]:
-        row = self._checked(row)
+        if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
+            row = self._checked(row)
         keyed = self._table._keyed
         assert keyed is not None
         old = keyed.get(keyed.key(row))
@@ -233,10 +234,7 @@ class Statements:
         """The row as the table takes it, or an error that says what is wrong with it."""
         expected = self._class
         if expected is not None and type(row) is not expected and not isinstance(row, expected):
-            raise TableError(
-                f"table {self._table.name!r} takes rows of {class_name(self._table.row_type)}, "
-                f"not the {type(row).__name__} {row!r:.100}"
-            )
+            raise TableError(wrong_class(self._table.name, self._table.row_type, row))
         kind = type(row)
         if kind not in self._accepted and not self._accepts(kind):
             name = kind.__name__

@@ -101,7 +101,7 @@ def analyzed(root: plan.Node, db: Database) -> Explanation:
         if isinstance(node, plan.Known):
             return ""
         if isinstance(node, plan.Table):
-            return f"  [{db._tables[node.number]._held()} rows]"
+            return f"  [{db._table_of(node)._held()} rows]"
         compiled = made.get(id(node))
         if compiled is None:
             return "  [in the recursion above]" if free(node) else "  [in the loop above]"

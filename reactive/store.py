@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
+from reactive.errors import TableError
 from reactive.zset import Pair, Row, consolidate, repeat
 
 
@@ -50,6 +51,22 @@ def rows_of(store: Store) -> list[Row]:
     distinct = getattr(store, "distinct", None)
     found: list[Row] | None = None if distinct is None else distinct()
     return list(repeat(store.pairs())) if found is None else found
+
+
+class NoMore:
+    """The store of a table that was dropped: whatever is asked of it, it says so."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def revert(self, changes: Iterable[Pair]) -> None: ...
+    def recount(self) -> None: ...
+
+    def __len__(self) -> int:
+        raise TableError(self.why)
+
+    def __getattr__(self, name: str) -> Any:
+        raise TableError(self.why)
 
 
 class Copies:
@@ -185,11 +202,21 @@ class BagStore:
             self._size = size - len(gone)
 
     def revert(self, changes: Iterable[Pair]) -> None:
-        for row, weight in consolidate(changes):
-            if weight > 0:
-                self.remove(row, weight)
-            else:
-                self.add(row, -weight)
+        pairs, done = consolidate(changes), 0
+        try:
+            for row, weight in pairs:
+                self._change(row, -weight)
+                done += 1
+        except BaseException:  # an interrupt: who takes it back later begins anew
+            for row, weight in pairs[:done]:
+                self._change(row, weight)
+            raise
+
+    def _change(self, row: Row, weight: int) -> None:
+        if weight > 0:
+            self.add(row, weight)
+        else:
+            self.remove(row, -weight)
 
     def recount(self) -> None:
         self._size = sum(count for _, count in self.pairs())

@@ -15,6 +15,7 @@ from reactive.node import Node
 from reactive.observe import Leaf, Subscription
 from reactive.operators.order_by import OrderBy
 from reactive.relay import Relay
+from reactive.rerun import note
 from reactive.shown import Tap
 from reactive.zset import Pair, Row, consolidate
 
@@ -80,6 +81,7 @@ def join(
         if result_is_discarded():
             place = caller()
             warnings.warn_explicit(_UNHELD, RuntimeWarning, place.file, place.line)
+        note(subscription)
         return subscription
 
 

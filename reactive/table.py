@@ -5,14 +5,19 @@ Each method outside a transaction is a commit of its own, and each is all or not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+from typing_extensions import TypeVar
 
 from optimizer import plan
+from optimizer.check_reads import check_callable
 from optimizer.errors import PlanError
 from reactive import display
 from reactive.annotations import is_hashable
+from reactive.boundary import boundary, hide
 from reactive.callables import taken
 from reactive.collector import in_pause
 from reactive.committed import Committed
@@ -25,14 +30,15 @@ from reactive.relation import Relation
 from reactive.rows import check_row_type, checked_key, key_function, name_of_table
 from reactive.statements import Statements
 from reactive.stats import Stats
-from reactive.store import BagStore, NoStore, Store, rows_of
+from reactive.store import BagStore, NoMore, NoStore, Store, rows_of
 from reactive.watched_store import WatchedStore
-from reactive.zset import Pair, canonical, consolidate, negate
+from reactive.zset import Pair, canonical, consolidate, negate, repeat
 
 if TYPE_CHECKING:
     from reactive.database import Database
 
 T = TypeVar("T")
+K = TypeVar("K", default=Any)
 
 
 _NEAR = "self._is_near and not gate.is_special"
@@ -42,7 +48,8 @@ _ROW = "self._keyed.by_key.get(key)"
 """The row of a key, or None."""
 
 
-class Table(Relation[T], Collection[T]):
+@boundary
+class Table(Relation[T], Collection[T], Generic[T, K]):
     """A base collection: a multiset of rows, or with a key at most one row per key.
 
     Made by `Database.table`. It is a `Relation`, so queries start from it, and a collection, so
@@ -65,19 +72,23 @@ class Table(Relation[T], Collection[T]):
         number: int,
         row_type: Any,
         name: str | None,
-        key: str | Callable[[T], Hashable] | None,
+        key: str | Callable[[T], K] | None,
         stored: bool,
         identity: bool = False,
+        replaces: Table[Any] | None = None,
     ) -> None:
         check_row_type(row_type)
         if key is not None and not stored:
             raise PlanError("a keyed table must be stored: its keys are what it is asked for")
-        self.name: str = name_of_table({table.name for table in db._tables}, row_type, name)
+        names = {table.name for table in db.tables() if table is not replaces}
+        self.name: str = name_of_table(names, row_type, name)
         self.row_type: Any = row_type
         self.identity = identity
         """Whether it was promised that rows do not change in place, whatever their class."""
         chosen = None if key is None else taken(key_function(row_type, key), 1, "the key of table")
         super().__init__(db, plan.Table(number, self.name, chosen, stored, row_type))
+        if chosen is not None:
+            check_callable(chosen, self.plan)
         self._gate = db._gate
         self._flowed = False
         self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
@@ -99,8 +110,12 @@ class Table(Relation[T], Collection[T]):
 
         Cost: O(1), and what the views that depend on it do.
         """
-        add = self._add
-        self._db._write(self, add if count == 1 else lambda row: add(row, count), row)
+        try:
+            add = self._add
+            self._db._write(self, add if count == 1 else lambda row: add(row, count), row)
+        except Exception as error:
+            hide(error)
+            raise
 
     def add_all(self, rows: Iterable[T]) -> None:
         """Add rows, in one commit; all of them or, if one is refused, none.
@@ -116,8 +131,12 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: there are not so many. A table that is not stored cannot know.
         """
-        remove = self._remove
-        self._db._write(self, remove if count == 1 else lambda row: remove(row, count), row)
+        try:
+            remove = self._remove
+            self._db._write(self, remove if count == 1 else lambda row: remove(row, count), row)
+        except Exception as error:
+            hide(error)
+            raise
 
     def remove_all(self, rows: Iterable[T]) -> None:
         """Remove rows, in one commit; all of them or, if one is absent, none."""
@@ -125,8 +144,12 @@ class Table(Relation[T], Collection[T]):
 
     def discard(self, row: T) -> None:
         """Remove one copy of a row if there is one."""
-        self._check_stored("discard")
-        self._db._write(self, self._do.discard, row)
+        try:
+            self._check_stored("discard")
+            self._db._write(self, self._do.discard, row)
+        except Exception as error:
+            hide(error)
+            raise
 
     def update(self, old: T, new: T) -> None:
         """Replace one copy of a row by another row, in one commit.
@@ -135,8 +158,12 @@ class Table(Relation[T], Collection[T]):
         ------
         TableError: `old` is not there, or `new` is refused.
         """
-        update = self._do.update
-        self._db._write(self, lambda new: update(old, new), new)
+        try:
+            update = self._do.update
+            self._db._write(self, lambda new: update(old, new), new)
+        except Exception as error:
+            hide(error)
+            raise
 
     def replace_all(self, rows: Iterable[T]) -> None:
         """Make these the rows of the table; only the difference is a change."""
@@ -179,37 +206,53 @@ class Table(Relation[T], Collection[T]):
 
     def upsert(self, row: T) -> None:
         """Put a row in the place of the one with its key, or add it. Only for keyed tables."""
-        self._need_key("upsert")
-        self._db._write(self, self._do.upsert, row)
+        try:
+            self._need_key("upsert")
+            self._db._write(self, self._do.upsert, row)
+        except Exception as error:
+            hide(error)
+            raise
 
     def upsert_all(self, rows: Iterable[T]) -> None:
         """`upsert` each row, in one commit."""
         self._need_key("upsert_all")
         self._write_many(self._do.upsert_all, list(rows))
 
-    def delete(self, key: Hashable) -> None:
+    def delete(self, key: K) -> None:
         """Remove the row of a key. Only for keyed tables.
 
         Raises
         ------
         TableError: there is none.
         """
-        self._need_key("delete")
-        self._db._write(self, self._do.delete, key)
+        try:
+            self._need_key("delete")
+            self._db._write(self, self._do.delete, key)
+        except Exception as error:
+            hide(error)
+            raise
 
     def __iadd__(self, row: T) -> Self:  # type: ignore[override, misc]
         """`table += row` is `table.add(row)`."""
-        if isinstance(row, Relation):
-            raise TableError(f"+= adds one row, not a relation\n  {_COPY}")
-        self.add(row)
-        return self
+        try:
+            if isinstance(row, Relation):
+                raise TableError(f"+= adds one row, not a relation\n  {_COPY}")
+            self.add(row)
+            return self
+        except Exception as error:
+            hide(error)
+            raise
 
     def __isub__(self, row: T) -> Self:  # type: ignore[override, misc]
         """`table -= row` is `table.remove(row)`."""
-        if isinstance(row, Relation):
-            raise TableError(f"-= removes one row, not a relation\n  {_COPY}")
-        self.remove(row)
-        return self
+        try:
+            if isinstance(row, Relation):
+                raise TableError(f"-= removes one row, not a relation\n  {_COPY}")
+            self.remove(row)
+            return self
+        except Exception as error:
+            hide(error)
+            raise
 
     # Reading.
 
@@ -256,7 +299,7 @@ class Table(Relation[T], Collection[T]):
             return list(self._visible().pairs())
 
     @lock_free(_ROW, ready=_NEAR, if_found="found is not None")
-    def __getitem__(self, key: Hashable) -> T:
+    def __getitem__(self, key: K) -> T:
         """The row of a key. Only for keyed tables."""
         row = self._find(key)
         if row is None:
@@ -266,14 +309,19 @@ class Table(Relation[T], Collection[T]):
         return found
 
     @lock_free(_ROW, ready=_NEAR, if_found="found is not None")
-    def get(self, key: Hashable) -> T | None:
+    def get(self, key: K) -> T | None:
         """The row of a key, or None. Only for keyed tables."""
         found: T | None = self._find(key)
         if found is None:
             self._need_key("get")
         return found
 
-    def _find(self, key: Hashable) -> Any:
+    def _first_rows(self, n: int) -> list[T]:
+        self._check_stored("head")
+        with self._reading():
+            return list(islice(repeat(self._visible().pairs()), n))
+
+    def _find(self, key: Any) -> Any:
         """The row of a key, or None; None too if there are no keys."""
         if self._keyed is None:
             return None
@@ -298,6 +346,8 @@ class Table(Relation[T], Collection[T]):
 
     def __repr__(self) -> str:
         with self._gate.inside():
+            if isinstance(self._store, NoMore):
+                return f"Table({self.name!r}, dropped)"
             return f"Table({self.name!r}, {len(self._visible())} rows)"
 
     def __rich__(self) -> Any:
@@ -366,6 +416,12 @@ class Table(Relation[T], Collection[T]):
         self._store: Store = store
         self._is_near = isinstance(store, BagStore | KeyedStore)
         self._do.store = store  # a statement may be waiting to begin
+
+    def _give_up(self, why: str) -> None:
+        """It is no table of its database any more: whoever uses it is told why."""
+        if self._keyed is not None:
+            self._keyed = KeyedStore(self._keyed.key)
+        self._move_to(NoMore(f"{why}\n  use the table that is there now: see db.tables()"))
 
     def _all(self) -> Iterable[Pair]:
         """The rows as of the last commit."""

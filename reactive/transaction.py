@@ -10,6 +10,7 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from reactive.boundary import hide
 from reactive.copying import NotCopied
 from reactive.errors import TransactionError
 from reactive.interrupts import SIGINT, is_asynchronous, surely
@@ -64,8 +65,8 @@ class Pending:
 
     def changes(self) -> list[tuple[Table[Any], Sequence[Pair]]]:
         """The changes of all tables that have any."""
-        found = ((table, self._delta(table)) for table in self._statements)
-        return [(table, delta) for table, delta in found if delta]
+        found = [(table, self._delta(table)) for table in self._statements]
+        return [pair for pair in found if pair[1]]
 
     def revert(self) -> None:
         """Take all changes back, the last one first."""
@@ -165,15 +166,19 @@ class Transaction(NotCopied):
 
     def __enter__(self) -> Transaction:
         gate = self._db._gate
-        gate.enter_to_write()
         try:
-            self._db._check_entered()
-            self._begin()
-        finally:
-            gate.depth -= 1
-            if not gate.depth:
-                gate.turns, gate.depth = gate.turns + 1, gate.at_rest
-            gate.lock.release()
+            gate.enter_to_write()
+            try:
+                self._db._check_entered()
+                self._begin()
+            finally:
+                gate.depth -= 1
+                if not gate.depth:
+                    gate.turns, gate.depth = gate.turns + 1, gate.at_rest
+                gate.lock.release()
+        except Exception as error:
+            hide(error)
+            raise
         if gate.noted is not None:
             try:
                 SIGINT.release(gate)
@@ -184,13 +189,17 @@ class Transaction(NotCopied):
 
     async def __aenter__(self) -> Transaction:
         gate = self._db._gate
-        await gate.begin_async(_holder.get())
         try:
-            self._db._check_entered()
-            self._begin()
-        except BaseException:
-            if self._db._pending is None:
-                gate.end()
+            await gate.begin_async(_holder.get())
+            try:
+                self._db._check_entered()
+                self._begin()
+            except BaseException:
+                if self._db._pending is None:
+                    gate.end()
+                raise
+        except Exception as error:
+            hide(error)
             raise
         if gate.transaction is None:
             gate.transaction = self
@@ -203,7 +212,11 @@ class Transaction(NotCopied):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._leave(failed=error is not None)
+        try:
+            self._leave(failed=error is not None)
+        except Exception as own:
+            hide(own)
+            raise
 
     def __del__(self) -> None:
         """An interrupt came before its end."""
@@ -219,7 +232,11 @@ class Transaction(NotCopied):
         if self._outer is not None:
             _holder.reset(self._outer)
             self._outer = self._db._gate.transaction = None
-        self._leave(failed=error is not None)
+        try:
+            self._leave(failed=error is not None)
+        except Exception as own:
+            hide(own)
+            raise
 
     def _begin(self) -> None:
         db = self._db

@@ -34,7 +34,7 @@ def verify(node: plan.Node, contents: Any, name: str, db: Database) -> None:
             )
 
     def rows(table: plan.Table) -> Any:
-        return db._tables[table.number]._all()
+        return db._table_of(table)._all()
 
     with paused(), db._graph.running(), watched(f"verifying {name}") as progress:
         _compare(node, contents, name, lambda source: evaluate(source, rows, progress))

@@ -5,11 +5,11 @@ Reading is safe from any thread and sees one commit: a reader waits while one is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import (
     TYPE_CHECKING,
     Any,
-    Generic,
     TypeAlias,
     TypeVar,
     TypeVarTuple,
@@ -17,28 +17,32 @@ from typing import (
     overload,
 )
 
+from optimizer import plan
+from optimizer.errors import PlanError
 from optimizer.explain import Explanation
-from optimizer.properties import groups
+from optimizer.properties import groups, naming
 from reactive import display
-from reactive.callables import Live
+from reactive.boundary import boundary, hide
 from reactive.closing import Closing
+from reactive.copying import NotCopied
 from reactive.delta import Delta
-from reactive.errors import ClosedError, MissingKeyError
-from reactive.listening import Listening
+from reactive.equal_rows import same_as_bags
+from reactive.errors import ClosedError
 from reactive.lock_free import lock_free
+from reactive.multiset import Multiset
 from reactive.observe import Subscription, drop_with
+from reactive.relation import Relation
 from reactive.relay import Relay
 from reactive.stats import Stats, analyzed, generated, stats_of
 from reactive.subscribe import join
 from reactive.verify import verify
-from reactive.zset import Pair, Row, canonical
+from reactive.zset import Pair, Row, canonical, repeat
 
 if TYPE_CHECKING:
     from optimizer.source import Place
     from reactive.database import Database
     from reactive.feed import Feed
     from reactive.node import Node
-    from reactive.relation import Relation
 
 Ts = TypeVarTuple("Ts")
 Cs = TypeVarTuple("Cs")
@@ -49,11 +53,12 @@ K = TypeVar("K")
 D = TypeVar("D")
 
 
-_LEAF = "(node := self._node) is not None and not node.late"
+LEAF = "(node := self._node) is not None and not node.late"
 """When the rows of a leaf can be read in place."""
 
 
-class View(Live, Closing, Listening, Generic[*Ts]):
+@boundary
+class View(Closing, Relation[*Ts]):
     """The rows of a relation, up to date after every commit. Made by `Relation.materialize`.
 
     Length, iteration and `items` count copies, as in a bag.
@@ -73,9 +78,12 @@ class View(Live, Closing, Listening, Generic[*Ts]):
         node: Node,
         feed: Feed,
     ) -> None:
+        own = relation.plan
+        rows = own if isinstance(own, plan.Table) else plan.View(own, feed.name)
+        super().__init__(db, rows)
         self.relation = relation
-        """The query; what further queries are made of."""
-        self._db = db
+        """The query by itself: what is made of it is optimized as a whole, and does not hold the
+        view."""
         self._gate = db._gate
         self._node: Any = node
         self._feed = feed
@@ -100,6 +108,9 @@ class View(Live, Closing, Listening, Generic[*Ts]):
     @property
     def columns(self) -> list[str] | None:
         """The names of the key and the aggregates; None of rows that are not aggregated."""
+        how = naming(self.relation.plan)
+        if how is not None:
+            return list(how.columns)
         aggregate = groups(self.relation.plan)
         if aggregate is None:
             return None
@@ -119,16 +130,20 @@ class View(Live, Closing, Listening, Generic[*Ts]):
         ------
         LookupError: there is none, or more than one.
         """
-        rows = self._all_rows()
-        if len(rows) != 1:
-            raise LookupError(f"{self._feed} has {len(rows)} rows, not one value")
-        return rows[0]
+        try:
+            rows = self._all_rows()
+            if len(rows) != 1:
+                raise LookupError(f"{self._feed} has {len(rows)} rows, not one value")
+            return rows[0]
+        except Exception as error:
+            hide(error)
+            raise
 
-    @lock_free("len(node.operator)", ready=_LEAF)
+    @lock_free("len(node.operator)", ready=LEAF)
     def __len__(self) -> int:
         return int(self._read("__len__"))
 
-    @lock_free("node.operator.count(row)", ready=_LEAF, if_found="found > 0", give="True")
+    @lock_free("node.operator.count(row)", ready=LEAF, if_found="found > 0", give="True")
     def __contains__(self, row: object) -> bool:
         return self.count(row) > 0
 
@@ -137,9 +152,13 @@ class View(Live, Closing, Listening, Generic[*Ts]):
     @overload
     def __iter__(self: View[A, B, *Cs]) -> Iterator[tuple[A, B, *Cs]]: ...
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._all_rows())
+        try:
+            return iter(self._all_rows())
+        except Exception as error:
+            hide(error)
+            raise
 
-    @lock_free("node.operator.count(row)", ready=_LEAF, if_found="found")
+    @lock_free("node.operator.count(row)", ready=LEAF, if_found="found")
     def count(self, row: object) -> int:
         """How often the row is there; 0 if it is not."""
         found: int = self._read("count", row)
@@ -153,6 +172,9 @@ class View(Live, Closing, Listening, Generic[*Ts]):
     def items(self: View[A, B, *Cs]) -> list[tuple[tuple[A, B, *Cs], int]]: ...
     def items(self) -> list[Any]:
         """Each different row with how often it is there."""
+        return self._pairs()
+
+    def _pairs(self) -> list[Pair]:
         with self._reading():
             return list(self._contents.items())
 
@@ -162,7 +184,11 @@ class View(Live, Closing, Listening, Generic[*Ts]):
     def snapshot(self: View[A, B, *Cs]) -> list[tuple[A, B, *Cs]]: ...
     def snapshot(self) -> list[Any]:
         """The rows of now, in a list of your own."""
-        return self._all_rows()
+        try:
+            return self._all_rows()
+        except Exception as error:
+            hide(error)
+            raise
 
     def _subscribed(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
@@ -190,18 +216,23 @@ class View(Live, Closing, Listening, Generic[*Ts]):
         with self._reading():
             return stats_of(self._node, self._db.version)
 
-    def explain(self, *, analyze: bool = False, code: bool = False) -> Explanation:
+    def explain(
+        self, *, optimized: bool = True, analyze: bool = False, code: bool = False
+    ) -> Explanation:
         """As `Relation.explain`.
 
         Parameters
         ----------
+        optimized: as there.
         analyze: the plan that is run, with what each operator holds and has touched.
         code: the generated functions that run it, in the order in which they step.
         """
         with self._reading():
             parts = [analyzed(self.relation.plan, self._db)] if analyze else []
             parts += [generated(self._node)] if code else []
-            return Explanation("\n\n".join(parts)) if parts else self.relation.explain()
+            if parts:
+                return Explanation("\n\n".join(parts))
+            return self.relation.explain(optimized=optimized)
 
     def offload(self) -> None:
         """Move what the view depends on to where the database offloads to.
@@ -261,16 +292,52 @@ class View(Live, Closing, Listening, Generic[*Ts]):
         self._feed.close()
         self._node = None
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same view; or a list, tuple or `Multiset` has just its rows.
+
+        An ordered view compares with a list or tuple in order, others as bags.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> view, ordered = words.materialize(), words.order_by(len).materialize()
+        >>> words.add_all(["or", "a", "or"])
+        >>> view == ["or", "or", "a"], ordered == ["or", "or", "a"], view == ordered
+        (True, False, False)
+        """
+        if self is other:
+            return True
+        if isinstance(other, Multiset):
+            return same_as_bags(self._pairs(), other)
+        return self._has_rows(other) if isinstance(other, list | tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        """That of the view, not of its rows, which change."""
+        return id(self)
+
+    def _has_rows(self, other: list[Any] | tuple[Any, ...]) -> bool:
+        return same_as_bags(self._pairs(), other)
+
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "
         state = "closed" if self.closed else f"{len(self)} row" + "s" * (len(self) != 1)
         return f"{type(self).__name__}({name}{state}, made at {self.place})"
 
+    __copy__ = NotCopied.__copy__
     _copy_instead = "view.snapshot() has the rows of now, view.relation is the query"
     _pickle_instead = "pickle view.snapshot(), the rows of now"
 
     def _called(self) -> str:
         return str(self._feed)
+
+    def _query(self) -> Relation[*Ts]:
+        self._kept_views()
+        return self.relation
+
+    def _kept_views(self) -> tuple[AnyView, ...]:
+        """Itself: the rows of what is made of it are computed from its own."""
+        if self.closed:
+            raise PlanError(f"{self._feed} is closed\n  make the query of its .relation")
+        return (cast(AnyView, self),)
 
     def __rich__(self) -> Any:
         return display.table(self)
@@ -278,7 +345,11 @@ class View(Live, Closing, Listening, Generic[*Ts]):
     def _repr_html_(self) -> str:
         return display.html(self)
 
-    @lock_free("node.operator.rows()", ready=_LEAF)
+    def _first_rows(self, n: int) -> list[Any]:
+        with self._reading():
+            return list(islice(repeat(self._contents.items()), n))
+
+    @lock_free("node.operator.rows()", ready=LEAF)
     def _all_rows(self) -> list[Any]:
         rows: list[Any] = self._read("rows")
         return rows
@@ -306,116 +377,8 @@ class View(Live, Closing, Listening, Generic[*Ts]):
     def _check_open(self) -> None:
         if self.closed:
             why = f": {self._feed.reason}" if self._feed.reason else ""
-            raise ClosedError(f"{self._feed} is closed{why}\n  materialize its .relation again")
+            raise ClosedError(f"{self._feed} is closed{why}\n  {self._feed.remedy}")
 
-
-_GROUP = "node.operator.find(key)"
-_AGGREGATES = "found[1] if len(found) == 2 else found[1:]"
-
-
-class GroupedView(View[K, *Ts]):
-    """One row per group; reads as a mapping from the key to the aggregates as well.
-
-    `view[key]` is the aggregate, or the tuple of them if there are several. `in` takes a key or a
-    row. `len`, iteration and `items` are those of the rows, as in every view. `dict(view)` makes
-    a dictionary, asking for one key after the other: where other threads write,
-    `view.snapshot()` has all groups as of one commit.
-
-    >>> from reactive import Count, Database
-    >>> words = Database().table(str)
-    >>> lengths = words.group_by(len).aggregate(Count()).materialize()
-    >>> words.add_all(["to", "be", "not"])
-    >>> lengths[2], lengths.get(9, 0), 3 in lengths, sorted(lengths)
-    (2, 0, True, [(2, 2), (3, 1)])
-    """
-
-    @overload
-    def __getitem__(self: GroupedView[K, A], key: K) -> A: ...
-    @overload
-    def __getitem__(self: GroupedView[K, A, B, *Cs], key: K) -> tuple[A, B, *Cs]: ...
-    @lock_free(_GROUP, ready=_LEAF, if_found="found is not None", give=_AGGREGATES)
-    def __getitem__(self, key: Any) -> Any:
-        row = self._find(key)
-        if row is None:
-            raise MissingKeyError(
-                f"{self._feed} has no group {key!r:.100}\n  view.get(key) gives None for one", key
-            )
-        return row[1] if len(row) == 2 else row[1:]
-
-    @overload
-    def get(self: GroupedView[K, A], key: K, default: D) -> A | D: ...
-    @overload
-    def get(self: GroupedView[K, A], key: K) -> A | None: ...
-    @overload
-    def get(self, key: K, default: Any = None) -> Any: ...
-    @lock_free(_GROUP, ready=_LEAF, if_found="found is not None", give=_AGGREGATES)
-    def get(self, key: Any, default: Any = None) -> Any:
-        """The aggregates of a group, or the default if there is no such group."""
-        row = self._find(key)
-        if row is None:
-            return default
-        return row[1] if len(row) == 2 else row[1:]
-
-    @lock_free("node.operator.find(item)", ready=_LEAF, if_found="found is not None", give="True")
-    def __contains__(self, item: object) -> bool:
-        return self._find(item) is not None or self.count(item) > 0
-
-    def keys(self) -> list[K]:
-        """The keys of the groups."""
-        keys: list[K] = self._read("keys")
-        return keys
-
-    def _find(self, key: Any) -> Any:
-        """The row of a group, or None; also of a key with a NaN that is another object."""
-        found = self._read("find", key)
-        if found is None and (same := canonical(key)) is not key:
-            found = self._read("find", same)
-        return found
-
-
-class OrderedView(View[*Ts]):
-    """The rows in order; a sequence. Positions cost O(log rows).
-
-    >>> from reactive import Database
-    >>> numbers = Database().table(int)
-    >>> view = numbers.order_by(lambda n: -n).materialize()
-    >>> numbers.add_all([1, 3, 2])
-    >>> view[0], view[1:], view.index(1)
-    (3, [2, 1], 2)
-    """
-
-    @overload
-    def __getitem__(self: OrderedView[T], position: int) -> T: ...
-    @overload
-    def __getitem__(self: OrderedView[T], position: slice) -> list[T]: ...
-    @overload
-    def __getitem__(self: OrderedView[A, B, *Cs], position: int) -> tuple[A, B, *Cs]: ...
-    @overload
-    def __getitem__(self: OrderedView[A, B, *Cs], position: slice) -> list[tuple[A, B, *Cs]]: ...
-    def __getitem__(self, position: Any) -> Any:
-        if not isinstance(position, slice):
-            return self._read("at", position)
-        with self._reading():
-            places = range(*position.indices(len(self._contents)))
-            return [self._contents.at(place) for place in places]
-
-    @overload
-    def __reversed__(self: OrderedView[T]) -> Iterator[T]: ...
-    @overload
-    def __reversed__(self: OrderedView[A, B, *Cs]) -> Iterator[tuple[A, B, *Cs]]: ...
-    def __reversed__(self) -> Iterator[Any]:
-        return iter(self._all_rows()[::-1])
-
-    def index(self, row: object, start: int = 0, stop: int | None = None) -> int:
-        """The first position of a row; `ValueError` if it is not there."""
-        rows = self._all_rows()
-        return rows.index(row, start, len(rows) if stop is None else stop)
-
-    def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
-        return list(self._contents.items()), self._contents.rows()
-
-
-Sequence.register(OrderedView)
 
 AnyView: TypeAlias = View[*tuple[Any, ...]]
 """A view of any bindings."""

@@ -15,7 +15,7 @@ from typing import Any
 from reactive.annotations import compared
 from reactive.errors import TableError
 from reactive.store import Store
-from reactive.zset import Pair, Row
+from reactive.zset import Pair, Row, negate
 
 Fields = dict[str, Any]
 MUTABLE = (list, dict, set, bytearray)
@@ -46,42 +46,64 @@ class WatchedStore:
 
     def add(self, row: Row, count: int) -> Pair:
         self._check(row)
+        fields = _fields(row)
         pair = self._held.add(row, count)
-        self._note(pair[0])
+        try:
+            self._fields.setdefault(id(pair[0]), fields)
+        except BaseException:  # an interrupt
+            self.revert([pair])
+            raise
         return pair
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         for row in rows:
             self._check(row)
+        fields = [_fields(row) for row in rows]
         kept = self._held.add_rows(rows)
-        for row in kept:
-            self._note(row)
+        try:
+            for row, found in zip(kept, fields, strict=True):
+                self._fields.setdefault(id(row), found)
+        except BaseException:
+            self.revert([(row, 1) for row in kept])
+            raise
         return kept
 
     def remove(self, row: Row, count: int) -> Pair:
         self._check(row)
         pair = self._held.remove(row, count)
-        self._left(pair[0], [pair])
+        try:
+            self._left(pair[0])
+        except BaseException:
+            self.revert([pair])
+            raise
         return pair
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         for row in rows:
             self._check(row)
         gone = self._held.remove_rows(rows)
-        pairs = [(row, -1) for row in gone]
-        for row in gone:
-            self._left(row, pairs)
+        try:
+            for row in gone:
+                self._left(row)
+        except BaseException:
+            self.revert([(row, -1) for row in gone])
+            raise
         return gone
 
     def revert(self, changes: Iterable[Pair]) -> None:
         pairs = list(changes)
         self._held.revert(pairs)
-        for row, weight in pairs:
-            if weight < 0:
+        try:
+            for row, _ in pairs:
                 self._note(row)
+        except BaseException:  # an interrupt: who takes it back later begins anew
+            self._held.revert(negate(pairs))
+            raise
 
     def recount(self) -> None:
         self._held.recount()
+        rows = [row for row, _ in self._held.pairs()]
+        self._fields = {id(row): self._fields.get(id(row)) or _fields(row) for row in rows}
 
     def count(self, row: Row) -> int:
         return self._held.count(row)
@@ -101,18 +123,17 @@ class WatchedStore:
         return self._held.bytes()
 
     def _note(self, row: Row) -> None:
-        """Remember the fields of a row that has come."""
-        self._fields.setdefault(id(row), _fields(row))
+        """Remember the fields of a row if it is there, and forget them if it is not."""
+        if self._held.count(row):
+            self._fields.setdefault(id(row), _fields(row))
+        else:
+            self._fields.pop(id(row), None)
 
-    def _left(self, row: Row, taken: Sequence[Pair]) -> None:
+    def _left(self, row: Row) -> None:
         """Compare a row that has gone, which is another object perhaps than the one given."""
-        try:
-            self._check(row)
-            if not self._held.count(row):
-                self._fields.pop(id(row), None)
-        except BaseException:
-            self._held.revert(taken)
-            raise
+        self._check(row)
+        if not self._held.count(row):
+            self._fields.pop(id(row), None)
 
     def _check(self, row: Row) -> None:
         """Raise if a row that is there is not as it was when it came."""

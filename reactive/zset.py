@@ -217,14 +217,16 @@ def _canonical_tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _canonical_record(value: Any, names: tuple[str, ...]) -> Any:
-    changed = {}
+    changed, is_odd = {}, False
     for name in names:
         old = getattr(value, name)
         new = canonical(old)
         if new is not old:
             changed[name] = new
+        elif new.__class__ not in _EXACT and new != new:
+            is_odd = True
     if not changed:
-        return value
+        return value if not is_odd or value == value else _one_of(value)
     if isinstance(value, tuple):
         return value._replace(**changed)  # type: ignore[attr-defined]
     result = copy.copy(value)

@@ -4,6 +4,10 @@ It depends on `reactive`, never the other way round, and is the only place that 
 `import spark_backend` itself needs neither pyspark nor Java.
 """
 
+from reactive.siblings import check_siblings
+
+check_siblings()
+
 from spark_backend.offload import SparkOffload
 
 __all__ = ["SparkOffload"]

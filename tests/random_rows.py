@@ -27,6 +27,11 @@ class T:
     a: Any
     b: Any
 
+    @property
+    def missing(self) -> Any:
+        """What is found to be missing only when it is read."""
+        raise AttributeError("missing")
+
 
 class O:  # noqa: E742
     """A row of which nothing is known; a field of it may have no hash."""

@@ -63,6 +63,33 @@ def test_types_of_views() -> None:
     assert_type(ordered.materialize(), OrderedView[int])
 
 
+def test_types_of_queries_of_views() -> None:
+    db = Database()
+    students = db.table(Student).where(lambda s: s.age > 3).materialize()
+    members = db.table(Member).materialize()
+    assert_type(students.where(lambda s: s.age > 3), Relation[Student])
+    assert_type(students.where(name="ann"), Relation[Student])
+    assert_type(students.join(members, on="name"), Relation[Student, Member])
+    assert_type(students | students, Relation[Student])
+    assert_type(students.head(2), list[Student])
+    assert_type(students.first(), Student | None)
+    assert_type(students.first("none"), Student | str)
+    assert_type(students.join(members).head(2), list[tuple[Student, Member]])
+    ages = students.group_by(lambda s: s.name).aggregate(Count()).materialize()
+    assert_type(ages.where(lambda name, n: n > 1), GroupedRelation[str, int])
+    assert_type(students.order_by("age").materialize().limit(3).materialize(), OrderedView[Student])
+
+
+def test_types_of_names() -> None:
+    students = Database().table(Student)
+    named = students.group_by("name").aggregate(n=Count(), total=Sum("age")).materialize()
+    for row in named:
+        assert_type(row, Any)
+    assert_type(
+        students.aggregate(name=Min("name"), age=Min("age"), as_=Student), Relation[Student]
+    )
+
+
 def test_types_of_aggregates() -> None:
     students = Database().table(Student)
     by_name = students.group_by(lambda s: s.name).aggregate(Count())
@@ -70,7 +97,7 @@ def test_types_of_aggregates() -> None:
     assert_type(by_name.materialize(), GroupedView[str, int])
     assert_type(by_name.materialize().get("x"), int | None)
     two = students.group_by(lambda s: s.name).aggregate(Count(), Sum(lambda s: s.age))
-    assert_type(two, GroupedRelation[str, int, Any])
+    assert_type(two, GroupedRelation[str, int, int])
     assert_type(students.aggregate(Count()), Relation[int])
 
 

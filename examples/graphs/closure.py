@@ -42,7 +42,7 @@ def main() -> None:
     edges = db.table(Edge, name="edges")
     edges.add_all(parse("a-b-c d-e"))
     reach = closure(edges).materialize("reach")
-    circles = reach.relation.where(lambda pair: pair.src == pair.dst).materialize("in a circle")
+    circles = reach.where(lambda pair: pair.src == pair.dst).materialize("in a circle")
     story = Story("What reaches what", db, {"reach": reach, "in a circle": circles})
     story.begin()
     with story.edit("c -> d joins the two chains"):

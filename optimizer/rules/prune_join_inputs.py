@@ -146,7 +146,7 @@ class _Reading:
             p: row if single else Item(row, constant(i)) for i, p in enumerate(self.kept)
         }
         if self.side == "right":
-            return function.with_body(_replaced(function.body, new))
+            return replace(function, body=_replaced(function.body, new), made=None)
         moved: dict[Expr, Expr] = {**new, Parameter(self.count): Parameter(1)}
         names = ("row", function.names[-1]) if len(function.names) == self.count + 1 else ()
         names = names or ("row", "other")

@@ -170,9 +170,14 @@ class GroupingOfSums(Grouping):
     """As `Grouping`, of terms."""
 
     def __init__(
-        self, key: Expr | None, folds: Sequence[tuple[Any, Term | None]], homes: Sequence[int]
+        self,
+        key: Expr | None,
+        folds: Sequence[tuple[Any, Term | None]],
+        homes: Sequence[int],
+        *,
+        row: Any = None,
     ) -> None:
-        super().__init__(key, [(fold, None) for fold, _ in folds], homes)
+        super().__init__(key, [(fold, None) for fold, _ in folds], homes, row=row)
         self._terms = [term for _, term in folds]
         self._sums: dict[str, str] = {}
         self.bound |= {"plus": plus, "add_sum_to_avg": _add_sum_to_avg}

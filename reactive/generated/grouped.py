@@ -48,7 +48,9 @@ class Grouping:
         homes: Sequence[int],
         *,
         is_empty: Callable[[Any], bool] | None = None,
+        row: Any = None,
     ) -> None:
+        self._row = row
         self._key = key
         self._keeps_debts = is_empty is not None
         self._folds = folds
@@ -56,7 +58,7 @@ class Grouping:
         self._at = "()"
         own = {f"result_{place}": fold.result for place, (fold, _) in enumerate(folds, 1)}
         own |= {f"zero_{place}": fold.zero for place, (fold, _) in enumerate(folds, 1)}
-        self.bound = {**BOUND, **own, "is_empty": is_empty}
+        self.bound = {**BOUND, **own, "is_empty": is_empty, "Row": row, "made": tuple.__new__}
 
     def exprs(self) -> list[Expr]:
         """What it evaluates of each row."""
@@ -102,7 +104,7 @@ class Grouping:
     @property
     def is_bare(self) -> bool:
         """Whether what it shows is one value, and no row of several."""
-        return self._key is None and len(self._folds) == 1
+        return self._key is None and len(self._folds) == 1 and self._row is None
 
     def _shown(self, states: Sequence[str], key: str, size: str) -> str:
         """What a group shows, in terms of the states of its folds; None if it has no rows."""
@@ -110,7 +112,8 @@ class Grouping:
         shown = [key] * self.is_keyed
         shown += [self._result(*each) for each in enumerate(zip(folds, states, strict=True), 1)]
         is_there = f" if {size} > 0 else None" if self.is_keyed else ""
-        return f"({', '.join(shown)}{',' * (len(shown) == 1)}){is_there}"
+        row = f"({', '.join(shown)}{',' * (len(shown) == 1)})"
+        return f"{row if self._row is None else f'made(Row, {row})'}{is_there}"
 
     def _result(self, place: int, of: tuple[Any, str]) -> str:
         match of:

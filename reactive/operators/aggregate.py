@@ -40,6 +40,7 @@ _NOTHING: Evaluated = ((), (), ())
 
 class Aggregate:
     """Keeps groups; `folds` are pairs of a fold and the value that it reads (None: it reads none).
+    `row` is the class of rows that have names.
 
     >>> from reactive.folds import CountFold, SumFold
     >>> totals = Aggregate(len, [(CountFold(), None), (SumFold(), len)])
@@ -51,7 +52,7 @@ class Aggregate:
 
     __slots__ = (
         *("_adders", "_bare", "_before", "_homes", "_key", "_last", "_own"),
-        *("_progress", "_results", "_values", "folds", "groups", "keeps_debts", "touched"),
+        *("_progress", "_results", "_row", "_values", "folds", "groups", "keeps_debts", "touched"),
     )
 
     def __init__(
@@ -60,10 +61,12 @@ class Aggregate:
         folds: Sequence[tuple[Fold, Value | None]],
         *,
         keeps_debts: bool = False,
+        row: Any = None,
     ) -> None:
         self._key = key
         self.keeps_debts = keeps_debts
-        self._bare = key is None and len(folds) == 1
+        self._bare = key is None and len(folds) == 1 and row is None
+        self._row = row
         self.folds = [fold for fold, _ in folds]
         self._values = [value for _, value in folds]
         self.groups: dict[Any, Group] = {}
@@ -227,7 +230,8 @@ class Aggregate:
         if group[WEIGHT] <= 0 and self._key is not None:
             return None
         results = [result(group[position]) for position, result in self._results]
-        return tuple(results) if self._key is None else (key, *results)
+        row = tuple(results) if self._key is None else (key, *results)
+        return row if self._row is None else self._row(*row)
 
 
 def _insertions_first(

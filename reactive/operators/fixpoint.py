@@ -26,11 +26,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Hashable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from reactive.errors import FixpointError
+from reactive.index import KeyedPair
 from reactive.interrupts import reraise_asynchronous
 from reactive.operators.index_by import IndexBy
 from reactive.recursion.derivations import GIVEN
@@ -40,6 +41,8 @@ from reactive.recursion.ways import Copied, Given, Lone, Paired
 from reactive.zset import Batch, Pair, Pairs, Row
 
 MOST_SHOWN = 3
+Fed = tuple[Given | Paired | Lone, int]
+"""A way that an input leads into, and its port."""
 
 
 @dataclass(slots=True)
@@ -50,8 +53,7 @@ class Circuit:
     names: tuple[str, ...]
     max_rounds: int
     premises: list[Premise] = field(default_factory=list)
-    fed: list[tuple[Given | Paired | Lone, int]] = field(default_factory=list)
-    """Ways that an input leads into, and its port."""
+    fed: list[Fed] = field(default_factory=list)
     left: list[tuple[Copied | Paired | Lone, int]] = field(default_factory=list)
     """Ways that a relation leads into, on the left if they have two sides, and its number."""
     indexes: dict[int, IndexBy] = field(default_factory=dict)
@@ -98,39 +100,67 @@ class Fixpoint:
 
     def _step(self, inputs: Sequence[Sequence[Any]]) -> Sequence[Sequence[Pair]]:
         try:
-            self._take(inputs)
+            self._take(inputs, self._circuit.fed)
             self._settle()
         except FixpointError:
             raise
         except Exception as error:
             reraise_asynchronous(error)
-            if not _is_mixed(inputs):
+            if not (self._is_negated(inputs) or _is_mixed(inputs)):
                 raise
             self.undo()
             self._carefully(inputs)
         return self._finished()
 
+    def _is_negated(self, inputs: Sequence[Sequence[Any]]) -> bool:
+        """Whether rows come where something of an input goes, and go where something comes."""
+        return any(isinstance(way, Lone) and inputs[port] for way, port in self._circuit.fed)
+
     def _carefully(self, inputs: Sequence[Sequence[Any]]) -> None:
         """The same, so that no callable sees a pair of a row that leaves and one that comes.
 
-        What goes is dealt with before what comes is there. This takes longer where both derive the
-        same rows, and is done only where something raised.
+        What goes is dealt with before what comes is there, and so is what comes to a negation, as
+        it takes rows away. This takes longer where both derive the same rows, and is done only
+        where something raised.
         """
         gone, came = (
             [[part for part in delta if _weight(part) * sign > 0] for delta in inputs]
             for sign in (-1, 1)
         )
+        circuit = self._circuit
+        negated = [(way, port) for way, port in circuit.fed if isinstance(way, Lone)]
+        others = [(way, port) for way, port in circuit.fed if not isinstance(way, Lone)]
         with ExitStack() as hidden:
-            for port, index in self._circuit.indexes.items():
+            for port, index in circuit.indexes.items():
                 hidden.enter_context(index.without(came[port]))
-            self._take(gone)
-            self._let_leave()
-        self._tell_premises()
-        self._take(came)
+            self._take_with(gone, others, [way.before(gone[port]) for way, port in negated])
+            back = [[*gone[port], *_negated(came[port])] for _, port in negated]
+            seeing = [way.before(keyed) for (way, _), keyed in zip(negated, back, strict=True)]
+            self._take_with(came, negated, seeing)
+        self._take(came, others)
+        self._take(gone, negated)
         self._settle()
+        self._forget_premises()  # they are told of all changes at the end
+
+    def _take_with(
+        self,
+        gone: Sequence[Sequence[Any]],
+        fed: Sequence[Fed],
+        seeing: Sequence[AbstractContextManager[None]],
+    ) -> None:
+        """Deal with changes of inputs that take rows away, while negations see others."""
+        with ExitStack() as seen:
+            for each in seeing:
+                seen.enter_context(each)
+            self._take(gone, fed)
+            self._let_leave()
+        self._forget_premises()
+        self._tell_premises()
+
+    def _forget_premises(self) -> None:
         for premise in self._circuit.premises:
             if not premise.follows:
-                premise.undo()  # they are told of all changes at the end
+                premise.undo()
 
     def _let_leave(self) -> None:
         """Rows without a firm derivation leave, and those that so lose theirs."""
@@ -186,8 +216,8 @@ class Fixpoint:
         sizes += [premise.index_by.footprint() for premise in self._circuit.premises]
         return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
 
-    def _take(self, inputs: Sequence[Sequence[Any]]) -> None:
-        out = [(w.head, w.given(inputs[port])) for w, port in self._circuit.fed if inputs[port]]
+    def _take(self, inputs: Sequence[Sequence[Any]], fed: Sequence[Fed]) -> None:
+        out = [(w.head, w.given(inputs[port])) for w, port in fed if inputs[port]]
         is_loss = all(weight < 0 for _, derivations in out for _, weight in derivations)
         for head, derivations in out:
             facts = self._circuit.facts[head]
@@ -252,6 +282,10 @@ class Fixpoint:
 
 def _is_mixed(inputs: Sequence[Sequence[Any]]) -> bool:
     return len({_weight(part) > 0 for delta in inputs for part in delta}) > 1
+
+
+def _negated(keyed: Sequence[KeyedPair]) -> list[KeyedPair]:
+    return [(key, (row, -weight)) for key, (row, weight) in keyed]
 
 
 def _weight(part: Any) -> int:

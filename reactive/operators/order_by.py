@@ -11,7 +11,8 @@ at either edge:
 
     going is the mirror image
 
-The window's edits (position and row) are kept for those who follow the order.
+The window's edits (position and row) are kept for those who follow the order: no more than needed,
+so that a row which passes through the window within a commit is in none.
 
 A row that is taken out more often than it came is owed: it is not in the order until it has come as
 often.
@@ -26,29 +27,12 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from reactive.edits import Edit, fewest, without_copies
 from reactive.order import advise, sort_key
 from reactive.ranked import ABSENT, Ranked
 from reactive.zset import Batch, Pair, Pairs, Row, consolidate
-
-
-class Edit(NamedTuple):
-    """One step of turning the old sequence into the new one, to be taken in order.
-
-    `weight` 1: insert `row` before `position`; -1: take it out of `position`.
-
-    >>> from reactive import Database
-    >>> numbers = Database().table(int)
-    >>> watching = numbers.order_by(lambda n: n).subscribe(lambda delta: print(delta.edits))
-    >>> numbers.add(7)
-    (Edit(position=0, row=7, weight=1),)
-    """
-
-    position: int
-    row: Row
-    weight: int
-
 
 _edit: Callable[[type[Edit], tuple[int, Row, int]], Edit] = tuple.__new__
 PLAIN = frozenset([int, str])
@@ -65,7 +49,7 @@ class OrderBy:
 
     >>> top = OrderBy(lambda row: row, limit=2)
     >>> top.step([(5, 1), (3, 1), (8, 1)])
-    [(5, 1), (3, 1)]
+    [(3, 1), (5, 1)]
     >>> top.step([(3, -1)]), top.sequence()
     ([(3, -1), (8, 1)], [5, 8])
     """
@@ -121,14 +105,15 @@ class OrderBy:
                 self._remove(row, order)
             else:
                 self._change(row, order, weight)
+            if len(edits) == 2 and edits[0][1] is row and not ranked.shares:
+                (_, _, weight), (_, other, more) = edits  # the other one has another key
+                return [(row, weight), (other, more)]
+            self._shorten()
         except BaseException as error:
             self.undo()
             advise(error)
             raise
-        if len(edits) == 2 and edits[0][1] is row and not ranked.shares:
-            (_, _, weight), (_, other, more) = edits  # the other one has another key
-            return [(row, weight), (other, more)]
-        return consolidate([edit[1:] for edit in edits]) if edits else []
+        return consolidate([edit[1:] for edit in self.edits]) if self.edits else []
 
     def _step_many(self, delta: Pairs) -> list[Pair]:
         keyed = self._keyed(consolidate(delta))
@@ -143,12 +128,17 @@ class OrderBy:
                 for row, order, weight in keyed:
                     if weight > 0:
                         self._change(row, order, weight)
+                self._shorten()
         except BaseException as error:
             self.undo()
             advise(error)
             raise
-        edits = self.edits
-        return consolidate([edit[1:] for edit in edits]) if edits else []
+        return consolidate([edit[1:] for edit in self.edits]) if self.edits else []
+
+    def _shorten(self) -> None:
+        """Drop the edits of rows that only pass through the window; without bounds none does."""
+        if len(self.edits) > 1 and (self.first or self.last < sys.maxsize):
+            self.edits = without_copies(fewest(self.edits), self.at, len(self))
 
     def _keyed(self, delta: Pairs) -> list[tuple[Row, Any, int]]:
         """Each row with what it is sorted by."""

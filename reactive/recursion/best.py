@@ -138,7 +138,7 @@ class BestFacts(Facts):
             _, _, row, key = self.entries[row]
             if self.chosen.get(key, NOTHING) is row:
                 self._choose(key, NOTHING)
-            if row not in self.support:
+            if self.support.get(row, 0) < 1:
                 self._remove(row)
             self._open_group(key)
 

@@ -129,7 +129,10 @@ class Derivations:
 
     def _support_more(self, row: Row, supported: int, is_firm: bool) -> None:
         firm = self.firm.get(row, 1) + is_firm
-        self.support[row] = supported
+        if supported:
+            self.support[row] = supported
+        else:  # of what was owed in the same commit
+            del self.support[row]
         if is_firm:
             self._or_else(row, supported - 1, firm)
 
@@ -253,7 +256,8 @@ class Derivations:
     def _put_out(self, leaving: dict[Row, int]) -> None:
         """Note that rows leave."""
         if leaving:
-            self._note(self._put_back, leaving)
+            owed = self._owed(leaving) if self.owes else {}
+            self._note(self._put_back, (leaving, owed))
             self._left.append(leaving)
             if self.firm:
                 for row in leaving:
@@ -268,10 +272,16 @@ class Derivations:
             self._take(row, -weight)
             self._derivations += 1 if weight < 0 else -1
 
-    def _put_back(self, rows: dict[Row, int]) -> None:
-        """Rows come back that left without a firm derivation."""
+    def _owed(self, rows: Iterable[Row]) -> dict[Row, int]:
+        """Of which rows more firm derivations have been taken away than there were."""
+        return {row: n for row in rows if (n := self.firm.get(row, 0)) < 0}
+
+    def _put_back(self, left: tuple[dict[Row, int], dict[Row, int]]) -> None:
+        """Rows come back that left without a firm derivation, or owing some."""
+        rows, owed = left
         self.rounds.update(rows)
         self.firm.update(dict.fromkeys(rows, 0))
+        self.firm.update(owed)
 
 
 def _place(derivations: Pairs, pair: Pair | None) -> int:

@@ -85,8 +85,8 @@ class Facts(Derivations):
             self._found.update(dict.fromkeys(self._fresh))
             self._fresh = []
         if lost:
-            more = {row: rounds[row] for row in lost if firm.get(row) == 0 and row in rounds}
-            self._found.update([(row, None) for row in more if row in self.support])
+            more = {row: rounds[row] for row in lost if firm.get(row, 1) < 1 and row in rounds}
+            self._found.update([(row, None) for row in more if self.support.get(row, 0) > 0])
             self._put_out(more)
             for row in more:
                 del rounds[row]

@@ -15,7 +15,8 @@ does the same again, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from reactive.index import Before, Index, KeyedPair
@@ -198,7 +199,7 @@ class Lone:
     that for every row of the relation that they match.
     """
 
-    __slots__ = ("_chain", "_fits", "_whole", "head", "left", "right", "touched")
+    __slots__ = ("_chain", "_fits", "_unseen", "_whole", "head", "left", "right", "touched")
 
     def __init__(
         self,
@@ -213,11 +214,21 @@ class Lone:
         self._chain = chain
         self._fits = fits
         self._whole = whole
+        self._unseen: Keyed = ()
         self.touched = 0
 
     def sources(self) -> list[str]:
         """None: it has no generated loops."""
         return []
+
+    @contextmanager
+    def before(self, keyed: Keyed) -> Iterator[None]:
+        """As it would be if the input had not taken a delta yet."""
+        self._unseen = keyed
+        try:
+            yield
+        finally:
+            self._unseen = ()
 
     def from_left(self, delta: Pairs) -> Pairs:
         keyed = self.left.keyed(delta)
@@ -254,6 +265,8 @@ class Lone:
         """Whether a row with a key has a partner; or had, before a delta of the others."""
         others: Any = self.right.index
         fits = self._fits
+        if self._unseen:
+            since = [*self._unseen, *since]
         if self._is_odd():  # keys say nothing then
             others, fits = _Everything(self.right, since), self._whole
         elif since:

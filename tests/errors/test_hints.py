@@ -14,7 +14,7 @@ ASKED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "map": (lambda t: t.map(len), "its name is select"),
     "limit": (lambda t: t.limit(3), r"first order_by\(key\)"),
     "groups": (lambda t: t.group_by(len).materialize(), "first what to keep of each group"),
-    "view": (lambda t: t.materialize().where(len), r"view\.relation\.where"),
+    "view": (lambda t: t.materialize().filter(len), "its name is where"),
 }
 
 
@@ -50,5 +50,5 @@ def test_names_that_only_give_hints_are_not_listed_and_not_there() -> None:
     table = Database().table(str)
     assert "filter" not in dir(table) and not hasattr(table, "filter")
     view = table.materialize()
-    assert "where" not in dir(view) and not hasattr(view, "where")
-    assert {"where", "items"} < set(dir(table)) and {"items", "count"} < set(dir(view))
+    assert "filter" not in dir(view) and not hasattr(view, "filter")
+    assert {"where", "items"} < set(dir(table)) and {"items", "count", "where"} < set(dir(view))

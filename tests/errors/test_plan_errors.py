@@ -203,13 +203,14 @@ def test_a_set_operation_on_different_numbers_of_bindings_is_refused(method: str
         getattr(left.join(right), method)(left)
 
 
-def test_a_view_is_no_relation() -> None:
+def test_a_closed_view_is_no_relation() -> None:
     left, right = two_tables()
-    view: Any = right.materialize()
+    view = right.materialize("numbers")
+    view.close()
     with refused(
         """
-        PlanError: union takes a relation, not View
-          use its .relation
+        PlanError: view 'numbers' is closed
+          make the query of its .relation
         """
     ):
         left.union(view)
@@ -402,6 +403,7 @@ def test_an_aggregate_that_reads_a_view_is_refused() -> None:
 
 
 def test_an_observer_without_methods_is_refused() -> None:
+    wrong: Any = print
     with refused(
         """
         PlanError: observe takes an object with a method added, removed or updated, not \
@@ -409,4 +411,4 @@ def test_an_observer_without_methods_is_refused() -> None:
           for a function of one argument use subscribe()
         """
     ):
-        numbers().observe(print)
+        numbers().observe(wrong)

@@ -324,7 +324,7 @@ def test_two_tables_of_one_name_are_refused() -> None:
     with refused(
         """
         PlanError: there is a table 'orders' already
-          give this one another name
+          give this one another name; with replace=True it takes the place of that one
         """
     ):
         db.table(Order, name="orders")

@@ -97,3 +97,33 @@ def test_a_sum_over_a_spilled_table_follows_updates() -> None:
     view.verify()
     table.clear()
     assert not len(table) and not len(view)
+
+
+def test_a_spilled_table_can_be_dropped() -> None:
+    db, table, view = orders(Elsewhere())
+    names = db.table(str, name="names")
+    view.offload()
+    table.add(("cyd", 1))
+    db.drop(table, views=True)
+    assert view.closed
+    assert db._offloading.spilling.stores == {}
+    with pytest.raises(TableError, match="table 'orders' was dropped"):
+        table.add(("dan", 1))
+    new = db.table(tuple, name="orders")
+    counted = new.group_by(lambda o: o[0]).aggregate(Count()).materialize()
+    new.add(("eve", 1))
+    names.add("eve")
+    counted.offload()
+    assert dict(counted) == {"eve": 1}
+    db.flush()
+    counted.verify()
+
+
+def test_a_table_with_views_elsewhere_can_be_replaced() -> None:
+    db, table, view = orders(Elsewhere())
+    kept = table.distinct().materialize()
+    view.offload()
+    new = db.table(tuple, name="orders", replace=True)
+    assert view.closed and kept.closed
+    assert list(new) == []
+    assert db._graph.nodes() == [] and db._graph.remotes == ()

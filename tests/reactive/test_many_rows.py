@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive import Count, Database, Sum, TableError, fixpoint
+from reactive import Count, Database, Sum, Table, TableError, fixpoint
 from reactive.zset import may_hold_nan
 
 
@@ -173,7 +173,7 @@ def test_a_sum_goes_on_when_an_integer_leaves_as_the_float_that_it_equals() -> N
 
 
 def test_rows_that_an_order_refuses_leave_nothing_behind() -> None:
-    table = Database().table(object, name="rows")
+    table: Table[Any] = Database().table(object, name="rows")
     view = table.order_by(lambda r: r).limit(3).materialize()
     table.add(1)
     size = view.stats().bytes

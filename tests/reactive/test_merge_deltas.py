@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactive import Count, Database, Delta, Edit, Max, OrderedView, Relation, Sum, Table
-from reactive.merge_deltas import Merged, Sequenced
+from reactive.edits import Sequenced
+from reactive.merge_deltas import Merged
 from reactive.waiting import Waiting, told
 
 Rel = Relation[*tuple[Any, ...]]

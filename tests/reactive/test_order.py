@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from reactive import Database
+from reactive import Database, Edit, Table
+from reactive.edits import fewest
 from reactive.schedule import OFTEN
 from tests.replica import Replica
 
@@ -41,7 +45,7 @@ def test_an_ordered_view_is_the_sorted_rows(
 
 
 def test_rows_that_do_not_compare_roll_a_large_batch_back() -> None:
-    table = Database().table(object, name="t")
+    table: Table[Any] = Database().table(object, name="t")
     view = table.order_by(lambda r: r).limit(3).materialize()
     table.add_all([3, 1, 2])
     mixed: list[Any] = [*range(100), "a"]
@@ -163,3 +167,94 @@ def test_a_key_that_does_not_compare_with_itself_leaves_nothing_behind() -> None
     with pytest.raises(TypeError):
         numbers.add(2)
     assert list(numbers) == list(view) == [1]
+
+
+NUMBERS = st.integers(0, 9)
+CHANGES = st.lists(st.tuples(NUMBERS, st.integers(-2, 3)), min_size=1, max_size=8)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    histories=st.lists(CHANGES, min_size=1, max_size=6),
+    limit=st.none() | st.integers(0, 6),
+    offset=st.integers(0, 3),
+    tied=st.booleans(),
+    descending=st.booleans(),
+)
+def test_edits_replay_to_the_list_and_are_the_fewest(
+    histories: list[list[tuple[int, int]]],
+    limit: int | None,
+    offset: int,
+    tied: bool,
+    descending: bool,
+) -> None:
+    db = Database()
+    table = db.table(int)
+    keyed = table.order_by(lambda n: n // 3 if tied else n, descending=descending)
+    told: list[tuple[Edit, ...]] = []
+    relation = keyed.limit(limit, offset) if limit is not None else keyed.limit(10**9, offset)
+    view = relation.materialize()
+    held = view.subscribe(lambda delta: told.append(delta.edits))
+    for changes in histories:
+        old, told[:] = list(view), []
+        with db.transaction():
+            for number, weight in changes:
+                if weight > 0:
+                    table.add(number, weight)
+                else:
+                    for _ in range(min(-weight, table.count(number))):
+                        table.remove(number)
+        new = list(view)
+        edits = [edit for each in told for edit in each]
+        replayed = list(old)
+        for position, row, weight in edits:
+            if weight > 0:
+                replayed.insert(position, row)
+            else:
+                assert replayed.pop(position) == row
+        assert replayed == new
+        assert len(edits) == (Counter(old) - Counter(new) + (Counter(new) - Counter(old))).total()
+    held.close()
+
+
+def test_a_row_that_leaves_and_one_that_takes_its_place_are_all_that_is_told() -> None:
+    table = Database().table(tuple, key=lambda r: r[0])
+    top = table.order_by(lambda r: r[1], descending=True).limit(3).materialize()
+    table.add_all([("ann", 20), ("bob", 40), ("cyd", 10), ("dan", 102)])
+    told: list[tuple[Edit, ...]] = []
+    with top.subscribe(lambda delta: told.append(delta.edits)):
+        table.upsert(("ann", 10))
+    assert told == [(Edit(2, ("ann", 20), -1), Edit(2, ("ann", 10), 1))]
+
+
+def test_a_batch_far_down_a_long_window_costs_what_it_changes() -> None:
+    table = Database().table(int)
+    window = table.order_by(lambda n: n).limit(10**6).materialize()
+    table.add_all(range(0, 200_000, 2))
+    told: list[int] = []
+    with window.subscribe(lambda delta: told.append(len(delta.edits))):
+        table.add_all(range(100_001, 100_041, 2))
+        table.remove_all(range(100_001, 100_041, 2))
+    assert told == [20, 20]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_edits_of_a_long_sequence_are_followed_in_blocks(seed: int) -> None:
+    random = Random(seed)
+    old = list(range(5_000))
+    new, edits = list(old), []
+    for _ in range(3_000):
+        position = random.randrange(len(new))
+        if random.random() < 0.5:
+            edits.append(Edit(position, new.pop(position), -1))
+        else:
+            edits.append(Edit(position, random.randrange(10**6, 10**7), 1))
+            new.insert(position, edits[-1].row)
+    few = fewest(edits)
+    for position, row, weight in few:
+        if weight > 0:
+            old.insert(position, row)
+        else:
+            assert old.pop(position) == row
+    assert old == new
+    assert len(few) <= len(edits)

@@ -9,6 +9,7 @@ import pathlib
 import uuid
 import zoneinfo
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -274,3 +275,43 @@ def test_a_strict_table_is_a_table_otherwise() -> None:
     words.replace_all(["x"])
     words.clear()
     assert not list(words) and not list(view)
+
+
+def class_row(module: str) -> type:
+    @dataclass(frozen=True)
+    class Row:
+        a: int
+
+    Row.__module__ = module
+    return Row
+
+
+def test_a_row_of_another_module_is_said_to_be_of_it() -> None:
+    rows: Any = Database().table(class_row("shop"), name="rows")
+    with pytest.raises(TableError, match=r"takes rows of shop.*Row, not of stock.*Row: .*a=1"):
+        rows.add(class_row("stock")(1))
+
+
+def test_a_row_of_a_class_that_was_made_again_is_said_to_be_one() -> None:
+    rows: Any = Database().table(class_row("shop"), name="rows")
+    again = class_row("shop")(1)
+    for use in (rows.add, lambda row: rows.add_all([row]), lambda row: rows.replace_all([row])):
+        with pytest.raises(TableError, match=r"another class Row than that of .*a=1.*was defined"):
+            use(again)
+    assert again not in rows
+
+
+class Word(NamedTuple):
+    number: int
+    length: int
+
+
+def test_a_strict_table_forgets_rows_that_an_aborted_transaction_added() -> None:
+    """Another row may be at the place in memory of one that is no more."""
+    table = Database(strict=True).table(Word, name="words")
+    for number in range(1_000):
+        with suppress(ZeroDivisionError), table._db.transaction():
+            table.add(Word(number, number))
+            raise ZeroDivisionError
+    table.add_all([Word(number, -1) for number in range(1_000)])
+    assert len(table) == 1_000

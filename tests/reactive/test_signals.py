@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dis
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -15,16 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 
-import reactive
 from reactive import ClosedError, Count, Database, Delta, Max, Sum, fixpoint
 from reactive.interrupts import SIGINT, is_asynchronous
-
-HERE = str(Path(reactive.__file__).parent) + os.sep
+from tests.moments import Moments
 
 
 def interrupt() -> None:
@@ -228,6 +223,30 @@ def test_a_time_limit_is_not_swallowed_by_what_goes_on_after_exceptions(
     side.check()
 
 
+def test_a_time_limit_while_subscribers_are_told_is_the_writers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    db = Database()
+    table: Any = db.table(int, name="numbers")
+    heard: list[str] = []
+
+    def slow(delta: Delta[Any]) -> None:
+        heard.append("slow")
+        signal.raise_signal(signal.SIGUSR1)
+
+    def other(delta: Delta[Any]) -> None:
+        heard.append("other")
+
+    with time_limit(), table.subscribe(slow) as first, table.subscribe(other) as second:
+        with pytest.raises(OutOfTime):
+            table.add(1)
+        assert (first.error, second.error) == (None, None)
+        with pytest.raises(OutOfTime):
+            table.add(2)
+    assert heard == ["slow", "other", "slow"]
+    assert sorted(table) == [1, 2]
+
+
 def test_what_came_from_outside_is_known_by_its_handler() -> None:
     class Limit:
         def __call__(self, number: int, frame: Any) -> None:
@@ -284,57 +303,6 @@ def test_a_view_over_rows_that_are_not_kept_is_closed_with_the_reason() -> None:
 
 
 # An interrupt at every kind of moment, loops going back among them.
-
-BACK = {dis.opmap[name] for name in dis.opmap if name.startswith("JUMP_BACKWARD")}
-CALLS = {dis.opmap[name] for name in dis.opmap if name in ("CALL", "CALL_FUNCTION_EX")}
-RESUME = dis.opmap["RESUME"]
-
-
-class Moments:
-    """Raises at the nth moment at which CPython looks for signals, in frames of the library."""
-
-    def __init__(self, moment: int) -> None:
-        self._left = moment
-        self._last: dict[FrameType, int | None] = {}
-        self._called: set[FrameType] = set()
-        self.where: str | None = None
-
-    def __enter__(self) -> Moments:
-        sys.settrace(self._call)
-        return self
-
-    def __exit__(self, *of: object) -> None:
-        sys.settrace(None)
-
-    def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if frame.f_back is not None:
-            self._called.add(frame.f_back)
-        name = frame.f_code.co_filename
-        if not name.startswith((HERE, "<reactive ")) or frame.f_code.co_name == "__del__":
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        self._last[frame] = None
-        return self._step
-
-    def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "opcode":
-            now = frame.f_code.co_code[frame.f_lasti]
-            last = self._last.get(frame)
-            after_call = last in CALLS and frame not in self._called
-            self._last[frame] = now
-            self._called.discard(frame)
-            if after_call or last in BACK or last == RESUME:
-                self._left -= 1
-                if self._left < 0:
-                    self.where = f"{frame.f_code.co_name} in {frame.f_code.co_filename}"
-                    self.where += f":{frame.f_lineno}"
-                    sys.settrace(None)
-                    self._last, self._called = {}, set()
-                    raise KeyboardInterrupt
-        elif event == "return":
-            self._last.pop(frame, None)
-            self._called.discard(frame)
-        return self._step
 
 
 def pairs() -> list[tuple[int, int]]:
@@ -404,11 +372,76 @@ def test_at_no_moment_can_a_view_be_left_wrong(query: str, statement: str) -> No
         moment += EVERY
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_at_no_moment_can_a_strict_table_be_left_wrong(statement: str) -> None:
+    act, moment = STATEMENTS[statement], 0
+    done = Sides("distinct", strict=True)
+    act(done.db, done.a, done.b)
+    where: str | None = ""
+    while where is not None:
+        side = Sides("distinct", strict=True)
+        before = side.rows()
+        with Moments(moment) as moments, suppress(KeyboardInterrupt):
+            act(side.db, side.a, side.b)
+        where = moments.where
+        assert side.rows() in (before, done.rows()), where
+        moment += 7
+
+
+def test_at_no_moment_is_what_subscribers_are_to_hear_lost() -> None:
+    moment, where = 0, "the first"
+    while where:
+        side = Sides("distinct")
+        heard: list[Delta[Any]] = []
+        with side.view.subscribe(heard.append, snapshot=True):
+            with Moments(moment) as moments, suppress(KeyboardInterrupt), side.db.transaction():
+                side.a.remove_all(pairs()[:3])
+                side.a.add((7, 7))
+            with side.db.transaction():
+                pass  # tells what is still to be told
+        rows: Counter[Any] = Counter()
+        for delta in heard:
+            if delta.is_snapshot:
+                rows.clear()
+            rows.update(dict(delta.items()))
+        where = moments.where or ""
+        assert +rows == Counter(side.view), where
+        moment += 1
+
+
+def given_up(side: Sides) -> None:
+    with suppress(ZeroDivisionError), side.db.transaction():
+        side.a.add_all([(7, 1), (7, 2), (1, 1)])
+        side.b.upsert((1, 7))
+        side.a.update((1, 1), (8, 8))
+        side.b.add_all([(7, 7), (8, 8)])
+        side.a.remove((7, 2))
+        raise ZeroDivisionError
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("strict", [False, True])
+def test_at_no_moment_can_the_end_of_an_aborted_transaction_leave_a_table_wrong(
+    strict: bool,
+) -> None:
+    moment, where = 0, "the first"
+    while where:
+        side = Sides("groups", strict=strict)
+        before = side.rows()
+        with Moments(moment) as moments, suppress(KeyboardInterrupt):
+            given_up(side)
+        where = moments.where or ""
+        assert side.rows() == before, where
+        side.view.verify()
+        moment += 4
+
+
 class Sides:
     """Two tables with a view, whose commits have been many."""
 
-    def __init__(self, query: str) -> None:
-        self.db = Database()
+    def __init__(self, query: str, *, strict: bool = False) -> None:
+        self.db = Database(strict=strict)
         self.a: Any = self.db.table(tuple, name="a")
         self.b: Any = self.db.table(tuple, name="b", key=lambda row: row[0])
         self.view = QUERIES[query](self.a, self.b).materialize()

@@ -14,7 +14,6 @@ from reactive import (
     Database,
     OrderedRelation,
     PlanError,
-    SortKey,
     Table,
     asc,
     desc,
@@ -80,7 +79,7 @@ def in_order(rows: list[Row], keys: list[tuple[str, bool, Nulls]]) -> list[Row]:
     return found
 
 
-def given_keys(keys: list[tuple[str, bool, Nulls]]) -> list[SortKey[Any]]:
+def given_keys(keys: list[tuple[str, bool, Nulls]]) -> list[Any]:
     return [(desc if down else asc)(FIELDS[f], nulls=nulls) for f, down, nulls in keys]
 
 
@@ -166,7 +165,7 @@ def test_bindings_are_arguments_of_each_key() -> None:
 
 @pytest.mark.parametrize("descending", [True, False])
 def test_none_stands_where_it_is_told_in_either_direction(descending: bool) -> None:
-    table = Database().table(object)
+    table: Table[Any] = Database().table(object)
     first = table.order_by(lambda v: v, descending=descending, nulls="first").materialize()
     last = table.order_by(lambda v: v, descending=descending, nulls="last").materialize()
     table.add_all([2, None, 1, NAN])
@@ -191,7 +190,7 @@ def test_values_that_compare_with_nothing_else_stand_beside_none() -> None:
         def __lt__(self, other: Any) -> bool:
             return bool(self.n < other.n)  # an AttributeError for anything else
 
-    table = Database().table(object, identity=True)
+    table: Table[Any] = Database().table(object, identity=True)
     versions = [Version(2), Version(1)]
     up = table.order_by(lambda v: v, nulls="last").materialize()
     down = table.order_by(desc(lambda v: v, nulls="first"), lambda v: 0).materialize()
@@ -201,7 +200,7 @@ def test_values_that_compare_with_nothing_else_stand_beside_none() -> None:
 
 
 def test_none_that_is_given_no_place_says_what_would() -> None:
-    table = Database().table(object, name="things")
+    table: Table[Any] = Database().table(object, name="things")
     for query in (
         table.order_by(lambda v: v),
         table.order_by(lambda v: v).limit(2),

@@ -180,7 +180,7 @@ def test_what_is_taken_back_is_never_read() -> None:
     """Views are read in their operators, without a lock while nobody writes."""
     db = Database()
     numbers: Any = db.table(tuple, name="numbers")
-    inside, never = threading.Event(), threading.Event()
+    inside, never, done = threading.Event(), threading.Event(), threading.Event()
 
     def by(row: Any) -> int:
         if row[0] < 0:
@@ -206,16 +206,19 @@ def test_what_is_taken_back_is_never_read() -> None:
     ]
 
     def write() -> None:
-        for _ in range(2 * len(reads)):
+        while not done.is_set():
             with suppress(ValueError), db.transaction():
                 numbers.remove((1, 0))
                 numbers.add_all([(-1, 0), (-3, 0), (10, 0)])
 
     def read() -> None:
-        for look in reads * 2:
-            assert inside.wait(timeout=60)
-            inside.clear()
-            assert look()
+        try:
+            for look in reads * 2:
+                assert inside.wait(timeout=60)
+                inside.clear()
+                assert look()
+        finally:
+            done.set()
 
     together(write, read)
     assert len(last) == 2

@@ -116,10 +116,6 @@ WRONG: dict[str, tuple[Callable[[Rel], Any], str]] = {
         lambda edges: fixpoint(lambda reach: [edges]),
         "the step must return a relation for 'reach', not list",
     ),
-    "a_view": (
-        lambda edges: fixpoint(lambda reach: edges.materialize()),
-        "the step must return a relation for 'reach', not View",
-    ),
     "one_for_two": (
         lambda edges: fixpoint(lambda odd, even: edges.union(odd)),
         "the step must return a tuple of 2 relations",

@@ -349,3 +349,48 @@ def test_no_callable_is_asked_of_a_row_that_is_neither_there_before_nor_after(
         starts.add(1)
     assert sorted(seen) == [2]
     seen.verify()
+
+
+@modes
+@pytest.mark.parametrize("shared", [False, True])
+def test_nor_where_what_a_negation_leaves_out_goes_with_what_it_left_out(
+    optimize: bool, shared: bool
+) -> None:
+    """A row is in the relation and held back; then both go, and nobody asks what it would lead to.
+
+    If `shared`, another join of the recursion reads the index of what is held back.
+    """
+    db = Database(optimize=optimize)
+    starts, held = db.table(int, name="starts"), db.table(int, name="held")
+    seen = fixpoint(
+        lambda seen: starts.union(
+            seen.anti_join(held, on=lambda n, h: n == h).select(lambda n: 12 // n)
+        ).union(
+            seen.join(held, on=lambda n, h: n == h and h > 5).select(lambda n, h: -n)
+            if shared
+            else starts
+        )
+    ).materialize()
+    with db.transaction():
+        starts.add_all([0, 5])
+        held.add_all([0, 5, 6])
+    assert sorted(seen) == [0, 5]
+    with db.transaction():
+        starts.remove(0)
+        held.remove(0)
+    assert sorted(seen) == [5]
+    with db.transaction():
+        starts.add_all([0, 6])
+        held.add(0)
+        held.remove(5)
+    shown = sorted(seen)
+    seen.verify()
+    with pytest.raises(ZeroDivisionError):
+        held.remove(0)
+    assert sorted(seen) == shown
+    seen.verify()
+    with db.transaction():
+        held.clear()
+        starts.replace_all([3])
+    assert sorted(seen) == [3, 4]
+    seen.verify()

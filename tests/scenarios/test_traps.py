@@ -617,7 +617,7 @@ def test_a_callable_that_is_false_as_an_object_is_still_a_condition() -> None:
 
 
 def test_sums_go_back_to_the_type_of_what_is_left() -> None:
-    table = Database().table(object)
+    table: Table[Any] = Database().table(object)
     view = table.aggregate(Sum(lambda n: n)).materialize()
     table.add_all([1, 2.5])
     table.remove(2.5)

@@ -58,8 +58,8 @@ def show() -> None:
         out.rule(name, align="left")
         out.print(text, markup=False)
     views = {
-        "variables": program.points.relation.where(is_named).materialize("variables"),
-        "fields": program.holds.relation.where(is_made).materialize("fields"),
+        "variables": program.points.where(is_named).materialize("variables"),
+        "fields": program.holds.where(is_made).materialize("fields"),
         "calls": program.calls,
     }
     story = Story("What variables and fields may hold", program.db, views, limit=20, out=out)

@@ -1,0 +1,215 @@
+"""What can be read of the rows of a class: its fields, and whether there may be others.
+
+    @dataclass(frozen=True)
+    class Sale:                     lacks(Sale, "prise")    True
+        id: int                     lacks(Sale, "price")    False
+        price: float                lacks(object, "prise")  False: nothing is known of its instances
+
+Only classes of records are known: dataclasses, named tuples, `msgspec.Struct`, attrs classes and
+pydantic models. A table of a class has rows of its subclasses too, so that an attribute is lacking
+only where no subclass that there is may have it. A class may have attributes that it does not
+declare if it has a `__getattr__` or `__getattribute__`, or if its instances have a `__dict__` that
+more than its own generated code can write to.
+
+Cost: O(subclasses) for a name that the class itself does not have; nothing is kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import dis
+import inspect
+from abc import ABCMeta
+from collections.abc import Iterator
+from itertools import pairwise
+from types import CodeType, FunctionType
+from typing import Any, get_type_hints
+
+RECORDS = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__")
+MODEL = "__pydantic_fields__"
+OURS = ("builtins", "abc", "typing", "attr", "attrs", "msgspec", "pydantic", "dataclasses")
+"""Packages whose classes and metaclasses do nothing unexpected when an attribute is read."""
+CONSTRUCTORS = frozenset({"__init__", "__post_init__", "__attrs_post_init__", "__setstate__"})
+CONSTRUCTORS |= {"__attrs_pre_init__", "model_post_init"}
+WRITES = frozenset({"__dict__", "__setattr__", "setattr", "vars"})
+"""Names that code mentions that may give an object any attribute."""
+
+
+def is_record(kind: Any) -> bool:
+    """Whether it is a class that declares its fields."""
+    if not isinstance(kind, type):
+        return False
+    if issubclass(kind, tuple):
+        return isinstance(getattr(kind, "_fields", None), tuple)
+    return any(hasattr(kind, name) for name in (*RECORDS, MODEL))
+
+
+def members(kind: Any) -> list[str]:
+    """The fields of a record, in the order in which they are declared."""
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind)]
+    if hasattr(kind, "__attrs_attrs__"):
+        return [field.name for field in kind.__attrs_attrs__]
+    declares = ("_fields",) if issubclass(kind, tuple) else ("__struct_fields__", MODEL)
+    found = [getattr(kind, name, None) for name in declares]
+    return [name for names in found if isinstance(names, tuple | dict) for name in names]
+
+
+def has(kind: type, name: str) -> bool:
+    """Whether instances of a record have an attribute, for all that the class says."""
+    return (
+        any(name in base.__dict__ for base in kind.__mro__)
+        or name in members(kind)
+        or name in getattr(kind, "__private_attributes__", ())
+        or any(name in _annotated(base) for base in kind.__mro__)
+    )
+
+
+def lacks(kind: type, name: str) -> bool:
+    """Whether no row of a table of this class can have an attribute."""
+    if not is_record(kind) or name.startswith("__") or has(kind, name):
+        return False
+    if inspect.isabstract(kind) and not type.__subclasses__(kind):
+        return False  # its rows are of classes that are still to come
+    return all(not has(each, name) and _is_closed(each) for each in family(kind))
+
+
+def length(kind: type) -> int | None:
+    """How many items the rows of a class of named tuples have; None if that is not certain."""
+    if not is_record(kind) or not issubclass(kind, tuple):
+        return None
+    every: list[Any] = [*family(kind)]
+    lengths = {len(members(each)) for each in every}
+    plain = all(each.__getitem__ is tuple.__getitem__ for each in every)
+    return lengths.pop() if plain and len(lengths) == 1 and _has_generated_new(kind) else None
+
+
+def hints(kind: type) -> dict[str, Any]:
+    """The annotations of the fields, evaluated; nothing where that cannot be done."""
+    try:
+        found = get_type_hints(kind)
+    except Exception:  # whatever evaluating an annotation may raise
+        return {}
+    return {name: found[name] for name in members(kind) if name in found}
+
+
+def family(kind: type) -> list[type]:
+    """The class and all its subclasses, each once."""
+    found: dict[type, None] = {kind: None}
+    waiting = [kind]
+    while waiting:
+        below: list[type] = type.__subclasses__(waiting.pop())
+        new = [each for each in below if each not in found]
+        found |= dict.fromkeys(new)
+        waiting += new
+    return list(found)
+
+
+def _annotated(base: type) -> Any:
+    if _is_ours(base):
+        return ()
+    try:
+        return inspect.get_annotations(base)
+    except Exception:  # whatever evaluating an annotation may raise
+        return ()
+
+
+def _is_closed(kind: type) -> bool:
+    """Whether instances have no attribute but those that the class says they have."""
+    return (
+        _reads_plainly(kind)
+        and not _has_virtual_subclasses(kind)
+        and (not kind.__dictoffset__ or (_is_frozen(kind) and not _writes_to_itself(kind)))
+    )
+
+
+def _reads_plainly(kind: type) -> bool:
+    own = [
+        base
+        for base in kind.__mro__
+        for name in ("__getattr__", "__getattribute__")
+        if name in vars(base)
+    ]
+    return all(map(_is_ours, own)) and _is_ours(type(kind))
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in OURS
+
+
+def _has_virtual_subclasses(kind: type) -> bool:
+    """Whether other classes have been registered as subclasses of an abstract one."""
+    if not isinstance(kind, ABCMeta):
+        return False
+    try:
+        from _abc import _get_dump  # type: ignore[import-not-found]
+
+        return bool(_get_dump(kind)[0])
+    except Exception:  # it is an implementation detail of CPython
+        return True
+
+
+def _is_frozen(kind: Any) -> bool:
+    """Whether nobody gives an instance another attribute by assigning it."""
+    if hasattr(kind, MODEL):
+        return getattr(kind, "model_config", {}).get("extra") != "allow"
+    if hasattr(kind, "__attrs_attrs__"):
+        return getattr(kind.__setattr__, "__name__", "") == "_frozen_setattrs"
+    if "__dataclass_params__" in vars(kind):
+        return bool(kind.__dataclass_params__.frozen)
+    config = getattr(kind, "__struct_config__", None)
+    return config is not None and bool(config.frozen)
+
+
+def _writes_to_itself(kind: type) -> bool:
+    """Whether code of the class may give its instances attributes that it does not declare."""
+    functions = [f for base in kind.__mro__ if not _is_ours(base) for f in _written(base)]
+    return any(
+        f.__name__ == "__new__"
+        or WRITES & _names(f.__code__)
+        or (f.__name__ in CONSTRUCTORS and _hands_itself_on(f.__code__))
+        for f in functions
+    )
+
+
+def _written(base: type) -> Iterator[FunctionType]:
+    """The functions of a class that somebody has written."""
+    for value in vars(base).values():
+        inner = [value, *(getattr(value, n, None) for n in ("__func__", "fget", "func", "wrapped"))]
+        for function in inner:
+            function = getattr(function, "__func__", function)
+            if isinstance(function, FunctionType) and not _is_generated(function):
+                yield function
+
+
+def _is_generated(function: FunctionType) -> bool:
+    file = function.__code__.co_filename
+    package = (function.__module__ or "").partition(".")[0]
+    return file == "<string>" or file.startswith("<attrs generated") or package in OURS
+
+
+def _names(code: CodeType) -> set[str]:
+    inner = [_names(const) for const in code.co_consts if isinstance(const, CodeType)]
+    return set(code.co_names).union(*inner)
+
+
+def _hands_itself_on(code: CodeType) -> bool:
+    """Whether the first parameter is used for anything but reading and calling what it has."""
+    own = code.co_varnames[0] if code.co_varnames else ""
+    if own in code.co_cellvars:
+        return True
+    for now, then in pairwise(dis.get_instructions(code)):
+        uses = now.argval == own or (isinstance(now.argval, tuple) and own in now.argval)
+        if uses and now.opname.startswith("LOAD_FAST") and not _reads(now, then, own):
+            return True
+    return False
+
+
+def _reads(now: dis.Instruction, then: dis.Instruction, own: str) -> bool:
+    last = now.argval[-1] if isinstance(now.argval, tuple) else now.argval
+    return last == own and then.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR")
+
+
+def _has_generated_new(kind: type) -> bool:
+    code = getattr(kind.__new__, "__code__", None)
+    return code is not None and code.co_filename.startswith("<string>")

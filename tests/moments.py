@@ -1,0 +1,74 @@
+"""An exception from outside, at any of the moments at which CPython looks for signals."""
+
+from __future__ import annotations
+
+import dis
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import reactive
+
+HERE = str(Path(reactive.__file__).parent) + os.sep
+BACK = {dis.opmap[name] for name in dis.opmap if name.startswith("JUMP_BACKWARD")}
+CALLS = {dis.opmap[name] for name in dis.opmap if name in ("CALL", "CALL_FUNCTION_EX")}
+RESUME = dis.opmap["RESUME"]
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+class Moments:
+    """Acts at the nth moment at which CPython looks for signals, in frames of the library.
+
+    What it does is to raise `KeyboardInterrupt`, as a second Ctrl-C does, or what else is given.
+    """
+
+    def __init__(self, moment: int, act: Callable[[], object] = interrupt) -> None:
+        self._left = moment
+        self._act = act
+        self._last: dict[FrameType, int | None] = {}
+        self._called: set[FrameType] = set()
+        self.where: str | None = None
+
+    def __enter__(self) -> Moments:
+        sys.settrace(self._call)
+        return self
+
+    def __exit__(self, *of: object) -> None:
+        sys.settrace(None)
+
+    def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_back is not None:
+            self._called.add(frame.f_back)
+        name = frame.f_code.co_filename
+        if not name.startswith((HERE, "<reactive ")) or frame.f_code.co_name == "__del__":
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        self._last[frame] = None
+        return self._step
+
+    def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "opcode":
+            now = frame.f_code.co_code[frame.f_lasti]
+            last = self._last.get(frame)
+            after_call = last in CALLS and frame not in self._called
+            self._last[frame] = now
+            self._called.discard(frame)
+            if after_call or last in BACK or last == RESUME:
+                self._left -= 1
+                if self._left < 0:
+                    self.where = f"{frame.f_code.co_name} in {frame.f_code.co_filename}"
+                    self.where += f":{frame.f_lineno}"
+                    sys.settrace(None)
+                    self._last, self._called = {}, set()
+                    self._act()
+                    return None
+        elif event == "return":
+            self._last.pop(frame, None)
+            self._called.discard(frame)
+        return self._step

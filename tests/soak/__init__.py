@@ -1,0 +1,15 @@
+"""Random plans through random histories, against an oracle of plain Python over lists.
+
+values, rows    what is in tables
+texts           callables, as text that the library can read, or cannot
+nodes, plans    trees of operators over tables; recursion has a file of its own
+histories       commits: statements, transactions that fail, interrupts
+oracle          what the rows of a plan are; it shares nothing with the library
+build, side     the same plan in the library, and a database that is played in
+mirror          a copy of a view, made of nothing but what subscribers are told
+play            a history in several databases at once, compared after each commit
+shrink          the same difference by a smaller history
+
+python -m tests.soak --seconds 60       ends with status 1 if anything differs
+python -m tests.soak --one 4711         one history again
+"""

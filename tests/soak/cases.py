@@ -1,0 +1,163 @@
+"""Cases: all that a history is made of, drawn from a seed; parts of it may be left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial, wraps
+from random import Random
+from typing import Any
+
+from tests.soak.histories import Held, Histories, Step
+from tests.soak.nodes import Node
+from tests.soak.plans import Plans
+from tests.soak.rows import A, D, M, S
+from tests.soak.texts import Texts
+from tests.soak.values import MODES, POOLS, hash_of, n, same, small
+from tests.thresholds import LOWEST, SHIPPED, WALKED, Settings, drawn
+from tests.written import executed
+
+STYLES = {"short": 6, "long": 3, "readers": 2}
+STEPS = {"short": 14, "long": 110, "readers": 40}
+MODES_OFTEN = (*MODES, "ints", "ints")
+BEFORE, NEVER = -1, 10**9
+
+
+@dataclass
+class Life:
+    """A plan, when it is made and closed, and how it is looked at.
+
+    `interrupt` is the moment at which an exception comes from outside while it is made; then it is
+    made anew.
+    """
+
+    node: Node
+    born: int
+    dies: int = NEVER
+    again: bool = False
+    how: str = "view"
+    interrupt: int | None = None
+
+
+@dataclass
+class Case:
+    """All that a history is made of; parts may be left out."""
+
+    seed: int
+    mode: str
+    style: str
+    source: str
+    tables: tuple[Held, ...]
+    lives: dict[int, Life]
+    steps: dict[int, Step]
+    length: int
+    settings: Settings
+    raising: bool
+    strict: bool
+    shares: bool
+
+    @property
+    def owes(self) -> bool:
+        return any(not table.stored for table in self.tables)
+
+
+def case_of(seed: int) -> Case:
+    """The history of a seed."""
+    random = Random(seed)
+    mode, style = random.choice(MODES_OFTEN), random.choices([*STYLES], [*STYLES.values()])[0]
+    raising = style == "short" and random.random() < 0.3
+    tables = _tables(random, is_stored=raising or random.random() < 0.8)
+    texts = Texts(random, mode, raising=raising)
+    plans = Plans(random, mode, tuple(table.kind for table in tables), texts)
+    nodes = plans.readers() if style == "readers" else []
+    for _ in range(1 if style == "readers" else random.choice((2, 3, 4, 6))):
+        nodes.append(plans.final())
+        plans.pool += [node for node in nodes[-1:] if node.op != "order"]
+    histories = Histories(random, mode, tables)
+    steps = {0: histories.start()}
+    interrupts = style != "long" and all(table.stored for table in tables)
+    for number in range(1, STEPS[style] + 1):
+        is_short = style == "short" or (style == "readers" and random.random() < 0.5)
+        short = partial(histories.short, interrupts=interrupts and random.random() < 0.3)
+        steps[number] = short() if is_short else histories.single()
+    is_stored = all(table.stored for table in tables)
+    return Case(
+        seed=seed,
+        mode=mode,
+        style=style,
+        source="\n".join(texts.lines) + "\n",
+        tables=tables,
+        lives={i: _life(random, node, style, is_stored) for i, node in enumerate(nodes)},
+        steps=steps,
+        length=len(steps),
+        settings=random.choice((SHIPPED, SHIPPED, SHIPPED, LOWEST, WALKED, drawn(random))),
+        raising=raising,
+        strict=random.random() < 0.2,
+        shares=random.random() < 0.7,
+    )
+
+
+def _tables(random: Random, *, is_stored: bool) -> tuple[Held, ...]:
+    keyed = random.choice((Held("N", "id"), Held("D", "i")))
+    others = [Held(kind) for kind in random.sample("DNSAMV", 2)]
+    return (Held("P", stored=is_stored), keyed, *others)
+
+
+def _life(random: Random, node: Node, style: str, is_stored: bool) -> Life:
+    how = random.choice(("view", "view", "view, subscriber", "view, subscriber", "subscriber"))
+    if random.random() < 0.3:
+        how += ", again"
+    if not is_stored:
+        return Life(node, random.choice((BEFORE, BEFORE, BEFORE, 1, 5)), how=how)
+    late = {
+        "short": (BEFORE, 0, 1, 4, 7),
+        "long": (BEFORE, 0, 1, 80),
+        "readers": (BEFORE, 0, 1, 9),
+    }[style]
+    early = {"short": 9, "long": 75, "readers": 20}[style]
+    dies = random.choice((NEVER, NEVER, NEVER, early))
+    return Life(node, random.choice(late), dies, random.random() < 0.3, how)
+
+
+def namespace(case: Case) -> Mapping[str, Any]:
+    """The callables of a case, by name."""
+    names = {
+        "n": n,
+        "small": small,
+        "same": same,
+        "hash_of": hash_of,
+        "partial": partial,
+        "through": through,
+        "inverted": inverted,
+        "D": D,
+        "S": S,
+        "A": A,
+        "M": M,
+        "LOW": 1,
+        "INF": math.inf,
+        "Decimal": Decimal,
+        "POOL": POOLS[case.mode],
+    }
+    return executed(case.source, names)
+
+
+def through(function: Any) -> Any:
+    """A decorator; what it makes is no longer read."""
+
+    @wraps(function)
+    def call(*row: Any) -> Any:
+        return function(*row)
+
+    return call
+
+
+def inverted(function: Any) -> Any:
+    """A decorator that says the contrary."""
+
+    @wraps(function)
+    def call(*row: Any) -> Any:
+        return not function(*row)
+
+    return call

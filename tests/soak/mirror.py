@@ -1,0 +1,79 @@
+"""A copy of a view, made of nothing but what a subscriber is told."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from typing import Any
+
+from tests.soak.rows import bag, frozen
+
+
+class Mirror:
+    """Adds up deltas, and replays edits. `wrong` says what a delta should not have been."""
+
+    def __init__(self, *, in_order: bool) -> None:
+        self.rows: Counter[Any] = Counter()
+        self.sequence: list[Any] = []
+        self.wrong: str | None = None
+        self._in_order = in_order
+        self._version = -1
+        self._heard = 0
+
+    def receive(self, delta: Any) -> None:
+        """Take a delta in; nothing interrupts that."""
+        tracing = sys.gettrace()
+        sys.settrace(None)
+        try:
+            self._receive(delta)
+        finally:
+            sys.settrace(tracing)
+
+    def _receive(self, delta: Any) -> None:
+        if delta.version < self._version:
+            self.wrong = f"version {delta.version} after {self._version}"
+        self._version = delta.version
+        self._heard += 1
+        if delta.is_snapshot:
+            self.rows.clear()
+            self.sequence = [*delta.added]
+        elif self._heard == 1:
+            self.wrong = f"{delta!r} came before a snapshot"
+        changes = changed(delta)
+        self.rows.update(changes)
+        self._check_parts(delta, changes)
+        if not delta.is_snapshot:
+            self._replay(delta.edits)
+
+    def check(self) -> None:
+        """What has been told is in itself right."""
+        assert self.wrong is None, self.wrong
+        rows = {row: weight for row, weight in self.rows.items() if weight}
+        assert not self._in_order or rows == bag(self.sequence), (rows, self.sequence)
+
+    def _check_parts(self, delta: Any, changes: Counter[Any]) -> None:
+        parts = bag(delta.added)
+        parts.subtract(bag(delta.removed))
+        for old, new in delta.updated:
+            parts.subtract([frozen(old)])
+            parts.update([frozen(new)])
+        if {r: w for r, w in parts.items() if w} != {r: w for r, w in changes.items() if w}:
+            self.wrong = f"added, removed and updated of {delta!r} are not {delta.items()}"
+        if not (delta.is_snapshot or delta.items() or delta.edits):
+            self.wrong = f"{delta!r} tells nothing"
+
+    def _replay(self, edits: Any) -> None:
+        for position, row, weight in edits:
+            if weight == 1 and 0 <= position <= len(self.sequence):
+                self.sequence.insert(position, row)
+            elif weight == -1 and frozen(row) in map(frozen, self.sequence[position:][:1]):
+                del self.sequence[position]
+            else:
+                self.wrong = f"edit {(position, row, weight)} of {self.sequence}"
+
+
+def changed(delta: Any) -> Counter[Any]:
+    found: Counter[Any] = Counter()
+    for row, weight in delta.items():
+        found[frozen(row)] += weight
+    return found

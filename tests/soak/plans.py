@@ -1,0 +1,322 @@
+"""Random trees of operators over some tables, parts of which several have in common."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from tests.soak.nodes import NAMES, Fold, Key, Node
+from tests.soak.recursions import Recursions
+from tests.soak.rows import Kind
+from tests.soak.texts import Names, Texts, of_sides, parameters
+
+SETS = (
+    *("union", "union_all", "difference", "difference_all"),
+    *("intersection", "intersection_all"),
+)
+FOLDS = (
+    *("Count", "Sum", "Sum", "Avg", "Min", "Max", "CountDistinct", "Collect"),
+    *("Own", "Monoid", "Product"),
+)
+OPERATORS = {
+    "where": 5,
+    "select": 4,
+    "join": 6,
+    "product": 1,
+    "circle": 1,
+    "unnest": 1,
+    "select_many": 1,
+    "distinct": 2,
+    "outer": 2,
+    "half": 3,
+    "sets": 3,
+    "of_itself": 1,
+    "group": 3,
+    "having": 1,
+    "aggregate": 1,
+    "limit": 1,
+    "fixpoint": 1,
+    "iterate": 1,
+}
+
+
+class Plans:
+    """Draws plans; `texts` collects the callables that they call."""
+
+    def __init__(self, random: Random, mode: str, tables: tuple[Kind, ...], texts: Texts) -> None:
+        self._random = random
+        self._mode = mode
+        self._tables = tables
+        self._recursions = Recursions(random, self, texts, exact=mode in ("ints", "huge"))
+        self.texts = texts
+        self.pool: list[Node] = []
+        """Plans that others may be parts of."""
+
+    def chance(self, probability: float) -> bool:
+        return self._random.random() < probability
+
+    def final(self) -> Node:
+        """A plan for a view; only this may be in order without a limit."""
+        node = self.relation(self._random.choice((2, 3, 3, 4, 4, 5, 6)))
+        if not self.chance(0.2) or self._mode in ("mixed", "decimals", "fractions"):
+            return node
+        limit = (self._random.randrange(1, 5), self._random.choice((0, 0, 1, 2)))
+        return self.ordered(node, limit if self.chance(0.5) else (None, 0))
+
+    def readers(self) -> list[Node]:
+        """Many readers, each of the rows with one value of the same field."""
+        base = self.table() if self.chance(0.6) else self.relation(1)
+        while len(base.kinds) > 1:
+            base = self.pair(base)
+        names = parameters(base.kinds)
+        field = self.texts.field(names)
+        return [self._reader(base, names, field) for _ in range(self._random.choice((4, 8, 20)))]
+
+    def _reader(self, base: Node, names: Names, field: str) -> Node:
+        place = self._random.randrange(4)
+        more = f" and {self.texts.simple(names)}" if self.chance(0.25) else ""
+        equal = f"{field} == c" if self.chance(0.6) else f"c == {field}"
+        name = f"r{len(self.texts.lines)}"
+        line = f"{name} = (lambda c: lambda x: {equal}{more})(POOL[{place}])"
+        self.texts.lines.append(line)
+        node = Node("where", (base,), base.kinds, {"of": name})
+        match self._random.randrange(10):
+            case 0:
+                return self.group(0, node)
+            case 1:
+                return self.aggregate(0, node)
+            case 2:
+                return self._joined("join", node, self.table())
+            case 3:
+                return Node("distinct", (node,), node.kinds)
+            case 4 | 5:
+                return self.pair(node)
+        return node
+
+    def relation(self, depth: int) -> Node:
+        if self.pool and self.chance(0.15):
+            return self._random.choice(self.pool)
+        if depth <= 0:
+            return self.table()
+        made = self._random.choices(list(OPERATORS), list(OPERATORS.values()))[0]
+        node: Node = getattr(self, made)(depth)
+        if len(node.kinds) > 3 or (len(node.kinds) > 1 and self.chance(0.2)):
+            node = self.pair(node)
+        if self.chance(0.2):
+            node = self.where(0, node)
+        if self.chance(0.25):
+            self.pool.append(node)
+        return node
+
+    def table(self) -> Node:
+        place = self._random.randrange(len(self._tables))
+        return Node("table", (), (self._tables[place],), more=place)
+
+    def where(self, depth: int, node: Node | None = None) -> Node:
+        node = node or self.relation(depth - 1)
+        names = parameters(node.kinds)
+        test = self.texts.callable(names, self.texts.condition(names, 2), inverted=True)
+        return Node("where", (node,), node.kinds, {"of": test})
+
+    def select(self, depth: int) -> Node:
+        node = self.relation(depth - 1)
+        names, texts = parameters(node.kinds), self.texts
+        match self._random.randrange(8):
+            case 0:
+                body = f"D({texts.value(names)}, {texts.value(names)}, {texts.number(names)})"
+                return self._mapped(node, body, "D")
+            case 1:
+                letter = self._random.choice("SAM")
+                return self._mapped(
+                    node, f"{letter}(a={texts.value(names)}, b={texts.value(names)})", letter
+                )
+            case 2:
+                place = self._random.randrange(len(node.kinds))
+                return self._mapped(node, NAMES[place], node.kinds[place])
+            case 3:
+                return self._mapped(node, texts.value(names), "V")
+        return self.pair(node)
+
+    def pair(self, node: Node, *, plain: bool = False) -> Node:
+        """Pairs of values of the rows; if `plain`, of values that are there already."""
+        names, texts = parameters(node.kinds), self.texts
+        plainly = f"({texts.field(names)}, {texts.field(names)})"
+        return self._mapped(node, plainly if plain else texts.pair(names), "P")
+
+    def numbers(self, node: Node) -> Node:
+        """Pairs of numbers, which have an order."""
+        names = parameters(node.kinds)
+        body = f"(small({self.texts.field(names)}), n({self.texts.field(names)}))"
+        return self._mapped(node, body, "P")
+
+    def _mapped(self, node: Node, body: str, kind: Kind) -> Node:
+        of = self.texts.callable(parameters(node.kinds), body)
+        return Node("select", (node,), (kind,), {"of": of})
+
+    def _elements(self, names: Names) -> str:
+        texts = self.texts
+        some, number = texts.value(names), f"small({texts.field(names)})"
+        forms = (f"[{some}, {texts.value(names)}]", f"range({number})", f"({some},) * {number}")
+        return self._random.choice((*forms, f"{{{texts.field(names)}, 1}}"))
+
+    def unnest(self, depth: int) -> Node:
+        node = self.relation(depth - 1)
+        of = self.texts.callable(parameters(node.kinds), self._elements(parameters(node.kinds)))
+        return Node("unnest", (node,), (*node.kinds, "V"), {"of": of})
+
+    def select_many(self, depth: int) -> Node:
+        node = self.relation(depth - 1)
+        of = self.texts.callable(parameters(node.kinds), self._elements(parameters(node.kinds)))
+        return Node("select_many", (node,), ("V",), {"of": of})
+
+    def distinct(self, depth: int) -> Node:
+        node = self.relation(depth - 1)
+        return Node("distinct", (node,), node.kinds)
+
+    def _sides(self, depth: int) -> tuple[Node, Node]:
+        left = self.relation(depth - 1)
+        if len(left.kinds) > 3:
+            left = self.pair(left)
+        if self.chance(0.12):
+            return left, left
+        return left, self.relation(self._random.choice((0, 0, 1, depth - 1)))
+
+    def _joined(self, op: str, left: Node, right: Node, more: Any = None) -> Node:
+        kinds = (*left.kinds, right.row) if op == "join" else left.kinds
+        return Node(op, (left, right), kinds, self._condition(left, right), more)
+
+    def _condition(self, left: Node, right: Node) -> dict[str, str]:
+        mine, others = of_sides(left, right)
+        chance, calls = self._random.random(), {}
+        if chance < 0.8:
+            on = self.texts.match(mine, others)
+            calls["on"] = self.texts.callable({**mine, **others}, on, inverted=True)
+        if chance > 0.7:
+            calls["left_key"] = self.texts.callable(mine, self.texts.key(mine))
+            calls["right_key"] = self.texts.callable(others, self.texts.key(others))
+        return calls
+
+    def join(self, depth: int) -> Node:
+        return self._joined("join", *self._sides(depth))
+
+    def product(self, depth: int) -> Node:
+        """All pairs, of which a condition is asked above."""
+        left, right = self._sides(depth)
+        mine, others = of_sides(left, right)
+        node = Node("join", (left, right), (*left.kinds, right.row))
+        test = self.texts.callable({**mine, **others}, self.texts.match(mine, others))
+        return Node("where", (node,), node.kinds, {"of": test})
+
+    def circle(self, depth: int) -> Node:
+        """Three inputs that meet in a circle, or in a path with a condition on its ends."""
+        a, b, c = (self.pair(self.relation(0), plain=True) for _ in range(3))
+        a, b, c = self._random.choice(((a, b, c), (a, a, a), (a, a, b), (a, b, a)))
+        ends = self._random.choice(("x[0] == z[1]",) * 4 + ("n(x[0]) < n(z[1])",))
+        first = self.texts.callable({"x": "P", "y": "P"}, "x[1] == y[0]")
+        both = Node("join", (a, b), ("P", "P"), {"on": first})
+        second = self.texts.callable(dict.fromkeys("xyz", "P"), f"y[1] == z[0] and {ends}")
+        node = Node("join", (both, c), ("P", "P", "P"), {"on": second})
+        return self.aggregate(0, node) if self.chance(0.4) else node
+
+    def outer(self, depth: int) -> Node:
+        left, right = self._sides(depth)
+        if any(isinstance(kind, tuple) for kind in left.kinds):
+            left = self.pair(left)
+        if isinstance(right.row, tuple):
+            right = self.pair(right)
+        side = self._random.choice(("left", "left", "right", "full"))
+        mine = left.kinds if side == "left" else tuple(map(_optional, left.kinds))
+        other = right.row if side == "right" else _optional(right.row)
+        return Node("outer", (left, right), (*mine, other), self._condition(left, right), side)
+
+    def half(self, depth: int) -> Node:
+        return self._joined(self._random.choice(("semi_join", "anti_join")), *self._sides(depth))
+
+    def sets(self, depth: int) -> Node:
+        left, right = self.relation(depth - 1), self.relation(depth - 1)
+        if left.kinds != right.kinds:
+            left, right = self.pair(left, plain=True), self.pair(right, plain=True)
+        return Node(self._random.choice(SETS), (left, right), left.kinds)
+
+    def of_itself(self, depth: int) -> Node:
+        """A set operation of parts of the same rows."""
+        node = self.relation(depth - 1)
+        left, right = (self.where(0, node) if self.chance(0.7) else node for _ in range(2))
+        return Node(self._random.choice(SETS), (left, right), node.kinds)
+
+    def _folds(self, names: Names) -> tuple[Fold, ...]:
+        return tuple(self._fold(names) for _ in range(self._random.choice((1, 1, 2, 3))))
+
+    def _fold(self, names: Names) -> Fold:
+        name, texts = self._random.choice(FOLDS), self.texts
+        if name in ("Sum", "Avg") and self._mode in (
+            "decimals",
+            "fractions",
+            "mixed",
+            "nan",
+            "nested",
+        ):
+            name = self._random.choice((name, "Max"))
+        if name == "Count":
+            return Fold(name, None)
+        if name in ("Own", "Monoid"):
+            return Fold(name, texts.callable(names, f"small({texts.field(names)})"))
+        if name == "Product":
+            body = f"small({texts.field(names)}) * small({texts.field(names)})"
+            return Fold("Sum", texts.callable(names, body))
+        if name == "Collect":
+            return Fold(name, texts.callable(names, texts.value(names)))
+        if name == "CountDistinct":
+            skip = self.chance(0.3)
+            return Fold(name, texts.callable(names, texts.value(names)), skip)
+        skip = self.chance(0.3)
+        return Fold(
+            name, texts.callable(names, texts.maybe(names) if skip else texts.number(names)), skip
+        )
+
+    def group(self, depth: int, node: Node | None = None) -> Node:
+        node = node or self.relation(depth - 1)
+        names = parameters(node.kinds)
+        folds = self._folds(names)
+        key = self.texts.callable(names, self.texts.value(names))
+        return Node("group", (node,), ("V",) * (1 + len(folds)), {"key": key}, folds)
+
+    def having(self, depth: int) -> Node:
+        return self.where(0, self.group(depth))
+
+    def aggregate(self, depth: int, node: Node | None = None) -> Node:
+        node = node or self.relation(depth - 1)
+        folds = self._folds(parameters(node.kinds))
+        return Node("group", (node,), ("V",) * len(folds), {}, folds)
+
+    def limit(self, depth: int) -> Node:
+        limit = self._random.randrange(1, 5), self._random.choice((0, 0, 1, 2))
+        return self.ordered(self.numbers(self.relation(depth - 1)), limit)
+
+    def ordered(self, node: Node, limit: tuple[int | None, int]) -> Node:
+        """Rows in order; below a limit they are pairs of numbers, or which ones pass is open."""
+        if (limit[0] is not None and node.op != "select") or limit[0] is not None:
+            node = self.numbers(node)
+        names = parameters(node.kinds)
+        keys = tuple(self._key(names) for _ in range(self._random.choice((1, 1, 2))))
+        return Node("order", (node,), node.kinds, {}, (keys, *limit))
+
+    def _key(self, names: Names) -> Key:
+        texts, nulls = self.texts, self._random.choice((None, None, "first", "last"))
+        body = self._random.choice(
+            (texts.number(names), f"small({texts.field(names)})", "0", texts.number(names))
+        )
+        if nulls:
+            body = texts.maybe(names)
+        return Key(texts.callable(names, body), self.chance(0.5), nulls)
+
+    def fixpoint(self, depth: int) -> Node:
+        return self._recursions.fixpoint(depth)
+
+    def iterate(self, depth: int) -> Node:
+        return self._recursions.iterate(depth)
+
+
+def _optional(kind: Kind) -> Kind:
+    assert isinstance(kind, str)
+    return kind if kind.endswith("?") else f"{kind}?"

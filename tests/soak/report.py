@@ -1,0 +1,41 @@
+"""What a case is, in words: plans, callables, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.soak.cases import Case
+from tests.soak.nodes import called, shown
+
+
+def described(case: Case, message: str) -> str:
+    """All that there is to know of a difference, and the command that shows it again."""
+    kinds = f"{case.mode}, {case.style}, strict={case.strict}, shares={case.shares}"
+    lines = [f"DIFFERENCE seed {case.seed} ({kinds})", message[:3_000]]
+    lines += [f"  {name} = {value}" for name, value in case.settings.items()]
+    lines += [f"  t{place} {table}" for place, table in enumerate(case.tables)]
+    for place, life in case.lives.items():
+        lines.append(f"plan {place}: {life.how}, from {life.born} to {life.dies}")
+        lines += shown(life.node, 1)
+    names = set[str]().union(*(called(life.node) for life in case.lives.values()))
+    lines += [f"    {line}" for line in _lines_of(case.source, names)]
+    lines += [f"  step {number}: {step}" for number, step in case.steps.items()]
+    return "\n".join([*lines, f"again: python -m tests.soak --one {case.seed}"])
+
+
+def _lines_of(source: str, names: set[str]) -> Iterator[str]:
+    """The lines of a module that define some callables."""
+    block: list[str] = []
+    for line in [*source.splitlines(), "end"]:
+        is_head = not line.startswith((" ", ")"))
+        if is_head and not (block and block[-1].startswith("@")):
+            if _defines(block, names):
+                yield from block
+            block = []
+        block.append(line)
+
+
+def _defines(block: list[str], names: set[str]) -> bool:
+    words = " ".join(block).replace("(", " ").replace("_", " ").replace(",", " ")
+    words = words.replace("class H", "class ").replace(":", " ")
+    return bool(names & set(words.split()))

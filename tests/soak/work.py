@@ -1,0 +1,61 @@
+"""What a process does: it plays histories, and tells what differs."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tests.soak.cases import case_of
+from tests.soak.play import play
+
+SECONDS = 120
+"""After which a history is taken not to end."""
+
+
+class Played(NamedTuple):
+    """What became of some histories."""
+
+    seeds: range
+    commits: int
+    differences: Sequence[tuple[int, str]]
+
+
+class EndlessError(BaseException):
+    """No `Exception`, so that nothing goes on after it."""
+
+
+def quiet() -> None:
+    """The library is to say nothing of what is repaired."""
+    logging.getLogger("reactive").setLevel(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+
+
+def played(seeds: range) -> Played:
+    commits, differences = 0, []
+    for seed in seeds:
+        made, told = played_one(seed)
+        commits += made
+        if told is not None:
+            differences.append((seed, told))
+    return Played(seeds, commits, differences)
+
+
+def played_one(seed: int) -> tuple[int, str | None]:
+    """The commits of a history, and what differs in it."""
+
+    def stop(number: int, frame: object) -> None:
+        raise EndlessError(f"not at an end after {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    try:
+        return play(case_of(seed)), None
+    except (Exception, EndlessError):
+        return 0, f"seed {seed}\n{traceback.format_exc()[-2_000:]}"
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,168 @@
+"""The numbers from which on the library does something in another way, at other values.
+
+Small tables, few readers and short histories, as random tests have them, come to few of these ways.
+With all numbers at their lowest they come to all of them, at once: commits are generated code from
+the first, values are looked for from the first reader, sorted rows are in chunks of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from random import Random
+from typing import NamedTuple
+
+NEVER = 10**9
+
+
+class Threshold(NamedTuple):
+    """The least and the greatest value that make sense."""
+
+    lowest: int
+    highest: int = NEVER
+
+
+THRESHOLDS: dict[str, Threshold] = {
+    "optimizer.compose.LARGEST": Threshold(1),
+    "optimizer.evaluated.LONGEST": Threshold(0),
+    "optimizer.lift.DEEPEST": Threshold(0, 5),
+    "optimizer.lift.LARGEST": Threshold(1),
+    "optimizer.lift.LONGEST": Threshold(0),
+    "optimizer.rules.drop_inner_distinct.DEEPEST": Threshold(0, 500),
+    "optimizer.rules.prune_join_inputs.MOST": Threshold(0),
+    "optimizer.rules.widen_join.FEWEST": Threshold(3),
+    "reactive.codegen.LONGEST": Threshold(0),
+    "reactive.commit_times.LAST": Threshold(1),
+    "reactive.commit_times.SAMPLES": Threshold(0),
+    "reactive.commits.MANY": Threshold(0),
+    "reactive.compile_routes.ROUTED": Threshold(0),
+    "reactive.contents.MANY": Threshold(0),
+    "reactive.edits.LONG": Threshold(2, 512),
+    "reactive.fan.WORTHWHILE": Threshold(1),
+    "reactive.generated.body.LONGEST": Threshold(0),
+    "reactive.schedule.FEW": Threshold(0),
+    "reactive.graph.MANY_SCHEDULES": Threshold(0),
+    "reactive.index.FEW": Threshold(0),
+    "reactive.operators.order_by.MANY": Threshold(0),
+    "reactive.overflow.CALM": Threshold(1),
+    "reactive.overflow.FRACTION": Threshold(1),
+    "reactive.overflow.SOON": Threshold(1),
+    "reactive.ranked.LEAST": Threshold(1, 128),
+    "reactive.ranked.LOAD": Threshold(2, 512),
+    "reactive.ranked.MOST": Threshold(4, 1024),
+    "reactive.schedule.OFTEN": Threshold(0),
+    "reactive.trie.MANY_TIMES": Threshold(0),
+    "reactive.values.MANY": Threshold(0),
+    "reactive.wide.LOOKED_AT": Threshold(1),
+    "reactive.window.RESERVE": Threshold(0),
+}
+
+NO_THRESHOLDS: dict[str, str] = {
+    "optimizer.captures.DEEPEST": "which changes of captured variables are told",
+    "optimizer.captures.SMALL": "which captured containers are frozen",
+    "optimizer.evaluated.LARGEST": "numbers beyond it are not folded, and take long otherwise",
+    "optimizer.optimize.LARGEST_GROWTH": "beyond it rules are taken not to end",
+    "optimizer.optimize.MOST_PASSES": "beyond it rules are taken not to end",
+    "optimizer.parsed.FAR": "a line that no text has",
+    "optimizer.parsed.FUTURES": "flags of the compiler",
+    "optimizer.rules.factor_aggregate.LEFT": "a side",
+    "optimizer.rules.factor_aggregate.RIGHT": "a side",
+    "optimizer.text.AND": "a precedence",
+    "optimizer.text.ATOM": "a precedence",
+    "optimizer.text.COMPARISON": "a precedence",
+    "optimizer.text.LONGEST": "what is shown",
+    "optimizer.text.NOT": "a precedence",
+    "optimizer.text.OR": "a precedence",
+    "optimizer.text.POWER": "a precedence",
+    "optimizer.text.TEST": "a precedence",
+    "optimizer.text.UNARY": "a precedence",
+    "reactive.blame.LONGEST_ROW": "what is shown",
+    "reactive.codegen.MOST_TEXTS": "the size of a cache, read at import",
+    "reactive.display.LIMIT": "what is shown",
+    "reactive.display.MOST_TYPES": "what is shown",
+    "reactive.dropping.SHOWN": "what is shown",
+    "reactive.evaluate_joins.STRIDE": "a factor",
+    "reactive.fed.BEFORE": "a version",
+    "reactive.flush.MOST": "threads",
+    "reactive.gate.BROKEN": "a state",
+    "reactive.gate.IDLE": "a state",
+    "reactive.gate.LONGEST_SLEEP": "seconds",
+    "reactive.gate.LONGEST_WAIT": "seconds",
+    "reactive.interrupts.DEEPEST": "frames, of which the library has so many",
+    "reactive.operators.aggregate.SHOWN": "a place in a list",
+    "reactive.operators.aggregate.WEIGHT": "a place in a list",
+    "reactive.operators.fixpoint.MOST_SHOWN": "what is shown",
+    "reactive.operators.order_by.OWED": "a place",
+    "reactive.operators.pointwise.FEW": "of tuples that are shared, read at import",
+    "reactive.progress.EVERY": "rows between two looks at a clock",
+    "reactive.progress.LONGEST": "what is shown",
+    "reactive.progress.PATIENCE": "seconds",
+    "reactive.ranked.TIE": "bytes",
+    "reactive.recursion.derivations.GIVEN": "a round",
+    "reactive.rerun._OWN": "references",
+    "reactive.timer.LINGERS": "seconds",
+    "reactive.values.SORTED_LIST": "bytes",
+    "reactive.verify.MOST": "what is shown",
+    "reactive.zset.NAN": "a value",
+}
+
+WIDE = ("reactive.schedule.FEW", "reactive.graph.MANY_SCHEDULES", "reactive.commits.MANY")
+"""At their lowest, these keep a commit from being one generated function."""
+WRITTEN = ("compose.LARGEST", "evaluated.LONGEST", "lift.DEEPEST", "lift.LARGEST", "lift.LONGEST")
+"""At their lowest, these leave callables as they are, and with them nearly everything else."""
+
+Settings = Mapping[str, int]
+SHIPPED: Settings = {}
+LOWEST: Settings = {
+    name: threshold.highest if name in WIDE or name.endswith(WRITTEN) else threshold.lowest
+    for name, threshold in THRESHOLDS.items()
+}
+WALKED: Settings = {**LOWEST, **{name: THRESHOLDS[name].lowest for name in WIDE}}
+HIGHEST: Settings = {name: threshold.highest for name, threshold in THRESHOLDS.items()}
+WAYS: Mapping[str, Settings] = {
+    "as shipped": SHIPPED,
+    "at their lowest": LOWEST,
+    "walked at their lowest": WALKED,
+    "at their highest": HIGHEST,
+}
+
+
+def drawn(random: Random) -> Settings:
+    """Some of them at their lowest, some at their highest, and some as they are."""
+    found: dict[str, int] = {}
+    for name, threshold in THRESHOLDS.items():
+        match random.randrange(4):
+            case 0 | 1:
+                found[name] = threshold.lowest
+            case 2:
+                found[name] = threshold.highest
+    if any(name.startswith("reactive.ranked.") for name in found):  # these three fit each other
+        ranked = [name for name in THRESHOLDS if name.startswith("reactive.ranked.")]
+        found.update({name: THRESHOLDS[name].lowest for name in ranked})
+    return found
+
+
+@contextmanager
+def thresholds(settings: Settings) -> Iterator[None]:
+    """The library with these values, in databases that are made, used and closed within."""
+    before = {name: _of(name) for name in settings}
+    try:
+        for name, value in settings.items():
+            _set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            _set(name, value)
+
+
+def _of(name: str) -> int:
+    module, _, constant = name.rpartition(".")
+    found = getattr(import_module(module), constant)
+    assert type(found) is int, name
+    return found
+
+
+def _set(name: str, value: int) -> None:
+    module, _, constant = name.rpartition(".")
+    setattr(import_module(module), constant, value)

@@ -1,0 +1,291 @@
+"""What mypy and pyright accept, both strict, and the types that they infer. It also runs."""
+
+# pyright: strict, reportUnnecessaryTypeIgnoreComment=true
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, assert_type
+
+from reactive import (
+    Aggregate,
+    Avg,
+    Changes,
+    Collect,
+    Count,
+    CountDistinct,
+    Database,
+    Delta,
+    GroupedRelation,
+    GroupedView,
+    Max,
+    Min,
+    Monoid,
+    Multiset,
+    NamedGroups,
+    NamedGroupsView,
+    OrderedRelation,
+    OrderedView,
+    Relation,
+    Subscription,
+    Sum,
+    Table,
+    View,
+    asc,
+    desc,
+    fixpoint,
+)
+from tests.types.rows import Customer, Order, Totals, Town
+
+
+class Shop:
+    """Tables with the types of their rows and keys."""
+
+    def __init__(self) -> None:
+        self.db = Database()
+        self.orders = self.db.table(Order, key=lambda o: o.id)
+        self.customers = self.db.table(Customer, key="name")
+        self.words = self.db.table(str)
+        self.both = self.orders.join(self.customers, on=lambda o, c: o.customer == c.name)
+
+
+def tables() -> None:
+    shop = Shop()
+    assert_type(shop.orders, Table[Order, int])
+    assert_type(shop.customers, Table[Customer, Any])
+    assert_type(shop.words, Table[str])
+    shop.orders.add(Order(3, "ann", 2.5))
+    assert_type(shop.orders[3], Order)
+    assert_type(shop.orders.get(4), Order | None)
+    shop.orders.delete(3)
+    said: Table[Customer, str] = shop.customers
+    said.add(Customer("ann", "Bonn"))
+    assert_type(said["ann"], Customer)
+    any_key: Table[Customer] = said
+    assert_type(list(any_key), list[Customer])
+    assert_type([row.upper() for row in shop.words], list[str])
+
+
+def joins() -> None:
+    shop = Shop()
+    assert_type(shop.both, Relation[Order, Customer])
+    assert_type(shop.both.where(lambda o, c: c.town == "Bonn"), Relation[Order, Customer])
+    assert_type(shop.both.select(lambda o, c: (c.town, o.total)), Relation[tuple[str, float]])
+    outer = shop.orders.left_join(shop.customers, on=lambda o, c: o.customer == c.name)
+    assert_type(outer, Relation[Order, Customer | None])
+    assert_type(outer.materialize().snapshot(), list[tuple[Order, Customer | None]])
+    assert_type(shop.both.materialize().first(), tuple[Order, Customer] | None)
+
+
+def deltas() -> None:
+    shop = Shop()
+    seen: list[object] = []
+
+    def of_order(delta: Delta[Order]) -> None:
+        assert_type(delta.added, tuple[Order, ...])
+        assert_type(delta.removed, tuple[Order, ...])
+        assert_type(delta.updated, tuple[tuple[Order, Order], ...])
+        assert_type(delta.items(), tuple[tuple[Order, int], ...])
+        seen.extend(row.total for row in delta.added)
+
+    def of_pair(delta: Delta[tuple[Order, Customer]]) -> None:
+        seen.extend(customer.town for _, customer in delta.added)
+
+    class Log:
+        def added(self, row: Order) -> None:
+            seen.append(row.id)
+
+    class Replaced:
+        def updated(self, old: Order, new: Order) -> None:
+            seen.append(new.id - old.id)
+
+    watching = shop.orders.subscribe(of_order)
+    assert_type(watching, Subscription[Order])
+    pairs = shop.both.subscribe(of_pair, snapshot=True)
+    assert_type(pairs, Subscription[tuple[Order, Customer]])
+    view = shop.both.select(lambda o, c: c.town).materialize()
+    towns = view.subscribe(lambda delta: seen.extend(t.upper() for t in delta.added))
+    assert_type(towns, Subscription[str])
+    by_town = shop.both.group_by(lambda o, c: c.town).aggregate(Count()).materialize()
+    groups = by_town.subscribe(lambda d: seen.extend(old[1] < new[1] for old, new in d.updated))
+    assert_type(groups, Subscription[tuple[str, int]])
+    assert_type(shop.orders.observe(Log()), Subscription[Order])
+    assert_type(shop.orders.materialize().observe(Replaced()), Subscription[Order])
+    shop.customers.add(Customer("ann", "Bonn"))
+    shop.orders.add(Order(3, "ann", 2.5))
+    assert seen == [2.5, "Bonn", "BONN"]
+    asyncio.run(changes(shop))
+
+
+async def changes(shop: Shop) -> None:
+    with shop.orders.changes(snapshot=True) as orders, shop.both.changes(latest=True) as pairs:
+        assert_type(orders, Changes[Order])
+        assert_type(pairs, Changes[tuple[Order, Customer]])
+        delta = await anext(orders)
+        assert_type(delta, Delta[Order])
+        assert_type(delta.added, tuple[Order, ...])
+
+
+def aggregates() -> None:
+    orders = Shop().orders
+    assert_type(orders.aggregate(Count()), Relation[int])
+    assert_type(orders.aggregate(Sum(lambda o: o.id)), Relation[int])
+    assert_type(orders.aggregate(Sum(lambda o: o.total)), Relation[float])
+    assert_type(orders.aggregate(Sum(lambda o: o.price)), Relation[Decimal])
+    assert_type(orders.aggregate(Sum(lambda o: o.share)), Relation[Fraction])
+    assert_type(orders.aggregate(Sum(lambda o: o.paid)), Relation[int])
+    assert_type(orders.aggregate(Sum(lambda o: o.discount or 0)), Relation[float])
+    assert_type(orders.aggregate(Sum(lambda o: o.discount, skip_none=True)), Relation[float])
+    assert_type(orders.aggregate(Sum("total")), Relation[Any])
+    assert_type(
+        orders.aggregate(Avg(lambda o: o.id), Avg(lambda o: o.price)), Relation[float, Decimal]
+    )
+    assert_type(orders.aggregate(Avg(lambda o: o.discount, skip_none=True)), Relation[float])
+    assert_type(orders.aggregate(Min(lambda o: o.day), Max(lambda o: o.id)), Relation[date, int])
+    assert_type(orders.aggregate(CountDistinct(lambda o: o.customer)), Relation[int])
+    assert_type(orders.aggregate(Collect(lambda o: o.customer)), Relation[Multiset[str]])
+    everything = orders.aggregate(
+        Count(),
+        Sum(lambda o: o.id),
+        Avg(lambda o: o.total),
+        Min(lambda o: o.customer),
+        Max(lambda o: o.price),
+        CountDistinct(lambda o: o.day),
+        Collect(lambda o: o.paid),
+        Max(lambda o: (o.total, o.id)),
+    )
+    assert_type(
+        everything,
+        Relation[int, int, float, str, Decimal, int, Multiset[bool], tuple[float, int]],
+    )
+
+
+def groups() -> None:
+    shop = Shop()
+    by_town = shop.both.group_by(lambda o, c: c.town)
+    one = by_town.aggregate(Sum(lambda o, c: o.total))
+    assert_type(one, GroupedRelation[str, float])
+    assert_type(one.materialize(), GroupedView[str, float])
+    assert_type(one.materialize().get("Bonn"), float | None)
+    assert_type(one.materialize().get("Bonn", 0), float | int)
+    four = by_town.aggregate(
+        Count(), Sum(lambda o, c: o.discount or 0), Min(lambda o, c: o.id), Avg(lambda o, c: o.id)
+    )
+    assert_type(four, GroupedRelation[str, int, float, int, float])
+    view = four.where(lambda town, n, total, least, mean: n > 3).materialize()
+    assert_type(view, GroupedView[str, int, float, int, float])
+    assert_type(view.get("Bonn"), tuple[int, float, int, float] | None)
+    assert_type(view.get("Bonn", ()), tuple[int, float, int, float] | tuple[()])
+    ordered = four.order_by(lambda town, n, total, least, mean: (total, town)).limit(3)
+    assert_type(list(ordered.materialize()), list[tuple[str, int, float, int, float]])
+    eight = shop.orders.group_by(lambda o: (o.customer, o.day)).aggregate(
+        Count(),
+        Sum(lambda o: o.id),
+        Avg(lambda o: o.total),
+        Min(lambda o: o.customer),
+        Max(lambda o: o.price),
+        CountDistinct(lambda o: o.day),
+        Sum(lambda o: o.share),
+        Max(lambda o: o.paid),
+    )
+    for row in eight.materialize():
+        assert_type(row[8], bool)
+        assert_type(row[5], Decimal)
+    assert_type(four.materialize().keys(), list[str])
+
+
+def own_aggregates() -> None:
+    words = Shop().words
+
+    def longer(a: str, b: str) -> str:
+        return max(a, b, key=len)
+
+    def plus(state: int, word: str) -> int:
+        return state + len(word)
+
+    def minus(state: int, word: str) -> int:
+        return state - len(word)
+
+    assert_type(words.aggregate(Monoid("", longer)), Relation[str])
+    assert_type(words.aggregate(Monoid("", longer, len)), Relation[int])
+    by_length = words.group_by(len)
+    assert_type(by_length.aggregate(Aggregate(0, plus, minus)), GroupedRelation[int, int])
+    halves = by_length.aggregate(Aggregate(0, plus, minus, lambda n: n / 2))
+    assert_type(halves, GroupedRelation[int, float])
+
+
+def names() -> None:
+    shop = Shop()
+    by_town = shop.both.group_by(lambda o, c: c.town)
+    towns = by_town.aggregate(orders=Count(), total=Sum("total"), as_=Town)
+    assert_type(towns, NamedGroups[str, Town])
+    view = towns.where(lambda t: t.orders > 0).materialize()
+    assert_type(view, NamedGroupsView[str, Town])
+    assert_type(list(view), list[Town])
+    assert_type(view.get("Bonn"), Town | None)
+    assert_type(towns.select(lambda t: t.total), Relation[float])
+    assert_type(towns.order_by(lambda t: t.total).limit(3), OrderedRelation[Town])
+    watching = view.subscribe(lambda delta: None)
+    assert_type(watching, Subscription[Town])
+    shop.customers.add(Customer("ann", "Bonn"))
+    shop.orders.add(Order(3, "ann", 2.5))
+    assert_type(view["Bonn"], Town)
+    assert view["Bonn"] == Town("Bonn", 1, 2.5) and view.keys() == ["Bonn"]
+    totals = shop.orders.aggregate(orders=Count(), total=Sum(lambda o: o.total), as_=Totals)
+    assert_type(totals, Relation[Totals])
+    assert list(totals.materialize()) == [Totals(1, 2.5)]
+
+
+def names_without_a_class() -> None:
+    shop = Shop()
+    shop.customers.add(Customer("ann", "Bonn"))
+    shop.orders.add(Order(3, "ann", 2.5))
+    by_town = shop.both.group_by("town").aggregate(orders=Count(), total=Sum("total"))
+    view = by_town.where(lambda row: row.orders > 0).materialize()
+    assert view["Bonn"].orders == 1 and [row.total for row in view] == [2.5]
+    assert [row.total for row in by_town.order_by("total").head(3)] == [2.5]
+    total = shop.orders.aggregate(orders=Count(), total=Sum(lambda o: o.total)).materialize()
+    assert total.value.total == 2.5
+    assert list(
+        by_town.join(by_town, on="town").select(lambda a, b: a.total + b.total).head(9)
+    ) == [5.0]
+
+
+def orders_of_rows() -> None:
+    orders = Shop().orders
+    ordered = orders.order_by(lambda o: o.total)
+    assert_type(ordered, OrderedRelation[Order])
+    assert_type(ordered.materialize(), OrderedView[Order])
+    assert_type(ordered.materialize()[:3], list[Order])
+    assert_type(orders.order_by(lambda o: o.discount, nulls="last"), OrderedRelation[Order])
+    assert_type(orders.order_by("discount", descending=True), OrderedRelation[Order])
+    assert_type(
+        orders.order_by(desc(lambda o: o.total), asc(lambda o: o.id)), OrderedRelation[Order]
+    )
+    orders.order_by(desc(lambda o: o.discount, nulls="first"), lambda o: o.id)
+    orders.order_by(asc(lambda o: o.discount), desc("total"), nulls="last")
+    orders.order_by(lambda o: (o.customer, o.day), lambda o: -o.total, descending=True)
+
+
+def recursion() -> None:
+    db = Database()
+    edges = db.table(Customer)
+    reach = fixpoint(
+        lambda reach: edges.union(
+            reach.join(edges, on=lambda a, b: a.town == b.name).select(
+                lambda a, b: Customer(a.name, b.town)
+            )
+        )
+    )
+    assert_type(reach, Relation[Customer])
+    assert_type(reach.materialize(), View[Customer])
+
+
+PROGRAMS: list[Callable[[], None]] = [
+    *(tables, joins, deltas, aggregates, groups, own_aggregates, names, names_without_a_class),
+    *(orders_of_rows, recursion),
+]

@@ -1,0 +1,87 @@
+"""What mypy and pyright refuse, both strict: every line that ends with `error`, and no other.
+
+It is never run.
+"""
+
+# pyright: strict
+
+from __future__ import annotations
+
+from reactive import Avg, Count, Database, Delta, Sum, Table, desc
+from tests.types.rows import Customer, Order, Town
+
+db = Database()
+orders = db.table(Order, key=lambda o: o.id)
+customers = db.table(Customer, key="name")
+both = orders.join(customers, on=lambda o, c: o.customer == c.name)
+by_town = both.group_by(lambda o, c: c.town)
+view = by_town.aggregate(Count()).materialize()
+towns = by_town.aggregate(orders=Count(), total=Sum("total"), as_=Town).materialize()
+
+
+def of_customer(delta: Delta[Customer]) -> None:
+    print(delta.added)
+
+
+def name(order: Order) -> str:
+    return order.customer
+
+
+def discount(order: Order) -> float | None:
+    return order.discount
+
+
+class Log:
+    def added(self, row: Customer) -> None:
+        print(row)
+
+
+# A field that rows do not have.
+orders.where(lambda o: o.totl > 3)  # error
+orders.group_by(lambda o: o.custmer)  # error
+both.select(lambda o, c: c.twon)  # error
+orders.aggregate(Sum(lambda o: o.totl))  # error
+
+# A row of another type, and a key.
+orders.add(Customer("ann", "Bonn"))  # error
+orders["x"]  # error
+orders.get("x")  # error
+orders.delete("x")  # error
+view[3]  # error
+view.get(3)  # error
+towns[3]  # error
+keyed_by_name: Table[Customer, str] = orders  # error
+
+# A callable with other parameters.
+orders.join(customers, on=lambda o: o.customer)  # error
+orders.where(lambda o, c: o.total > c)  # error
+both.select(lambda o: o)  # error
+by_town.aggregate(Sum(lambda o: 3))  # error
+
+# A sum of what has no sum, an order of what does not compare.
+orders.aggregate(Sum(name))  # error
+orders.aggregate(Sum(lambda o: o.customer))  # error
+orders.aggregate(Count(), Sum(lambda o: o.customer))  # error
+orders.group_by(lambda o: o.paid).aggregate(Sum(lambda o: o.customer))  # error
+orders.aggregate(total=Sum(lambda o: o.customer))  # error
+orders.aggregate(Avg(name))  # error
+orders.aggregate(Sum(discount))  # error
+orders.aggregate(Sum(lambda o: o.discount))  # error
+orders.order_by(lambda o: o.discount)  # error
+orders.order_by(discount)  # error
+orders.order_by(lambda o: o.id, lambda o: o.discount)  # error
+orders.order_by(desc(lambda o: o.discount))  # error
+orders.order_by(lambda o: o.id, nulls="middle")  # error
+
+# What is told of another relation.
+orders.subscribe(of_customer)  # error
+orders.observe(Log())  # error
+orders.observe(print)  # error
+both.subscribe(of_customer)  # error
+held = orders.subscribe(lambda delta: print(delta.added[0].town))  # error
+
+# What a record does not have.
+print(towns["Bonn"].order)  # error
+print([t.order for t in towns])  # error
+orders.aggregate(Count(), orders=Count())  # error
+orders.aggregate(orders=3)  # error
