@@ -212,9 +212,12 @@ def _fits(found: Pairing) -> Callable[[Row, Row], object]:
     calls, pair = [callable_of(predicate) for predicate in found.predicates], paired(found.left)
     if not calls:
         return lambda row, other: True
+    (first, *others) = calls
 
-    def fits(row: Row, other: Row) -> bool:
+    def fits(row: Row, other: Row) -> object:
         arguments = pair(row, other)
-        return all(call(*arguments) for call in calls)
+        if not others:
+            return first(*arguments)
+        return first(*arguments) and all(call(*arguments) for call in others)
 
     return fits
