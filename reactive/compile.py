@@ -36,12 +36,14 @@ from reactive.graph import Graph
 from reactive.index import itself
 from reactive.loops import (
     INNER,
+    MOST_NESTED,
     Below,
     all_read,
     called,
     index_signature,
     is_read,
     loop_parts,
+    nested,
     pins_of,
 )
 from reactive.node import NO_PINS, NOWHERE, Node
@@ -212,7 +214,7 @@ class Compiler:
         if not self.generates or not is_read(node):
             return None
         if isinstance(node, LINEAR):
-            below = self.below(node.input)
+            below = self.below(node.input, MOST_NESTED - nested((node,)))
             return Below((*below.chain, node), below.base)
         if isinstance(node, plan.Aggregate) and is_in_line(a.fold for a in node.aggregates):
             return self.below(node.input)
@@ -221,11 +223,12 @@ class Compiler:
             return below if below.chain and not self.takes_join(node, below) else None
         return None
 
-    def below(self, node: plan.Node) -> Below:
-        """A node as a chain over a base, as far down as nobody else reads it."""
+    def below(self, node: plan.Node, most: int = MOST_NESTED) -> Below:
+        """A node as a chain over a base, as far down as nobody else reads it, and as no more than
+        `most` loops are nested."""
         chain: list[plan.Node] = []
         if self.generates:
-            while self.is_link(node):
+            while self.is_link(node) and (most := most - nested((node,))) >= 0:
                 chain.append(node)
                 node = node.input
         return Below(tuple(chain[::-1]), node)
@@ -237,9 +240,13 @@ class Compiler:
     def takes_join(self, node: plan.Node, below: Below) -> bool:
         """Whether the base is a join that is part of the node's loop."""
         base = below.base
-        if self._is_elsewhere(base):
+        if not isinstance(base, INNER) or self._is_elsewhere(base):
             return False
-        return isinstance(base, INNER) and self.readers[id(base)] < 2 and is_read(base)
+        if self.readers[id(base)] > 1 or not is_read(base):
+            return False
+        wide = base.wide if isinstance(base, plan.Join) else None
+        inputs = 2 if wide is None else len(wide.tests)
+        return inputs + nested(below.chain) <= MOST_NESTED
 
     # Making nodes.
 
