@@ -28,8 +28,8 @@ from dataclasses import dataclass, replace
 from optimizer import plan
 from optimizer.compose import needs, projected
 from optimizer.expr import Display, Expr, Lifted, Parameter, conjuncts, reads, substitute, transform
-from optimizer.knowledge import is_value
-from optimizer.properties import bindings, shapes, tables
+from optimizer.knowledge import is_value, total
+from optimizer.properties import bindings, row_shape, shapes, tables
 
 FEWEST = 3
 
@@ -68,7 +68,7 @@ class _Flat:
         """Add the right side of a join; whether that is possible."""
         match, place = node.match, len(self.relations)
         early = match.early
-        if match.on is not None and early is None:
+        if (match.on is not None and early is None) or self._may_raise():
             return False
         keys = [(match.left_key, match.right_key)] if match.left_key is not None else []
         steps = () if early is None else early.left
@@ -96,6 +96,11 @@ class _Flat:
         if early is not None and early.rest is not None:
             self.rest += map(self.here, conjuncts(early.rest.body))
         return bool(met)
+
+    def _may_raise(self) -> bool:
+        """Whether what is asked of the rows so far may raise: also where none of another match."""
+        of = tuple(map(row_shape, self.relations))
+        return not all(total(expr, of) for expr in self.rest)
 
     def _test(self, expr: Expr) -> None:
         read = reads(expr)
