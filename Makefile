@@ -9,7 +9,7 @@ DEMO := .venv/.demo
 SPARK := .venv/.spark
 READY := .venv/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
-CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks setup.py
+CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks
 
 .PHONY: demo demo-spark test test-process test-spark check soak bench report clean
 

@@ -170,7 +170,7 @@ QUERIES: tuple[Query, ...] = (
     _of_orders("order_by of ties", lambda o, c: o.order_by(lambda o: o.price)),
     _of_orders("limit", lambda o, c: o.order_by(lambda o: o.price, descending=True).limit(10)),
     Query("triangles", triangles, (Edge,), digraph),
-    Query("reached", reached, (int, Edge), chained),
+    Query("reached", reached, (int, Edge), chained, divisor=20),
     Query("closure", closure, (Edge,), digraph, divisor=100),
     Query("same generation", same_generation, (Parent,), forest, divisor=10),
     Query("shortest paths", shortest_paths, (str, Road), roads),

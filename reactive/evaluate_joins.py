@@ -5,8 +5,8 @@
     product                all pairs
 
 Pairs that cannot match by what the predicate says must be equal are not looked at
-(`evaluate_keys.py`). Of those a few are asked all the same, as many as there are rows: if one of
-them matches, the predicate has been misread, and all pairs are asked.
+(`evaluate_keys.py`). Some of those are asked all the same: if one of them matches, the predicate
+has been misread, and all pairs are asked.
 
 Cost: one look-up per row, and one call per pair that agrees; all pairs where nothing must be equal.
 """
@@ -29,6 +29,8 @@ from reactive.index import NO_MATCH, REJECTED, SUSPECT, match_key
 from reactive.progress import SILENT, Progress
 from reactive.zset import Pair, Row
 
+TRIED = 1_000
+"""Pairs, at most, that are asked though they need not be."""
 STRIDE = 2_654_435_761
 """Spreads the pairs that are asked without need over all pairs."""
 JOINS = (plan.Product, plan.Join, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin)
@@ -115,9 +117,9 @@ def matches(found: Pairing, left: Bag, right: Bag, progress: Progress = SILENT) 
 
 def _is_misread(matching: Matching, left: Sequence[Placed], right: Sequence[Placed]) -> bool:
     """Whether some pair matches that is not looked at; not all of them are asked."""
-    for number in range(max(len(left), len(right)) if left and right else 0):
-        place, row, _ = left[number % len(left)]
-        other_place, other, _ = right[number * STRIDE % len(right)]
+    for number in range(min(TRIED, len(left) * len(right))):
+        place, row, _ = left[number * STRIDE % len(left)]
+        other_place, other, _ = right[number * STRIDE**2 % len(right)]
         if not _agree(place, other_place) and matching.fits(row, other):
             return True
     return False

@@ -23,7 +23,7 @@ from typing import Any
 
 from optimizer.expr import Expr, Function, Lifted, Operation, conjuncts, reads
 from optimizer.lift import lift
-from reactive.equality import is_plain
+from reactive.equality import SIMPLE, is_plain
 from reactive.index import REJECTED, SUSPECT
 from reactive.interpret import Read, interpreted, itself
 from reactive.interrupts import reraise_asynchronous
@@ -48,12 +48,7 @@ def places(predicates: Sequence[Function], count: int) -> tuple[Place, Place] | 
     if not found.spares:
         return None
     left, right = found.places
-    return lambda row: _one(left(row)), lambda row: _one(right(row))
-
-
-def _one(key: Any) -> Any:
-    """A key of one part is that part."""
-    return key[0] if type(key) is tuple and len(key) == 1 else key
+    return left, right
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +207,9 @@ class _Step:
 
 
 def _place(steps: Sequence[_Step]) -> Place:
+    if len(steps) == 1 and isinstance(steps[0].what, _Key):
+        return _place_of_one(steps[0].read)
+
     def place(row: Row) -> Any:
         key: list[Any] = []
         try:
@@ -223,5 +221,19 @@ def _place(steps: Sequence[_Step]) -> Place:
             reraise_asynchronous(error)
             return SUSPECT
         return tuple(key)
+
+    return place
+
+
+def _place_of_one(read: Read) -> Place:
+    """The same for a key of one part and no tests, as most are."""
+
+    def place(row: Row) -> Any:
+        try:
+            value = read(row)
+            return (value,) if type(value) in SIMPLE or is_plain(value) else SUSPECT
+        except Exception as error:
+            reraise_asynchronous(error)
+            return SUSPECT
 
     return place

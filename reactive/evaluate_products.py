@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from optimizer import plan
@@ -24,7 +25,7 @@ from optimizer.expr import Function
 from optimizer.properties import bindings
 from reactive.bags import Bag, Of
 from reactive.codegen import callable_of
-from reactive.evaluate_joins import STRIDE
+from reactive.evaluate_joins import STRIDE, TRIED
 from reactive.evaluate_keys import Conditions, conditions
 from reactive.index import REJECTED, SUSPECT
 from reactive.progress import SILENT, Progress
@@ -87,8 +88,8 @@ def _placed(bag: Bag, place: Callable[[Row], Any]) -> list[Placed]:
 def _is_misread(found: Several, told: Conditions, sides: Sequence[list[Placed]]) -> bool:
     """Whether some combination is right that is left out; not all of them are asked."""
     lengths = list(map(len, sides))
-    for number in range(max(lengths) if all(lengths) else 0):
-        chosen = [side[number * STRIDE**at % len(side)] for at, side in enumerate(sides)]
+    for number in range(min(TRIED, prod(lengths))):
+        chosen = [side[number * STRIDE ** (at + 1) % len(side)] for at, side in enumerate(sides)]
         keys = [key for key, _, _ in chosen]
         if not _agree(told, keys) and _is_right(found, [row for _, row, _ in chosen]):
             return True

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.properties import tables
 from reactive.bags import Bag
+from reactive.collector import paused
 from reactive.errors import TableError, VerificationError
 from reactive.evaluate import evaluate
 from reactive.evaluate_order import in_order, order_key
@@ -35,7 +36,7 @@ def verify(node: plan.Node, contents: Any, name: str, db: Database) -> None:
     def rows(table: plan.Table) -> Any:
         return db._table_of(table)._all()
 
-    with db._graph.running(), watched(f"verifying {name}") as progress:
+    with paused(), db._graph.running(), watched(f"verifying {name}") as progress:
         _compare(node, contents, name, lambda source: evaluate(source, rows, progress))
 
 

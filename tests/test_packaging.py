@@ -7,7 +7,6 @@ import shutil
 import sys
 import tomllib
 from email.message import Message
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,7 +15,7 @@ import pytest
 from build.util import project_wheel_metadata
 
 ROOT = Path(__file__).parent.parent
-BUILT_FROM = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
 TARGET = re.compile(
     r"""\]\(([^)]*)\)|^\[[^\]]+\]:\s*(\S+)|(?:src|href)=["']([^"']*)""", re.MULTILINE
 )
@@ -30,8 +29,7 @@ def metadata(tmp_path_factory: pytest.TempPathFactory) -> Message:
     folder = tmp_path_factory.mktemp("built")
     for name in BUILT_FROM:
         shutil.copy(ROOT / name, folder)
-    is_old = int(version("setuptools").partition(".")[0]) < 77
-    built: Any = project_wheel_metadata(folder, isolated=is_old)
+    built: Any = project_wheel_metadata(folder, isolated=False)
     return built  # type: ignore[no-any-return]
 
 
