@@ -29,8 +29,8 @@ from dataclasses import dataclass, replace
 from optimizer import plan
 from optimizer.compose import needs, projected
 from optimizer.expr import Display, Expr, Lifted, Parameter, conjuncts, reads, substitute, transform
-from optimizer.knowledge import is_value
-from optimizer.properties import bindings, may_be_negative, shapes
+from optimizer.knowledge import is_value, total
+from optimizer.properties import bindings, may_be_negative, row_shape, shapes
 
 FEWEST = 3
 MOST = 15
@@ -71,7 +71,7 @@ class _Flat:
         """Add the right side of a join; whether that is possible."""
         match, place = node.match, len(self.relations)
         early = match.early
-        if match.on is not None and early is None:
+        if (match.on is not None and early is None) or self._may_raise():
             return False
         keys = [(match.left_key, match.right_key)] if match.left_key is not None else []
         steps = () if early is None else early.left
@@ -99,6 +99,11 @@ class _Flat:
         if early is not None and early.rest is not None:
             self.rest += map(self.here, conjuncts(early.rest.body))
         return bool(met)
+
+    def _may_raise(self) -> bool:
+        """Whether what is asked of the rows so far may raise: also where none of another match."""
+        of = tuple(map(row_shape, self.relations))
+        return not all(total(expr, of) for expr in self.rest)
 
     def _test(self, expr: Expr) -> None:
         read = reads(expr)
