@@ -31,6 +31,8 @@ from asv_benchmarks.recursion.cases import CASES, OF_LIBRARY, recursive
 from asv_benchmarks.recursion.measure import edit_figures
 from asv_benchmarks.recursion.sides import SCRATCH
 from asv_benchmarks.run import in_process
+from asv_benchmarks.verified import QUERIES, verified
+from asv_benchmarks.verifying import seconds
 from asv_benchmarks.workload import TableDelta, batch_of, load
 from asv_benchmarks.workloads import WORKLOADS, workload
 from asv_benchmarks.workloads.ten_operators import query
@@ -105,6 +107,23 @@ class Load:
 
     def time_load(self, name: str, size: int, side: str) -> None:
         load(self._side, self._rows)
+
+
+class Verify:
+    """Verify a view, and how many times as long as the load of its rows that takes."""
+
+    params = ([query.name for query in QUERIES], [1_000, 10_000] + [100_000] * IS_LARGE)
+    param_names = ("query", "size")
+    timeout = 600
+
+    def setup(self, name: str, size: int) -> None:
+        self._load, self._verify = seconds(verified(name), size, runs=1)
+
+    def track_seconds(self, name: str, size: int) -> float:
+        return self._verify
+
+    def track_times(self, name: str, size: int) -> float:
+        return self._verify / self._load
 
 
 class Memory:

@@ -12,6 +12,8 @@ BEGIN = "<!-- report: begin -->"
 END = "<!-- report: end -->"
 RECURSION = "<!-- recursion: begin -->"
 RECURSION_END = "<!-- recursion: end -->"
+VERIFYING = "<!-- verifying: begin -->"
+VERIFYING_END = "<!-- verifying: end -->"
 FINDBUGS = "<!-- findbugs: begin -->"
 FINDBUGS_END = "<!-- findbugs: end -->"
 

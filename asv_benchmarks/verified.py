@@ -67,7 +67,7 @@ def chained(size: int, random: Random) -> Rows:
 
 def digraph(size: int, random: Random) -> Rows:
     """Edges, one and a half per node."""
-    return ([Edge(*edge) for edge in graphs.digraph(2 * size // 3, size, random)],)  # type: ignore[arg-type]
+    return ([Edge(*edge) for edge in graphs.digraph(2 * size // 3 + 2, size, random)],)  # type: ignore[arg-type]
 
 
 def forest(size: int, random: Random) -> Rows:

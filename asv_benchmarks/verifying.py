@@ -59,6 +59,19 @@ def table(queries: list[Query], sizes: list[int], runs: int = RUNS) -> list[str]
     return markdown([*header, f"at most {MOST:g}"], lines)
 
 
+def report(runs: int = RUNS) -> str:
+    """The section of the report."""
+    lines = [
+        "### Verifying",
+        "",
+        "`view.verify()` beside `add_all` of the same rows with the view there, in processor time;",
+        f"medians of {runs} runs. {machine()}",
+        "",
+        *table(list(QUERIES), list(SIZES), runs),
+    ]
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="asv_benchmarks.verifying", description="Verifying.")

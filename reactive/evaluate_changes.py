@@ -106,11 +106,15 @@ class _Pointwise:
 
     def step(self) -> None:
         changed = {row for source in self._inputs for row in source.change}
-        before = {row: self._weight(*[held[row] for held in self._held]) for row in changed}
+        before = {row: self._weight(*self._there(row)) for row in changed}
         for held, source in zip(self._held, self._inputs, strict=True):
             grow(held, source.change)
-        after = {row: self._weight(*[held[row] for held in self._held]) for row in changed}
+        after = {row: self._weight(*self._there(row)) for row in changed}
         self.change = Bag({r: n - before[r] for r, n in after.items() if n != before[r]})
+
+    def _there(self, row: Row) -> list[int]:
+        """How often a row is there in each input."""
+        return [held.get(row, 0) for held in self._held]
 
 
 class _Join:
@@ -135,8 +139,10 @@ class _Join:
         self.change = _net(self.change)
 
     def _add(self, pairs: Any) -> None:
+        change, pair = self.change, self._pair
         for (a, b), weight in pairs:
-            self.change[self._pair(a, b)] += weight
+            row = pair(a, b)
+            change[row] = change.get(row, 0) + weight
 
 
 class _Half:

@@ -144,10 +144,13 @@ class _Set:
         self._derived = Bag()
 
     def take(self, change: Bag) -> Bag:
-        before = {row: self._derived[row] > 0 for row in change}
-        grow(self._derived, change)
-        after = {row: self._derived[row] > 0 for row in change}
-        return Bag({r: n - before[r] for r, n in after.items() if n != before[r]})
+        found, derived = Bag(), self._derived
+        for row, weight in change.items():
+            before = derived.get(row, 0)
+            if (before > 0) != (before + weight > 0):
+                found[row] = 1 if weight > 0 else -1
+        grow(derived, change)
+        return found
 
 
 class _Kept:

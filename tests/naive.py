@@ -120,6 +120,8 @@ def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
             return _sum((row, 1) for row in of(left) & of(right))
         case plan.IntersectionAll(left, right):
             return of(left) & of(right)
+        case plan.View():
+            return of(*node.inputs())
         case plan.Aggregate():
             return _aggregate(node, of(node.input))
         case plan.OrderBy():

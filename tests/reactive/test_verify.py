@@ -178,6 +178,13 @@ def reached(starts: Any, edges: Any, step: Callable[..., Any], **options: Any) -
     )
 
 
+def itself(node: int) -> int:
+    return node
+
+
+LEAST = Min(itself)
+
+
 def in_turns(starts: Any, edges: Any, step: Callable[..., Any]) -> tuple[Any, ...]:
     def steps(even: Any, odd: Any) -> tuple[Any, Any]:
         return starts.union(further(odd)), further(even)
@@ -201,15 +208,9 @@ def nested(starts: Any, edges: Any, step: Callable[..., Any]) -> Any:
     )
 
 
-def itself(value: Any) -> Any:
-    return value
-
-
 RECURSIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "fixpoint": reached,
-    "keep": lambda starts, edges, step: reached(
-        starts, edges, step, keep=Min(itself), by=lambda n: n
-    ),
+    "keep": lambda starts, edges, step: reached(starts, edges, step, keep=LEAST, by=itself),
     "two relations": lambda starts, edges, step: in_turns(starts, edges, step)[0],
     "nested": nested,
     "iterate": lambda starts, edges, step: iterate(
