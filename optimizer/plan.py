@@ -51,7 +51,6 @@ from optimizer.knowledge import Shapes, shape_of
 from optimizer.naming import naming_of
 from optimizer.opaque import Opaque
 
-
 _ITERATIVE = ("__eq__", "__hash__", "__repr__", "__getstate__")
 
 

@@ -36,10 +36,10 @@ from reactive.graph import Graph
 from reactive.index import itself
 from reactive.loops import (
     INNER,
-    MOST_NESTED,
     Below,
     all_read,
     called,
+    can_nest,
     index_signature,
     is_read,
     loop_parts,
@@ -214,7 +214,7 @@ class Compiler:
         if not self.generates or not is_read(node):
             return None
         if isinstance(node, LINEAR):
-            below = self.below(node.input, MOST_NESTED - nested((node,)))
+            below = self.below(node.input, above=nested((node,)))
             return Below((*below.chain, node), below.base)
         if isinstance(node, plan.Aggregate) and is_in_line(a.fold for a in node.aggregates):
             return self.below(node.input)
@@ -223,12 +223,12 @@ class Compiler:
             return below if below.chain and not self.takes_join(node, below) else None
         return None
 
-    def below(self, node: plan.Node, most: int = MOST_NESTED) -> Below:
-        """A node as a chain over a base, as far down as nobody else reads it, and as no more than
-        `most` loops are nested."""
+    def below(self, node: plan.Node, above: int = 0) -> Below:
+        """A node as a chain over a base, as far down as nobody else reads it, and as it can be
+        nested in so many loops."""
         chain: list[plan.Node] = []
         if self.generates:
-            while self.is_link(node) and (most := most - nested((node,))) >= 0:
+            while self.is_link(node) and can_nest(above := above + nested((node,))):
                 chain.append(node)
                 node = node.input
         return Below(tuple(chain[::-1]), node)
@@ -246,7 +246,7 @@ class Compiler:
             return False
         wide = base.wide if isinstance(base, plan.Join) else None
         inputs = 2 if wide is None else len(wide.tests)
-        return inputs + nested(below.chain) <= MOST_NESTED
+        return can_nest(inputs + nested(below.chain))
 
     # Making nodes.
 

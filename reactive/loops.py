@@ -43,6 +43,11 @@ def nested(chain: Sequence[plan.Node]) -> int:
     return sum(isinstance(node, plan.SelectMany | plan.Unnest) for node in chain)
 
 
+def can_nest(loops: int) -> bool:
+    """Whether so many loops can be within each other."""
+    return loops <= MOST_NESTED
+
+
 def loop_parts(node: plan.Node, below: Below) -> list[plan.Node]:
     """The nodes of a loop."""
     return [*below.chain, *[node] * (node is not below.top)]

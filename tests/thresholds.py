@@ -85,6 +85,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.display.MOST_TYPES": "what is shown",
     "reactive.dropping.SHOWN": "what is shown",
     "reactive.evaluate_joins.STRIDE": "a factor",
+    "reactive.evaluate_joins.TRIED": "pairs on which a condition is tried",
     "reactive.fed.BEFORE": "a version",
     "reactive.flush.MOST": "threads",
     "reactive.gate.BROKEN": "a state",
