@@ -41,7 +41,7 @@ def compose(outer: Lifted, inner: Lifted, shapes: Shapes) -> Lifted | None:
     body = transform(substitute(outer.body, (inner.body,)), projected)
     asked = set(surely(body))  # what is evaluated anyway need not be evaluated before
     body = first(tuple(n for n in needs(inner.body, shapes) if n not in asked), body)
-    if sum(1 for _ in islice(walk(body), LARGEST)) == LARGEST:
+    if is_too_long(body):
         return None
     return Lifted(
         body,
@@ -50,6 +50,11 @@ def compose(outer: Lifted, inner: Lifted, shapes: Shapes) -> Lifted | None:
         inner.parameters,
         Composition(outer, inner),
     )
+
+
+def is_too_long(expr: Expr) -> bool:
+    """Whether an expression has more nodes than one that rules make should have."""
+    return sum(1 for _ in islice(walk(expr), LARGEST)) == LARGEST
 
 
 def first(needed: tuple[Expr, ...], then: Expr) -> Expr:

@@ -39,9 +39,11 @@ from reactive.loops import (
     Below,
     all_read,
     called,
+    can_nest,
     index_signature,
     is_read,
     loop_parts,
+    nested,
     pins_of,
 )
 from reactive.node import NO_PINS, NOWHERE, Node
@@ -212,7 +214,7 @@ class Compiler:
         if not self.generates or not is_read(node):
             return None
         if isinstance(node, LINEAR):
-            below = self.below(node.input)
+            below = self.below(node.input, above=nested((node,)))
             return Below((*below.chain, node), below.base)
         if isinstance(node, plan.Aggregate) and is_in_line(a.fold for a in node.aggregates):
             return self.below(node.input)
@@ -221,11 +223,12 @@ class Compiler:
             return below if below.chain and not self.takes_join(node, below) else None
         return None
 
-    def below(self, node: plan.Node) -> Below:
-        """A node as a chain over a base, as far down as nobody else reads it."""
+    def below(self, node: plan.Node, above: int = 0) -> Below:
+        """A node as a chain over a base, as far down as nobody else reads it, and as it can be
+        nested in so many loops."""
         chain: list[plan.Node] = []
         if self.generates:
-            while self.is_link(node):
+            while self.is_link(node) and can_nest(above := above + nested((node,))):
                 chain.append(node)
                 node = node.input
         return Below(tuple(chain[::-1]), node)
@@ -237,9 +240,13 @@ class Compiler:
     def takes_join(self, node: plan.Node, below: Below) -> bool:
         """Whether the base is a join that is part of the node's loop."""
         base = below.base
-        if self._is_elsewhere(base):
+        if not isinstance(base, INNER) or self._is_elsewhere(base):
             return False
-        return isinstance(base, INNER) and self.readers[id(base)] < 2 and is_read(base)
+        if self.readers[id(base)] > 1 or not is_read(base):
+            return False
+        wide = base.wide if isinstance(base, plan.Join) else None
+        inputs = 2 if wide is None else len(wide.tests)
+        return can_nest(inputs + nested(below.chain))
 
     # Making nodes.
 

@@ -17,6 +17,8 @@ from reactive.plain import Side, signature
 
 INNER = (plan.Product, plan.Join)
 Inner = plan.Product | plan.Join
+MOST_NESTED = 15
+"""Loops within loops of generated code; Python allows 20, and who takes the rows needs some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,19 @@ class Below:
         return Plan(self.chain, bindings(self.base), shapes(self.base))
 
 
+def nested(chain: Sequence[plan.Node]) -> int:
+    """The loops that are nested in that of a chain: one for each node that makes several rows."""
+    return sum(isinstance(node, plan.SelectMany | plan.Unnest) for node in chain)
+
+
+def can_nest(loops: int) -> bool:
+    """Whether so many loops can be within each other."""
+    return loops <= MOST_NESTED
+
+
 def loop_parts(node: plan.Node, below: Below) -> list[plan.Node]:
     """The nodes of a loop."""
-    return [*below.chain, *([node] if node not in below.chain[-1:] else [])]
+    return [*below.chain, *[node] * (node is not below.top)]
 
 
 def pins_of(below: Below) -> Pins:
@@ -83,10 +95,13 @@ def within(join: plan.Join) -> list[plan.Node]:
     """The joins that are one with this one, and the selects between them, from above."""
     found: list[plan.Node] = []
     node: plan.Node = join
-    while isinstance(node, plan.Join) or (
-        isinstance(node, plan.Select) and isinstance(node.input, plan.Join)
+    left = 0 if join.wide is None else len(join.wide.tests) - 1
+    while left and (
+        isinstance(node, plan.Join)
+        or (isinstance(node, plan.Select) and isinstance(node.input, plan.Join))
     ):
         found.append(node)
+        left -= isinstance(node, plan.Join)
         node = node.inputs()[0]
     return found
 

@@ -46,7 +46,7 @@ from optimizer.expr import (
     transform,
 )
 from optimizer.knowledge import Shapes, is_value
-from optimizer.properties import bindings, shapes, tables
+from optimizer.properties import bindings, may_be_negative, shapes
 
 LEFT, RIGHT = 0, 1
 Factored = tuple[Expr | None, Expr | None]
@@ -59,7 +59,7 @@ INNER = plan.Join | plan.Product
 def factor_aggregate(node: plan.Node) -> plan.Node:
     if not isinstance(node, plan.Aggregate) or node.factors is not None:
         return node
-    if not all(table.stored for table in tables(node)):
+    if may_be_negative(node):
         return node
     over = _over_join(node)
     if over is None:

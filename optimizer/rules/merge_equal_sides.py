@@ -16,7 +16,7 @@ Source: [i3ql] S4, S5.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.properties import bindings, tables
+from optimizer.properties import bindings, may_be_negative
 from optimizer.raising import may_raise
 
 
@@ -27,7 +27,7 @@ def merge_equal_sides(node: plan.Node) -> plan.Node:
         case plan.Union(left, right) | plan.Intersection(left, right) if left is right:
             return plan.Distinct(left)
         case plan.IntersectionAll(left, right) if left is right:
-            return left if all(table.stored for table in tables(left)) else node
+            return node if may_be_negative(left) else left
         case plan.Union(left, plan.Union(a, b) as inner) if left is a or left is b:
             return inner
         case plan.Union(plan.Union(a, b) as inner, right) if right is a or right is b:

@@ -10,7 +10,8 @@
 
 Sound:  all copies of a row pass p, and all pass q, or none does. Both are evaluated for every row
         as long as they may raise.
-Needs:  the same relation below both; evaluating what may raise twice costs no call.
+Needs:  the same relation below both; evaluating what may raise twice costs no call, and is not too
+        long: each merging doubles it.
 Pays:   no operator that holds the rows of both sides.
 Source: [i3ql] S4, F2.
 """
@@ -18,7 +19,7 @@ Source: [i3ql] S4, F2.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.compose import first, needs
+from optimizer.compose import first, is_too_long, needs
 from optimizer.expr import (
     TRUE,
     And,
@@ -52,6 +53,8 @@ def merge_selections(node: plan.Node) -> plan.Node:
     a, b = _all(p), _all(q)
     needed = (*needs(a, of), *needs(b, of))
     body = first(needed, _combined(node, a, b))
+    if is_too_long(body):
+        return node
     names = (*p, *q)[0].names
     predicate = Lifted(body, names, origins(*p, *q), bindings(base))
     merged = plan.Where(base, predicate)

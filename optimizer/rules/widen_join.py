@@ -15,7 +15,8 @@ Below an aggregate of which sums are kept (`factor_aggregate`), joins stay joins
 Sound:  the equations and tests are those of the joins. If anything raises, the engine goes back to
         the joins of two.
 Needs:  keys found, each part of one of a single input; inner joins; stored tables. Without a
-        circle, no conditions of several inputs: they would be asked last.
+        circle, no conditions of several inputs: they would be asked last. At most 15 inputs: a loop
+        is nested for each.
 Pays:   state is the inputs, a change costs the smaller of its sides, not the pairs of two inputs.
 Source: worst-case optimal joins: Ngo, Porat, Re, Rudra, 2012; delta queries: Ammar, McSherry,
         Salihoglu, Joglekar, *Distributed Evaluation of Subgraph Queries*, 2018.
@@ -28,19 +29,21 @@ from dataclasses import dataclass, replace
 from optimizer import plan
 from optimizer.compose import needs, projected
 from optimizer.expr import Display, Expr, Lifted, Parameter, conjuncts, reads, substitute, transform
-from optimizer.knowledge import is_value
-from optimizer.properties import bindings, shapes, tables
+from optimizer.knowledge import is_value, total
+from optimizer.properties import bindings, may_be_negative, row_shape, shapes
 
 FEWEST = 3
+MOST = 15
+"""Inputs of a join that is run as one."""
 
 
 def widen_join(node: plan.Node) -> plan.Node:
     if not isinstance(node, plan.Join) or node.wide is not None:
         return node
-    if not all(table.stored for table in tables(node)):
+    if may_be_negative(node):
         return node
     found = _flat(node)
-    if found is None or len(found.relations) < FEWEST:
+    if found is None or not FEWEST <= len(found.relations) <= MOST:
         return node
     if not found.is_cyclic and found.rest:
         return node
@@ -68,7 +71,7 @@ class _Flat:
         """Add the right side of a join; whether that is possible."""
         match, place = node.match, len(self.relations)
         early = match.early
-        if match.on is not None and early is None:
+        if (match.on is not None and early is None) or self._may_raise():
             return False
         keys = [(match.left_key, match.right_key)] if match.left_key is not None else []
         steps = () if early is None else early.left
@@ -97,6 +100,11 @@ class _Flat:
             self.rest += map(self.here, conjuncts(early.rest.body))
         return bool(met)
 
+    def _may_raise(self) -> bool:
+        """Whether what is asked of the rows so far may raise: also where none of another match."""
+        of = tuple(map(row_shape, self.relations))
+        return not all(total(expr, of) for expr in self.rest)
+
     def _test(self, expr: Expr) -> None:
         read = reads(expr)
         if len(read) == 1:
@@ -107,19 +115,31 @@ class _Flat:
 
 
 def _flat(node: plan.Node) -> _Flat | None:
-    match node:
-        case plan.Join(left):
-            found = _flat(left)
-            return found if found is not None and found.join(node) else None
-        case plan.Select(plan.Join() as join, Lifted(made)) if is_value(made, shapes(join)):
-            found = None if needs(made, shapes(join)) else _flat(join)
-            if found is not None:
-                found.row = (found.here(made),)
-            return found
-        case _ if bindings(node) == 1:
-            return _Flat([node], (Parameter(0),), [], [[]], [])
-        case _:
+    """Joins of two, with the selects between them, as one; as far down as they are too many."""
+    above: list[plan.Node] = []
+    while isinstance(node, plan.Join) or _passes_on(node):
+        if len(above) > 2 * MOST:
             return None
+        above.append(node)
+        node = node.inputs()[0]
+    if bindings(node) > 1:
+        return None
+    found = _Flat([node], (Parameter(0),), [], [[]], [])
+    for part in above[::-1]:
+        if isinstance(part, plan.Select) and isinstance(part.function, Lifted):
+            found.row = (found.here(part.function.body),)
+        elif isinstance(part, plan.Join) and not found.join(part):
+            return None
+    return found
+
+
+def _passes_on(node: plan.Node) -> bool:
+    """Whether it is a select of joined rows, of which nothing is computed twice or may raise."""
+    match node:
+        case plan.Select(plan.Join() as join, Lifted(made)):
+            return is_value(made, shapes(join)) and not needs(made, shapes(join))
+        case _:
+            return False
 
 
 def _parts_of(left: Expr, right: Expr) -> list[tuple[Expr, Expr]]:
