@@ -23,7 +23,7 @@ test: check  ## all tests, those that need Spark beside the others
 	@$(MAKE) --no-print-directory -j2 test-process test-spark
 
 test-process: $(READY)
-	$(BIN)/python -m pytest --ignore tests/spark
+	$(BIN)/python -m pytest -n auto --ignore tests/spark
 
 test-spark: $(READY)
 	$(BIN)/python -m pytest tests/spark -p no:cacheprovider --durations 15

@@ -161,11 +161,14 @@ class Graph:
     def detach(self, node: Node) -> None:
         """Drop a node that nothing reads, and then its inputs that nothing else reads."""
         self.is_changing = True
-        waiting, is_scheduled = [node], False
+        waiting, dropped, is_scheduled = [node], set[Node](), False
         while waiting:
             unread = waiting.pop()
             if unread.consumers or unread.routes or not unread.inputs or unread in self.pinned:
                 continue
+            if unread in dropped:  # it was read in several places
+                continue
+            dropped.add(unread)
             is_scheduled |= not unread.is_routed
             if unread.is_remote:
                 self.remotes = tuple(node for node in self.remotes if node is not unread)

@@ -42,7 +42,7 @@ def agree(relation: Rel, rows: Any) -> None:
 BAGS = st.dictionaries(generate.ROWS, st.integers(1, 3), max_size=8)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), bag=BAGS, keyed=BAGS)
 def test_queries_come_to_what_they_naively_do(data: Any, bag: Any, keyed: Any) -> None:
     relation = data.draw(generate.finals(list(generate.tables(Database()))))
@@ -112,7 +112,7 @@ PREDICATES: list[Callable[[Any, Any], object]] = [
 KINDS = ["join", "semi_join", "anti_join", "left_join", "right_join", "full_join", "where"]
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
 @given(
     left=ODD,
     right=ODD,
@@ -134,7 +134,7 @@ def test_joins_ask_what_all_pairs_would_be_asked(
     agree(joined, {"a": left, "b": right})
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
 @given(
     rows=st.tuples(ODD, ODD, ODD),
     on=st.sampled_from(PREDICATES),

@@ -16,7 +16,7 @@ from tests.replica import Replica
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), history=generate.HISTORIES)
 def test_views_equal_their_query_after_every_commit(data: Any, history: Any) -> None:
     db = Database()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from optimizer import plan
-from reactive import Database
+from reactive import Database, iterate
 
 
 @pytest.mark.parametrize("levels", [14, 15, 16, 19, 20, 21, 25, 40])
@@ -93,3 +93,12 @@ def test_what_is_read_twice_at_each_level_is_compared_once() -> None:
         return node
 
     assert doubled() == doubled()
+
+
+def test_a_view_that_reads_itself_twice_at_each_step_is_closed_in_no_time() -> None:
+    numbers = Database(optimize=False).table(int, name="numbers")
+    view = iterate(lambda r: r.union(r.where(lambda n: n < 3)), numbers, times=60).materialize()
+    numbers.add_all([1, 2, 3])
+    assert sorted(view) == [1, 2, 3]
+    view.close()
+    assert numbers._db._graph.nodes() == []
