@@ -60,7 +60,7 @@ class Tied:
     def remove(self, tie: Tie) -> None:
         """Take one out; nothing has changed if it cannot be compared."""
         copies = self._by_row[tie.row]
-        place = copies.index(tie)
+        place = len(copies) - 1 if copies[-1] is tie else copies.index(tie)
         self.ties.remove(tie)
         del copies[place]
         if not copies:

@@ -284,7 +284,7 @@ def test_a_table_that_has_not_flowed_is_known() -> None:
 
 
 @settings(
-    max_examples=80,
+    max_examples=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -297,7 +297,7 @@ def test_any_query_can_come_late_to_any_view(data: Any, optimize: bool) -> None:
     flowed: Counter[Any] = Counter()
 
     def run() -> None:
-        for row in data.draw(st.lists(generate.ROWS, max_size=5)):
+        for row in data.draw(st.lists(generate.ROWS, max_size=3)):
             if flowed[row] and data.draw(st.booleans()):
                 stream.remove(row)
                 flowed[row] -= 1
