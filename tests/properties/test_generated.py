@@ -33,7 +33,7 @@ def play(query: str, history: Any, late: int) -> None:
             same_rows(made, query)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(case=queries.cases(), late=st.sampled_from([0, 0, 2]))
 def test_loops_and_plain_operators_agree(case: queries.Case, late: int) -> None:
     query, history = case

@@ -110,7 +110,7 @@ def _relation(draw: Recorded, tables: Any, depth: int) -> Any:
     return generate.two_to_one(draw, left, _relation(draw, tables, depth - 1))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), history=HISTORIES)
 def test_a_view_is_a_function_of_net_weights(data: Any, history: list[Change]) -> None:
     query = query_of(Recorded(data.draw))

@@ -16,7 +16,7 @@ from tests.replica import Replica
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), history=generate.HISTORIES)
 def test_views_equal_their_query_after_every_commit(data: Any, history: Any) -> None:
     db = Database()
@@ -38,7 +38,7 @@ def test_views_equal_their_query_after_every_commit(data: Any, history: Any) -> 
             assert Counter(dict(view.items())) == Counter(dict(other.items()))
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), history=generate.HISTORIES)
 def test_deleting_all_rows_returns_all_state_to_zero(data: Any, history: Any) -> None:
     db = Database()
@@ -67,7 +67,7 @@ class Probe:
         return True
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), history=generate.HISTORIES)
 def test_no_callable_sees_a_row_that_its_input_does_not_have(data: Any, history: Any) -> None:
     db = Database(optimize=False)

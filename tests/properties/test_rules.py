@@ -136,7 +136,7 @@ def play(query: str, left_out: set[Any], history: Any, late: int) -> None:
         made[0].view.verify()
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(
     case=queries.cases(),
     left_out=st.sets(st.sampled_from(RULES)),
