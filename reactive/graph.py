@@ -16,7 +16,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,11 +24,12 @@ from optimizer.captures import Capture
 from optimizer.expr import Function, origins
 from optimizer.opaque import Opaque
 from optimizer.plan import Node as PlanNode
+from optimizer.segments import Segment
 from reactive.blame import annotate
 from reactive.delta import Delta
 from reactive.fan import Fan
 from reactive.held import shown
-from reactive.node import NO_PINS, NOWHERE, Node, Pins, Told, comes_late
+from reactive.node import NO_PINS, NOWHERE, Guard, Node, Pins, Told, comes_late
 from reactive.outbox import Delivery, Outbox
 from reactive.schedule import Fed, Schedule, reached, take_back
 from reactive.straight import straight
@@ -73,7 +74,7 @@ class Graph:
         """A node without inputs, fed by a table."""
         node = Node(self, None, (), rank=self._next_rank(), plan=plan)
         node.contents = contents
-        self.forgets |= node.forgets()
+        self.forgets |= node.forgets
         self._sources.append(node)
         return node
 
@@ -145,18 +146,48 @@ class Graph:
         if node is not None:
             self.is_changing = True
             del self._leaves[rank]
-            for source in self._sources:
-                source.watchers = tuple(leaf for leaf in source.watchers if leaf is not node)
+            self._unwatch(node)
             self.detach(node)
 
-    def watch(self, leaf: Node, sources: Iterable[Node], called: Iterable[Function]) -> None:
-        """Report changes of what these captured also where no operator calls them any more."""
-        seen = {id(o) for node in leaf.upstream() for o in origins(*node.functions)}
+    def watch(
+        self,
+        leaf: Node,
+        segment: Segment,
+        top: Node,
+        ends: Container[Node | None],
+        sources: Iterable[Node],
+        called: Iterable[Function],
+    ) -> None:
+        """Report changes of what callables of a segment captured also where no operator from `top`
+        to `ends` calls them any more."""
+        seen = {id(o) for node in top.upstream(ends) for o in origins(*node.functions)}
         guards = tuple((o, c) for o in origins(*called) if id(o) not in seen for c in o.captures)
+        self._give(leaf, segment, guards, sources)
+
+    def _give(
+        self, leaf: Node, segment: Segment, guards: tuple[Guard, ...], sources: Iterable[Node]
+    ) -> None:
+        segment.watcher = leaf
+        leaf.watched.append((segment, guards))
         if guards:
-            leaf.guards = guards
+            leaf.guards += guards
             for source in sources:
-                source.watchers = (*source.watchers, leaf)
+                if leaf not in source.watchers:
+                    source.watchers = (*source.watchers, leaf)
+
+    def _unwatch(self, leaf: Node) -> None:
+        """Have other leaves watch what this one did, that depend on it too."""
+        watched, leaf.watched = leaf.watched, []
+        sources = [source for source in self._sources if leaf in source.watchers]
+        for source in sources:
+            source.watchers = tuple(each for each in source.watchers if each is not leaf)
+        for segment, guards in watched:
+            segment.watcher = None
+            if guards:
+                for heir in self._leaves.values():
+                    if heir.query is not None and segment in heir.query.every():
+                        self._give(heir, segment, guards, sources)
+                        break
 
     def detach(self, node: Node) -> None:
         """Drop a node that nothing reads, and then its inputs that nothing else reads."""
@@ -330,6 +361,9 @@ class Graph:
             source.clear()
         for leaf in self._leaves.values():
             leaf.clear()
+            for segment, _ in leaf.watched:
+                segment.watcher = None
+            leaf.watched, leaf.guards = [], ()
         self._nodes, self.remotes = {}, ()
         self.pinned.clear()
         self._forget_schedules()
@@ -386,6 +420,10 @@ class Graph:
     def find(self, signature: Hashable, inputs: tuple[Node, ...]) -> Node | None:
         """The node of this signature over these inputs, if there is one."""
         return self._nodes.get((signature, inputs))
+
+    def has(self, node: Node) -> bool:
+        """Whether it is one of its nodes still, and not a table or leaf."""
+        return self._nodes.get(node.signature) is node
 
     def _next_rank(self) -> int:
         self._made += 1

@@ -40,13 +40,13 @@ def shown(node: Node) -> Iterable[Pair] | None:
         return None
     for reader, _ in node.consumers:
         if isinstance(reader.operator, Bag) and reader.leaf is not None and not reader.late:
-            return reader.operator.items() if node.forgets() else None
+            return reader.operator.items() if node.forgets else None
     return None
 
 
 def _is_whole(source: Node) -> bool:
     """Whether a table has all the rows that it has given out."""
-    if source.contents is None or not source.forgets():
+    if source.contents is None or not source.forgets:
         return True
     try:
         source.contents()
