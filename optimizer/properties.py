@@ -114,6 +114,16 @@ def _below_some_of(node: plan.Node) -> plan.Node:
     return node.inputs()[0].known["some_of"] if is_some else node
 
 
+def below_wheres(node: plan.Node) -> plan.Node:
+    """The node whose rows these are after nothing but filters."""
+    found: plan.Node = fact(node, "below_wheres", _below_wheres)
+    return found
+
+
+def _below_wheres(node: plan.Node) -> plan.Node:
+    return node.input.known["below_wheres"] if isinstance(node, plan.Where) else node
+
+
 def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
     """The key of the group of a row."""
     how = naming(node)

@@ -28,7 +28,7 @@ from optimizer.segments import Segment
 from reactive.blame import annotate
 from reactive.delta import Delta
 from reactive.fan import Fan
-from reactive.held import shown
+from reactive.held import at_hand
 from reactive.node import NO_PINS, NOWHERE, Guard, Node, Pins, Told, comes_late
 from reactive.outbox import Delivery, Outbox
 from reactive.schedule import Fed, Schedule, reached, take_back
@@ -226,7 +226,7 @@ class Graph:
         waiting = [node]
         while waiting:
             current = waiting[-1]
-            found = shown(current) if self.forgets and current not in known else None
+            found = at_hand(current) if current not in known else None
             if found is not None:
                 known[current] = list(found)
             has_all = current in known or current.contents is not None
