@@ -123,7 +123,7 @@ class Queries:
         for segment in leaf.query.every(until=lambda s: s.watcher is not None):
             called = [function for node in segment.own() for function in functions(node)]
             ends = {self._top(below) for below in segment.below}
-            graph.watch(leaf, segment, self._top(segment) or leaf, ends, read, called)
+            graph.watch.begin(leaf, segment, self._top(segment) or leaf, ends, read, called)
 
     def compiled_beside(self, run: plan.Node, moved: Mapping[plan.Node, Begin]) -> dict[int, Node]:
         """The nodes of the graph for those of a plan that is run, by their `id`, with parts
