@@ -14,7 +14,10 @@ Source: Datalog; the normal form with at most two premises is common in deductiv
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, Parameter, tuple_of
@@ -51,6 +54,7 @@ def clauses(node: plan.Fixpoint) -> Program:
     """The normal form of a fixpoint that is stratified and reads no relation around it."""
     normal = _Normal(node.level)
     normal.define(node)
+    normal.derive()
     return Program(tuple(normal.best), tuple(normal.clauses))
 
 
@@ -64,6 +68,7 @@ class _Normal:
         self._level = level
         self._cuts: dict[int, tuple[plan.Node, plan.Node]] = {}
         self._inner: dict[int, list[plan.Recursive]] = {}
+        self._defined: deque[tuple[plan.Recursive, plan.Node]] = deque()
         self.best: list[plan.Best | None] = []
         self.clauses: list[Clause] = []
 
@@ -75,45 +80,58 @@ class _Normal:
         ]
 
         for relation, body in zip(own, node.bodies, strict=True):
-            self._derive(relation, substituted(body, node.level, lambda r: own[r.index]))
+            found = substituted(body, node.level, lambda r: own[r.index])
+            self._defined.append((relation, found))
         return own
+
+    def derive(self) -> None:
+        """Make the clauses of all relations; of those that this defines too."""
+        while self._defined:
+            head, body = self._defined.popleft()
+            self.clauses += [Clause(head.index, way) for way in self._ways(body)]
 
     def _relation(self, name: str, of: Shapes, best: plan.Best | None = None) -> plan.Recursive:
         self.best.append(best)
         return plan.Recursive(self._level, len(self.best) - 1, name, True, of)
 
-    def _derive(self, head: plan.Recursive, body: plan.Node) -> None:
-        self.clauses += [Clause(head.index, way) for way in self._ways(body)]
-
-    def _ways(self, node: plan.Node) -> list[plan.Node]:
+    def _ways(self, root: plan.Node) -> Iterator[plan.Node]:
         """The bodies of the clauses that together derive the rows of a node."""
-        if is_closed(node):
-            return [node]
+        waiting: list[tuple[plan.Node, _Chain]] = [(root, None)]
+        while waiting:
+            node, above = waiting.pop()
+            match node:
+                case _ if is_closed(node):
+                    yield _below(above, node)
+                case plan.Union(left, right) | plan.UnionAll(left, right):
+                    waiting += [(right, above), (left, above)]
+                case plan.Distinct(source):
+                    waiting.append((source, above))
+                case plan.Where() | plan.Select() | plan.SelectMany() | plan.Unnest():
+                    waiting.append((node.input, (node, above)))
+                case plan.Iterate():
+                    waiting.append((unrolled(node), above))
+                case _:
+                    yield _below(above, self._way(node))
+
+    def _way(self, node: plan.Node) -> plan.Node:
+        """The body of the only clause of a node."""
         match node:
             case plan.Recursive():
-                return [node]
-            case plan.Union(left, right) | plan.UnionAll(left, right):
-                return [*self._ways(left), *self._ways(right)]
-            case plan.Distinct(source):
-                return self._ways(source)
-            case plan.Where() | plan.Select() | plan.SelectMany() | plan.Unnest():
-                return [with_inputs(node, [way]) for way in self._ways(node.input)]
+                return node
             case plan.Join() | plan.Product() | plan.AntiJoin():
-                return [self._over_sets(node)]
+                return self._over_sets(node)
             case plan.SemiJoin(left, right, match):
                 pairs = self._over_sets(plan.Join(left, right, match))
-                return [plan.Select(pairs, _first(bindings(left)))]
+                return plan.Select(pairs, _first(bindings(left)))
             case plan.Intersection() | plan.IntersectionAll():
                 pairs = self._over_sets(plan.Join(node.left, node.right, _equal_rows(node)))
-                return [plan.Select(pairs, _first(bindings(node.left)))]
+                return plan.Select(pairs, _first(bindings(node.left)))
             case plan.Difference(left, right):
-                return [self._over_sets(plan.AntiJoin(left, right, _equal_rows(node)))]
+                return self._over_sets(plan.AntiJoin(left, right, _equal_rows(node)))
             case plan.Fixpoint():
-                return [self._inner_relations(node)[0]]
+                return self._inner_relations(node)[0]
             case plan.Component(fixpoint, index):
-                return [self._inner_relations(fixpoint)[index]]
-            case plan.Iterate():
-                return self._ways(unrolled(node))
+                return self._inner_relations(fixpoint)[index]
             case _:
                 raise TypeError(f"recursion cannot go through {type(node).__name__}")
 
@@ -144,8 +162,20 @@ class _Normal:
         if id(node) not in self._cuts:
             relation = self._relation("", shapes(node))
             self._cuts[id(node)] = relation, node
-            self._derive(relation, node)
+            self._defined.append((relation, node))
         return self._cuts[id(node)][0]
+
+
+_Chain = tuple[plan.Node, Any] | None
+"""Linear nodes, the lowest first, each with the chain of those above it."""
+
+
+def _below(above: _Chain, node: plan.Node) -> plan.Node:
+    """A node with a chain above it."""
+    while above is not None:
+        linear, above = above
+        node = with_inputs(linear, [node])
+    return node
 
 
 def _equal_rows(node: plan.Node) -> plan.Match:

@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 
 from optimizer import plan
 
+INDENTED = 40
+"""Levels that are shown by indenting lines."""
+
 
 class Explanation(str):
     """A plan in words: a text that shows itself as it is, at a prompt too."""
@@ -32,13 +35,19 @@ def headline(node: plan.Node) -> str:
     return node.facts.headline(node)
 
 
+def _indent(depth: int) -> str:
+    """Two spaces a level; from `INDENTED` levels on their number, or a text would grow with the
+    square of its depth."""
+    return "  " * depth if depth <= INDENTED else f"{'  ' * INDENTED}({depth}) "
+
+
 def _lines(root: plan.Node, remark: Callable[[plan.Node], str]) -> Iterator[str]:
     """The lines of a plan; a part that several nodes read is shown in full once."""
     shown: set[int] = set()
     waiting = [(root, 0)]
     while waiting:
         node, depth = waiting.pop()
-        line = "  " * depth + headline(node)
+        line = _indent(depth) + headline(node)
         if id(node) in shown and node.inputs():
             yield line + "  (as above)"
             continue

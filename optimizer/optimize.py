@@ -46,7 +46,14 @@ from optimizer.rules.shape_recursion import shape_recursion
 from optimizer.rules.split_where import split_where
 from optimizer.rules.strengthen_outer_join import strengthen_outer_join
 from optimizer.rules.widen_join import narrowed, widen_join
-from optimizer.traverse import Interned, Rule, functions, rebuilt, with_inputs
+from optimizer.traverse import (
+    Interned,
+    Rule,
+    functions,
+    has_components,
+    rebuilt,
+    with_inputs,
+)
 
 Phase = tuple[Rule, ...]
 
@@ -146,14 +153,9 @@ def _marked(root: plan.Node, known: Interned) -> plan.Node:
     made: dict[int, plan.Node] = {}
     for node in every:
         new = known.one(with_inputs(node, [made[id(source)] for source in node.inputs()]))
-        shared = readers[id(node)] > 1 and node.inputs() and not _has_components(node)
+        shared = readers[id(node)] > 1 and node.inputs() and not has_components(node)
         made[id(node)] = known.one(plan.Shared(new)) if shared else new
     return made[id(root)]
-
-
-def _has_components(node: plan.Node) -> bool:
-    """Whether it is read through its components, which no rule reaches through."""
-    return isinstance(node, plan.Fixpoint) and len(node.names) > 1
 
 
 def _unmarked(node: plan.Node) -> plan.Node:

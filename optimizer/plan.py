@@ -158,30 +158,38 @@ class Shared(Node):
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Whole:
-    """The plan that is run for a view, which is no input of a node while rules run."""
-
-    plan: Node
-    shapes: Shapes
-    is_set: bool
-
-
 @dataclass(frozen=True, slots=True)
 class View(Node):
     """The rows of a view that a query is made of. No rule reaches through it, so that they are not
-    computed again for the query. While rules run, their plan is `Whole`."""
+    computed again for the query."""
 
-    input: Node | Whole
+    input: Node
     name: str | None = field(default=None, compare=False)
 
     facts = Facts(
         calls=(),
         raises=False,
         recursion=monotone,
-        shapes=lambda node, inputs: inputs[0] if inputs else node.input.shapes,
-        is_set=lambda node, inputs: inputs[0] if inputs else node.input.is_set,
+        shapes=same_rows,
+        is_set=as_first,
         headline=headlines.view,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settled(Node):
+    """A part of a query that is optimized by itself (`segments.Segment`), so that no rule reaches
+    into it. Not as written: it stands there while rules run, and in what is run."""
+
+    segment: Any
+
+    facts = Facts(
+        calls=(),
+        raises=True,
+        recursion=monotone,
+        shapes=lambda node, _: node.segment.shapes,
+        is_set=lambda node, _: node.segment.is_set,
+        headline=lambda node: node.segment.run.facts.headline(node.segment.run),
     )
 
 

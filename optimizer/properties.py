@@ -80,8 +80,14 @@ def _is_set(node: plan.Node) -> bool:
 
 def table_key(node: plan.Node) -> plan.Table | None:
     """The keyed table whose rows, at most one per key, these are some of."""
-    while isinstance(node, _SOME_OF_LEFT):
-        node = node.inputs()[0]
+    found: plan.Table | None = fact(node, "table_key", _table_key)
+    return found
+
+
+def _table_key(node: plan.Node) -> plan.Table | None:
+    if isinstance(node, _SOME_OF_LEFT):
+        found: plan.Table | None = node.inputs()[0].known["table_key"]
+        return found
     return node if isinstance(node, plan.Table) and node.key is not None else None
 
 
@@ -98,11 +104,24 @@ def naming(node: plan.Node) -> Naming | None:
 
 
 def _some_of(node: plan.Node) -> plan.Node:
-    below: Any = node
-    while isinstance(below, plan.Where | plan.OrderBy | plan.View):
-        below = below.input
-    found: plan.Node = below
+    """The node whose rows these are some of, as far down as nothing is done but leaving out."""
+    found: plan.Node = fact(node, "some_of", _below_some_of)
     return found
+
+
+def _below_some_of(node: plan.Node) -> plan.Node:
+    is_some = isinstance(node, plan.Where | plan.OrderBy | plan.View)
+    return node.inputs()[0].known["some_of"] if is_some else node
+
+
+def below_wheres(node: plan.Node) -> plan.Node:
+    """The node whose rows these are after nothing but filters."""
+    found: plan.Node = fact(node, "below_wheres", _below_wheres)
+    return found
+
+
+def _below_wheres(node: plan.Node) -> plan.Node:
+    return node.input.known["below_wheres"] if isinstance(node, plan.Where) else node
 
 
 def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
@@ -119,12 +138,19 @@ _SOME_OF_LEFT = (
 
 def keeps_identity(node: plan.Node) -> bool:
     """Whether a row leaves as the object that a stored table holds."""
-    passing = (plan.Where, plan.UnionAll, plan.Shared, plan.View)
-    found = nodes(node, into=passing)
-    below = [whole for whole in map(_whole, found) if whole is not None]
-    return all(map(keeps_identity, below)) and all(
-        isinstance(n, passing) or (isinstance(n, plan.Table) and n.stored) for n in found
-    )
+    return bool(fact(node, "keeps_identity", _keeps_identity))
+
+
+def _keeps_identity(node: plan.Node) -> bool:
+    match node:
+        case plan.Table():
+            return node.stored
+        case plan.Settled(segment):
+            return bool(segment.keeps_identity)
+        case plan.Where() | plan.UnionAll() | plan.Shared() | plan.View():
+            return all(source.known["keeps_identity"] for source in node.inputs())
+        case _:
+            return False
 
 
 def is_interned(node: plan.Node) -> bool:
@@ -141,22 +167,27 @@ def may_be_negative(node: plan.Node) -> bool:
     return not all(table.stored for table in tables(node))
 
 
-def tables(node: plan.Node) -> list[plan.Table]:
+def tables(node: plan.Node) -> tuple[plan.Table, ...]:
     """All tables that the plan reads, each once."""
-    every = nodes(node)
-    found = [n for n in every if isinstance(n, plan.Table)]
-    below = [t for n in every if (whole := _whole(n)) is not None for t in tables(whole)]
-    return list({id(t): t for t in [*found, *below]}.values()) if below else found
+    found: tuple[plan.Table, ...] = fact(node, "tables", _tables)
+    return found
 
 
-def _whole(node: plan.Node) -> plan.Node | None:
-    """The plan of a view, where it is no input."""
-    is_whole = isinstance(node, plan.View) and isinstance(node.input, plan.Whole)
-    return node.input.plan if is_whole else None  # type: ignore[attr-defined]
+def _tables(node: plan.Node) -> tuple[plan.Table, ...]:
+    if isinstance(node, plan.Settled):
+        below: tuple[plan.Table, ...] = node.segment.tables
+        return below
+    several = dict.fromkeys([source.known["tables"] for source in node.inputs()])
+    if len(several) == 1:  # so that those of deep plans are one object
+        (below,) = several
+        return below
+    own = (node,) if isinstance(node, plan.Table) else ()
+    every = [*own, *(table for found in several for table in found)]
+    return tuple({id(table): table for table in every}.values())
 
 
-def nodes(node: plan.Node, into: type | tuple[type, ...] = plan.Node) -> list[plan.Node]:
-    """A plan's nodes, each once, inputs first; only `into` nodes of these types is looked."""
+def nodes(node: plan.Node, until: Callable[[plan.Node], bool] | None = None) -> list[plan.Node]:
+    """A plan's nodes, each once, inputs first; not those below a node that `until` is true of."""
     found: dict[int, plan.Node] = {}
     waiting: list[tuple[plan.Node, bool]] = [(node, False)]
     while waiting:
@@ -165,6 +196,6 @@ def nodes(node: plan.Node, into: type | tuple[type, ...] = plan.Node) -> list[pl
             found[id(current)] = current
         elif id(current) not in found:
             waiting.append((current, True))
-            if isinstance(current, into):
+            if until is None or not until(current):
                 waiting.extend((source, False) for source in reversed(current.inputs()))
     return list(found.values())

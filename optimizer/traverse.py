@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from optimizer import plan
 from optimizer.expr import Function, Lifted
 from optimizer.knowledge import Shapes
-from optimizer.properties import free, is_set, nodes, shapes
+from optimizer.properties import free, nodes, shapes
 
 T = TypeVar("T")
 Rule = Callable[[plan.Node], plan.Node]
@@ -111,56 +111,16 @@ def without_iterations(root: plan.Node) -> plan.Node:
 
 def without_views(root: plan.Node) -> plan.Node:
     """The plan, in which rules may reach through views that it was made of."""
-    return rebuilt(root, lambda n: _input(n) if isinstance(n, plan.View) else n)
-
-
-def closed_views(root: plan.Node, run: Callable[[plan.Node], plan.Node]) -> plan.Node:
-    """The plan over views that are whole: `run` gives the plan that is run for theirs.
-
-    Cost: O(nodes above the views).
-    """
-    made: dict[int, plan.Node] = {}
-    waiting = [root]
-    while waiting:
-        node = waiting[-1]
-        inputs = () if isinstance(node, plan.View) else node.inputs()
-        missing = [source for source in inputs if id(source) not in made]
-        waiting.extend(missing)
-        if not missing:
-            waiting.pop()
-            made[id(node)] = (
-                _whole(node, run(_input(node)))
-                if isinstance(node, plan.View)
-                else with_inputs(node, [made[id(s)] for s in inputs])
-            )
-    return made[id(root)]
-
-
-def opened_views(root: plan.Node) -> plan.Node:
-    """The same over the plans of these views."""
-    return rebuilt(root, _opened)
-
-
-def _whole(view: plan.View, run: plan.Node) -> plan.View:
-    whole = run.known.get("whole")
-    if whole is None:
-        whole = run.known["whole"] = plan.Whole(run, shapes(run), is_set(run))
-    return replace(view, input=whole)
-
-
-def _opened(node: plan.Node) -> plan.Node:
-    if isinstance(node, plan.View) and isinstance(node.input, plan.Whole):
-        return replace(node, input=node.input.plan)
-    return node
-
-
-def _input(view: plan.View) -> plan.Node:
-    assert isinstance(view.input, plan.Node)
-    return view.input
+    return rebuilt(root, lambda n: n.input if isinstance(n, plan.View) else n)
 
 
 def _over(node: plan.Iterate, rows: plan.Node) -> plan.Node:
     return substituted(node.body, node.level, lambda _: rows)
+
+
+def has_components(node: plan.Node) -> bool:
+    """Whether it is read through its components, which no rule reaches through."""
+    return isinstance(node, plan.Fixpoint) and len(node.names) > 1
 
 
 def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:

@@ -66,7 +66,7 @@ from reactive.recursion.build import build, inputs_of
 
 JOINS = (plan.Product, plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
 
-Source = Callable[[plan.Table], Node]
+Source = Callable[[plan.Table | plan.Settled], Node]
 Linear = plan.Where | plan.Select | plan.SelectMany | plan.Unnest
 AnyJoin = plan.Product | plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 
@@ -147,7 +147,7 @@ class Compiler:
         if away is not None and away.holds(node):
             return away.scan(self, node)
         match node:
-            case plan.Table():
+            case plan.Table() | plan.Settled():
                 return self.source(node)
             case plan.View(source):
                 return self.made[id(source)]
@@ -327,7 +327,7 @@ class Compiler:
         make, rows = self.key_maker(below, side, arguments, late=late)
         handle = id if is_interned(below.top) and not late else itself
         base, graph = self.made[id(below.base)], self.graph
-        all_rows = None if base.forgets() else lambda: rows(graph.contents(base))
+        all_rows = None if base.forgets else lambda: rows(graph.contents(base))
         return graph.node(
             index_signature(below, side, arguments, late=late, trie=trie),
             (base,),

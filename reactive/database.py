@@ -10,28 +10,19 @@ import logging
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, TypeVar, overload
 
 from optimizer.captures import Capture
-from optimizer.explain import headline
 from optimizer.opaque import Opaque
-from optimizer.optimize import PHASES, Optimized, Phase, optimize, retractable, without
-from optimizer.plan import Join, Known
-from optimizer.plan import Node as PlanNode
-from optimizer.properties import free, nodes, tables
 from optimizer.source import Place, caller
-from optimizer.traverse import Rule, closed_views, functions, opened_views, without_views
+from optimizer.traverse import Rule
 from reactive.boundary import boundary
 from reactive.commit_times import CommitTimes
 from reactive.commits import Commits
-from reactive.compile import compile_plan
-from reactive.compile_remote import Begin
 from reactive.copying import NotCopied
-from reactive.definition import open_names, outside
 from reactive.distant import DistantTable
 from reactive.dropping import drop
 from reactive.errors import (
@@ -43,13 +34,13 @@ from reactive.errors import (
 from reactive.feed import Feed
 from reactive.gate import Gate
 from reactive.graph import Graph
-from reactive.materialize import materialize, reattach
+from reactive.materialize import materialize
 from reactive.metrics import Metrics, metrics
-from reactive.node import Node
 from reactive.offload import Offload, Offloading
 from reactive.offload_status import OffloadStatus, status
 from reactive.operators.sums_by import Unfit
 from reactive.outbox import Outbox
+from reactive.queries import Queries
 from reactive.relation import AnyRelation
 from reactive.repair import Broken, repair
 from reactive.rows import usual_name
@@ -94,9 +85,7 @@ class Database(NotCopied, Commits):
         strict: bool = False,
         offload: Offload | None = None,
     ) -> None:
-        own: tuple[Phase, ...] = (tuple(rules),) if rules else ()
-        self._phases: tuple[Phase, ...] = (*PHASES[:-1], *own, PHASES[-1]) if optimize else own
-        self._generate = optimize
+        self._queries = Queries(self, rules, rewrite=optimize)
         self._strict = strict
         self._outbox = Outbox()
         self._gate = Gate(partial(repair, self), self._outbox.deliver)
@@ -355,20 +344,7 @@ class Database(NotCopied, Commits):
         return next((table for table in self._tables.values() if table.name == name), None)
 
     def _compile_without(self, unfit: Unfit) -> None:
-        leaves = self._graph.leaves_of(unfit.operator)
-        for plan in {id(leaf.leaf.base): leaf.leaf.base for leaf in leaves}.values():
-            self._give_up(plan, unfit)
-        for leaf in leaves:
-            self._over(leaf.leaf.base, partial(reattach, self, leaf))
-
-    def _source(self, plan: Any) -> Node:
-        node: Node
-        if isinstance(plan, Known):
-            node = plan.part.node
-            is_there = self._graph.find(*node.signature) is node  # type: ignore[misc]
-            return node if is_there else self._compile(plan.part.plan)
-        node = self._table_of(plan)._node
-        return node
+        self._queries.without(unfit)
 
     def _table_of(self, plan: Any) -> Table[Any]:
         """The table that a plan reads."""
@@ -379,93 +355,6 @@ class Database(NotCopied, Commits):
                 "  make the query again, over a table that is there: see db.tables()"
             )
         return found
-
-    def _base(self, plan: PlanNode) -> PlanNode:
-        """What is compiled for a plan as written: something else for that of a late view."""
-        if self._graph.forgets:
-            for leaf in self._graph.leaves():
-                if leaf.leaf.plan is plan:
-                    base: PlanNode = leaf.leaf.base
-                    return base
-        return plan
-
-    def _optimized(self, plan: PlanNode) -> Optimized:
-        """The plan that is run for a plan as written."""
-        if free(plan):
-            raise outside(open_names(plan))
-        plan = self._base(plan)
-        graph, found = plan.known.get("optimized", (None, None))
-        if graph is not self._graph:  # a plan may be run by several databases
-            if self._offloading.offload is not None:  # where parts may move, a query is one
-                found = optimize(without_views(plan), self._phases)
-            else:
-                own = closed_views(plan, lambda of_view: self._optimized(of_view).plan)
-                found = optimize(own, self._phases)
-                found = replace(found, plan=opened_views(found.plan))
-            plan.known["optimized"] = self._graph, found
-        return found  # type: ignore[no-any-return]
-
-    def _compile(self, plan: PlanNode) -> Node:
-        """The node of the graph that computes a plan as written."""
-        return self._over(plan, lambda node: node)
-
-    def _over(self, plan: PlanNode, act: Callable[[Node], T]) -> T:
-        """What is done with the node that computes a plan as written.
-
-        It may be done again, if what a rule made of the plan proves not to hold for its rows.
-        """
-        while True:
-            found = self._optimized(plan).plan
-            try:
-                return act(self._compiled(found)[id(found)])
-            except Unfit as unfit:
-                self._graph.sweep()
-                self._give_up(plan, unfit)
-            except BaseException:
-                self._graph.sweep()
-                raise
-
-    def _compiled(self, plan: PlanNode) -> dict[int, Node]:
-        """The nodes of the graph for the nodes of a plan, by their `id`."""
-        made = self._compiled_beside(plan, self._offloading.moved)
-        if self._offloading.is_used:
-            self._graph.fill()
-        return made
-
-    def _compiled_beside(self, plan: PlanNode, moved: Mapping[PlanNode, Begin]) -> dict[int, Node]:
-        """The same with other parts elsewhere, which are not filled yet."""
-        elsewhere = self._offloading.elsewhere(moved)
-        if elsewhere:
-            self._offloading.flush()
-        if elsewhere is not None:
-            self._offloading.spilling.bring_back(plan, elsewhere)
-        try:
-            return compile_plan(
-                plan,
-                self._graph,
-                self._source,
-                generate=self._generate,
-                elsewhere=elsewhere,
-            )
-        except BaseException:
-            self._graph.sweep()
-            raise
-
-    def _give_up(self, plan: PlanNode, unfit: Unfit) -> None:
-        """Compute a query without the rule whose work does not hold for it; or without all such."""
-        found = self._optimized(plan)
-        left = retractable(found.plan)
-        if not left:
-            raise AssertionError("what was given up is still computed") from unfit
-        rule = "widen_join" if isinstance(unfit.owner, Join) else "factor_aggregate"
-        new = without(found, {rule} if rule in left else left)
-        plan.known["optimized"] = self._graph, new
-        log.info("%s: as rows from now on, since %r", headline(unfit.owner), unfit.__cause__)
-
-    def _watch(self, leaf: Node, written: PlanNode) -> None:
-        """Notice changes of what a query captured, though a rule may have dropped who reads it."""
-        called = [function for node in nodes(written) for function in functions(node)]
-        self._graph.watch(leaf, [self._source(table) for table in tables(written)], called)
 
     def _on_stale(self, function: Opaque, capture: Capture) -> None:
         message = stale(function, capture)

@@ -21,7 +21,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function
-from optimizer.properties import bindings
+from optimizer.properties import below_wheres, bindings
 from reactive.bags import Bag, Of, added, caller, paired
 from reactive.codegen import callable_of
 from reactive.evaluate_keys import Place, places
@@ -53,18 +53,20 @@ class Pairing:
 
 def pairing(node: plan.Node) -> Pairing | None:
     """The rows that a node pairs; None if it does not. Wheres of pairs belong to it."""
+    kinds = (plan.Product, plan.Join) if isinstance(node, plan.Where) else JOINS
+    below = below_wheres(node)
+    if not isinstance(below, kinds):
+        return None
     wheres: list[Function] = []
     while isinstance(node, plan.Where):
         wheres.append(node.predicate)
         node = node.input
-    if not isinstance(node, (plan.Product, plan.Join) if wheres else JOINS):
-        return None
-    match = plan.Match() if isinstance(node, plan.Product) else node.match
+    match = plan.Match() if isinstance(below, plan.Product) else below.match
     keys = None
     if match.left_key is not None and match.right_key is not None:
         keys = match.left_key, match.right_key
     own = () if match.on is None else (match.on,)
-    return Pairing(node.left, node.right, keys, (*own, *reversed(wheres)))
+    return Pairing(below.left, below.right, keys, (*own, *reversed(wheres)))
 
 
 def joined(node: plan.Node, found: Pairing, of: Of, progress: Progress = SILENT) -> Bag:

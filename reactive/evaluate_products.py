@@ -22,7 +22,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function
-from optimizer.properties import bindings
+from optimizer.properties import below_wheres, bindings
 from reactive.bags import Bag, Of
 from reactive.codegen import callable_of
 from reactive.evaluate_joins import STRIDE, TRIED
@@ -45,6 +45,8 @@ class Several:
 
 def several(node: plan.Node) -> Several | None:
     """Three inputs or more with a product among them, and filters above; None for other nodes."""
+    if not isinstance(below_wheres(node), plan.Product | plan.Join):
+        return None
     inputs: list[plan.Node] = []
     asked: list[tuple[plan.Node, Function]] = []
     has_product = False

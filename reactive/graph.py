@@ -21,17 +21,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from optimizer.captures import Capture
-from optimizer.expr import Function, origins
+from optimizer.expr import Function
 from optimizer.opaque import Opaque
 from optimizer.plan import Node as PlanNode
 from reactive.blame import annotate
 from reactive.delta import Delta
 from reactive.fan import Fan
-from reactive.held import shown
+from reactive.held import at_hand
 from reactive.node import NO_PINS, NOWHERE, Node, Pins, Told, comes_late
 from reactive.outbox import Delivery, Outbox
 from reactive.schedule import Fed, Schedule, reached, take_back
 from reactive.straight import straight
+from reactive.watch import Watch
 from reactive.wide import Wide
 from reactive.zset import Pair
 
@@ -46,7 +47,7 @@ class Graph:
     """
 
     def __init__(self, on_stale: Callable[[Opaque, Capture], None], outbox: Outbox) -> None:
-        self._on_stale = on_stale
+        self.watch = Watch(on_stale)
         self._outbox = outbox
         self._nodes: dict[Hashable, Node] = {}
         self.remotes: tuple[Node, ...] = ()
@@ -57,7 +58,6 @@ class Graph:
         """Of the last commit that stands."""
         self._made = 0
         self._sources: list[Node] = []
-        self._told: dict[int, Capture] = {}
         self.stepping = False
         """Whether callables of the user's run, which may not change anything."""
         self.is_changing = False
@@ -73,7 +73,7 @@ class Graph:
         """A node without inputs, fed by a table."""
         node = Node(self, None, (), rank=self._next_rank(), plan=plan)
         node.contents = contents
-        self.forgets |= node.forgets()
+        self.forgets |= node.forgets
         self._sources.append(node)
         return node
 
@@ -145,18 +145,8 @@ class Graph:
         if node is not None:
             self.is_changing = True
             del self._leaves[rank]
-            for source in self._sources:
-                source.watchers = tuple(leaf for leaf in source.watchers if leaf is not node)
+            self.watch.end(node, self._leaves.values(), self._sources)
             self.detach(node)
-
-    def watch(self, leaf: Node, sources: Iterable[Node], called: Iterable[Function]) -> None:
-        """Report changes of what these captured also where no operator calls them any more."""
-        seen = {id(o) for node in leaf.upstream() for o in origins(*node.functions)}
-        guards = tuple((o, c) for o in origins(*called) if id(o) not in seen for c in o.captures)
-        if guards:
-            leaf.guards = guards
-            for source in sources:
-                source.watchers = (*source.watchers, leaf)
 
     def detach(self, node: Node) -> None:
         """Drop a node that nothing reads, and then its inputs that nothing else reads."""
@@ -195,7 +185,7 @@ class Graph:
         waiting = [node]
         while waiting:
             current = waiting[-1]
-            found = shown(current) if self.forgets and current not in known else None
+            found = at_hand(current) if current not in known else None
             if found is not None:
                 known[current] = list(found)
             has_all = current in known or current.contents is not None
@@ -246,8 +236,8 @@ class Graph:
         self.stepping = True
         try:
             for source, _ in changes:
-                self._watch(source)
-            schedule.step(changes, stepped, told, self._check)
+                self.watch.look(source)
+            schedule.step(changes, stepped, told, self.watch.check)
             deliveries = _deliveries(told, version)
         except BaseException as error:
             try:
@@ -271,8 +261,8 @@ class Graph:
         calls = {
             "graph": self,
             "outbox": self._outbox,
-            "check": self._check,
-            "watch": self._watch,
+            "check": self.watch.check,
+            "watch": self.watch.look,
             "take_back": take_back,
         }
         source.straight = straight(source, nodes, calls)
@@ -326,29 +316,15 @@ class Graph:
         for node in self.remotes:
             node.operator.stop()
         for source in self._sources:
-            source.consumers, source.routes, source.watchers = [], {}, ()
+            source.consumers, source.routes = [], {}
             source.clear()
         for leaf in self._leaves.values():
             leaf.clear()
+        self.watch.reset(self._leaves.values(), self._sources)
         self._nodes, self.remotes = {}, ()
         self.pinned.clear()
         self._forget_schedules()
         self.stepping = self.is_changing = False
-
-    def _watch(self, source: Node) -> None:
-        """Report changes of what leaves captured and no operator calls any more."""
-        for leaf in source.watchers:
-            self._check(leaf)
-
-    def _check(self, node: Node) -> None:
-        """Report what the node's callables captured and has changed since."""
-        changed = {(c.name, id(c.source)): (f, c) for f, c in node.guards if c.changed()}
-        for function, capture in changed.values():
-            if id(capture) not in self._told:  # by another node with a part of the same callable
-                self._on_stale(function, capture)
-                self._told[id(capture)] = capture
-        if changed:
-            node.guards = tuple(g for g in node.guards if not g[1].changed())
 
     def _connect(self, node: Node, *, fill: bool = True) -> None:
         """Bring the operator up to date with its inputs, and from then on feed it."""
@@ -386,6 +362,10 @@ class Graph:
     def find(self, signature: Hashable, inputs: tuple[Node, ...]) -> Node | None:
         """The node of this signature over these inputs, if there is one."""
         return self._nodes.get((signature, inputs))
+
+    def has(self, node: Node) -> bool:
+        """Whether it is one of its nodes still, and not a table or leaf."""
+        return self._nodes.get(node.signature) is node
 
     def _next_rank(self) -> int:
         self._made += 1

@@ -24,7 +24,7 @@ def knows(node: Node) -> bool:
     seen, waiting = {node}, [node]
     while waiting:
         current = waiting.pop()
-        if shown(current) is not None:
+        if at_hand(current) is not None:
             continue
         if not current.inputs and not _is_whole(current):
             return False
@@ -34,19 +34,19 @@ def knows(node: Node) -> bool:
     return True
 
 
-def shown(node: Node) -> Iterable[Pair] | None:
-    """What a view holds of the output of a node, where it is held nowhere below the view."""
-    if node.inputs and node.contents is not None:
+def at_hand(node: Node) -> Iterable[Pair] | None:
+    """What a view holds of the output of a node that does not hold it itself."""
+    if node.contents is not None and not node.forgets:
         return None
     for reader, _ in node.consumers:
         if isinstance(reader.operator, Bag) and reader.leaf is not None and not reader.late:
-            return reader.operator.items() if node.forgets() else None
+            return reader.operator.items()
     return None
 
 
 def _is_whole(source: Node) -> bool:
     """Whether a table has all the rows that it has given out."""
-    if source.contents is None or not source.forgets():
+    if source.contents is None or not source.forgets:
         return True
     try:
         source.contents()

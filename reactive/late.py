@@ -61,7 +61,7 @@ def over(
     ------
     TableError: it reads rows that nobody holds.
     """
-    feed.base = db._base(written)
+    feed.base = db._queries.base(written)
 
     def if_known(source: Node) -> T:
         if complete and db._graph.forgets and not knows(source):
@@ -69,10 +69,10 @@ def over(
         return act(source)
 
     try:
-        return db._over(feed.base, if_known)
+        return db._queries.over(feed.base, if_known)
     except Lost:
         feed.base = _Late(db).over(written)
-        return db._over(feed.base, act)
+        return db._queries.over(feed.base, act)
 
 
 class _Late:
@@ -115,7 +115,7 @@ class _Late:
         return found
 
     def _is_gone(self, table: plan.Table) -> bool:
-        return not table.stored and not knows(self._db._source(table))
+        return not table.stored and not knows(self._db._queries.source(table))
 
     def _known(self, node: plan.Node, read: plan.Node) -> plan.Known | None:
         """What stands for a part; None if its rows are not held."""
@@ -125,7 +125,7 @@ class _Late:
         if isinstance(node, (*LINEAR, plan.Table)) or free(node):
             return None  # which hold nothing, or mean nothing alone
         try:
-            source = self._db._compile(node)
+            source = self._db._queries.node(node)
         except Lost:
             return None
         is_held = knows(source)

@@ -54,7 +54,7 @@ def _made(relation: AnyRelation, feed: Feed) -> AnyView:
     except BaseException:
         db._graph.sweep()
         raise
-    db._watch(node, relation.plan)
+    db._queries.watch(node, relation.plan)
     return kind(db, relation, node, feed)
 
 

@@ -10,7 +10,7 @@ with them, and they step when a flush takes these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +19,7 @@ from optimizer.expr import Function, origins
 from optimizer.opaque import Opaque
 from optimizer.plan import Node as PlanNode
 from optimizer.plan import Table
+from optimizer.segments import Segment
 from reactive.zset import consolidate
 
 Guard = tuple[Opaque, Capture]
@@ -36,7 +37,7 @@ class Node:
         *("blank", "consumers", "contents", "dirty", "functions", "graph", "guards", "inbox"),
         *("inputs", "is_remote", "leaf", "operator", "order", "pins", "plan", "rank", "run"),
         *("at", "is_routed", "routes", "settle", "signature", "stateful", "step", "straight"),
-        *("undo", "watchers"),
+        *("forgets", "query", "undo", "watched", "watchers", "__weakref__"),
         *("_arrived", "_is_made_late", "held", "late", "ready"),
     )
     run: Callable[..., Any]
@@ -77,7 +78,15 @@ class Node:
         """Whether its output comes by `flush` only."""
         self.bind()
         self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
+        self.forgets: bool = _is_unstored(self) or (
+            self.contents is None and any(source.forgets for source in inputs)
+        )
+        """Whether rows that it has given out may be held nowhere, here or below."""
         self.leaf: Any = None
+        self.query: Segment | None = None
+        """What a leaf is of."""
+        self.watched: list[tuple[Segment, tuple[Guard, ...]]] = []
+        """The segments that a leaf watches, with what no operator of theirs calls any more."""
         self.pins = pins
         """The values of fields without which a row of its input is of no use to it."""
         self.at = at
@@ -189,30 +198,16 @@ class Node:
         self.inbox = [*self.blank]
         self.dirty = False
 
-    def upstream(self) -> list[Node]:
-        """This node and all that it depends on, each once."""
+    def upstream(self, until: Container[Node | None] = ()) -> list[Node]:
+        """This node and all that it depends on, each once; without some, and what is below them."""
         seen: dict[Node, None] = {self: None}
         waiting = [self]
         while waiting:
             for source in waiting.pop().inputs:
-                if source not in seen:
+                if source not in seen and source not in until:
                     seen[source] = None
                     waiting.append(source)
         return list(seen)
-
-    def forgets(self) -> bool:
-        """Whether rows that it has given out may be held nowhere, here or below."""
-        asked: dict[Node, None] = {self: None}
-        waiting = [self]
-        while waiting:
-            node = waiting.pop()
-            if not node.inputs and isinstance(node.plan, Table) and not node.plan.stored:
-                return True
-            for source in () if node.contents is not None else node.inputs:
-                if source not in asked:
-                    asked[source] = None
-                    waiting.append(source)
-        return False
 
     def leaves(self) -> list[Any]:
         """Whom the leaves belong to that depend on this node."""
@@ -224,6 +219,10 @@ class Node:
                     seen[consumer] = None
                     waiting.append(consumer)
         return [node.leaf for node in seen if node.leaf is not None]
+
+
+def _is_unstored(node: Node) -> bool:
+    return not node.inputs and isinstance(node.plan, Table) and not node.plan.stored
 
 
 def comes_late(node: Node) -> bool:

@@ -200,7 +200,7 @@ class Offloading:
                 return
             self.flush()
             with paused():
-                top = db._compiled_beside(node, {**self.moved, **moved})[id(node)]
+                top = db._queries.compiled_beside(node, {**self.moved, **moved})[id(node)]
             made = top if top.is_remote else top.inputs[0]
             db._graph.pinned.add(made)
         try:
@@ -252,7 +252,7 @@ class Offloading:
         return self.offload
 
     def _plan(self, written: plan.Node) -> plan.Node:
-        return self._db._optimized(written).plan
+        return self._db._queries.optimized(written).plan
 
     def _parts(self, written: plan.Node) -> tuple[list[plan.Node], list[str]]:
         """The nodes of a query that can be moved, and why the others cannot."""
@@ -330,7 +330,7 @@ class Offloading:
         db = self._db
         before, self.moved = self.moved, moved
         try:
-            return [(leaf, db._compile(leaf.leaf.base)) for leaf in db._graph.leaves()]
+            return [(leaf, db._queries.node(leaf.leaf.base)) for leaf in db._graph.leaves()]
         except BaseException:
             self.moved = before
             db._graph.sweep()

@@ -495,9 +495,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
               table words
         rules: push_where_below_distinct
         """
-        if not (optimized and self._db._phases):
+        if not (optimized and self._db._queries.phases):
             return explain(self.plan)
-        return report(self.plan, self._db._optimized(self.plan), self._db._offloading.where)
+        return report(self.plan, self._db._queries.optimized(self.plan), self._db._offloading.where)
 
     def __repr__(self) -> str:
         return f"Relation:\n{as_read(self.plan)}"

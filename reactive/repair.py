@@ -71,10 +71,10 @@ def repair(db: Database) -> None:
 def _again(db: Database, leaf: Node) -> bool:
     """Compute what a leaf stands for again; False if it cannot be, and is closed."""
     try:
-        db._over(leaf.leaf.base, partial(rebuild, db, leaf))
+        db._queries.over(leaf.leaf.base, partial(rebuild, db, leaf))
     except TableError:
         gone = next(t for t in db._tables.values() if t._flowed and not t.plan.stored)
         end(db, leaf, WHY.format(repr(gone.name)))
         return False
-    db._watch(leaf, leaf.leaf.plan)
+    db._queries.watch(leaf, leaf.leaf.plan)
     return True

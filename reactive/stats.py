@@ -94,8 +94,7 @@ def _held(node: Node) -> OperatorStats:
 def analyzed(root: plan.Node, db: Database) -> Explanation:
     """The plan as a tree, each line with the state and work of its operator."""
 
-    optimized = db._optimized(root).plan
-    made = db._compiled(optimized)
+    optimized, made = db._queries.compiled(root)
 
     def remark(node: plan.Node) -> str:
         if isinstance(node, plan.Known):

@@ -48,7 +48,7 @@ def subscribe(
             return db._graph.attach(Tap(order), source, feed, fill=False), rows
 
         node, rows = over(db, relation.plan, feed, attached, complete=snapshot)
-        db._watch(node, relation.plan)
+        db._queries.watch(node, relation.plan)
         begin = None if rows is None else lambda: rows
         return join(db, feed, callback, Leaf(db, node), begin, way)
 

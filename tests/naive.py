@@ -59,7 +59,7 @@ class _Evaluation:
         def of(source: plan.Node) -> Bag:
             return known[id(source)]
 
-        for part in nodes(root, into=PLAIN):
+        for part in nodes(root, until=lambda part: not isinstance(part, PLAIN)):
             found = self._closed.get(id(part))
             if found is None:
                 found = self._of(part, of, variables)

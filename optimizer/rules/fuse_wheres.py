@@ -5,7 +5,7 @@
         A
 
 Sound:  `and` asks q of the rows for which p is true, as the upper where does.
-Needs:  nothing.
+Needs:  no more than `MOST` conditions.
 Pays:   one operator instead of two, and what both read is read once.
 Source: [i3ql] F1.
 """
@@ -13,16 +13,18 @@ Source: [i3ql] F1.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.expr import Conjunction, Expr, Lifted, conjunction, conjuncts, origins
+from optimizer.expr import Conjunction, Lifted, conjunction, conjuncts, origins
+
+MOST = 50
+"""Conditions of one where: fusing takes time for all of those that it has."""
 
 
 def fuse_wheres(node: plan.Node) -> plan.Node:
     match node:
         case plan.Where(plan.Where(source, Lifted() as p), Lifted() as q):
-            tests: list[Expr] = []
-            for test in (*conjuncts(p.body), *conjuncts(q.body)):
-                if test not in tests:
-                    tests.append(test)
+            tests = dict.fromkeys((*conjuncts(p.body), *conjuncts(q.body)))
+            if len(tests) > MOST:
+                return node
             body = conjunction(tuple(tests))
             both = Lifted(body, p.names, origins(p, q), p.parameters, Conjunction((p, q)))
             return plan.Where(source, both)

@@ -29,7 +29,7 @@ def operators(db: Database) -> int:
 
 def readers(db: Database) -> int:
     """How many nodes read the tables directly."""
-    return sum(len(db._source(table.plan).consumers) for table in db.tables())
+    return sum(len(db._queries.source(table.plan).consumers) for table in db.tables())
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.name)

@@ -1,0 +1,1 @@
+"""How the work grows with the size of what is asked."""

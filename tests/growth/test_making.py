@@ -1,0 +1,196 @@
+"""Making a query takes work that grows with its length and no faster; it may be of any length."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reactive import Count, Database, fixpoint
+
+MOST = 2.5
+"""Times the calls, for twice the length."""
+
+CHAINS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "where": lambda query, table, n: query.where(lambda r: r[0] != -n),
+    "select": lambda query, table, n: query.select(lambda r: (r[0], r[1] + 1)),
+    "distinct": lambda query, table, n: query.distinct().select(lambda r: (r[0], r[1] + 1)),
+    "select_many": lambda query, table, n: query.select_many(lambda r: [r]),
+    "semi_join": lambda query, table, n: query.semi_join(table, on=lambda r, s: r[0] == s[0]),
+    "join": lambda query, table, n: query.join(table, on=lambda r, s: r[0] == s[0]).select(
+        lambda r, s: r
+    ),
+    "left_join": lambda query, table, n: query.left_join(
+        table, on=lambda r, s: r[0] == s[0]
+    ).select(lambda r, s: r),
+    "union": lambda query, table, n: query | table.where(lambda r: r[0] == n),
+    "difference": lambda query, table, n: query - table.where(lambda r: r[0] == n),
+    "group_by": lambda query, table, n: (
+        query.group_by(lambda r: r[0]).aggregate(Count()).select(lambda key, count: (key, count))
+    ),
+    "order_by": lambda query, table, n: query.order_by(lambda r: r[0]).limit(5 + n),
+}
+VIEWS = ("where", "select", "join", "group_by", "union")
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+def test_a_chain_of_twice_the_length_takes_at_most_two_and_a_half_times_the_calls(
+    kind: str,
+) -> None:
+    def make(length: int) -> None:
+        _, _, query = _chain(CHAINS[kind], length)
+        query.materialize()
+
+    _grows_with_length(make)
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+def test_so_does_a_chain_as_it_is_written(kind: str) -> None:
+    def make(length: int) -> None:
+        _, _, query = _chain(CHAINS[kind], length, optimize=False)
+        query.materialize()
+
+    _grows_with_length(make)
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_so_do_views_on_views(kind: str) -> None:
+    def make(length: int) -> None:
+        _chain(lambda *args: CHAINS[kind](*args).materialize(), length)
+
+    _grows_with_length(make)
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_so_do_views_of_each_query_of_a_chain(kind: str) -> None:
+    views = []
+
+    def link(query: Any, table: Any, n: int) -> Any:
+        longer = CHAINS[kind](query, table, n)
+        views.append(longer.materialize())
+        return longer
+
+    def make(length: int) -> None:
+        views.clear()
+        _chain(link, length)
+
+    _grows_with_length(make, 50)
+
+
+@pytest.mark.parametrize("kind", ["where", "select", "select_many", "join", "union"])
+def test_so_does_the_body_of_a_recursion(kind: str) -> None:
+    def make(length: int) -> None:
+        table = Database().table(tuple)
+
+        def step(rows: Any) -> Any:
+            for n in range(length):
+                rows = CHAINS[kind](rows, table, n)
+            return table | rows
+
+        fixpoint(step).materialize()
+
+    _grows_with_length(make, 200)  # selects are fused up to a size that is reached before
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda view: view.explain(),
+        lambda view: view.explain(analyze=True),
+        lambda view: view.verify(),
+        lambda view: view.stats(),
+        lambda view: repr(view.relation),
+        lambda view: view.where(lambda r: True).materialize(),
+        lambda view: view.close(),
+    ],
+    ids=["explain", "analyze", "verify", "stats", "repr", "one more", "close"],
+)
+@pytest.mark.parametrize("kind", ["where", "select", "semi_join", "group_by"])
+def test_so_does_what_is_asked_of_a_view(kind: str, ask: Callable[[Any], object]) -> None:
+    def asked(length: int) -> int:
+        _, _, query = _chain(CHAINS[kind], length)
+        view = query.materialize()
+        return _calls(lambda: ask(view))
+
+    _is_linear(asked(75), asked(150))
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+def test_a_thousand_levels_are_made_and_kept_up_to_date(kind: str) -> None:
+    _, table, query = _chain(CHAINS[kind], 1_000)
+    view = query.materialize()
+    table.add((10_000, 2))
+    assert table.count((10_000, 2)) == 1 and len(view) == 1
+    table.remove((10_000, 2))
+    assert len(view) == 0
+    view.verify()
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_a_thousand_views_on_views(kind: str) -> None:
+    views: list[Any] = []
+
+    def link(query: Any, table: Any, n: int) -> Any:
+        views.append(CHAINS[kind](query, table, n).materialize())
+        return views[-1]
+
+    db, table, view = _chain(link, 1_000)
+    table.add((10_000, 2))
+    assert {len(each) for each in views} == {1}
+    view.verify()
+    for each in views[:-1]:
+        each.close()
+    table.remove((10_000, 2))
+    assert len(view) == 0
+    db.close()
+
+
+def test_five_thousand_levels() -> None:
+    _, table, query = _chain(CHAINS["where"], 5_000)
+    view = query.materialize()
+    table.add((10_000, 2))
+    assert len(view) == 1
+    assert "(5000)" in str(view.explain())
+
+
+def _chain(
+    link: Callable[[Any, Any, int], Any], length: int, *, optimize: bool = True
+) -> tuple[Database, Any, Any]:
+    db = Database(optimize=optimize)
+    table: Any = db.table(tuple, name="t")
+    query = table
+    for n in range(length):
+        query = link(query, table, n)
+    return db, table, query
+
+
+def _grows_with_length(make: Callable[[int], None], length: int = 75) -> None:
+    """Measures calls of Python and C functions, which are the same in each run, for two lengths
+    of which both are long enough for what happens once not to count."""
+    make(5)
+    _is_linear(_calls(lambda: make(length)), _calls(lambda: make(2 * length)))
+
+
+def _is_linear(short: int, long: int) -> None:
+    assert long <= MOST * short, f"{long} calls for twice the length of {short}"
+
+
+def _calls(run: Callable[[], object]) -> int:
+    count = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    gc.disable()
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+        gc.enable()
+    return count
