@@ -5,7 +5,8 @@ order of statements is safe from an exception that one raises.
 
     SIGINT      one handler for the process, before the one found. While the main thread is at
                 something critical the first Ctrl-C is noted, and comes when that is done; a second
-                one comes at once.
+                one comes at once. Critical is also where a transaction has begun and its block has
+                not, or the reverse at the end: nobody else would end it.
     others      An exception that a handler raises, or that is thrown into a thread, may leave
                 anything half done: the database repairs itself at the next access (`repair.py`).
 
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from reactive.gate import Gate
 
 DEEPEST = 8
-"""Calls up to which a finalizer is looked for."""
+"""Calls up to which a finalizer, or the beginning or end of a transaction, is looked for."""
+TRANSACTION = "reactive.transaction"
+ENDS = ("__enter__", "__exit__", "__aenter__", "__aexit__")
 FINALIZERS: frozenset[Any] = frozenset(
     {getattr(getattr(weakref.finalize, "__call__"), "__code__", None)}  # noqa: B004, B009
 )
@@ -69,7 +72,9 @@ class Deferral:
             return
         for known in self._gates:
             gate = known()
-            if gate is not None and gate.critical and gate.noted is None and gate.held:
+            if gate is None or gate.noted is not None:
+                continue
+            if (gate.critical and gate.held) or gate is _opened_in(frame):
                 gate.noted = number, frame
                 return
         self._found(number, frame)
@@ -84,6 +89,19 @@ def _is_lost_in(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _opened_in(frame: FrameType | None) -> Gate | None:
+    """The gate of a transaction that is open, and at its own beginning or end."""
+    for _ in range(DEEPEST):
+        if frame is None:
+            return None
+        if frame.f_code.co_name in ENDS and frame.f_globals.get("__name__") == TRANSACTION:
+            transaction = frame.f_locals["self"]
+            if transaction._entered:
+                return transaction._db._gate  # type: ignore[no-any-return]
+        frame = frame.f_back
+    return None
 
 
 SIGINT = Deferral()
