@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any
 
-from reactive.annotations import compared
+from optimizer.members import compared
 from reactive.errors import TableError
 from reactive.store import Store
 from reactive.zset import Pair, Row, negate

@@ -18,7 +18,7 @@ import msgspec
 import pydantic
 import pytest
 
-from optimizer.members import lacks
+from optimizer.members import compared, is_record, lacks, members
 from reactive import (
     Avg,
     Count,
@@ -530,3 +530,16 @@ def test_fields_are_looked_at_in_what_is_read_only() -> None:
     view = sales.select(careful).materialize()
     sales.add(Sale(1, 2.0))
     assert list(view) == [0]
+
+
+def test_a_model_of_an_older_pydantic_has_its_fields_in_another_place() -> None:
+    class Before:
+        __pydantic_validator__ = None
+        model_fields = {"total": int}
+
+    assert members(Before) == ["total"] and compared(Before) == ("total",)
+    assert lacks(Before, "totl")
+    assert not is_record(type("Odd", (), {"model_fields": {"total": int}}))
+    for kind in (Model, Loose):
+        assert members(kind) == list(kind.model_fields) == list(compared(kind)) != []
+    assert members(type(Model)) == []
