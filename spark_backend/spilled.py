@@ -41,7 +41,8 @@ WRITTEN = 50_000
 """Changes that are kept here before they are written."""
 GROWN = 4
 """How many times as many entries as rows there may be before they are added up."""
-Change = tuple[bytes, bytes | None, int]
+Pickled = bytes
+Change = tuple[Mark, Pickled | None, int]
 """Mark, pickled row if it comes, weight."""
 
 
@@ -167,7 +168,7 @@ class SpilledStore:
         self._put(mark, None, -count)
         return (row, -count)
 
-    def _put(self, mark: Mark, data: bytes | None, weight: int) -> None:
+    def _put(self, mark: Mark, data: Pickled | None, weight: int) -> None:
         before = len(self._unwritten)
         try:
             self._unwritten.append((mark, data, weight))
