@@ -19,6 +19,7 @@ from __future__ import annotations
 import _thread
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 DEEPEST = 8
 """Calls up to which a finalizer, or the beginning or end of a transaction, is looked for."""
+LATER = 0.001
+"""Seconds after which a Ctrl-C comes again that nobody would hear of in a finalizer."""
 TRANSACTION = "reactive.transaction"
 ENDS = ("__enter__", "__exit__", "__aenter__", "__aexit__")
 FINALIZERS: frozenset[Any] = frozenset(
@@ -50,6 +53,7 @@ class Deferral:
     def __init__(self) -> None:
         self._gates: tuple[weakref.ref[Gate], ...] = ()
         self._found: Any = None
+        self._comes_again = False
 
     def guard(self, gate: Gate) -> None:
         """From now on Ctrl-C waits while the main thread is at something critical in there."""
@@ -68,7 +72,9 @@ class Deferral:
 
     def _handle(self, number: int, frame: Any) -> None:
         if _is_lost_in(frame):
-            _thread.interrupt_main(signal.Signals(number))  # it comes again, until that is over
+            if not self._comes_again:
+                self._comes_again = True
+                _thread.start_new_thread(self._come_again, (number,))  # `threading` may be at work
             return
         for known in self._gates:
             gate = known()
@@ -78,6 +84,12 @@ class Deferral:
                 gate.noted = number, frame
                 return
         self._found(number, frame)
+
+    def _come_again(self, number: int) -> None:
+        """Raise a signal a little later, in the main thread; then as often as it takes."""
+        time.sleep(LATER)
+        self._comes_again = False
+        _thread.interrupt_main(signal.Signals(number))
 
 
 def _is_lost_in(frame: FrameType | None) -> bool:

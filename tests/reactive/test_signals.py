@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -174,6 +175,22 @@ def test_ctrl_c_does_not_wait_for_a_commit_of_another_thread() -> None:
     finally:
         go_on.set()
         writer.join()
+    side.check()
+
+
+def test_ctrl_c_in_a_finalizer_comes_when_that_is_over() -> None:
+    class Finalized:
+        def __del__(self) -> None:
+            for _ in range(3):  # the second one would be lost as well
+                interrupt()
+            over.append(self)
+
+    side, over = Numbers(), list[Any]()
+    with pytest.raises(KeyboardInterrupt):
+        Finalized()
+        assert over
+        time.sleep(30)
+    time.sleep(0.01)
     side.check()
 
 
