@@ -96,6 +96,13 @@ def length(kind: type) -> int | None:
     return lengths.pop() if plain and len(lengths) == 1 and _has_generated_new(kind) else None
 
 
+def makes_instances(kind: Any) -> bool:
+    """Whether calling a record's class gives an instance of it, and of no subclass."""
+    if not _is_ours(type(kind)):
+        return False
+    return kind.__new__ is object.__new__ or length(kind) is not None
+
+
 def hints(kind: type) -> dict[str, Any]:
     """The annotations of the fields, evaluated; nothing where that cannot be done."""
     try:
