@@ -16,7 +16,7 @@ import math
 import re
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
@@ -68,10 +68,14 @@ class Values:
         assert all(map(is_own, by_name)), by_name
         self.by_name |= by_name
 
-    def are_seen(self, variables: Iterable[str]) -> bool:
-        """Whether no variable of the code hides one, nor could hide one of another name."""
-        own = (is_own(name) or name in self._reserved for name in variables)
-        return self.by_name.keys().isdisjoint(variables) and (not self._reserved or all(own))
+    def are_seen(self, variables: Set[str]) -> bool:
+        """Whether no variable of the code hides one, or what Python has by that name; nor could
+        hide one of another name."""
+        if not self.by_name.keys().isdisjoint(variables):
+            return False
+        known = (is_own(name) or name in self._reserved for name in variables)
+        hidden = (hasattr(builtins, name) for name in variables)
+        return not self._reserved or (all(known) and not any(hidden))
 
     def constant(self, constant: Constant) -> str:
         """A literal, or the name of the value."""

@@ -9,6 +9,7 @@ comes from a query never has a name that is the code's own, which none is that b
 
 from __future__ import annotations
 
+import builtins
 import keyword
 
 _WORDS = """
@@ -30,6 +31,15 @@ def is_own(name: str) -> bool:
     """
     base = name.rstrip("_0123456789")
     return not base or base in OWN or name in OWN
+
+
+def can_be_variable(name: str) -> bool:
+    """Whether nothing in generated code has that name that is not the query's.
+
+    >>> can_be_variable("price"), can_be_variable("weight"), can_be_variable("len")
+    (True, False, False)
+    """
+    return not is_own(name) and not hasattr(builtins, name)
 
 
 def apart(wish: str) -> str:

@@ -45,7 +45,7 @@ from optimizer.expr import (
 )
 from optimizer.knowledge import Shapes, is_canonical, is_value, makes_record, total
 from reactive.codegen import CodeWriter, Values
-from reactive.identifiers import apart, is_own
+from reactive.identifiers import can_be_variable
 
 Chain = Sequence[plan.Node]
 """Where, select, unnest and select_many nodes, the first to see a row first."""
@@ -306,7 +306,10 @@ class Body:
             self._known.once[expr] = name
 
     def _free(self, wish: str) -> str:
-        wish = "value" if keyword.iskeyword(wish) or wish.startswith("__") else apart(wish)
+        if keyword.iskeyword(wish) or wish.startswith("__"):
+            wish = "value"
+        elif not can_be_variable(wish):
+            wish = f"_{wish}"
         number, name = 1, wish
         while name in self._taken or name in self._values.by_name:
             number += 1
@@ -344,7 +347,7 @@ def row_names(functions: Iterable[Lifted], bindings: int) -> tuple[str, ...]:
 
 
 def _is_free(name: str) -> bool:
-    return name.isidentifier() and "_" not in name and not is_own(name)
+    return name.isidentifier() and "_" not in name and can_be_variable(name)
 
 
 def _reads_local(expr: Expr) -> bool:

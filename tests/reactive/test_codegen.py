@@ -14,6 +14,7 @@ import pytest
 
 from reactive import Count, Database, Sum, Table
 from reactive.codegen import Values, build
+from reactive.generated.grouped import Grouped
 from reactive.identifiers import OWN
 
 
@@ -169,8 +170,13 @@ def queries(t, u):
 """
 
 
-@pytest.mark.parametrize("name", [*sorted(n for n in OWN if n == n.lower()), "times_0", "row1"])
-def test_what_a_query_names_is_none_of_the_variables_of_the_code(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", [*sorted(n for n in OWN if n == n.lower()), "times_0", "row1", "int", "len", "min"]
+)
+def test_what_a_query_names_is_none_of_the_variables_of_the_code(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(Grouped, "_do_plainly")
     file = tmp_path / "query.py"
     file.write_text(NAMED.format(name=name, field=name))
     place: dict[str, Any] = {"Decimal": Decimal, "NamedTuple": NamedTuple, "__name__": "query"}
