@@ -212,7 +212,7 @@ class Composition:
 Function: TypeAlias = Opaque | Lifted
 """A callable of a query, read or not."""
 
-TRUE, FALSE = Constant(True, meaning(True)), Constant(False, meaning(False))
+TRUE = Constant(True, meaning(True))
 NONE = Constant(None, meaning(None))
 
 
@@ -339,11 +339,6 @@ def surely(expr: Expr) -> Iterator[Expr]:
 def reads(expr: Expr) -> frozenset[int]:
     """The parameters that an expression reads."""
     return frozenset(e.index for e in walk(expr) if isinstance(e, Parameter))
-
-
-def shifted(expr: Expr, by: int) -> Expr:
-    """The same of parameters that stand so many places further to the right."""
-    return transform(expr, lambda e: Parameter(e.index + by) if isinstance(e, Parameter) else e)
 
 
 def origins(*functions: Function | None) -> tuple[Opaque, ...]:

@@ -26,7 +26,7 @@ from types import CodeType, FunctionType
 from typing import Any, get_type_hints
 
 RECORDS = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__")
-MODEL = "__pydantic_fields__"
+MODEL = "__pydantic_validator__"
 OURS = ("builtins", "abc", "typing", "attr", "attrs", "msgspec", "pydantic", "dataclasses")
 """Packages whose classes and metaclasses do nothing unexpected when an attribute is read."""
 CONSTRUCTORS = frozenset({"__init__", "__post_init__", "__attrs_post_init__", "__setstate__"})
@@ -46,13 +46,25 @@ def is_record(kind: Any) -> bool:
 
 def members(kind: Any) -> list[str]:
     """The fields of a record, in the order in which they are declared."""
+    return [name for name, _ in _fields(kind)]
+
+
+def compared(kind: Any) -> tuple[str, ...]:
+    """The names of the fields by which records of a class are equal; none for other classes."""
+    return tuple(name for name, is_compared in _fields(kind) if is_compared)
+
+
+def _fields(kind: Any) -> list[tuple[str, bool]]:
+    """The fields of a record, and whether records are equal by them."""
     if dataclasses.is_dataclass(kind):
-        return [field.name for field in dataclasses.fields(kind)]
+        return [(field.name, field.compare) for field in dataclasses.fields(kind)]
     if hasattr(kind, "__attrs_attrs__"):
-        return [field.name for field in kind.__attrs_attrs__]
-    declares = ("_fields",) if issubclass(kind, tuple) else ("__struct_fields__", MODEL)
-    found = [getattr(kind, name, None) for name in declares]
-    return [name for names in found if isinstance(names, tuple | dict) for name in names]
+        return [(field.name, bool(field.eq)) for field in kind.__attrs_attrs__]
+    declares = ["_fields"] if issubclass(kind, tuple) else ["__struct_fields__"]
+    if hasattr(kind, MODEL):
+        declares.append("model_fields")
+    found = [getattr(kind, name, None) for name in declares]  # of a metaclass: a descriptor
+    return [(name, True) for names in found if isinstance(names, tuple | dict) for name in names]
 
 
 def has(kind: type, name: str) -> bool:
@@ -82,6 +94,13 @@ def length(kind: type) -> int | None:
     lengths = {len(members(each)) for each in every}
     plain = all(each.__getitem__ is tuple.__getitem__ for each in every)
     return lengths.pop() if plain and len(lengths) == 1 and _has_generated_new(kind) else None
+
+
+def makes_instances(kind: Any) -> bool:
+    """Whether calling a record's class gives an instance of it, and of no subclass."""
+    if not _is_ours(type(kind)):
+        return False
+    return kind.__new__ is object.__new__ or length(kind) is not None
 
 
 def hints(kind: type) -> dict[str, Any]:

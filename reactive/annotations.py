@@ -5,10 +5,11 @@ They are trusted, as a type checker makes sure of them.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Set
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from optimizer.members import compared
 
 
 def declared(kind: Any) -> dict[str, Any]:
@@ -26,18 +27,6 @@ def declared(kind: Any) -> dict[str, Any]:
         return {}
     hints = _hints(kind)
     return {name: hints.get(name, Any) for name in names}
-
-
-def compared(kind: Any) -> tuple[str, ...]:
-    """The names of the fields by which records of a class are equal; none for other classes."""
-    if dataclasses.is_dataclass(kind):
-        return tuple(field.name for field in dataclasses.fields(kind) if field.compare)
-    if issubclass(kind, tuple):
-        return tuple(getattr(kind, "_fields", ()))
-    if hasattr(kind, "__attrs_attrs__"):
-        return tuple(field.name for field in kind.__attrs_attrs__ if field.eq)
-    found = getattr(kind, "__struct_fields__", getattr(kind, "model_fields", ()))
-    return tuple(found) if isinstance(found, tuple | dict) else ()  # of a metaclass: a descriptor
 
 
 def is_made_of(annotation: Any, kinds: Set[type]) -> bool:

@@ -23,18 +23,21 @@ def relay(callback: Callback, on: Any, every: float | None, timer: Timer) -> Rel
 
     Raises
     ------
-    PlanError: `on` or `every` are nothing of the kind; or the callback is asynchronous, and there
-        is no loop to run it.
+    PlanError: what is given is nothing of the kind; or the callback is asynchronous, and there is
+        no loop to run it.
     """
     _check(on, every)
+    _check_called(callback)
     _check_awaited("subscribe", callback, on)
     return None if on is None and every is None else Relay(callback, on, every, timer)
 
 
 def notify(observer: Any, on: Any) -> Callback:
     """The callback that calls an observer's methods."""
-    methods = {name: getattr(observer, name, None) for name in ("added", "removed", "updated")}
-    given = [method for method in methods.values() if callable(method)]
+    names = ("added", "removed", "updated")
+    found = {name: getattr(observer, name, None) for name in names}
+    methods = {name: method if callable(method) else None for name, method in found.items()}
+    given = [method for method in methods.values() if method is not None]
     if not given:
         raise PlanError(
             f"observe takes an object with a method added, removed or updated, not {observer!r}\n"
@@ -117,15 +120,39 @@ def _leaves_the_interpreter(executor: Any) -> bool:
     return False
 
 
+def _check_called(callback: Any) -> None:
+    """Refuse what cannot be called with a delta, of which else the log would tell."""
+    if not callable(callback):
+        raise PlanError(
+            f"subscribe takes a callable, delta -> anything, not {callback!r:.100}\n"
+            "  observe() takes an object with methods added, removed and updated"
+        )
+    try:
+        signature = inspect.signature(callback)
+    except (TypeError, ValueError):  # of some that are not in Python
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise PlanError(
+            f"subscribe calls its callable with one argument, the delta: {_named(callback)} takes "
+            f"{signature}\n  use `lambda delta: ...`"
+        ) from error
+
+
+def _named(function: Any) -> str:
+    """A function, and where it is written."""
+    place = place_of(function)
+    name = getattr(function, "__qualname__", type(function).__name__).rpartition(".<locals>.")[2]
+    return f"{name}{'' if place is None else f' ({place})'}"
+
+
 def _check_awaited(role: str, function: Any, on: Any) -> None:
     """Refuse a function that gives something to be awaited, where nobody would."""
     if is_loop(on) or not _is_asynchronous(function):
         return
-    place = place_of(function)
-    name = getattr(function, "__qualname__", type(function).__name__).rpartition(".<locals>.")[2]
     raise PlanError(
-        f"{role}: {name}{'' if place is None else f' ({place})'} is asynchronous, "
-        "and nobody would await it\n"
+        f"{role}: {_named(function)} is asynchronous, and nobody would await it\n"
         "  `async for delta in relation.changes()`, or on=loop, the event loop that is to run it"
     )
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 import ast
 import builtins
 import itertools
-import keyword
 import linecache
 import math
 import re
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
@@ -36,6 +35,7 @@ from optimizer.expr import (
 from optimizer.opaque import Opaque
 from optimizer.source import Place
 from optimizer.text import Writer, Written
+from reactive.identifiers import apart, is_own
 from reactive.interrupts import reraise_asynchronous
 from reactive.zset import canonical
 
@@ -63,6 +63,20 @@ class Values:
         """Keep a name for a variable of the code."""
         self._reserved.add(name)
 
+    def bind(self, by_name: Mapping[str, Any]) -> None:
+        """Have values by names that are the code's own."""
+        assert all(map(is_own, by_name)), by_name
+        self.by_name |= by_name
+
+    def are_seen(self, variables: Set[str]) -> bool:
+        """Whether no variable of the code hides one, or what Python has by that name; nor could
+        hide one of another name."""
+        if not self.by_name.keys().isdisjoint(variables):
+            return False
+        known = (is_own(name) or name in self._reserved for name in variables)
+        hidden = (hasattr(builtins, name) for name in variables)
+        return not self._reserved or (all(known) and not any(hidden))
+
     def constant(self, constant: Constant) -> str:
         """A literal, or the name of the value."""
         value = constant.value
@@ -83,7 +97,7 @@ class Values:
         if known is not None:
             return known
         base = re.sub(r"\W", "_", wish.rpartition(".")[2]).strip("_") or "value"
-        base = f"_{base}" if base[0].isdigit() or keyword.iskeyword(base) else base
+        base = apart(base)
         wanted = (base if n == 0 else f"{base}_{n}" for n in itertools.count())
         taken = self._reserved | self.by_name.keys()
         name = next(n for n in wanted if n not in taken and getattr(builtins, n, value) is value)
@@ -173,7 +187,9 @@ def build(name: str, text: str, values: Values) -> Callable[..., Any]:
         linecache.cache.pop(_gone.popleft(), None)
     file = f"{GENERATED}{name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    made = FunctionType(_in_file(_code(text), file), dict(values.by_name), name)
+    code = _code(text)
+    assert values.are_seen(set(_variables(code))), text
+    made = FunctionType(_in_file(code, file), dict(values.by_name), name)
     weakref.finalize(made, _gone.append, file).atexit = False
     return made
 
@@ -184,6 +200,14 @@ def _code(text: str) -> CodeType:
     module = compile(text, "<reactive>", "exec", dont_inherit=True)
     (code,) = (constant for constant in module.co_consts if isinstance(constant, CodeType))
     return code
+
+
+def _variables(code: CodeType) -> Iterator[str]:
+    """The variables of a function, and of those within it."""
+    yield from code.co_varnames
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from (name for name in _variables(inner) if name != ".0")
 
 
 def _in_file(code: CodeType, file: str) -> CodeType:

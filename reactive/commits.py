@@ -17,11 +17,12 @@ import gc
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from logging import DEBUG
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from reactive.closing import Closing
-from reactive.commit_times import LEVELS, CommitTimes
+from reactive.commit_times import CommitTimes, is_logged
 from reactive.errors import ClosedError, TransactionError
 from reactive.gate import Gate
 from reactive.interrupts import SIGINT, is_asynchronous, surely
@@ -78,7 +79,12 @@ class Commits(Closing):
                 if changes:
                     source = table._node
                     straight = source.straight
-                    if straight is None or len(changes) >= MANY or not LEVELS:
+                    if (
+                        straight is None
+                        or len(changes) >= MANY
+                        or self._times.wanted
+                        or is_logged(DEBUG)
+                    ):
                         self._commit((table,), ((source, changes),))
                     else:
                         straight(changes, version)
@@ -146,7 +152,7 @@ class Commits(Closing):
         if self._dropped:
             self._drain()
         rows = _rows(deltas)
-        if rows < MANY and LEVELS:
+        if rows < MANY and not (self._times.wanted or is_logged(DEBUG)):
             self._graph.commit(deltas, self._version + 1)
             self._committed(tables, rows)
             return

@@ -15,7 +15,7 @@ from numbers import Number
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
-from reactive.annotations import compared
+from optimizer.members import compared
 from reactive.errors import ClosedError, TableError
 from reactive.zset import Row
 

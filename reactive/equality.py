@@ -17,7 +17,7 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
-from reactive.annotations import compared
+from optimizer.members import compared
 
 SIMPLE: frozenset[type] = frozenset({int, str, bool, float, bytes, type(None)})
 

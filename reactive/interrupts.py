@@ -5,7 +5,8 @@ order of statements is safe from an exception that one raises.
 
     SIGINT      one handler for the process, before the one found. While the main thread is at
                 something critical the first Ctrl-C is noted, and comes when that is done; a second
-                one comes at once.
+                one comes at once. Critical is also where a transaction has begun and its block has
+                not, or the reverse at the end: nobody else would end it.
     others      An exception that a handler raises, or that is thrown into a thread, may leave
                 anything half done: the database repairs itself at the next access (`repair.py`).
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 import _thread
 import signal
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,7 +32,11 @@ if TYPE_CHECKING:
     from reactive.gate import Gate
 
 DEEPEST = 8
-"""Calls up to which a finalizer is looked for."""
+"""Calls up to which a finalizer, or the beginning or end of a transaction, is looked for."""
+LATER = 0.001
+"""Seconds after which a Ctrl-C comes again that nobody would hear of in a finalizer."""
+TRANSACTION = "reactive.transaction"
+ENDS = ("__enter__", "__exit__", "__aenter__", "__aexit__")
 FINALIZERS: frozenset[Any] = frozenset(
     {getattr(getattr(weakref.finalize, "__call__"), "__code__", None)}  # noqa: B004, B009
 )
@@ -47,6 +53,7 @@ class Deferral:
     def __init__(self) -> None:
         self._gates: tuple[weakref.ref[Gate], ...] = ()
         self._found: Any = None
+        self._comes_again = False
 
     def guard(self, gate: Gate) -> None:
         """From now on Ctrl-C waits while the main thread is at something critical in there."""
@@ -65,14 +72,24 @@ class Deferral:
 
     def _handle(self, number: int, frame: Any) -> None:
         if _is_lost_in(frame):
-            _thread.interrupt_main(signal.Signals(number))  # it comes again, until that is over
+            if not self._comes_again:
+                self._comes_again = True
+                _thread.start_new_thread(self._come_again, (number,))  # `threading` may be at work
             return
         for known in self._gates:
             gate = known()
-            if gate is not None and gate.critical and gate.noted is None and gate.held:
+            if gate is None or gate.noted is not None:
+                continue
+            if (gate.critical and gate.held) or gate is _opened_in(frame):
                 gate.noted = number, frame
                 return
         self._found(number, frame)
+
+    def _come_again(self, number: int) -> None:
+        """Raise a signal a little later, in the main thread; then as often as it takes."""
+        time.sleep(LATER)
+        self._comes_again = False
+        _thread.interrupt_main(signal.Signals(number))
 
 
 def _is_lost_in(frame: FrameType | None) -> bool:
@@ -84,6 +101,19 @@ def _is_lost_in(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _opened_in(frame: FrameType | None) -> Gate | None:
+    """The gate of a transaction that is open, and at its own beginning or end."""
+    for _ in range(DEEPEST):
+        if frame is None:
+            return None
+        if frame.f_code.co_name in ENDS and frame.f_globals.get("__name__") == TRANSACTION:
+            transaction = frame.f_locals["self"]
+            if transaction._entered:
+                return transaction._db._gate  # type: ignore[no-any-return]
+        frame = frame.f_back
+    return None
 
 
 SIGINT = Deferral()

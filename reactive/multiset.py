@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, ItemsView, Iterator, Mapping
-from typing import Generic
+from collections import Counter
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping
+from typing import Any, Generic, overload
 
 from typing_extensions import TypeVar
 
-from reactive.zset import repeat
+from reactive.zset import canonical, repeat
 
 T = TypeVar("T", covariant=True)
 
@@ -16,14 +17,22 @@ class Multiset(Collection[T], Generic[T]):
     """Values with how often each occurs. Hashable; equal by content, whatever the order.
 
     >>> bag = Multiset({"a": 2, "b": 1})
-    >>> len(bag), bag.count("a"), sorted(bag), bag == Multiset({"b": 1, "a": 2})
+    >>> len(bag), bag.count("a"), sorted(bag), bag == Multiset(["a", "b", "a"])
     (3, 2, ['a', 'a', 'b'], True)
     """
 
     __slots__ = ("_hash", "_weights")
 
-    def __init__(self, weights: Mapping[T, int]) -> None:
-        self._weights = dict(weights)
+    @overload
+    def __init__(self, values: Mapping[T, int]) -> None: ...
+    @overload
+    def __init__(self, values: Iterable[T]) -> None: ...
+    def __init__(self, values: Any) -> None:
+        """Values with how often each occurs, or the values themselves."""
+        is_counted = isinstance(values, Mapping)
+        self._weights: dict[T, int] = (
+            dict(values) if is_counted else dict(Counter(map(canonical, values)))
+        )
         self._hash: int | None = None
 
     def count(self, value: object) -> int:

@@ -13,7 +13,7 @@ State:  every row, once; 8 bytes for a reference beside what the dictionary take
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from reactive.errors import TableError
@@ -51,6 +51,19 @@ def rows_of(store: Store) -> list[Row]:
     distinct = getattr(store, "distinct", None)
     found: list[Row] | None = None if distinct is None else distinct()
     return list(repeat(store.pairs())) if found is None else found
+
+
+def take_back(changes: Iterable[Pair], change: Callable[[Row, int], object]) -> None:
+    """Have the contrary of changes done; all, or none if anything raises."""
+    pairs, done = consolidate(changes), 0
+    try:
+        for row, weight in pairs:
+            change(row, -weight)
+            done += 1
+    except BaseException:  # an interrupt: who takes it back later begins anew
+        for row, weight in pairs[:done]:
+            change(row, weight)
+        raise
 
 
 class NoMore:
@@ -202,15 +215,7 @@ class BagStore:
             self._size = size - len(gone)
 
     def revert(self, changes: Iterable[Pair]) -> None:
-        pairs, done = consolidate(changes), 0
-        try:
-            for row, weight in pairs:
-                self._change(row, -weight)
-                done += 1
-        except BaseException:  # an interrupt: who takes it back later begins anew
-            for row, weight in pairs[:done]:
-                self._change(row, weight)
-            raise
+        take_back(changes, self._change)
 
     def _change(self, row: Row, weight: int) -> None:
         if weight > 0:

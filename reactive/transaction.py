@@ -190,12 +190,12 @@ class Transaction(NotCopied):
     async def __aenter__(self) -> Transaction:
         gate = self._db._gate
         try:
-            await gate.begin_async(_holder.get())
             try:
+                await gate.begin_async(_holder.get())
                 self._db._check_entered()
                 self._begin()
             except BaseException:
-                if self._db._pending is None:
+                if self._db._pending is None and gate.is_mine:
                     gate.end()
                 raise
         except Exception as error:
@@ -204,6 +204,12 @@ class Transaction(NotCopied):
         if gate.transaction is None:
             gate.transaction = self
             self._outer = _holder.set(self)
+        if gate.noted is not None:
+            try:
+                SIGINT.release(gate)
+            except BaseException as error:
+                await self.__aexit__(type(error), error, error.__traceback__)
+                raise
         return self
 
     def __exit__(
@@ -256,10 +262,15 @@ class Transaction(NotCopied):
         """
         db, gate = self._db, self._db._gate
         *outer, pending = self._entered
-        if is_lost:
-            gate.enter()
-        else:
-            gate.enter_to_write()
+        try:
+            if is_lost:
+                gate.enter()
+            else:
+                gate.enter_to_write()
+        except BaseException:
+            if gate.noted is not None and not gate.held:
+                SIGINT.release(gate)
+            raise
         try:
             gate.critical = True
             self._entered = (*outer,)

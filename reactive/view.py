@@ -200,6 +200,10 @@ class View(Closing, Relation[*Ts]):
     def verify(self) -> None:
         """Evaluate the query from scratch, and compare.
 
+        It takes a few times as long as loading the rows did. Where a join has no keys, or its
+        condition cannot be read (`explain` says so), all pairs of rows are asked. On a terminal a
+        bar shows what takes longer than a second.
+
         Raises
         ------
         VerificationError: the view differs; the message says in which rows. That is a bug of

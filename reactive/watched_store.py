@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any
 
-from reactive.annotations import compared
+from optimizer.members import compared, members
 from reactive.errors import TableError
 from reactive.store import Store
 from reactive.zset import Pair, Row, negate
@@ -160,8 +160,14 @@ _MISSING: Any = _Missing()
 
 
 def _fields(row: Row) -> Fields:
-    """What a row consists of, by name: its declared fields, or all that it has."""
-    names = compared(type(row))
+    """What a row consists of, by name: its declared fields, or all that it has.
+
+    Of those by which rows are not equal, such as what a row has computed of itself, only the
+    public ones.
+    """
+    equal_by = compared(type(row))
+    declared = members(type(row))
+    names = [name for name in declared if name in equal_by or not name.startswith("_")]
     found = {name: getattr(row, name, _MISSING) for name in names}
     if not names:
         found |= getattr(row, "__dict__", {})

@@ -25,7 +25,8 @@ from itertools import repeat as repeat_value
 from typing import Any, overload
 from weakref import WeakValueDictionary
 
-from reactive.annotations import compared, declared, is_made_of
+from optimizer.members import compared
+from reactive.annotations import declared, is_made_of
 
 Row = Any
 Pair = tuple[Row, int]
@@ -168,7 +169,7 @@ def _add(weights: dict[Row, int], row: Row, weight: int) -> None:
 def canonical(value: Any) -> Any:
     """The value itself, or a copy of it in which every NaN is the same object.
 
-    Looks into tuples and records (`annotations.compared`), which rows and keys are made of.
+    Looks into tuples and records (`members.compared`), which rows and keys are made of.
 
     >>> canonical((1, float("nan"))) == canonical((1, float("nan")))
     True

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from reactive.collector import paused
 from reactive.errors import OffloadError
-from reactive.store import BagStore
+from reactive.store import BagStore, take_back
 from reactive.zset import Pair, Row
 from spark_backend.codec import Codec, loads
 from spark_backend.groups import encode
@@ -41,7 +41,8 @@ WRITTEN = 50_000
 """Changes that are kept here before they are written."""
 GROWN = 4
 """How many times as many entries as rows there may be before they are added up."""
-Change = tuple[bytes, bytes | None, int]
+Pickled = bytes
+Change = tuple[Mark, Pickled | None, int]
 """Mark, pickled row if it comes, weight."""
 
 
@@ -71,16 +72,15 @@ class SpilledStore:
     def _begun(self, pairs: Iterable[Pair]) -> Iterator[tuple[Mark, int]]:
         for row, count in pairs:
             mark = _mark(row)
-            self._note(mark, row, count)
+            self._make_room()
+            self._unwritten.append((mark, self._dumps(row), count))
+            self._size += count
             yield mark, count
 
     def add(self, row: Row, count: int) -> Pair:
         hash(row)
-        try:
-            self._put(_mark(row), row, count)
-        except OffloadError:
-            return self._odd.add(row, count)
-        return (row, count)
+        self._make_room()
+        return self._add(row, count)
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         done: list[Row] = []
@@ -93,14 +93,8 @@ class SpilledStore:
         return done
 
     def remove(self, row: Row, count: int) -> Pair:
-        try:
-            mark = _mark(row)
-        except OffloadError:
-            return self._odd.remove(row, count)
-        if self._marks.count(mark) < count:
-            return self._odd.remove(row, count)
-        self._put(mark, row, -count)
-        return (row, -count)
+        self._make_room()
+        return self._remove(row, count)
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         done: list[Row] = []
@@ -112,14 +106,22 @@ class SpilledStore:
             raise
         return done
 
-    def recount(self) -> None: ...
-
     def revert(self, changes: Iterable[Pair]) -> None:
-        for row, weight in [*changes][::-1]:
-            if weight > 0:
-                self.remove(row, weight)
-            else:
-                self.add(row, -weight)
+        """Nothing is written meanwhile: what is taken back does not fail for want of space."""
+        take_back(changes, self._change)
+
+    def recount(self) -> None:
+        """Make the marks anew, from what is written and what is to be."""
+        self._marks, self._size = Marks(), 0
+        for table in self._mailbox.ranges(self._number):
+            columns = (table[name].to_pylist() for name in ("mark", "weight"))
+            self._count(list(zip(*columns, strict=True)))
+        self._count([(mark, weight) for mark, _, weight in self._unwritten])
+        self._odd.recount()
+
+    def _count(self, counts: list[tuple[Mark, int]]) -> None:
+        self._marks.add_all(counts)
+        self._size += sum(weight for _, weight in counts)
 
     def count(self, row: Row) -> int:
         with suppress(OffloadError):
@@ -146,29 +148,54 @@ class SpilledStore:
         """Delete the files."""
         self._mailbox.delete()
 
-    def _put(self, mark: Mark, row: Row, weight: int) -> None:
-        self._note(mark, row, weight)
-        self._marks.add(mark, weight)
+    def _change(self, row: Row, weight: int) -> Pair:
+        return self._add(row, weight) if weight > 0 else self._remove(row, -weight)
 
-    def _note(self, mark: Mark, row: Row, weight: int) -> None:
-        self._unwritten.append((mark, self._dumps(row) if weight > 0 else None, weight))
-        self._size += weight
+    def _add(self, row: Row, count: int) -> Pair:
+        try:
+            self._put(_mark(row), self._dumps(row), count)
+        except OffloadError:
+            return self._odd.add(row, count)
+        return (row, count)
+
+    def _remove(self, row: Row, count: int) -> Pair:
+        try:
+            mark = _mark(row)
+        except OffloadError:
+            return self._odd.remove(row, count)
+        if self._marks.count(mark) < count:
+            return self._odd.remove(row, count)
+        self._put(mark, None, -count)
+        return (row, -count)
+
+    def _put(self, mark: Mark, data: Pickled | None, weight: int) -> None:
+        before = len(self._unwritten)
+        try:
+            self._unwritten.append((mark, data, weight))
+            self._size += weight
+            self._marks.add(mark, weight)
+        except BaseException:  # an interrupt, after which there is a recount
+            del self._unwritten[before:]
+            raise
+
+    def _make_room(self) -> None:
+        """Write what there is, if it is much. Done before anything changes, as it may fail."""
         if len(self._unwritten) >= WRITTEN:
             self._write()
 
     def _write(self) -> None:
-        changes, self._unwritten = self._unwritten, []
+        changes, number = self._unwritten, self._number
         if not changes:
             return
         marks, rows, weights = zip(*changes, strict=True)
         buckets = [int.from_bytes(mark[:8], signed=True) for mark in marks]
-        columns = (buckets, [self._number] * len(changes), marks, rows, weights)
+        columns = (buckets, [number] * len(changes), marks, rows, weights)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
-        self._mailbox.put(self._number, pa.table(arrays, schema=SCHEMA))
+        self._mailbox.put(number, pa.table(arrays, schema=SCHEMA))
+        self._unwritten, self._number = [], number + 1
         first, later = self._mailbox.rows()
         if first + later > GROWN * max(self._size, WRITTEN):
-            self._mailbox.renew(_folded, self._number)
-        self._number += 1
+            self._mailbox.renew(_folded, number)
 
 
 def _mark(row: Row) -> Mark:

@@ -57,7 +57,6 @@ _TYPES: dict[Any, T.DataType] = {
     Decimal: T.DecimalType(38, PLACES),
     NoneType: T.BooleanType(),
 }
-_INTEGERS = (int, bool)
 _ORDERED = (int, float, bool, str, bytes, date, datetime, Decimal)
 
 

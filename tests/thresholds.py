@@ -96,6 +96,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.gate.LONGEST_SLEEP": "seconds",
     "reactive.gate.LONGEST_WAIT": "seconds",
     "reactive.interrupts.DEEPEST": "frames, of which the library has so many",
+    "reactive.interrupts.LATER": "seconds",
     "reactive.operators.aggregate.SHOWN": "a place in a list",
     "reactive.operators.aggregate.WEIGHT": "a place in a list",
     "reactive.operators.fixpoint.MOST_SHOWN": "what is shown",

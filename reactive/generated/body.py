@@ -45,6 +45,7 @@ from optimizer.expr import (
 )
 from optimizer.knowledge import Shapes, is_canonical, is_value, makes_record, total
 from reactive.codegen import CodeWriter, Values
+from reactive.identifiers import can_be_variable
 
 Chain = Sequence[plan.Node]
 """Where, select, unnest and select_many nodes, the first to see a row first."""
@@ -166,11 +167,13 @@ class Body:
         self.indent = indent
         self._values = values
         self._shapes = shapes
-        self._known: dict[Expr, str] = {}
+        self._known = Known()
         self._names = tuple(names)
-        self._taken = {*names, *RESERVED}
+        self._taken = {*names}
         self._often: Counter[Expr] = Counter()
         self._writer = CodeWriter(names, values, known=self._known, careful=False)
+        for name in names:
+            values.reserve(name)
 
     def nested(self, indent: int) -> Body:
         """The body of a loop within, which knows what is known here."""
@@ -202,7 +205,7 @@ class Body:
                 case "test":
                     self.line(f"if not {self.use(act.expr, 3)}: continue")
                 case "touch":
-                    self._name(act.expr)
+                    self._touch(act.expr)
                 case "set":
                     self.line(f"{act.name} = {self.canonical(act.expr)}")
                 case "each":
@@ -212,6 +215,8 @@ class Body:
 
     def line(self, text: str) -> None:
         """A line of code."""
+        if text.startswith("for "):
+            self._known.once.clear()
         self.lines.append("    " * self.indent + text)
 
     def use(self, expr: Expr, least: int = 0) -> str:
@@ -294,8 +299,17 @@ class Body:
             self._known[expr] = name
         return name
 
+    def _touch(self, expr: Expr) -> None:
+        """Evaluate an expression now; who writes it next has the value."""
+        name = self._name(expr)
+        if expr not in self._known:
+            self._known.once[expr] = name
+
     def _free(self, wish: str) -> str:
-        wish = "value" if keyword.iskeyword(wish) or wish.startswith("__") else wish
+        if keyword.iskeyword(wish) or wish.startswith("__"):
+            wish = "value"
+        elif not can_be_variable(wish):
+            wish = f"_{wish}"
         number, name = 1, wish
         while name in self._taken or name in self._values.by_name:
             number += 1
@@ -305,59 +319,20 @@ class Body:
         return name
 
 
-RESERVED = frozenset(
-    [
-        "delta",
-        "rows",
-        "row",
-        "weight",
-        "out",
-        "append",
-        "left",
-        "right",
-        "pairs",
-        "find",
-        "since",
-        "rounds",
-        "key",
-        "keys",
-        "pair",
-        "keyed",
-        "found",
-        "kind",
-        "other",
-        "times",
-        "get",
-        "group",
-        "groups",
-        "before",
-        "touched",
-        "state",
-        "canonical",
-        "guard",
-        "match_key",
-        "NO_MATCH",
-        "REJECTED",
-        "Rows",
-        "Weighted",
-        "Batch",
-        "part",
-        "sums",
-        "changed",
-        "plus",
-        "plus_value",
-        "scaled",
-        "once",
-        "size",
-        "old",
-        "new",
-        "counts",
-        "met",
-        "Mark",
-        "turn",
-        "closed",
-    ]
-)
+class Known(dict[Expr, str]):
+    """The variables that hold what has been evaluated.
+
+    What may be an iterator or a container, as of a callable that could not be read, is good for one
+    use: that of who asks first, before a loop begins (`once`).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.once: dict[Expr, str] = {}
+
+    def get(self, expr: Expr, default: str | None = None) -> str | None:  # type: ignore[override]
+        found = super().get(expr)
+        return self.once.pop(expr, default) if found is None else found
 
 
 def row_names(functions: Iterable[Lifted], bindings: int) -> tuple[str, ...]:
@@ -372,7 +347,7 @@ def row_names(functions: Iterable[Lifted], bindings: int) -> tuple[str, ...]:
 
 
 def _is_free(name: str) -> bool:
-    return name.isidentifier() and "_" not in name and name not in RESERVED
+    return name.isidentifier() and "_" not in name and can_be_variable(name)
 
 
 def _reads_local(expr: Expr) -> bool:

@@ -57,7 +57,7 @@ def pair_loops(
     text = "\n".join([*head, *takes.prologue(), *lines, *end, ""])
     if not counts:
         text = text.replace("            pairs += 1\n", "")
-    values.by_name |= {"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, **PAIRED, **takes.bound}
+    values.bind({"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, **PAIRED, **takes.bound})
     return build("step", text, values), text
 
 
@@ -81,7 +81,7 @@ def loop_of_one(
             "",
         ]
     )
-    values.by_name |= {"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, **PAIRED, **takes.bound}
+    values.bind({"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, **PAIRED, **takes.bound})
     return build("step", text, values)
 
 

@@ -143,6 +143,6 @@ def circle_loop(
         *counted.lines,
         *taker.epilogue(),
     ]
-    values.by_name |= taker.bound
+    values.bind(taker.bound)
     text = "\n".join([*lines, ""])
     return build("step", text, values), text

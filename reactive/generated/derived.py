@@ -157,8 +157,8 @@ def _outward(way: Way, head: str, each: str, made: str) -> Loop:
 
 
 def _built(lines: Sequence[str], values: Values) -> Loop:
-    values.by_name |= {"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, "match_key": match_key}
-    values.by_name |= {"Rows": Rows, "Weighted": Weighted, "Many": Many}
+    values.bind({"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, "match_key": match_key})
+    values.bind({"Rows": Rows, "Weighted": Weighted, "Many": Many})
     name = lines[0].removeprefix("def ").partition("(")[0]
     return build(name, "\n".join([*lines, "    return out", ""]), values)
 

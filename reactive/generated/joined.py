@@ -125,8 +125,8 @@ def join_loops(
     head = "def step(groups, before, left, right, find_right, find_left):"
     lines = [head, "    pairs = 0", *takes.prologue(), *lines, *takes.epilogue()]
     text = "\n".join([*lines[:-1], "    return out, pairs", ""])
-    values.by_name |= {"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, "Rows": Rows, "Weighted": Weighted}
-    values.by_name |= takes.bound
+    values.bind({"NO_MATCH": NO_MATCH, "NOTHING": NOTHING, "Rows": Rows, "Weighted": Weighted})
+    values.bind(takes.bound)
     return build("step", text, values), text
 
 

@@ -102,7 +102,7 @@ class KeyCode:
         body.write(todo.acts)
         key = write_key(body, self._key, todo, is_written=self._is_written)
         row = "row" if todo.is_input else body.canonical(todo.value())
-        values.by_name |= {"NO_MATCH": NO_MATCH, "match_key": match_key}
+        values.bind({"NO_MATCH": NO_MATCH, "match_key": match_key})
         if batch:
             body.line(f"add_key({key})")
             body.line(f"add_row({row})")

@@ -85,5 +85,5 @@ def delta_loop(
     each = "row" if batch else "row, weight"
     head = [f"def step({parameters}):", *taker.prologue(), f"    for {each} in delta:"]
     text = "\n".join([*head, *body.lines, *taker.epilogue(), ""])
-    values.by_name |= taker.bound
+    values.bind(taker.bound)
     return build("step", text, values), text

@@ -180,8 +180,8 @@ def path_loops(
             *("    return out, met", ""),
         ]
     )
-    values.by_name |= {"NOTHING": NOTHING, "Mark": Mark, "size": _size, **PAIRED, **takes.bound}
-    values.by_name |= {"pairs": pairs, "meetings": meetings}
+    values.bind({"NOTHING": NOTHING, "Mark": Mark, "size": _size, **PAIRED, **takes.bound})
+    values.bind({"pairs": pairs, "meetings": meetings})
     return build("step", text, values), text
 
 

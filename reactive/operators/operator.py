@@ -17,10 +17,7 @@ The laws that every operator keeps:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Protocol
-
-from reactive.zset import Pair
 
 
 class Operator(Protocol):
@@ -40,9 +37,3 @@ class Stateful(Protocol):
     def footprint(self) -> tuple[int, int]:
         """Rows held, and about how many bytes the state takes."""
         ...
-
-
-class Enumerable(Protocol):
-    """An operator that can tell its whole output without being given its inputs again."""
-
-    def contents(self) -> Iterable[Pair]: ...

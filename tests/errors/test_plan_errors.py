@@ -412,3 +412,27 @@ def test_an_observer_without_methods_is_refused() -> None:
         """
     ):
         numbers().observe(wrong)
+
+
+def test_a_callback_that_cannot_be_called_with_a_delta_is_refused() -> None:
+    wrong: Any = 5
+    with refused(
+        """
+        PlanError: subscribe takes a callable, delta -> anything, not 5
+          observe() takes an object with methods added, removed and updated
+        """
+    ):
+        numbers().subscribe(wrong)
+    without: Any = lambda: None  # noqa: E731
+    with refused(
+        """
+        PlanError: subscribe calls its callable with one argument, the delta: <lambda> (<without>) \
+takes ()
+          use `lambda delta: ...`
+        """,
+        without=place(without),
+    ):
+        numbers().subscribe(without)
+    callbacks: list[Any] = [[].append, print, dict[Any, Any]().update]
+    held = [numbers().subscribe(callback) for callback in callbacks]
+    assert all(subscription.error is None for subscription in held)

@@ -18,7 +18,7 @@ import msgspec
 import pydantic
 import pytest
 
-from optimizer.members import lacks
+from optimizer.members import compared, is_record, lacks, members
 from reactive import (
     Avg,
     Count,
@@ -530,3 +530,68 @@ def test_fields_are_looked_at_in_what_is_read_only() -> None:
     view = sales.select(careful).materialize()
     sales.add(Sale(1, 2.0))
     assert list(view) == [0]
+
+
+def test_a_model_of_an_older_pydantic_has_its_fields_in_another_place() -> None:
+    class Before:
+        __pydantic_validator__ = None
+        model_fields = {"total": int}
+
+    assert members(Before) == ["total"] and compared(Before) == ("total",)
+    assert lacks(Before, "totl")
+    assert not is_record(type("Odd", (), {"model_fields": {"total": int}}))
+    for kind in (Model, Loose):
+        assert members(kind) == list(kind.model_fields) == list(compared(kind)) != []
+    assert members(type(Model)) == []
+
+
+def rows_made_of(table: Any) -> list[tuple[Any, str]]:
+    """Queries whose rows have a field `id`, made of what nothing is known of, and their class."""
+    named = table.group_by(lambda n: n % 3).aggregate(id=Count())
+    return [
+        (named, "Row"),
+        (named.materialize(), "Row"),
+        (table.aggregate(id=Count(), total=Sum(lambda n: n)), "Row"),
+        (table.group_by(lambda n: n).aggregate(id=Count(), as_=Keyed), "Keyed"),
+        *((table.select(lambda n, kind=kind: kind(id=n)), kind.__name__) for kind in IDS),
+    ]
+
+
+class Keyed(NamedTuple):
+    key: int
+    id: int
+
+
+class IdTuple(NamedTuple):
+    id: int
+
+
+@dataclass(frozen=True)
+class IdData:
+    id: int
+
+
+@attrs.frozen
+class IdAttrs:
+    id: int
+
+
+class IdStruct(msgspec.Struct, frozen=True):
+    id: int
+
+
+class IdModel(pydantic.BaseModel, frozen=True):
+    id: int
+
+
+IDS: list[Any] = [IdTuple, IdData, IdAttrs, IdStruct, IdModel]
+
+
+@pytest.mark.parametrize("which", range(9))
+def test_of_rows_that_a_query_makes_it_is_known_what_they_have(which: int) -> None:
+    query, name = rows_made_of(Database().table(int))[which]
+    assert query.where(lambda r: r.id > 0).materialize() == []
+    with pytest.raises(PlanError, match=f"^{name} has no field 'ids'; did you mean 'id'"):
+        query.where(lambda r: r.ids > 0)
+    with pytest.raises(PlanError, match=f"^{name} has no field 'ids'; did you mean 'id'"):
+        query.order_by(lambda r: r.ids)

@@ -6,12 +6,16 @@ import gc
 import linecache
 import re
 from collections.abc import Callable
-from typing import Any
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from reactive import Count, Database, Sum, Table
 from reactive.codegen import Values, build
+from reactive.generated.grouped import Grouped
+from reactive.identifiers import OWN
 
 
 def generated() -> set[str]:
@@ -129,3 +133,60 @@ def test_the_text_of_a_function_that_is_gone_goes_when_another_one_is_made() -> 
     assert file in linecache.cache
     build("two", "def two():\n    return 2\n", Values())
     assert file not in linecache.cache
+
+
+NAMED = """
+from reactive import Count, Max, Sum
+
+{name} = Decimal("2.5")
+row_class = NamedTuple("row_class", [("kind_", int), ("{field}", int)])
+
+def called(x):
+    for _ in range(1):
+        pass
+    return x + {name}
+
+called.__name__ = "{name}"
+
+def queries(t, u):
+    both = t.join(u, on=lambda a, b: a.kind_ == b.kind_)
+    three = both.join(t, on=lambda a, b, c: b.{field} == c.kind_ and c.{field} == a.{field})
+    return [
+        t.group_by(lambda {name}: {name}.kind_).aggregate(
+            Count(), Sum(lambda r: r.{field} * {name}), Max(lambda r: (r.{field}, r.{field}))
+        ),
+        t.where(lambda r: 0 < r.{field} < {name}).select(lambda r: r.{field} * {name}),
+        both.where(lambda a, {name}: a.{field} + {name}.{field} > 1).select(
+            lambda a, b: (a.{field} * {name}, b.{field} + a.{field})
+        ),
+        both.group_by(lambda a, b: b.{field} + {name}).aggregate(
+            Sum(lambda a, b: a.{field} * b.{field} * {name})
+        ),
+        three.where(lambda a, b, c: a.{field} + c.{field} > {name}).aggregate(
+            Count(), Sum(lambda a, b, c: c.{field} * {name})
+        ),
+        t.select(lambda r: r.{field}).group_by(called).aggregate(Count()),
+    ]
+"""
+
+
+@pytest.mark.parametrize(
+    "name", [*sorted(n for n in OWN if n == n.lower()), "times_0", "row1", "int", "len", "min"]
+)
+def test_what_a_query_names_is_none_of_the_variables_of_the_code(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(Grouped, "_do_plainly")
+    file = tmp_path / "query.py"
+    file.write_text(NAMED.format(name=name, field=name))
+    place: dict[str, Any] = {"Decimal": Decimal, "NamedTuple": NamedTuple, "__name__": "query"}
+    exec(compile(file.read_text(), file, "exec"), place)
+    db, kind = Database(), place["row_class"]
+    one, other = db.table(kind, name="one"), db.table(kind, name="other")
+    views = [query.materialize() for query in place["queries"](one, other)]
+    for table in (one, other):
+        table.add_all([kind(n % 3, n % 4) for n in range(12)])
+    one.remove(kind(1, 1))
+    for view in views:
+        view.verify()
+        assert len(view) > 0

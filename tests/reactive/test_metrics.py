@@ -162,13 +162,20 @@ def test_nothing_is_timed_while_nobody_asks() -> None:
     assert view.value == 500
 
 
+def test_nor_because_somebody_asks_another_database() -> None:
+    other = Database()
+    other.metrics()
+    test_nothing_is_timed_while_nobody_asks()
+    assert other.metrics().commits == 0
+
+
 def test_nor_where_loggers_are_disabled() -> None:
-    level = logging.getLogger("reactive.commits")
-    level.disabled = True
+    logger = logging.getLogger("reactive")
+    logger.disabled = True
     try:
         test_nothing_is_timed_while_nobody_asks()
     finally:
-        level.disabled = False
+        logger.disabled = False
 
 
 # The log.

@@ -245,6 +245,26 @@ def test_a_strict_table_sees_what_its_rows_hold() -> None:
         by_slots.remove(slotted)
 
 
+def test_a_strict_table_sees_fields_by_which_rows_are_not_equal() -> None:
+    @dataclass(unsafe_hash=True)
+    class Player:
+        name: str
+        hp: int = field(compare=False, default=1)
+        _seen: int = field(compare=False, default=0)
+
+    players = Database(strict=True).table(Player, identity=True, name="players")
+    by = players.group_by(lambda p: p.hp).aggregate(Count()).materialize()
+    ann = Player("ann")
+    players.add(ann)
+    ann._seen = 1
+    ann.hp = 0
+    with pytest.raises(TableError, match="hp was 1, is 0"):
+        players.remove(ann)
+    ann.hp = 1
+    players.remove(ann)
+    assert by == {}
+
+
 def test_a_row_hashed_by_a_field_is_known_by_itself_after_it_changed() -> None:
     players: Any = Database(strict=True).table(ByKey, identity=True, name="players")
     row = ByKey(1)

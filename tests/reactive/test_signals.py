@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -172,6 +175,22 @@ def test_ctrl_c_does_not_wait_for_a_commit_of_another_thread() -> None:
     finally:
         go_on.set()
         writer.join()
+    side.check()
+
+
+def test_ctrl_c_in_a_finalizer_comes_when_that_is_over() -> None:
+    class Finalized:
+        def __del__(self) -> None:
+            for _ in range(3):  # the second one would be lost as well
+                interrupt()
+            over.append(self)
+
+    side, over = Numbers(), list[Any]()
+    with pytest.raises(KeyboardInterrupt):
+        Finalized()
+        assert over
+        time.sleep(30)
+    time.sleep(0.01)
     side.check()
 
 
@@ -479,3 +498,38 @@ def test_ctrl_c_ends_a_program_that_only_writes(tmp_path: Path) -> None:
         [sys.executable, program], capture_output=True, text=True, timeout=60, check=True
     )
     assert found.stdout.split() == ["ended", "True"]
+
+
+async def in_asynchronous_transaction(side: Sides) -> None:
+    async with side.db.transaction():
+        in_transaction(side.db, side.a, side.b)
+
+
+TRANSACTIONS: list[Callable[[Sides], None]] = [
+    lambda side: in_transaction(side.db, side.a, side.b),
+    lambda side: asyncio.run(in_asynchronous_transaction(side)),
+]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("transaction", TRANSACTIONS)
+def test_at_no_moment_does_ctrl_c_leave_a_transaction_open_for_who_keeps_the_traceback(
+    transaction: Callable[[Sides], None],
+) -> None:
+    moment, where = 0, "the first"
+    while where:
+        side, kept = Sides("distinct"), list[BaseException]()
+        gc.disable()  # it comes later in a finalizer
+        with Moments(moment, interrupt) as moments:
+            try:
+                transaction(side)
+            except KeyboardInterrupt as error:
+                kept.append(error)
+        gc.enable()
+        where = moments.where or ""
+        assert len(kept) == (where != ""), where
+        assert (side.db._pending, side.db._gate.owner) == (None, None), where
+        side.view.verify()
+        side.a.add((9, 9))
+        assert (9, 9) in side.view, where
+        moment += 1

@@ -260,7 +260,7 @@ def test_a_view_equals_what_has_its_rows(rows: list[str], others: list[str]) -> 
     words = words_of(rows)
     view, ordered = words.materialize(), words.order_by(len).materialize()
     same = Counter(rows) == Counter(others)
-    for other in (others, tuple(others), Multiset(Counter(others))):
+    for other in (others, tuple(others), Multiset(others), Multiset(Counter(others))):
         assert (view == other) is same and (other == view) is same
         assert (view != other) is not same
     assert (ordered == others) is (list(ordered) == others)
@@ -366,3 +366,12 @@ def test_collection_methods_are_kept() -> None:
     view: View[str] = words_of(WORDS).materialize()
     assert view.count("to") == 2 and len(view) == 6 and "or" in view
     assert dict(view.items()) == Counter(WORDS)
+
+
+def test_a_multiset_is_made_of_values_or_of_their_counts() -> None:
+    pairs = [("a", 2), ("a", 2)]
+    assert Multiset(pairs) == Multiset({("a", 2): 2}) != Multiset({"a": 2})
+    assert Multiset([]) == Multiset({}) == Multiset(iter(())) and len(Multiset("aa")) == 2
+    table = Database().table(float)
+    table.add_all([float("nan"), 1.0])
+    assert table.materialize() == Multiset([1.0, float("nan")])

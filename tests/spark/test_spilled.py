@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from hypothesis import strategies as st
 
 from reactive.store import Absent, BagStore
 from reactive.zset import NAN
+from tests import moments
 
 marks = pytest.importorskip("spark_backend.marks", reason="numpy is not installed")
 spilled = pytest.importorskip("spark_backend.spilled", reason="pyarrow is not installed")
+
+FILES = str(Path(spilled.__file__).parent)
 
 
 @dataclass(frozen=True)
@@ -106,3 +110,64 @@ def test_a_row_that_cannot_be_pickled_can_be_taken_back(tmp_path: Path) -> None:
     assert list(store.pairs()) == [((4, ()), 1)]
     store.remove((4, Local()), 1)
     assert list(store.pairs()) == []
+
+
+def test_what_cannot_be_written_changes_nothing_and_is_written_later(tmp_path: Path) -> None:
+    with patch.object(spilled, "WRITTEN", 3):
+        store = spilled.SpilledStore(str(tmp_path), [(n, 1) for n in range(5)])
+        store.add("a", 1)
+        with patch.object(store._mailbox, "put", side_effect=OSError("no space")):
+            for statement in (store.add, store.remove):
+                with pytest.raises(OSError, match="no space"):
+                    statement("a", 1)
+            assert len(store) == 6 and store.count("a") == 1
+            store.revert([("a", 1), (0, 1), ("b", -2)])
+            assert len(store) == 6 and store.count("b") == 2
+        store.add("c", 1)
+        assert dict(store.pairs()) == {1: 1, 2: 1, 3: 1, 4: 1, "b": 2, "c": 1}
+
+
+def test_taking_back_is_all_or_nothing(tmp_path: Path) -> None:
+    store = spilled.SpilledStore(str(tmp_path), [("a", 1), ("b", 1)])
+    with pytest.raises(Absent):
+        store.revert([("a", 1), ("b", 1), ("c", 1)])
+    assert sorted(store.pairs()) == [("a", 1), ("b", 1)] and len(store) == 2
+
+
+STATEMENTS: list[Any] = [
+    lambda store: store.add("c", 2),
+    lambda store: store.remove("a", 1),
+    lambda store: store.add_rows(["c", "d", Odd(), "d", "e"]),
+    lambda store: store.remove_rows(["a", "b", Odd(), "b"]),
+    lambda store: store.revert([("a", 1), ("z", -3), (Odd(), 1)]),
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_at_no_moment_does_an_interrupt_leave_it_half_changed(
+    statement: Any, tmp_path: Path
+) -> None:
+    moment, where, expected = 0, "the first", set[Any]()
+    first = Counter[Any]({"a": 1, "b": 2, Odd(): 1})
+
+    def begun(folder: str) -> Any:
+        store = spilled.SpilledStore(str(tmp_path / folder), [("a", 1), ("b", 2)])
+        store.add(Odd(), 1)
+        return store
+
+    with patch.object(spilled, "WRITTEN", 2), patch.object(moments, "HERE", FILES):
+        done = begun("done")
+        statement(done)
+        while where:
+            store = begun(str(moment))
+            with moments.Moments(moment) as at, suppress(KeyboardInterrupt):
+                statement(store)
+            where = at.where or ""
+            store.recount()
+            rows = Counter(dict(store.pairs()))
+            assert rows in (first, Counter(dict(done.pairs()))), where
+            assert len(store) == rows.total(), where
+            assert all(store.count(row) == rows[row] for row in [*rows, "a", "c", "z"]), where
+            expected.add(len(store))
+            moment += 1
+    assert expected == {4, len(done)} and moment > 5
