@@ -11,9 +11,10 @@ from random import Random
 from typing import Any
 
 from tests.soak.histories import Held, Histories, Step
-from tests.soak.nodes import Node
+from tests.soak.nodes import Node, called
 from tests.soak.plans import Plans
 from tests.soak.rows import A, D, M, S
+from tests.soak.telling import telling
 from tests.soak.texts import Texts
 from tests.soak.values import MODES, POOLS, hash_of, n, same, small
 from tests.thresholds import LOWEST, SHIPPED, WALKED, Settings, drawn
@@ -21,6 +22,9 @@ from tests.written import executed
 
 STYLES = {"short": 6, "long": 3, "readers": 2}
 STEPS = {"short": 14, "long": 110, "readers": 40}
+VIEWS = (1, 2, 2, 3, 4)
+DRAWN = 2
+"""Plans that are drawn for each that is played."""
 MODES_OFTEN = (*MODES, "ints", "ints")
 BEFORE, NEVER = -1, 10**9
 
@@ -72,9 +76,10 @@ def case_of(seed: int) -> Case:
     texts = Texts(random, mode, raising=raising)
     plans = Plans(random, mode, tuple(table.kind for table in tables), texts)
     nodes = plans.readers() if style == "readers" else []
-    for _ in range(1 if style == "readers" else random.choice((2, 3, 4, 6))):
-        nodes.append(plans.final())
-        plans.pool += [node for node in nodes[-1:] if node.op != "order"]
+    count = 1 if style == "readers" else random.choice(VIEWS)
+    others = plans.finals(DRAWN * count)
+    names = named("\n".join(texts.lines), mode)
+    nodes += telling(others, count, names, tables, random, mode)
     histories = Histories(random, mode, tables)
     steps = {0: histories.start()}
     interrupts = style != "long" and all(table.stored for table in tables)
@@ -87,7 +92,7 @@ def case_of(seed: int) -> Case:
         seed=seed,
         mode=mode,
         style=style,
-        source="\n".join(texts.lines) + "\n",
+        source=texts.source(set[str]().union(*map(called, nodes))),
         tables=tables,
         lives={i: _life(random, node, style, is_stored) for i, node in enumerate(nodes)},
         steps=steps,
@@ -122,8 +127,20 @@ def _life(random: Random, node: Node, style: str, is_stored: bool) -> Life:
 
 
 def namespace(case: Case) -> Mapping[str, Any]:
-    """The callables of a case, by name."""
-    names = {
+    """The callables of a case, by name, of which the text can be read."""
+    return executed(case.source, _known(case.mode))
+
+
+def named(source: str, mode: str) -> Mapping[str, Any]:
+    """The callables that a text defines, by name, for a look at what they give."""
+    names = _known(mode)
+    exec(source, names)
+    return names
+
+
+def _known(mode: str) -> dict[str, Any]:
+    """What the texts of callables refer to."""
+    return {
         "n": n,
         "small": small,
         "same": same,
@@ -138,9 +155,8 @@ def namespace(case: Case) -> Mapping[str, Any]:
         "LOW": 1,
         "INF": math.inf,
         "Decimal": Decimal,
-        "POOL": POOLS[case.mode],
+        "POOL": POOLS[mode],
     }
-    return executed(case.source, names)
 
 
 def through(function: Any) -> Any:
