@@ -10,6 +10,7 @@ from functools import partial, wraps
 from random import Random
 from typing import Any
 
+from tests.soak.hearing import WAYS
 from tests.soak.histories import Held, Histories, Step
 from tests.soak.nodes import Node, called
 from tests.soak.plans import Plans
@@ -34,7 +35,7 @@ class Life:
     """A plan, when it is made and closed, and how it is looked at.
 
     `interrupt` is the moment at which an exception comes from outside while it is made; then it is
-    made anew.
+    made anew. `hears` is the way in which its subscriber is told.
     """
 
     node: Node
@@ -43,6 +44,7 @@ class Life:
     again: bool = False
     how: str = "view"
     interrupt: int | None = None
+    hears: str = "in line"
 
 
 @dataclass
@@ -123,7 +125,12 @@ def _life(random: Random, node: Node, style: str, is_stored: bool) -> Life:
     }[style]
     early = {"short": 9, "long": 75, "readers": 20}[style]
     dies = random.choice((NEVER, NEVER, NEVER, early))
-    return Life(node, random.choice(late), dies, random.random() < 0.3, how)
+    life = Life(node, random.choice(late), dies, random.random() < 0.3, how)
+    if "subscriber" in how and random.random() < 0.3:
+        life.hears = random.choice(WAYS)
+    if style != "long" and random.random() < 0.02:
+        life.interrupt = int(random.choice((30, 300, 3_000)) * random.random())
+    return life
 
 
 def namespace(case: Case) -> Mapping[str, Any]:
