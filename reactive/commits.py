@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from reactive.closing import Closing
 from reactive.commit_times import CommitTimes, is_logged
 from reactive.errors import ClosedError, TransactionError
-from reactive.gate import Gate
+from reactive.gate import BROKEN, IDLE, Gate
 from reactive.interrupts import SIGINT, is_asynchronous, surely
 from reactive.operators.sums_by import Unfit
 from reactive.repair import Broken
@@ -93,8 +93,15 @@ class Commits(Closing):
                         if self._overflow is not None:
                             self._overflow.note(len(changes))
             except BaseException as error:
-                if not self._recovers(error, (table,), ((table._node, changes),), version):
+                deltas = ((table._node, changes),)
+                try:
+                    self._put_back(error, (table,), deltas, version)
+                except BaseException:
+                    self._break((table,), deltas, version)
                     raise
+                if not isinstance(error, Unfit):
+                    raise
+                self._begin_without(error, (table,), deltas)
         finally:
             if is_inside:
                 gate.turns += 1
@@ -123,8 +130,9 @@ class Commits(Closing):
             elif changes:
                 self._commit_surely((table,), ((table._node, changes),))
         except BaseException as error:
-            if is_asynchronous(error) and self._broken is None:
-                recorded = self._pending is not None and self._pending.has(table, changes)
+            pending = self._pending
+            recorded = pending is not None and pending.has(table, changes)
+            if is_asynchronous(error) or (changes and pending is not None and not recorded):
                 pairs = NO_CHANGES if recorded else changes
                 self._break((table,), ((table._node, pairs),), version)
             raise
@@ -144,11 +152,17 @@ class Commits(Closing):
         try:
             self._commit(tables, deltas)
         except BaseException as error:
-            if not self._recovers(error, tables, deltas, version):
+            try:
+                self._put_back(error, tables, deltas, version)
+            except BaseException:
+                self._break(tables, deltas, version)
                 raise
+            if not isinstance(error, Unfit):
+                raise
+            self._begin_without(error, tables, deltas)
 
     def _commit(self, tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
-        """One step of the graph. If it fails, who called puts the tables back (`_recovers`)."""
+        """One step of the graph. If it fails, who called puts the tables back."""
         if self._dropped:
             self._drain()
         rows = _rows(deltas)
@@ -167,44 +181,46 @@ class Commits(Closing):
         self._committed(tables, rows)
         self._times.note(perf_counter() - began, self._version, deltas, few=rows < MANY)
 
-    def _recovers(
+    def _put_back(
         self,
         error: BaseException,
         tables: Sequence[Table[Any]],
         deltas: Sequence[Fed],
         version: int,
-    ) -> bool:
-        """Whether a commit that raised was made in another way; else it is taken back.
+    ) -> None:
+        """Put the tables back to what they were before a commit that raised.
 
-        What may have come at any moment may have come when the commit stood.
+        What may have come at any moment may have come when the commit stood, or has left operators
+        half changed: then it is noted, and the next access does what is to be done. So it is if
+        putting back is broken off itself.
         """
+        self._break(tables, deltas, version)
         cause = error.__cause__ if isinstance(error, Unfit) else error
-        if is_asynchronous(cause):
-            assert cause is not None
-            self._break(tables, deltas, version)
+        assert cause is not None and self._broken is not None
+        if self._graph.stepping or is_asynchronous(cause):
             if cause is not error:
                 raise cause
-        elif isinstance(error, Unfit):
-            self._begin_without(error, tables, deltas)
-            return True
-        elif _rows(deltas):
-            _revert(tables, deltas)
-        return False
+            return
+        self._broken.views = False
+        if self._broken.back:
+            surely(self._broken.put_back)
+        self._broken, self._gate.at_rest = None, IDLE
 
     def _break(self, tables: Sequence[Table[Any]], deltas: Sequence[Fed], version: int) -> None:
-        """Note what is to be taken back before anything else is done."""
+        """Note what is to be taken back before anything else is done, unless that is noted."""
+        if self._broken is not None:
+            return
         stands = self._graph.version == version
         if stands and self._version != version:
             self._committed(tables, _rows(deltas))
-        back = [] if stands else [(t, pairs) for t, (_, pairs) in zip(tables, deltas, strict=True)]
-        self._broken = Broken(back)
-        self._gate.break_down()
+        fed = [] if stands else [*zip(tables, deltas, strict=True)]
+        back = [(table, pairs) for table, (_, pairs) in fed if pairs]
+        self._broken, self._gate.at_rest = Broken(back), BROKEN
 
     def _begin_without(
         self, unfit: Unfit, tables: Sequence[Table[Any]], deltas: Sequence[Fed]
     ) -> None:
         """Commit changes once an aggregate is computed as its plan was without factors."""
-        _revert(tables, deltas)
         with self._shaping():
             self._compile_without(unfit)
         for table, (_, delta) in zip(tables, deltas, strict=True):
@@ -247,8 +263,7 @@ class Commits(Closing):
                 yield
             except BaseException as error:
                 if is_asynchronous(error) and self._graph.is_changing:
-                    self._broken = self._broken or Broken([])
-                    self._gate.break_down()
+                    self._broken, self._gate.at_rest = self._broken or Broken([]), BROKEN
                 raise
 
     def _check_open(self) -> None:
@@ -312,16 +327,6 @@ class Commits(Closing):
 
 def _rows(deltas: Sequence[Fed]) -> int:
     return sum([len(delta) for _, delta in deltas])
-
-
-def _revert(tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
-    """Put the tables back to what they were before their deltas."""
-
-    def put_back() -> None:
-        for table, (_, delta) in zip(tables, deltas, strict=True):
-            table._store.revert(delta)
-
-    surely(put_back)
 
 
 _CLOSED = "the database is closed\n  make another one"

@@ -73,7 +73,8 @@ class Gate:
         self.depth = IDLE
         """How often it has been entered by who is inside; below 0 if what it guards is broken."""
         self.at_rest = IDLE
-        """What `depth` is when nobody is inside."""
+        """What `depth` is when nobody is inside. If it is `BROKEN`, whoever enters has to repair
+        first what this guards."""
         self.critical = False
         """Whether Ctrl-C has to wait: something is half changed."""
         self.noted: Any = None
@@ -155,14 +156,6 @@ class Gate:
         """An interrupt between taking the lock and noting it must not keep it for ever."""
         if self.depth <= 0 and self.lock._is_owned():  # type: ignore[attr-defined]
             self.lock.release()
-
-    def break_down(self) -> None:
-        """From now on whoever enters has to repair first what it guards."""
-        self.at_rest = BROKEN
-
-    def is_whole_again(self) -> None:
-        """It has been repaired."""
-        self.at_rest = IDLE
 
     # Reading.
 

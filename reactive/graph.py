@@ -59,7 +59,8 @@ class Graph:
         self._made = 0
         self._sources: list[Node] = []
         self.stepping = False
-        """Whether callables of the user's run, which may not change anything."""
+        """Whether callables of the user's run, which may not change anything. After a commit that
+        raised: whether it has left something half done."""
         self.is_changing = False
         """Whether a node is being connected or taken out; so it stays if that is broken off."""
         self.pinned: set[Node] = set()
@@ -240,17 +241,19 @@ class Graph:
             schedule.step(changes, stepped, told, self.watch.check)
             deliveries = _deliveries(told, version)
         except BaseException as error:
-            try:
-                take_back(error, stepped)
-            finally:
-                schedule.clear()
+            schedule.clear()
+            self._take_back(error, stepped)
             raise
-        finally:
-            self.stepping = False
         self.version = version
         for done in stepped:
             done.settle()
         self._outbox.extend(deliveries)
+        self.stepping = False
+
+    def _take_back(self, error: BaseException, stepped: Sequence[Node]) -> None:
+        """Undo what has been stepped of a commit, if that can be done."""
+        if take_back(error, stepped):
+            self.stepping = False
 
     def announce(self, told: Sequence[Told], version: int) -> None:
         """Put what leaves have to tell of a commit into the outbox."""
@@ -263,7 +266,7 @@ class Graph:
             "outbox": self._outbox,
             "check": self.watch.check,
             "watch": self.watch.look,
-            "take_back": take_back,
+            "take_back": self._take_back,
         }
         source.straight = straight(source, nodes, calls)
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from reactive.collector import paused
 from reactive.dropping import end
 from reactive.errors import TableError
+from reactive.gate import IDLE
 from reactive.materialize import rebuild
 
 if TYPE_CHECKING:
@@ -34,11 +35,20 @@ log = logging.getLogger("reactive")
 WHY = "an exception from outside broke a commit off, and table {} keeps no rows to begin anew with"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Broken:
     """What a commit that was broken off had changed in tables, and is still to be taken back."""
 
     back: list[tuple[Table[Any], Sequence[Pair]]]
+    views: bool = True
+    """Whether operators may be half changed too."""
+
+    def put_back(self) -> None:
+        """Take it back; who is broken off may begin anew."""
+        while self.back:
+            table, changes = self.back[-1]
+            table._store.revert(changes)
+            self.back.pop()
 
 
 def repair(db: Database) -> None:
@@ -50,22 +60,24 @@ def repair(db: Database) -> None:
     assert broken is not None
     was_critical, gate.critical = gate.critical, True
     try:
-        while broken.back:
-            table, changes = broken.back[-1]
-            table._store.revert(changes)
-            broken.back.pop()
+        broken.put_back()
         for table in db._tables.values():
             table._store.recount()
-        db._graph.reset()
-        db._offloading.reset()
-        with paused():
-            leaves = [leaf for leaf in db._graph.leaves() if _again(db, leaf)]
-        db._broken = None
-        gate.is_whole_again()
+        leaves = _all_again(db) if broken.views else 0
+        db._broken, gate.at_rest = None, IDLE
         gate.has_news = True
     finally:
         gate.critical = was_critical
-    log.warning("a commit was broken off; %d views were computed again", len(leaves))
+    if broken.views:
+        log.warning("a commit was broken off; %d views were computed again", leaves)
+
+
+def _all_again(db: Database) -> int:
+    """Compute all views again; how many could be."""
+    db._graph.reset()
+    db._offloading.reset()
+    with paused():
+        return sum([_again(db, leaf) for leaf in db._graph.leaves()])
 
 
 def _again(db: Database, leaf: Node) -> bool:

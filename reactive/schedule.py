@@ -91,25 +91,29 @@ def reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
     return tuple(sorted(found, key=_order))
 
 
-def take_back(error: BaseException, stepped: Sequence[Node]) -> None:
-    """Undo what has been stepped of a commit, and say where it failed.
+def take_back(error: BaseException, stepped: Sequence[Node]) -> bool:
+    """Undo what has been stepped of a commit, and say where it failed; whether all is undone.
 
-    Not where it may have failed anywhere: then nobody knows what has been done of a step.
+    It is not where the commit may have failed anywhere: then nobody knows what has been done of a
+    step.
     """
     if is_asynchronous(error.__cause__ if isinstance(error, Unfit) else error):
-        return
-    surely(partial(_undo, stepped))
+        return False
+    stuck: list[Node] = []
+    surely(partial(_undo, stepped, stuck))
     node = stepped_in(error)
     if node is not None and isinstance(error, Exception):
         annotate(error, node, rolled_back=True)
+    return not stuck
 
 
-def _undo(stepped: Sequence[Node]) -> None:
+def _undo(stepped: Sequence[Node], stuck: list[Node]) -> None:
     for done in reversed(stepped):
         try:
             done.undo()
         except Exception:  # it must not keep the others
-            log.exception("an operator could not take a commit back; verify() its views")
+            log.exception("an operator could not take a commit back; all views are computed again")
+            stuck.append(done)
 
 
 def _order(node: Node) -> int:

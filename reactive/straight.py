@@ -127,9 +127,8 @@ def commit(out_0, version):
     except BaseException as error:
         take_back(error, [node for node, given in [{fed}][:at] if given])
         raise
-    finally:
-        graph.stepping = False
     graph.version = version
 {settles}
     if told: outbox.extend(told)
+    graph.stepping = False
 """

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from reactive.boundary import hide
 from reactive.copying import NotCopied
 from reactive.errors import TransactionError
+from reactive.gate import BROKEN
 from reactive.interrupts import SIGINT, is_asynchronous, surely
 from reactive.repair import Broken
 from reactive.zset import Batch, Pair, Row, consolidate
@@ -280,7 +281,7 @@ class Transaction(NotCopied):
                 if not pending.depth:
                     self._finish(pending, failed=failed)
         except BaseException as error:
-            if is_asynchronous(error) and not pending.depth:
+            if not pending.depth and (is_asynchronous(error) or (pending.failed and pending.all())):
                 self._break_off(pending)
             raise
         finally:
@@ -300,12 +301,14 @@ class Transaction(NotCopied):
         db._pending = None
         try:
             changes = [] if pending.failed else pending.changes()
+            tables = [table for table, _ in changes]
+            deltas = [(table._node, pairs) for table, pairs in changes]
         except BaseException:
+            pending.failed = True
             surely(pending.revert)
             raise
         if changes:
-            deltas = [(table._node, pairs) for table, pairs in changes]
-            db._commit_surely([table for table, _ in changes], deltas)
+            db._commit_surely(tables, deltas)
         elif pending.failed:
             surely(pending.revert)
         if pending.failed and not failed:
@@ -321,5 +324,4 @@ class Transaction(NotCopied):
             db._pending = None
             db._gate.end()
         if db._broken is None and pending.version in (None, db._graph.version):
-            db._broken = Broken(pending.all())
-            db._gate.break_down()
+            db._broken, db._gate.at_rest = Broken(pending.all()), BROKEN

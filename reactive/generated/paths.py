@@ -15,6 +15,9 @@ front of it:
 
     d(A B C)  =  dA B C  +  A' dB C  +  A' B' dC            with A' = A + dA
 
+A row that one of the terms adds and another takes away is cancelled here, so that nothing above
+sees it.
+
 State:  none of its own; indexes, shared with all joins of the same input by the same key.
 Cost:   O(|d| * the smaller of the sides that it meets).
 Source: see `optimizer/rules/widen_join.py`.
@@ -36,7 +39,7 @@ from reactive.index import NOTHING, Mark, Rows, Weighted
 from reactive.operators.index_by import IndexBy
 from reactive.operators.sums_by import Unfit
 from reactive.trie import meetings, pairs
-from reactive.zset import Pair
+from reactive.zset import Pair, consolidate, is_mixed
 
 
 class Paths:
@@ -72,6 +75,11 @@ class Paths:
         self._check()
         is_first, self._is_filled = not self._is_filled, True
         return self._arguments(deltas, only_first=is_first)
+
+    def meet(self, deltas: Sequence[Sequence[Any]]) -> bool:
+        """Whether what changes of an input may meet what changes of another: such rows may come and
+        go in the same commit."""
+        return sum(bool(deltas[port]) for port in self._starts) > 1
 
     def all(self) -> list[Any]:
         """The same for all that there is."""
@@ -134,7 +142,7 @@ class Joined:
         except Exception as error:
             raise Unfit(self._owner, self) from error
         self.touched += met
-        return out  # type: ignore[no-any-return]
+        return consolidate(out) if self._paths.meet(deltas) and is_mixed(out) else out
 
     def contents(self) -> Sequence[Pair]:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from random import Random
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reactive import Count, Database, Sum
+from reactive import Count, Database, Monoid, Sum
 from reactive.generated.circling import Circling
 from reactive.index import NOTHING, rows_of
 from reactive.operators.index_by import IndexBy
@@ -374,3 +375,36 @@ def test_a_key_that_cannot_be_computed_raises_when_a_view_is_made(
     with pytest.raises(TypeError, match="NoneType"):
         edges.add(Edge(None, 0))
     assert list(view) == [1]
+
+
+def opaque() -> Any:
+    return eval("lambda a, b, c: 1 // b.dst")
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize(
+    "above",
+    [
+        lambda joined: joined.aggregate(Monoid(0, math.gcd, of=opaque())),
+        lambda joined: joined.select(opaque()).union_all(joined.select(lambda a, b, c: a.src)),
+        lambda joined: joined.semi_join(joined.select(opaque()), on=lambda a, b, c, n: a.src == n),
+        lambda joined: joined.where(opaque()).union_all(joined),
+    ],
+)
+def test_nothing_is_asked_of_a_row_that_comes_and_goes_in_a_commit(
+    above: Any, optimize: bool
+) -> None:
+    db = Database(optimize=optimize)
+    ends, middle = db.table(Edge, name="ends"), db.table(Edge, name="middle")
+    joined = ends.join(middle, on=lambda a, b: a.dst == b.src).join(
+        ends, on=lambda a, b, c: b.dst == c.src and a.src == c.dst
+    )
+    view = above(joined).materialize()
+    ends.add(Edge(0, 1))
+    middle.add(Edge(1, 0))
+    with db.transaction():  # 1 -> 1 -> 0 -> 1, if the first edge were still there
+        ends.remove(Edge(0, 1))
+        ends.add_all([Edge(1, 1), Edge(2, 1)])
+    view.verify()
+    with pytest.raises(ZeroDivisionError):
+        ends.add(Edge(0, 1))

@@ -6,6 +6,7 @@ nodes, plans    trees of operators over tables; recursion has a file of its own
 histories       commits: statements, transactions that fail, interrupts
 oracle          what the rows of a plan are; it shares nothing with the library
 build, side     the same plan in the library, and a database that is played in
+hearing         the ways in which subscribers are told, elsewhere too: threads, and an event loop
 mirror          a copy of a view, made of nothing but what subscribers are told
 play            a history in several databases at once, compared after each commit
 shrink          the same difference by a smaller history

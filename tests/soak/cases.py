@@ -10,10 +10,12 @@ from functools import partial, wraps
 from random import Random
 from typing import Any
 
+from tests.soak.hearing import WAYS
 from tests.soak.histories import Held, Histories, Step
-from tests.soak.nodes import Node
+from tests.soak.nodes import Node, called
 from tests.soak.plans import Plans
 from tests.soak.rows import A, D, M, S
+from tests.soak.telling import telling
 from tests.soak.texts import Texts
 from tests.soak.values import MODES, POOLS, hash_of, n, same, small
 from tests.thresholds import LOWEST, SHIPPED, WALKED, Settings, drawn
@@ -21,6 +23,9 @@ from tests.written import executed
 
 STYLES = {"short": 6, "long": 3, "readers": 2}
 STEPS = {"short": 14, "long": 110, "readers": 40}
+VIEWS = (1, 2, 2, 3, 4)
+DRAWN = 2
+"""Plans that are drawn for each that is played."""
 MODES_OFTEN = (*MODES, "ints", "ints")
 BEFORE, NEVER = -1, 10**9
 
@@ -30,7 +35,7 @@ class Life:
     """A plan, when it is made and closed, and how it is looked at.
 
     `interrupt` is the moment at which an exception comes from outside while it is made; then it is
-    made anew.
+    made anew. `hears` is the way in which its subscriber is told.
     """
 
     node: Node
@@ -39,6 +44,7 @@ class Life:
     again: bool = False
     how: str = "view"
     interrupt: int | None = None
+    hears: str = "in line"
 
 
 @dataclass
@@ -72,9 +78,10 @@ def case_of(seed: int) -> Case:
     texts = Texts(random, mode, raising=raising)
     plans = Plans(random, mode, tuple(table.kind for table in tables), texts)
     nodes = plans.readers() if style == "readers" else []
-    for _ in range(1 if style == "readers" else random.choice((2, 3, 4, 6))):
-        nodes.append(plans.final())
-        plans.pool += [node for node in nodes[-1:] if node.op != "order"]
+    count = 1 if style == "readers" else random.choice(VIEWS)
+    others = plans.finals(DRAWN * count)
+    names = named("\n".join(texts.lines), mode)
+    nodes += telling(others, count, names, tables, random, mode)
     histories = Histories(random, mode, tables)
     steps = {0: histories.start()}
     interrupts = style != "long" and all(table.stored for table in tables)
@@ -87,7 +94,7 @@ def case_of(seed: int) -> Case:
         seed=seed,
         mode=mode,
         style=style,
-        source="\n".join(texts.lines) + "\n",
+        source=texts.source(set[str]().union(*map(called, nodes))),
         tables=tables,
         lives={i: _life(random, node, style, is_stored) for i, node in enumerate(nodes)},
         steps=steps,
@@ -118,12 +125,29 @@ def _life(random: Random, node: Node, style: str, is_stored: bool) -> Life:
     }[style]
     early = {"short": 9, "long": 75, "readers": 20}[style]
     dies = random.choice((NEVER, NEVER, NEVER, early))
-    return Life(node, random.choice(late), dies, random.random() < 0.3, how)
+    life = Life(node, random.choice(late), dies, random.random() < 0.3, how)
+    if "subscriber" in how and random.random() < 0.3:
+        life.hears = random.choice(WAYS)
+    if style != "long" and random.random() < 0.02:
+        life.interrupt = int(random.choice((30, 300, 3_000)) * random.random())
+    return life
 
 
 def namespace(case: Case) -> Mapping[str, Any]:
-    """The callables of a case, by name."""
-    names = {
+    """The callables of a case, by name, of which the text can be read."""
+    return executed(case.source, _known(case.mode))
+
+
+def named(source: str, mode: str) -> Mapping[str, Any]:
+    """The callables that a text defines, by name, for a look at what they give."""
+    names = _known(mode)
+    exec(source, names)
+    return names
+
+
+def _known(mode: str) -> dict[str, Any]:
+    """What the texts of callables refer to."""
+    return {
         "n": n,
         "small": small,
         "same": same,
@@ -138,9 +162,8 @@ def namespace(case: Case) -> Mapping[str, Any]:
         "LOW": 1,
         "INF": math.inf,
         "Decimal": Decimal,
-        "POOL": POOLS[case.mode],
+        "POOL": POOLS[mode],
     }
-    return executed(case.source, names)
 
 
 def through(function: Any) -> Any:

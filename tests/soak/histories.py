@@ -26,7 +26,8 @@ class Step:
     """One commit.
 
     `interrupt` is the moment at which an exception comes from outside; `refused` a table from which
-    a row is to be removed that it does not have, after all statements.
+    a row is to be removed that it does not have, after all statements; `where` who makes it: this
+    thread, another one, or a task of an event loop.
     """
 
     statements: list[Statement]
@@ -35,6 +36,7 @@ class Step:
     single: bool = False
     refused: int | None = None
     interrupt: int | None = None
+    where: str = "here"
 
 
 @dataclass
@@ -74,6 +76,10 @@ class Histories:
             step.refused = self._some(len(self._tables))
         elif interrupts and self._chance(0.1):
             step.interrupt = int(self._random.choice((3, 30, 300, 2_000)) * self._random.random())
+        if self._chance(0.1):
+            step.where = "thread"
+        elif step.interrupt is None and self._chance(0.1):
+            step.where = "task"
         return step
 
     def single(self) -> Step:

@@ -18,6 +18,13 @@ def expire(number: int, frame: Any) -> None:
     raise OutOfTime
 
 
+def out_of_time() -> None:
+    """As a queue of jobs does in the thread of one that takes too long."""
+    raise OutOfTime
+
+
+THROWN = (interrupt, out_of_time)
+"""What may be thrown into a thread."""
 ACTS: tuple[Callable[[], object], ...] = (
     interrupt,
     lambda: signal.raise_signal(signal.SIGINT),
@@ -37,3 +44,13 @@ def interrupted(moment: int | None) -> Iterator[None]:
             yield
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+@contextmanager
+def thrown_into(moment: int | None) -> Iterator[None]:
+    """The same in a thread, in which no signal is handled."""
+    if moment is None:
+        yield
+        return
+    with Moments(moment, THROWN[moment % len(THROWN)]):
+        yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections import Counter
 from typing import Any
 
@@ -17,6 +18,7 @@ class Mirror:
         self.sequence: list[Any] = []
         self.wrong: str | None = None
         self._in_order = in_order
+        self._lock = threading.RLock()
         self._version = -1
         self._heard = 0
 
@@ -25,7 +27,8 @@ class Mirror:
         tracing = sys.gettrace()
         sys.settrace(None)
         try:
-            self._receive(delta)
+            with self._lock:
+                self._receive(delta)
         finally:
             sys.settrace(tracing)
 
@@ -36,14 +39,18 @@ class Mirror:
         self._heard += 1
         if delta.is_snapshot:
             self.rows.clear()
-            self.sequence = [*delta.added]
+            self.sequence.clear()
         elif self._heard == 1:
             self.wrong = f"{delta!r} came before a snapshot"
         changes = changed(delta)
         self.rows.update(changes)
         self._check_parts(delta, changes)
-        if not delta.is_snapshot:
-            self._replay(delta.edits)
+        self._replay(delta.edits)
+
+    def shows(self, rows: Counter[Any]) -> bool:
+        """Whether it has these rows by now."""
+        with self._lock:
+            return {row: weight for row, weight in self.rows.items() if weight} == rows
 
     def check(self) -> None:
         """What has been told is in itself right."""

@@ -63,6 +63,14 @@ class Plans:
         limit = (self._random.randrange(1, 5), self._random.choice((0, 0, 1, 2)))
         return self.ordered(node, limit if self.chance(0.5) else (None, 0))
 
+    def finals(self, count: int) -> list[Node]:
+        """Plans for views, of which some are parts of later ones."""
+        found: list[Node] = []
+        for _ in range(count):
+            found.append(self.final())
+            self.pool += [node for node in found[-1:] if node.op != "order"]
+        return found
+
     def readers(self) -> list[Node]:
         """Many readers, each of the rows with one value of the same field."""
         base = self.table() if self.chance(0.6) else self.relation(1)
@@ -70,7 +78,7 @@ class Plans:
             base = self.pair(base)
         names = parameters(base.kinds)
         field = self.texts.field(names)
-        return [self._reader(base, names, field) for _ in range(self._random.choice((4, 8, 20)))]
+        return [self._reader(base, names, field) for _ in range(self._random.choice((4, 6, 18)))]
 
     def _reader(self, base: Node, names: Names, field: str) -> Node:
         place = self._random.randrange(4)

@@ -183,7 +183,7 @@ class Playing:
         except Exception as error:
             raised = error
         for side in self._sides:
-            found = side.make(place, life.node, life.how, life.interrupt)
+            found = side.make(place, life)
             if isinstance(found, TableError):  # nobody holds what flowed through a table
                 for each in self._sides:
                     each.close(place)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tests.soak.cases import Case
 from tests.soak.nodes import called, shown
+from tests.soak.texts import lines_of
 
 
 def described(case: Case, message: str) -> str:
@@ -18,24 +17,6 @@ def described(case: Case, message: str) -> str:
         lines.append(f"plan {place}: {life.how}, from {life.born} to {life.dies}")
         lines += shown(life.node, 1)
     names = set[str]().union(*(called(life.node) for life in case.lives.values()))
-    lines += [f"    {line}" for line in _lines_of(case.source, names)]
+    lines += [f"    {line}" for line in lines_of(case.source, names)]
     lines += [f"  step {number}: {step}" for number, step in case.steps.items()]
     return "\n".join([*lines, f"again: python -m tests.soak --one {case.seed}"])
-
-
-def _lines_of(source: str, names: set[str]) -> Iterator[str]:
-    """The lines of a module that define some callables."""
-    block: list[str] = []
-    for line in [*source.splitlines(), "end"]:
-        is_head = not line.startswith((" ", ")"))
-        if is_head and not (block and block[-1].startswith("@")):
-            if _defines(block, names):
-                yield from block
-            block = []
-        block.append(line)
-
-
-def _defines(block: list[str], names: set[str]) -> bool:
-    words = " ".join(block).replace("(", " ").replace("_", " ").replace(",", " ")
-    words = words.replace("class H", "class ").replace(":", " ")
-    return bool(names & set(words.split()))

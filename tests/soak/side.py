@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,9 +13,11 @@ from typing import Any
 
 from reactive import Database, TableError
 from tests.soak.build import Build
+from tests.soak.cases import Life
+from tests.soak.elsewhere import Elsewhere
+from tests.soak.hearing import Hearing
 from tests.soak.histories import Held, Step
-from tests.soak.interrupts import OutOfTime, interrupted
-from tests.soak.mirror import Mirror
+from tests.soak.interrupts import OutOfTime, interrupted, thrown_into
 from tests.soak.nodes import Node
 from tests.soak.oracle import Oracle, Rows
 from tests.soak.rows import CLASSES, bag, frozen
@@ -35,8 +38,7 @@ class Live:
 
     node: Node
     view: Any
-    mirror: Mirror | None
-    subscription: Any
+    hearing: Hearing | None
 
 
 class Side:
@@ -66,30 +68,33 @@ class Side:
             for i, held in enumerate(tables)
         ]
         self._build = Build(names, self.tables, shares=shares)
+        self._elsewhere = Elsewhere()
         self.live: dict[int, Live] = {}
 
-    def make(self, number: int, node: Node, how: str, interrupt: int | None) -> Exception | None:
+    def make(self, number: int, life: Life) -> Exception | None:
         """Make a view, a subscription, or both; what that raised."""
         try:
-            with interrupted(interrupt):
-                return self._make(number, node, how)
+            with interrupted(life.interrupt):
+                return self._make(number, life)
         except (KeyboardInterrupt, OutOfTime):
             if number in self.live:
                 return None
-        return self._make(number, node, how)
+        return self._make(number, life)
 
-    def _make(self, number: int, node: Node, how: str) -> Exception | None:
+    def _make(self, number: int, life: Life) -> Exception | None:
+        node, how = life.node, life.how
         try:
             relation = self._build.relation(node)
             view = relation.materialize() if "view" in how else None
-            mirror = Mirror(in_order=node.op == "order") if "subscriber" in how else None
-            source = relation if view is None else view
-            heard = mirror and source.subscribe(mirror.receive, snapshot=True)
+            source, hearing = relation if view is None else view, None
+            if "subscriber" in how:
+                in_order = node.op == "order"
+                hearing = Hearing(source, life.hears, self._elsewhere, in_order=in_order)
         except OutOfTime:
             raise
         except Exception as error:
             return error
-        self.live[number] = Live(node, view, mirror, heard)
+        self.live[number] = Live(node, view, hearing)
         if view is not None and "again" in how:
             self._build.known[node.number] = view.relation
         return None
@@ -100,8 +105,8 @@ class Side:
         if live is None:
             return
         self._build.known.pop(live.node.number, None)
-        if live.subscription is not None:
-            live.subscription.close()
+        if live.hearing is not None:
+            live.hearing.close()
         if live.view is not None and at_once:
             live.view.close()
         elif not at_once:
@@ -111,13 +116,21 @@ class Side:
     def end(self) -> None:
         for number in [*self.live]:
             self.close(number)
+        self._elsewhere.close()
         self.db.close()
 
     def commit(self, calls: Sequence[Call], step: Step, absent: Any) -> BaseException | None:
         """Make the calls of a commit; what was raised."""
         try:
-            with interrupted(step.interrupt):
-                self._commit(calls, step, absent)
+            match step.where:
+                case "thread":
+                    writes = self._elsewhere.writes
+                    writes.submit(self._commit_there, calls, step, absent).result()
+                case "task":
+                    self._elsewhere.run(self._commit_later(calls, step, absent))
+                case _:
+                    with interrupted(step.interrupt):
+                        self._commit(calls, step, absent)
         except (KeyboardInterrupt, OutOfTime):
             error: Exception | None = OutOfTime()  # the traceback would hold the transaction
         except Exception as raised:
@@ -144,6 +157,36 @@ class Side:
             if step.aborts:
                 raise Aborted
 
+    def _commit_there(self, calls: Sequence[Call], step: Step, absent: Any) -> None:
+        with thrown_into(step.interrupt):
+            self._commit(calls, step, absent)
+
+    async def _commit_later(self, calls: Sequence[Call], step: Step, absent: Any) -> None:
+        """The same as a task, while others look at what there was before."""
+        before = self._shown()
+        async with self.db.transaction():
+            for place, call in enumerate(calls):
+                if step.nests and place % 2:
+                    async with self.db.transaction():
+                        self._call(call)
+                else:
+                    self._call(call)
+                await asyncio.create_task(self._sees(before))
+            if absent is not None:
+                self.tables[step.refused or 0].remove(absent)
+            if step.aborts:
+                raise Aborted
+
+    async def _sees(self, before: list[Counter[Any]]) -> None:
+        after = self._shown()
+        if after != before:
+            raise Difference(f"{self.name}: seen in a transaction: {after}, not {before}")
+
+    def _shown(self) -> list[Counter[Any]]:
+        """What tables and views show."""
+        views = [live.view for live in self.live.values() if live.view is not None]
+        return [*self.rows(), *map(bag, views)]
+
     def _call(self, call: Call) -> None:
         verb, place, arguments = call
         getattr(self.tables[place], verb)(*arguments)
@@ -163,8 +206,8 @@ class Side:
                     _check_view(live.view, live.node, rows, oracle)
                     if verify and random.random() < 0.1:
                         _verify(live.view)
-                if live.mirror is not None:
-                    _check_mirror(live, rows, oracle)
+                if live.hearing is not None:
+                    _check_hearing(live.hearing, live.node, rows, oracle)
             except Exception as error:
                 told = f"{type(error).__name__}: {error}"
                 raise Difference(f"{self.name}, plan {number}: {told}") from error
@@ -201,14 +244,14 @@ def _check_order(found: Rows, rows: Rows, node: Node, oracle: Oracle) -> None:
     _same(bag(found), bag(rows))
 
 
-def _check_mirror(live: Live, rows: Rows, oracle: Oracle) -> None:
-    mirror = live.mirror
-    assert mirror is not None
-    assert live.subscription.error is None, f"the subscriber raised {live.subscription.error!r}"
+def _check_hearing(hearing: Hearing, node: Node, rows: Rows, oracle: Oracle) -> None:
+    hearing.settle(bag(rows))
+    assert hearing.error is None, f"the subscriber raised {hearing.error!r}"
+    mirror = hearing.mirror
     mirror.check()
     _same(Counter({row: n for row, n in mirror.rows.items() if n}), bag(rows))
-    if live.node.op == "order":
-        _check_order(mirror.sequence, rows, live.node, oracle)
+    if node.op == "order":
+        _check_order(mirror.sequence, rows, node, oracle)
 
 
 def _same(found: Counter[Any], expected: Counter[Any]) -> None:

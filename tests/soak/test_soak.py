@@ -18,6 +18,7 @@ from reactive.operators.distinct import Distinct
 from tests.soak import __main__ as command
 from tests.soak import work
 from tests.soak.cases import Case, case_of
+from tests.soak.hearing import WAYS
 from tests.soak.nodes import every
 from tests.soak.play import play
 from tests.soak.report import described
@@ -59,6 +60,10 @@ def test_histories_are_of_all_kinds() -> None:
     for has in ("aborts", "nests", "single"):
         assert any(getattr(step, has) for step in steps)
     assert any(step.interrupt for step in steps) and any(step.refused for step in steps)
+    assert {step.where for step in steps} == {"here", "thread", "task"}
+    assert any(step.where == "thread" and step.interrupt is not None for step in steps)
+    lives = [life for case in cases for life in case.lives.values()]
+    assert {life.hears for life in lives} == {*WAYS} and any(life.interrupt for life in lives)
     for settings in (SHIPPED, LOWEST, WALKED):
         assert sum(case.settings == settings for case in cases) > 20
     assert any(case.strict for case in cases) and any(case.raising for case in cases)

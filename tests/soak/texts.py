@@ -7,7 +7,7 @@ raise for some rows.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from random import Random
 
 from tests.soak.nodes import NAMES, Node
@@ -38,6 +38,10 @@ class Texts:
         self._constants = CONSTANTS[mode]
         self._is_nan = mode == "nan"
         self.lines: list[str] = []
+
+    def source(self, names: set[str]) -> str:
+        """A module with these callables."""
+        return "\n".join([*lines_of("\n".join(self.lines), names), ""])
 
     def field(self, names: Names) -> str:
         """A field of one of the parameters."""
@@ -213,3 +217,21 @@ class Texts:
         }
         self.lines += self._random.choices(list(forms), list(forms.values()))[0]
         return name
+
+
+def lines_of(source: str, names: set[str]) -> Iterator[str]:
+    """The lines of a module that define some callables."""
+    block: list[str] = []
+    for line in [*source.splitlines(), "end"]:
+        is_head = not line.startswith((" ", ")"))
+        if is_head and not (block and block[-1].startswith("@")):
+            if _defines(block, names):
+                yield from block
+            block = []
+        block.append(line)
+
+
+def _defines(block: list[str], names: set[str]) -> bool:
+    words = " ".join(block).replace("(", " ").replace("_", " ").replace(",", " ")
+    words = words.replace("class H", "class ").replace(":", " ")
+    return bool(names & set(words.split()))

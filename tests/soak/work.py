@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import traceback
@@ -29,7 +30,9 @@ class EndlessError(BaseException):
 
 
 def quiet() -> None:
-    """The library is to say nothing of what is repaired."""
+    """The library is to say nothing of what is repaired, and collections to look at what is new."""
+    gc.collect()
+    gc.freeze()
     logging.getLogger("reactive").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
 
