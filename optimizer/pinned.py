@@ -10,7 +10,8 @@ is certain to be asked before anything can raise is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from optimizer.expr import (
@@ -25,14 +26,15 @@ from optimizer.expr import (
 )
 from optimizer.knowledge import Shapes, total
 
-Pins = dict[str, frozenset[Any]]
+Pins = Mapping[str, frozenset[Any]]
+NO_PINS: Pins = MappingProxyType({})
 KINDS = (str, int, bytes)
 """Constants that a dictionary finds exactly where `==` says so."""
 
 
 def pinned(tests: Iterable[Expr], shapes: Shapes) -> Pins:
     """The fields of the first binding that conditions pin, with the values that pass."""
-    pins: Pins = {}
+    pins: dict[str, frozenset[Any]] = {}
     for test in tests:
         for part in conjuncts(test):
             found = {

@@ -32,11 +32,12 @@ import sortedcontainers
 
 from optimizer.errors import ReactiveError
 from optimizer.source import FOLDERS
-from reactive.codegen import GENERATED
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
+GENERATED = "<reactive "
+"""How the names of generated files begin."""
 VARIABLE = "REACTIVE_TRACEBACK"
 HELPERS = (contextlib.__file__, f"{Path(sortedcontainers.__file__).parent}{os.sep}", "<string>")
 """Files that the library goes through on its way; dataclasses have their methods in a string."""

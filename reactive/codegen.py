@@ -35,12 +35,12 @@ from optimizer.expr import (
 from optimizer.opaque import Opaque
 from optimizer.source import Place
 from optimizer.text import Writer, Written
+from reactive.boundary import GENERATED
 from reactive.identifiers import apart, is_own
 from reactive.interrupts import reraise_asynchronous
 from reactive.zset import canonical
 
 LONGEST = 60
-GENERATED = "<reactive "
 """What the names of files begin with that generated code is in."""
 MOST_TEXTS = 512
 """Texts of which the code is kept, for the next query of that shape."""

@@ -24,6 +24,7 @@ from typing import Any, TypeGuard
 from optimizer import plan
 from optimizer.clauses import Program, clauses
 from optimizer.named import naming_by
+from optimizer.pinned import NO_PINS
 from optimizer.properties import bindings, is_interned, nodes
 from optimizer.traverse import without_iterations
 from reactive.compile_remote import Elsewhere
@@ -46,7 +47,7 @@ from reactive.loops import (
     nested,
     pins_of,
 )
-from reactive.node import NO_PINS, NOWHERE, Node
+from reactive.node import NOWHERE, Node
 from reactive.operators.fixpoint import Output
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy

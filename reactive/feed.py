@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from optimizer import plan
 from optimizer.properties import groups, key_of_group, table_key
@@ -13,8 +13,14 @@ from reactive.delta import Delta
 from reactive.edits import Edit
 from reactive.zset import Pairs, Row
 
-if TYPE_CHECKING:
-    from reactive.observe import Subscription
+
+class Subscriber(Protocol):
+    """Who hears of a feed's changes."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def close(self) -> None: ...
 
 
 class Feed:
@@ -39,17 +45,17 @@ class Feed:
         """Why it was closed, if not by its user."""
         self.remedy = "materialize its .relation again"
         """What to do once it is closed."""
-        self.subscribers: tuple[weakref.ref[Subscription[Any]], ...] = ()
+        self.subscribers: tuple[weakref.ref[Any], ...] = ()
 
     def __str__(self) -> str:
         return f"the view made at {self.place}" if self.name is None else f"view {self.name!r}"
 
-    def add(self, subscription: Subscription[Any]) -> weakref.ref[Subscription[Any]]:
+    def add(self, subscription: Subscriber) -> weakref.ref[Any]:
         reference = weakref.ref(subscription, self._remove)
         self.subscribers = (*self.subscribers, reference)
         return reference
 
-    def discard(self, subscription: Subscription[Any]) -> None:
+    def discard(self, subscription: Subscriber) -> None:
         self.subscribers = tuple(r for r in self.subscribers if r() not in (None, subscription))
 
     def close(self) -> None:
@@ -64,7 +70,7 @@ class Feed:
         edits = [Edit(position, row, 1) for position, row in enumerate(order or ())]
         return Delta(version, rows, self.key, edits, is_snapshot=True)
 
-    def _remove(self, reference: weakref.ref[Subscription[Any]]) -> None:
+    def _remove(self, reference: weakref.ref[Any]) -> None:
         self.subscribers = tuple(r for r in self.subscribers if r is not reference)
 
 

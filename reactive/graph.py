@@ -23,12 +23,13 @@ from typing import Any
 from optimizer.captures import Capture
 from optimizer.expr import Function
 from optimizer.opaque import Opaque
+from optimizer.pinned import NO_PINS, Pins
 from optimizer.plan import Node as PlanNode
 from reactive.blame import annotate
 from reactive.delta import Delta
 from reactive.fan import Fan
 from reactive.held import at_hand
-from reactive.node import NO_PINS, NOWHERE, Node, Pins, Told, comes_late
+from reactive.node import NOWHERE, Node, Told, comes_late
 from reactive.outbox import Delivery, Outbox
 from reactive.schedule import Fed, Schedule, reached, take_back
 from reactive.straight import straight

@@ -8,11 +8,10 @@ from itertools import takewhile
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted
-from optimizer.pinned import pinned
+from optimizer.pinned import NO_PINS, Pins, pinned
 from optimizer.properties import bindings, shapes
 from optimizer.traverse import functions
 from reactive.generated.body import Plan
-from reactive.node import NO_PINS, Pins
 from reactive.plain import Side, signature
 
 INNER = (plan.Product, plan.Join)

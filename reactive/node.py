@@ -10,21 +10,19 @@ with them, and they step when a flush takes these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from optimizer.captures import Capture
 from optimizer.expr import Function, origins
 from optimizer.opaque import Opaque
+from optimizer.pinned import NO_PINS, Pins
 from optimizer.plan import Node as PlanNode
 from optimizer.plan import Table
 from optimizer.segments import Segment
 from reactive.zset import consolidate
 
 Guard = tuple[Opaque, Capture]
-Pins = Mapping[str, frozenset[Any]]
-NO_PINS: Pins = MappingProxyType({})
 NOWHERE: Any = object()
 Told = tuple["Node", Sequence[Any]]
 """A leaf, and the net delta of what it stands for."""

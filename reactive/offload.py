@@ -27,7 +27,7 @@ from reactive.distant import DistantTable
 from reactive.errors import OffloadError
 from reactive.fed import Rows
 from reactive.flush import Flush
-from reactive.materialize import reattach, refill
+from reactive.leaves import reattach, refill
 from reactive.node import Node
 from reactive.overflow import Overflow
 from reactive.parts import Part, Unmovable, part_of, raises_nothing

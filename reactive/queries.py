@@ -26,7 +26,7 @@ from optimizer.traverse import Rule, functions, without_views
 from reactive.compile import compile_plan
 from reactive.compile_remote import Begin
 from reactive.definition import open_names, outside
-from reactive.materialize import reattach
+from reactive.leaves import reattach
 from reactive.node import Node
 from reactive.operators.sums_by import Unfit
 

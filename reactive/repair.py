@@ -21,7 +21,7 @@ from reactive.collector import paused
 from reactive.dropping import end
 from reactive.errors import TableError
 from reactive.gate import IDLE
-from reactive.materialize import rebuild
+from reactive.leaves import rebuild
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
