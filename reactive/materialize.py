@@ -18,6 +18,7 @@ from reactive.late import over
 from reactive.node import Node
 from reactive.ordered_view import OrderedView
 from reactive.rerun import note
+from reactive.rows import check_name
 from reactive.shown import ByGroup, Members, Sequence, Tap
 from reactive.view import AnyView, View
 from reactive.zset import Pair, Pairs, consolidate, negate
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyView:
     """Make a view of a relation."""
+    check_name("a view", name)
     db = relation._db
     with db._shaping():
         feed = db._graph.making = Feed(relation.plan, name, place)
