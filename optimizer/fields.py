@@ -21,6 +21,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.captures import copied
+from optimizer.check_reads import believed
 from optimizer.errors import PlanError
 from optimizer.expr import (
     Attribute,
@@ -43,56 +44,66 @@ from optimizer.text import text
 from optimizer.traverse import with_inputs
 
 
-def field(name: str, of: Shapes, role: str) -> Lifted:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the bindings of rows: for certain, and if annotations are right and each
+    row of an outer join has a partner."""
+
+    certain: Shapes
+    likely: Shapes
+
+
+def field(name: str, of: Known, role: str) -> Lifted:
     """The value of a field, of the only binding that has it.
 
     Raises
     ------
     PlanError: no binding is known to have it, or several are.
     """
-    found = _found(name, _bindings(of), of, role)
-    return _lifted(found.expr, found, of, role)
+    found = _found(name, _bindings(of.certain), of, role)
+    return _lifted(found.expr, found, of.certain, role)
 
 
-def field_of_row(name: str, of: Shapes, role: str) -> Lifted:
+def field_of_row(name: str, of: Known, role: str) -> Lifted:
     """The same of a row as one value, which is a tuple where it has several bindings."""
-    found = _found(name, _of_row(of, 0), of, role)
-    return _lifted(found.expr, found, (as_row(of),), role)
+    found = _found(name, _of_row(of.certain, 0), of, role)
+    return _lifted(found.expr, found, (as_row(of.certain),), role)
 
 
-def equal_to(values: Mapping[str, Any], of: Shapes, role: str) -> Lifted:
+def equal_to(values: Mapping[str, Any], of: Known, role: str) -> Lifted:
     """Whether fields equal values, those of now."""
-    places = [_found(name, _bindings(of), of, role) for name in values]
+    places = [_found(name, _bindings(of.certain), of, role) for name in values]
     given = [copied(value) for value in values.values()]
     tests = [Operation("==", (p.expr, constant(v))) for p, v in zip(places, given, strict=True)]
     call = Equal(tuple((p, _Always(v)) for p, v in zip(places, given, strict=True)))
-    return _lifted(conjunction(tuple(tests)), call, of, role)
+    return _lifted(conjunction(tuple(tests)), call, of.certain, role)
 
 
-def equal_fields(
-    pairs: Sequence[tuple[str, str]], left: Shapes, right: Shapes, role: str
-) -> Lifted:
+def equal_fields(pairs: Sequence[tuple[str, str]], left: Known, right: Known, role: str) -> Lifted:
     """Whether fields of a row of the left equal fields of one of the right."""
+    mine, theirs = left.certain, right.certain
     both = [
         (
-            _found(one, _bindings(left), left, f"{role}, left side"),
-            _found(other, _of_row(right, len(left)), right, f"{role}, right side"),
+            _found(one, _bindings(mine), left, f"{role}, left side"),
+            _found(other, _of_row(theirs, len(mine)), right, f"{role}, right side"),
         )
         for one, other in pairs
     ]
     tests = [Operation("==", (a.expr, b.expr)) for a, b in both]
-    return _lifted(conjunction(tuple(tests)), Equal(tuple(both)), (*left, as_row(right)), role)
+    return _lifted(conjunction(tuple(tests)), Equal(tuple(both)), (*mine, as_row(theirs)), role)
 
 
-def have(name: str, of: Shapes) -> bool:
+def have(name: str, of: Known) -> bool:
     """Whether a binding is known to have a field."""
-    return any(name in declared(shape) for shape in of)
+    return any(name in declared(shape) for shape in of.certain)
 
 
-def known_shapes(node: plan.Node) -> Shapes:
+def known_shapes(node: plan.Node) -> Known:
     """What is known of the bindings when the callables below are read."""
-    known = shapes(node)
-    return known if None not in known else shapes(fact(node, "read", _read))
+    certain = shapes(node)
+    if None not in certain:
+        return Known(certain, certain)
+    return Known(shapes(fact(node, "read", _read)), believed(node))
 
 
 def _read(node: plan.Node) -> plan.Node:
@@ -191,14 +202,15 @@ def _of_row(of: Shapes, index: int) -> Places:
     return [((index, position), shape) for position, shape in enumerate(of)]
 
 
-def _found(name: str, places: Places, of: Shapes, role: str) -> FieldOf:
+def _found(name: str, places: Places, known: Known, role: str) -> FieldOf:
     found = [FieldOf(path, name, shape) for path, shape in places if name in declared(shape)]
-    if len(found) == 1:
+    of, likely = known.certain, [a or b for a, b in zip(known.certain, known.likely, strict=True)]
+    having = [_described(shape, n) for n, shape in enumerate(likely, 1) if name in declared(shape)]
+    if len(having) == 1 and found:
         return found[0]
     if found:
-        having = [_described(shape, n) for n, shape in enumerate(of, 1) if name in declared(shape)]
         raise PlanError(
-            f"{role}: {len(found)} bindings have a field {name!r}\n"
+            f"{role}: {len(having)} bindings have a field {name!r}\n"
             f"  {_lines(having)}\n  say which: {_lambda(of, name)}"
         )
     from difflib import get_close_matches  # takes longer than most modules here

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
-from optimizer.fields import equal_fields, equal_to, field_of_row, have, known_shapes
-from optimizer.knowledge import Shapes
+from optimizer.fields import Known, equal_fields, equal_to, field_of_row, have, known_shapes
 from optimizer.properties import bindings
 from reactive.callables import check_values, taken
 
@@ -88,7 +87,7 @@ def _predicate(role: str, left: AnyRelation, right: AnyRelation, on: On) -> Func
 
 
 def _pairs(
-    role: str, on: str | tuple[str, ...] | list[str], left: Shapes, right: Shapes
+    role: str, on: str | tuple[str, ...] | list[str], left: Known, right: Known
 ) -> list[tuple[str, str]]:
     """The fields of the left and of the right that are to be equal."""
     names = (on,) if isinstance(on, str) else tuple(on)

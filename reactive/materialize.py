@@ -14,6 +14,7 @@ from reactive.leaves import KEEPS_ROWS, contents, is_grouped
 from reactive.node import Node
 from reactive.ordered_view import OrderedView
 from reactive.rerun import note
+from reactive.rows import check_name
 from reactive.view import AnyView, View
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyView:
     """Make a view of a relation."""
+    check_name("a view", name)
     db = relation._db
     with db._shaping():
         feed = db._graph.making = Feed(relation.plan, name, place)

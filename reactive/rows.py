@@ -16,6 +16,8 @@ from reactive.errors import TableError
 from reactive.zset import nan_fields
 
 Classes = type | tuple[type, ...]
+ANNOTATIONS = ("typing", "types", "typing_extensions")
+"""The modules of what stands for classes in annotations."""
 
 
 def check_row_type(row_type: Any) -> None:
@@ -25,12 +27,24 @@ def check_row_type(row_type: Any) -> None:
             f"a table takes the class of its rows, not {row_type!r}\n"
             f"  write db.table(Row, name={row_type!r})"
         )
-    if isinstance(row_type, type) and row_type.__hash__ is None:
-        frozen = f"make {row_type.__name__} a @dataclass(frozen=True)"
+    kind = get_origin(row_type) or row_type
+    if not isinstance(kind, type) and type(kind).__module__ not in ANNOTATIONS:
         raise PlanError(
-            f"rows of {row_type.__name__} have no hash, so that no table can find them\n"
-            f"  {frozen if is_dataclass(row_type) else 'use a frozen dataclass, or tuples'}"
+            f"a table takes the class of its rows, not {row_type!r:.100}\n"
+            f"  write db.table({type(row_type).__name__}), and add() the rows"
         )
+    if isinstance(kind, type) and kind.__hash__ is None:
+        frozen = f"make {kind.__name__} a @dataclass(frozen=True)"
+        raise PlanError(
+            f"rows of {kind.__name__} have no hash, so that no table can find them\n"
+            f"  {frozen if is_dataclass(kind) else 'use a frozen dataclass, or tuples'}"
+        )
+
+
+def check_name(of: str, name: Any) -> None:
+    """Refuse names of tables and views that are no text."""
+    if name is not None and not isinstance(name, str):
+        raise PlanError(f"the name of {of} is a text, not {name!r:.100}\n  write name='...'")
 
 
 def class_of(row_type: Any) -> Classes | None:
@@ -148,6 +162,7 @@ def checked_key(key: Opaque, table: str) -> Callable[[Any], Any]:
 
 def name_of_table(taken: Collection[str], row_type: Any, name: str | None) -> str:
     """The name of a table: as it is called, or after the class of its rows."""
+    check_name("a table", name)
     if name is not None:
         if name in taken:
             raise PlanError(

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from datetime import datetime as moment
 from random import random as dice
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from reactive import Count, Database, Relation, Sum, Table, View
+from reactive import Count, Database, PlanError, Relation, Sum, Table, View
 from tests.errors.golden import place, refused
 
 seen = 0
@@ -436,3 +436,35 @@ takes ()
     callbacks: list[Any] = [[].append, print, dict[Any, Any]().update]
     held = [numbers().subscribe(callback) for callback in callbacks]
     assert all(subscription.error is None for subscription in held)
+
+
+@pytest.mark.parametrize("wrong", [(1, 2), 5, None, len, [int]])
+def test_a_table_of_what_is_no_class_is_refused(wrong: Any) -> None:
+    with pytest.raises(PlanError, match="a table takes the class of its rows, not ") as caught:
+        Database().table(wrong)
+    assert f"write db.table({type(wrong).__name__}), and add" in str(caught.value)
+
+
+def test_a_table_of_generic_lists_is_refused() -> None:
+    rows: Any = list[int]
+    with refused(
+        """
+        PlanError: rows of list have no hash, so that no table can find them
+          use a frozen dataclass, or tuples
+        """
+    ):
+        Database().table(rows)
+
+
+@pytest.mark.parametrize("right", [tuple[int, str], int | None, Any, TypeVar("T"), object])
+def test_a_table_of_an_annotation_is_one(right: Any) -> None:
+    table = Database().table(right, name="rows")
+    assert list(table) == []
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    wrong: Any = 5
+    with refused("PlanError: the name of a table is a text, not 5\n  write name='...'"):
+        Database().table(int, name=wrong)
+    with refused("PlanError: the name of a view is a text, not 5\n  write name='...'"):
+        numbers().materialize(wrong)

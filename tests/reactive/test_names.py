@@ -353,6 +353,17 @@ def test_the_missing_side_of_an_outer_join_has_no_names() -> None:
         orders.left_join(customers, on=JOINED).group_by("town")
 
 
+def test_a_name_that_the_missing_side_of_an_outer_join_has_too_is_not_that_of_the_other() -> None:
+    _, orders, _ = shop()
+    same: Any = lambda a, b: a.id == b.id  # noqa: E731
+    for both in (orders.left_join(orders, on=same), orders.right_join(orders, on=same)):
+        with pytest.raises(PlanError, match="2 bindings have a field 'id'"):
+            both.where(id=1)
+        with pytest.raises(PlanError, match="2 bindings have a field 'id'"):
+            both.aggregate(Sum("id"))
+    assert len(orders.left_join(orders, on="id").materialize()) == len(orders)
+
+
 def test_a_property_is_read_by_a_callable() -> None:
     class Sale(NamedTuple):
         price: int
