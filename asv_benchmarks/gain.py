@@ -22,7 +22,7 @@ from asv_benchmarks.memory import measured
 from asv_benchmarks.workload import load
 from asv_benchmarks.workloads import product_where, selective_where
 from reactive import Database
-from reactive.view import AnyView
+from reactive.api.view import AnyView
 
 CHANGES = 300
 PART = 100

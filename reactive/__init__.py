@@ -7,11 +7,11 @@ students.add(Student("Sally", "Fields", 31))
 list(sallies)                                   # it is there
 """
 
-from reactive.siblings import check_siblings
+from reactive.runtime.siblings import check_siblings
 
 check_siblings()
 
-from reactive.aggregates import (
+from reactive.api.aggregates import (
     Aggregate,
     Aggregation,
     Avg,
@@ -23,9 +23,21 @@ from reactive.aggregates import (
     Monoid,
     Sum,
 )
+from reactive.api.fixpoint import fixpoint, iterate
+from reactive.api.grouped_view import GroupedView
+from reactive.api.groups import Groups
+from reactive.api.metrics import Metrics, Queue
+from reactive.api.named_groups import NamedGroups, NamedGroupsView
+from reactive.api.ordered_view import OrderedView
+from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
+from reactive.api.sort_key import SortKey, asc, desc
+from reactive.api.stats import OperatorStats, Stats
+from reactive.api.table import Table
+from reactive.api.view import View
+from reactive.collections.edits import Edit
+from reactive.collections.multiset import Multiset
 from reactive.database import Database
-from reactive.delta import Delta
-from reactive.edits import Edit
+from reactive.dataflow.delta import Delta
 from reactive.errors import (
     ClosedError,
     FixpointError,
@@ -40,21 +52,9 @@ from reactive.errors import (
     TransactionError,
     VerificationError,
 )
-from reactive.fixpoint import fixpoint, iterate
-from reactive.grouped_view import GroupedView
-from reactive.groups import Groups
-from reactive.metrics import Metrics, Queue
-from reactive.multiset import Multiset
-from reactive.named_groups import NamedGroups, NamedGroupsView
-from reactive.observe import Changes, Observer, Subscription
-from reactive.offload_status import Offloaded, OffloadStatus
-from reactive.ordered_view import OrderedView
-from reactive.relation import GroupedRelation, OrderedRelation, Relation
-from reactive.sort_key import SortKey, asc, desc
-from reactive.stats import OperatorStats, Stats
-from reactive.table import Table
-from reactive.transaction import Transaction
-from reactive.view import View
+from reactive.offload.status import Offloaded, OffloadStatus
+from reactive.subscriptions.observe import Changes, Observer, Subscription
+from reactive.transactions.transaction import Transaction
 
 __all__ = [
     "Aggregate",

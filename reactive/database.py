@@ -19,36 +19,36 @@ from optimizer.captures import Capture
 from optimizer.opaque import Opaque
 from optimizer.source import Place, caller
 from optimizer.traverse import Rule
-from reactive.boundary import boundary
-from reactive.commit_times import CommitTimes
-from reactive.commits import Commits
-from reactive.copying import NotCopied
-from reactive.distant import DistantTable
-from reactive.dropping import drop
+from reactive.api.dropping import drop
+from reactive.api.materialize import materialize
+from reactive.api.metrics import Metrics, metrics
+from reactive.api.relation import AnyRelation
+from reactive.api.stale import stale
+from reactive.api.table import Table
+from reactive.api.view import AnyView
+from reactive.compiler.queries import Queries
+from reactive.dataflow.feed import Feed
+from reactive.dataflow.graph import Graph
+from reactive.dataflow.outbox import Outbox
 from reactive.errors import (
     PlanError,
     StaleCaptureError,
     StaleCaptureWarning,
     TransactionError,
 )
-from reactive.feed import Feed
-from reactive.gate import Gate
-from reactive.graph import Graph
-from reactive.materialize import materialize
-from reactive.metrics import Metrics, metrics
-from reactive.offload import Offload, Offloading
-from reactive.offload_status import OffloadStatus, status
+from reactive.offload.distant import DistantTable
+from reactive.offload.offload import Offload, Offloading
+from reactive.offload.status import OffloadStatus, status
 from reactive.operators.sums_by import Unfit
-from reactive.outbox import Outbox
-from reactive.queries import Queries
-from reactive.relation import AnyRelation
-from reactive.repair import Broken, repair
-from reactive.rows import usual_name
-from reactive.stale import stale
-from reactive.table import Table
-from reactive.timer import Timer
-from reactive.transaction import Pending, Transaction
-from reactive.view import AnyView
+from reactive.runtime.boundary import boundary
+from reactive.runtime.copying import NotCopied
+from reactive.runtime.gate import Gate
+from reactive.runtime.timer import Timer
+from reactive.storage.rows import usual_name
+from reactive.transactions.commit_times import CommitTimes
+from reactive.transactions.commits import Commits
+from reactive.transactions.repair import Broken, repair
+from reactive.transactions.transaction import Pending, Transaction
 
 log = logging.getLogger("reactive")
 T = TypeVar("T")

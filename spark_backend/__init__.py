@@ -4,7 +4,7 @@ It depends on `reactive`, never the other way round, and is the only place that 
 `import spark_backend` itself needs neither pyspark nor Java.
 """
 
-from reactive.siblings import check_siblings
+from reactive.runtime.siblings import check_siblings
 
 check_siblings()
 

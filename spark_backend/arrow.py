@@ -18,8 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from reactive.collections.zset import NAN
 from reactive.errors import OffloadError
-from reactive.zset import NAN
 from spark_backend.schema import (
     LARGEST,
     LEAST,

@@ -29,8 +29,8 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 from uuid import UUID
 
+from reactive.collections.multiset import Multiset
 from reactive.errors import OffloadError
-from reactive.multiset import Multiset
 
 Hash = Callable[[Any], int]
 _MASK = (1 << 64) - 1

@@ -28,10 +28,10 @@ from optimizer import plan
 from optimizer.explain import headline
 from optimizer.expr import Lifted, conjunction, conjuncts
 from optimizer.properties import bindings, shapes
+from reactive.collections.zset import Pair
 from reactive.errors import OffloadError
-from reactive.parts import LEVEL
-from reactive.plain import LINEAR
-from reactive.zset import Pair
+from reactive.operators.plain import LINEAR
+from reactive.remote.parts import LEVEL
 from spark_backend import stateless
 from spark_backend.columns import items_of, truth_of, value_of
 from spark_backend.schema import (

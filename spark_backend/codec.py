@@ -24,9 +24,9 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 from uuid import UUID
 
+from reactive.collections.multiset import Multiset
+from reactive.collections.zset import DECIMAL_NAN, NAN, Row, canonical, is_nan
 from reactive.errors import OffloadError
-from reactive.multiset import Multiset
-from reactive.zset import DECIMAL_NAN, NAN, Row, canonical, is_nan
 from spark_backend.buckets import Buckets, values_of
 
 LEAVES = (

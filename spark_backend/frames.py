@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from reactive.collections.zset import Pair, Row
 from reactive.errors import OffloadError, TableError
-from reactive.zset import Pair, Row
 from spark_backend.arrow import to_arrow
 from spark_backend.chain import Weighted
 from spark_backend.changes import Changes

@@ -26,8 +26,8 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+from reactive.collections.multiset import Multiset
 from reactive.errors import OffloadError
-from reactive.multiset import Multiset
 from spark_backend.buckets import is_record, values_of
 
 Encoder = Callable[[Any], bytes]

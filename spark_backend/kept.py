@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactive.fed import Fed
-from reactive.parts import Part
+from reactive.remote.fed import Fed
+from reactive.remote.parts import Part
 from spark_backend.codec import Codec
 from spark_backend.session import Session
 from spark_backend.stream import Frame, Stream

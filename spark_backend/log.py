@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reactive.collections.zset import Pair, Pairs, Row, consolidate
 from reactive.errors import OffloadError, TakenIn
-from reactive.fed import Fed
-from reactive.parts import Part
-from reactive.remote import Entry
-from reactive.zset import Pair, Pairs, Row, consolidate
+from reactive.remote.fed import Fed
+from reactive.remote.parts import Part
+from reactive.remote.remote import Entry
 from spark_backend import worker
 from spark_backend.codec import loads
 from spark_backend.kept import Kept
@@ -40,7 +40,7 @@ SCHEMA = pa.schema(
 
 
 class LogRemote(Kept):
-    """A `reactive.remote.Remote`: the rows of a part, kept by Spark."""
+    """A `reactive.remote.remote.Remote`: the rows of a part, kept by Spark."""
 
     def __init__(self, session: Session, part: Part, folder: str, *, stable: bool) -> None:
         super().__init__(session, part, stable=stable)

@@ -17,9 +17,9 @@ from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 
 from optimizer.explain import explain
+from reactive.collections.zset import Pair
 from reactive.errors import OffloadError
-from reactive.parts import Part
-from reactive.zset import Pair
+from reactive.remote.parts import Part
 from spark_backend.progress import waiting
 from spark_backend.session import Session, check
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from reactive.collections.zset import Pair, Row
 from reactive.errors import OffloadError
-from reactive.zset import Pair, Row
 from spark_backend import worker
 from spark_backend.arrow import arrow_type, to_arrow
 from spark_backend.chain import Weighted

@@ -20,8 +20,8 @@ from types import NoneType, UnionType
 from typing import Any, TypeAlias, Union, get_args, get_origin
 
 from optimizer.knowledge import constructor, fields_of
-from reactive.annotations import declared
-from reactive.rows import class_name
+from reactive.collections.annotations import declared
+from reactive.storage.rows import class_name
 
 LEAST, LARGEST = -(2**63), 2**63 - 1
 """What a column of integers holds."""

@@ -16,7 +16,7 @@ from pyspark import cloudpickle as untyped
 from optimizer import plan
 from optimizer.expr import Constant, Lifted
 from optimizer.opaque import Opaque
-from reactive.folds import MonoidFold, UserFold
+from reactive.operators.folds import MonoidFold, UserFold
 from spark_backend.codec import main_classes
 
 cloudpickle: Any = untyped

@@ -19,10 +19,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from reactive.collector import paused
+from reactive.collections.zset import Pair, Row
 from reactive.errors import OffloadError
-from reactive.store import BagStore, take_back
-from reactive.zset import Pair, Row
+from reactive.runtime.collector import paused
+from reactive.storage.store import BagStore, take_back
 from spark_backend.codec import Codec, loads
 from spark_backend.groups import encode
 from spark_backend.mailbox import Mailbox
@@ -47,7 +47,7 @@ Change = tuple[Mark, Pickled | None, int]
 
 
 class SpilledStore:
-    """A `reactive.store.Store` of rows on disk.
+    """A `reactive.storage.store.Store` of rows on disk.
 
     Parameters
     ----------

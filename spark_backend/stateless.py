@@ -17,9 +17,9 @@ import pyarrow as pa
 from optimizer import plan
 from optimizer.explain import headline
 from optimizer.properties import bindings
-from reactive.codegen import callable_of
-from reactive.parts import part_of
-from reactive.zset import Row, canonical
+from reactive.codegen.functions import callable_of
+from reactive.collections.zset import Row, canonical
+from reactive.remote.parts import part_of
 from spark_backend.arrow import from_arrow
 from spark_backend.codec import Codec, loads
 from spark_backend.schema import Kept, Pickled

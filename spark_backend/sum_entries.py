@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from reactive.remote import Entry
-from reactive.zset import Row
+from reactive.collections.zset import Row
+from reactive.remote.remote import Entry
 from spark_backend.codec import Codec, loads
 from spark_backend.groups import encode, is_itself
 from spark_backend.sum_tables import Key, table_of

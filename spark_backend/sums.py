@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from optimizer import plan
-from reactive.folds import AvgFold, CountFold, SumFold
-from reactive.zset import Row, canonical
+from reactive.collections.zset import Row, canonical
+from reactive.operators.folds import AvgFold, CountFold, SumFold
 from spark_backend.codec import Codec, loads
 from spark_backend.groups import decode
 from spark_backend.limbs import NOTHING, Amount, amount, minus, narrow, plus, times, total

@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer import plan
-from reactive.fed import Fed
-from reactive.parts import Part
-from reactive.remote import Entry
-from reactive.zset import Pair, Pairs, Row, consolidate
+from reactive.collections.zset import Pair, Pairs, Row, consolidate
+from reactive.remote.fed import Fed
+from reactive.remote.parts import Part
+from reactive.remote.remote import Entry
 from spark_backend.arrow import to_arrow
 from spark_backend.chain import Chain, Weighted, collected
 from spark_backend.frames import Frames, as_columns
@@ -20,7 +20,7 @@ from spark_backend.session import Session
 
 
 class SparkRows:
-    """`reactive.fed.Rows` over frames; `is_kept` if the changes are to outlast the process.
+    """`reactive.remote.fed.Rows` over frames; `is_kept` if the changes are to outlast the process.
 
     Cost: a change of rows writes a file; `pairs` and `size` are scans.
     """
@@ -85,7 +85,7 @@ class SparkRows:
 
 
 class ScanRemote:
-    """A `reactive.remote.Remote` that keeps nothing: rows of a table through a chain of nodes."""
+    """A `Remote` that keeps nothing: rows of a table through a chain of nodes."""
 
     resumed: int | None = None
 

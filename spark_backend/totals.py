@@ -21,16 +21,16 @@ from typing import Any
 import pyarrow as pa
 
 from optimizer import plan
-from reactive.collector import paused
+from reactive.collections.exact import ExactSum
+from reactive.collections.zset import Pair, Pairs, Row
 from reactive.errors import OffloadError
-from reactive.evaluate import through
-from reactive.exact import ExactSum
-from reactive.fed import Fed
-from reactive.folds import AvgFold, CountFold, SumFold
-from reactive.parts import Part
-from reactive.plain import LINEAR
-from reactive.remote import Entry
-from reactive.zset import Pair, Pairs, Row
+from reactive.operators.folds import AvgFold, CountFold, SumFold
+from reactive.operators.plain import LINEAR
+from reactive.reference.evaluate import through
+from reactive.remote.fed import Fed
+from reactive.remote.parts import Part
+from reactive.remote.remote import Entry
+from reactive.runtime.collector import paused
 from spark_backend.kept import Kept
 from spark_backend.mailbox import Mailbox
 from spark_backend.session import Session
@@ -75,7 +75,7 @@ def _aggregate(part: Part) -> tuple[plan.Node, list[plan.Node]]:
 
 
 class TotalsRemote(Kept):
-    """A `reactive.remote.Remote` for a part that `is_linear`."""
+    """A `reactive.remote.remote.Remote` for a part that `is_linear`."""
 
     def __init__(self, session: Session, part: Part, folder: str, *, stable: bool) -> None:
         super().__init__(session, part, stable=stable)

@@ -28,17 +28,17 @@ import pyarrow as pa
 
 from optimizer import plan
 from optimizer.properties import nodes
-from reactive.evaluate import Bag, evaluate_part
-from reactive.parts import LEVEL
-from reactive.plain import LINEAR
-from reactive.zset import Pair, Row
+from reactive.collections.zset import Pair, Row
+from reactive.operators.plain import LINEAR
+from reactive.reference.evaluate import Bag, evaluate_part
+from reactive.remote.parts import LEVEL
 from spark_backend.codec import Codec, loads
 
 DELTA = pa.schema([("row", pa.binary()), ("weight", pa.int64())])
 DELTA_DDL = "row binary, weight long"
 FAILED = 0
 """The weight of what is no row, but says why there is none: no delta has such a weight."""
-FROM_SCRATCH = ("reactive.evaluate", "reactive.bags")
+FROM_SCRATCH = "reactive.reference."
 """The modules of an evaluation from scratch."""
 Net = dict[tuple[int, bytes], int]
 Entries = Iterable[tuple[int, int, bytes, int]]

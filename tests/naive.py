@@ -1,7 +1,7 @@
 """A plan evaluated naively: one plain comprehension per node, all pairs, recursion round by round.
 
-What `reactive.evaluate` gives is held against it: nothing is looked up, nothing followed from one
-round to the next. It is written to be read, and takes cubic time where it may.
+What `reference/evaluate.py` gives is held against it: nothing is looked up, nothing followed from
+one round to the next. It is written to be read, and takes cubic time where it may.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from optimizer import plan
 from optimizer.expr import Function
 from optimizer.opaque import Opaque
 from optimizer.properties import bindings, free, nodes
-from reactive import folds
-from reactive.codegen import callable_of
+from reactive.codegen.functions import callable_of
+from reactive.collections.exact import rounded
+from reactive.collections.index import NO_MATCH, match_key
+from reactive.collections.multiset import Multiset
+from reactive.collections.order import LAST, sort_key, tie_key
+from reactive.collections.ranking import ranker
+from reactive.collections.sorting import sorted_by
+from reactive.collections.zset import NAN, Pair, Row, canonical, is_nan, repeat
 from reactive.errors import FixpointError
-from reactive.exact import rounded
-from reactive.index import NO_MATCH, match_key
-from reactive.multiset import Multiset
-from reactive.order import LAST, sort_key, tie_key
-from reactive.recursion.ranking import ranker
-from reactive.sorting import sorted_by
-from reactive.zset import NAN, Pair, Row, canonical, is_nan, repeat
+from reactive.operators import folds
 
 Bag = Counter[Row]
 Variables = Mapping[tuple[Any, int], Bag]

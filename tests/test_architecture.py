@@ -22,6 +22,12 @@ LIBRARIES = {
     "reactive": {"sortedcontainers", "typing_extensions", "rich"},
     "spark_backend": {"numpy", "pandas", "pyarrow", "pyspark", "rich"},
 }
+ROOMS = (
+    *("runtime", "collections", "codegen", "storage", "operators", "reference", "dataflow"),
+    *("remote", "compiler", "transactions", "subscriptions", "api", "offload"),
+)
+"""Of `reactive`, the lowest first: a room imports those before it."""
+ROOT_MODULES = {"__init__", "database", "errors"}
 CONTENTS = {"README.md", "LICENSE", "Makefile", "CHANGELOG.md", "pyproject.toml"}
 
 
@@ -69,6 +75,34 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
         free = {name for name, targets in edges.items() if not targets & edges.keys()}
         assert free, f"a circle among {sorted(edges)}"
         edges = {name: targets for name, targets in edges.items() if name not in free}
+
+
+def test_rooms_import_one_way() -> None:
+    """At run time. Types of what holds a room may be named in it until they have a protocol."""
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in files("reactive")
+        for name in imports(path, at_run_time=True)
+        if name.startswith("reactive.") and _floor(name) > _floor(_module(path))
+    ]
+    assert wrong == []
+
+
+def test_every_module_is_in_a_room_which_says_what_lives_there() -> None:
+    assert {path.stem for path in (ROOT / "reactive").glob("*.py")} == ROOT_MODULES
+    found = {path.name for path in (ROOT / "reactive").iterdir() if (path / "__init__.py").exists()}
+    assert found == set(ROOMS)
+    for room in ROOMS:
+        text = importlib.import_module(f"reactive.{room}").__doc__ or ""
+        for heading in ("Lives here:", "Comes in:", "Goes out:", "May import:"):
+            assert heading in text, f"reactive/{room}/__init__.py does not say {heading}"
+
+
+def _floor(module: str) -> int:
+    room = module.split(".")[1] if "." in module else "__init__"
+    if room in ROOMS:
+        return ROOMS.index(room)
+    return -1 if room == "errors" else len(ROOMS)
 
 
 def _module(path: Path) -> str:

@@ -75,8 +75,11 @@ def test_drawn_thresholds_are_known_and_fit_each_other() -> None:
     for seed in range(50):
         settings = {**values(), **drawn(Random(seed))}
         assert settings.keys() == THRESHOLDS.keys()
-        load, most = settings["reactive.ranked.LOAD"], settings["reactive.ranked.MOST"]
-        assert settings["reactive.ranked.LEAST"] < load < most
+        load, most = (
+            settings["reactive.collections.ranked.LOAD"],
+            settings["reactive.collections.ranked.MOST"],
+        )
+        assert settings["reactive.collections.ranked.LEAST"] < load < most
 
 
 def values() -> dict[str, int]:
@@ -97,7 +100,7 @@ def test_at_their_lowest_the_second_commit_is_generated_code() -> None:
             for number in range(3):
                 table.add((number, 0))
             assert sorted(view) == [0, 2, 4]
-            commits[settings["reactive.schedule.OFTEN"]] = table._node.straight is not None
+            commits[settings["reactive.dataflow.schedule.OFTEN"]] = table._node.straight is not None
     assert commits == {0: True, 10**9: False}
 
 

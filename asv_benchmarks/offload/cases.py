@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from asv_benchmarks.measure import SEED
 from reactive import Avg, Count, Max, Sum
-from reactive.view import AnyView
+from reactive.api.view import AnyView
 
 Tables = Sequence[Any]
 SIZES = (1, 100, 10_000)

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from reactive.folds import Fold, UserFold
-from reactive.interrupts import reraise_asynchronous
-from reactive.zset import Pair, Pairs, Row, canonical, consolidate, is_mixed
+from reactive.collections.zset import Pair, Pairs, Row, canonical, consolidate, is_mixed
+from reactive.operators.folds import Fold, UserFold
+from reactive.runtime.interrupts import reraise_asynchronous
 
 Value = Callable[[Row], Any]
 Group = list[Any]
@@ -42,7 +42,7 @@ class Aggregate:
     """Keeps groups; `folds` are pairs of a fold and the value that it reads (None: it reads none).
     `row` is the class of rows that have names.
 
-    >>> from reactive.folds import CountFold, SumFold
+    >>> from reactive.operators.folds import CountFold, SumFold
     >>> totals = Aggregate(len, [(CountFold(), None), (SumFold(), len)])
     >>> totals.step([("anna", 1), ("otto", 1), ("eva", 1)])
     [((4, 2, 8), 1), ((3, 1, 3), 1)]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reactive.index import KeyedPair
+from reactive.collections.index import KeyedPair
+from reactive.collections.zset import Pair
 from reactive.operators.index_by import IndexBy
-from reactive.zset import Pair
 
 
 class At:

@@ -18,10 +18,10 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from reactive.zset import Batch, Pair, Pairs, Row, consolidate
+from reactive.collections.zset import Batch, Pair, Pairs, Row, consolidate
 
 if TYPE_CHECKING:
-    from reactive.generated.linear import Linear
+    from reactive.operators.generated.linear import Linear
 
 
 class Distinct:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from reactive.index import (
+from reactive.collections.index import (
     NO_MATCH,
     REJECTED,
     SUSPECT,
@@ -32,9 +32,9 @@ from reactive.index import (
     Mark,
     itself,
 )
+from reactive.collections.trie import Trie
+from reactive.collections.zset import Pair, Pairs, Row, consolidate
 from reactive.operators.key_by import KeyBy
-from reactive.trie import Trie
-from reactive.zset import Pair, Pairs, Row, consolidate
 
 
 class Keyer(Protocol):

@@ -25,10 +25,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from reactive.index import REJECTED, Before, KeyedPair
+from reactive.collections.index import REJECTED, Before, KeyedPair
+from reactive.collections.zset import Pair, Row, consolidate
 from reactive.operators.index_by import IndexBy
 from reactive.operators.suspects import Candidates
-from reactive.zset import Pair, Row, consolidate
 
 
 class Join:

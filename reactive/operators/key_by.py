@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reactive.index import REJECTED, Key, KeyedPair
-from reactive.zset import Pairs, Row, consolidate, is_mixed
+from reactive.collections.index import REJECTED, Key, KeyedPair
+from reactive.collections.zset import Pairs, Row, consolidate, is_mixed
 
 
 class KeyBy:

@@ -21,10 +21,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from reactive.index import NO_MATCH, Index, Key, KeyedPair
+from reactive.collections.index import NO_MATCH, Index, Key, KeyedPair
+from reactive.collections.zset import Pair, Row, consolidate
 from reactive.operators.index_by import IndexBy
 from reactive.operators.suspects import Candidates
-from reactive.zset import Pair, Row, consolidate
 
 Change = tuple[Row, int, int]
 """A row, the change of its weight among the partnered, and among those alone."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reactive.zset import Pair
+from reactive.collections.zset import Pair
 
 
 class Nothing:

@@ -29,10 +29,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from reactive.edits import Edit, fewest, without_copies
-from reactive.order import advise, sort_key
-from reactive.ranked import ABSENT, Ranked
-from reactive.zset import Batch, Pair, Pairs, Row, consolidate
+from reactive.collections.edits import Edit, fewest, without_copies
+from reactive.collections.order import advise, sort_key
+from reactive.collections.ranked import ABSENT, Ranked
+from reactive.collections.zset import Batch, Pair, Pairs, Row, consolidate
 
 _edit: Callable[[type[Edit], tuple[int, Row, int]], Edit] = tuple.__new__
 PLAIN = frozenset([int, str])

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from reactive.index import KeyedPair
+from reactive.collections.index import KeyedPair
+from reactive.collections.zset import Pair, Row
 from reactive.operators.join import Join
 from reactive.operators.matching import Matching, alone
-from reactive.zset import Pair, Row
 
 Kept = tuple[Matching, Callable[[Row], Row]]
 """How a side that is kept whole is matched, and what a row of it without a partner becomes."""

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, repeat
 
-from reactive.zset import Batch, Pair, Pairs, Row
+from reactive.collections.zset import Batch, Pair, Pairs, Row
 
 Weights = tuple[int, int]
 Law = Callable[[int, int], int]

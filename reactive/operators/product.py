@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from reactive.collections.zset import Row
 from reactive.operators.index_by import IndexBy
 from reactive.operators.join import Join
-from reactive.zset import Row
 
 
 def product(left: IndexBy, right: IndexBy, pair: Callable[[Row, Row], Row]) -> Join:

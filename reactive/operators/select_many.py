@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from reactive.zset import Pair, Pairs, Row, canonical
+from reactive.collections.zset import Pair, Pairs, Row, canonical
 
 
 class SelectMany:

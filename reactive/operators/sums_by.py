@@ -21,8 +21,8 @@ from functools import lru_cache
 from typing import Any
 
 from optimizer import plan
-from reactive.codegen import Values, build
-from reactive.exact import ExactSum
+from reactive.codegen.functions import Values, build
+from reactive.collections.exact import ExactSum
 
 Part = Any
 """A sum: an integer, or an `ExactSum`."""

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reactive.index import NO_MATCH, REJECTED, SUSPECT, Key, KeyedPair
+from reactive.collections.index import NO_MATCH, REJECTED, SUSPECT, Key, KeyedPair
+from reactive.collections.zset import Pair, consolidate
 from reactive.operators.index_by import IndexBy
-from reactive.zset import Pair, consolidate
 
 
 class Candidates:

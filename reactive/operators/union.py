@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from reactive.collections.zset import Pair, Pairs, Row
 from reactive.operators.distinct import Distinct
-from reactive.zset import Pair, Pairs, Row
 
 
 class Union:

@@ -11,7 +11,7 @@ Source: [dbsp] addition of Z-sets.
 
 from __future__ import annotations
 
-from reactive.zset import Pair, Pairs
+from reactive.collections.zset import Pair, Pairs
 
 
 class UnionAll:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reactive.zset import Pair, Pairs, Row
+from reactive.collections.zset import Pair, Pairs, Row
 
 
 class Where:

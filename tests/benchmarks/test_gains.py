@@ -22,7 +22,7 @@ from asv_benchmarks.workloads import REWRITTEN, WORKLOADS, product_where, ten_op
 from optimizer import plan
 from optimizer.properties import nodes
 from reactive import Database
-from reactive.view import AnyView
+from reactive.api.view import AnyView
 
 SIZE = 300
 

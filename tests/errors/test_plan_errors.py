@@ -125,7 +125,7 @@ def test_an_aggregate_that_was_not_called_is_refused() -> None:
     wrong: Any = Count
     with refused(
         """
-        PlanError: aggregate takes aggregates, not <class 'reactive.aggregates.Count'>
+        PlanError: aggregate takes aggregates, not <class 'reactive.api.aggregates.Count'>
           write Count(...)
         """
     ):

@@ -14,9 +14,10 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.properties import tables as tables_of
-from reactive import Database, Table, evaluate
-from reactive.evaluate import Bag
-from reactive.relation import Relation
+from reactive import Database, Table
+from reactive.api.relation import Relation
+from reactive.reference import evaluate
+from reactive.reference.evaluate import Bag
 from tests.golden.tables import CALM, RAISING, tables
 
 Contents = dict[str, Bag]

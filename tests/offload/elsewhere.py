@@ -11,12 +11,12 @@ from operator import attrgetter
 from typing import Any
 
 from reactive import OffloadError
-from reactive.fed import Fed, Rows
-from reactive.offload import Spilled
-from reactive.parts import Part
-from reactive.remote import Entry, Remote
-from reactive.store import BagStore
-from reactive.zset import Pair, Pairs, canonical, consolidate, repeat
+from reactive.collections.zset import Pair, Pairs, canonical, consolidate, repeat
+from reactive.offload.offload import Spilled
+from reactive.remote.fed import Fed, Rows
+from reactive.remote.parts import Part
+from reactive.remote.remote import Entry, Remote
+from reactive.storage.store import BagStore
 from tests.offload.in_memory import InMemory
 
 

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reactive.evaluate import Bag, evaluate_part, through
-from reactive.fed import Fed
-from reactive.parts import LEVEL, Part
-from reactive.remote import Entry
-from reactive.zset import Pair, Pairs, Row, consolidate
+from reactive.collections.zset import Pair, Pairs, Row, consolidate
+from reactive.reference.evaluate import Bag, evaluate_part, through
+from reactive.remote.fed import Fed
+from reactive.remote.parts import LEVEL, Part
+from reactive.remote.remote import Entry
 
 
 class InMemory:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, OffloadError, Sum
-from reactive.generated.circling import Circling
+from reactive.operators.generated.circling import Circling
 from tests.offload.elsewhere import Elsewhere
 
 Orders = tuple[Database, Any, Any]

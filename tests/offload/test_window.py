@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactive import Database, OffloadError, window
+from reactive import Database, OffloadError
+from reactive.remote import window
 from tests.offload.elsewhere import Elsewhere
 from tests.replica import Replica
 

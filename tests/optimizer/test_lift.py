@@ -15,7 +15,7 @@ from optimizer.knowledge import Shapes
 from optimizer.lift import lift
 from optimizer.opaque import opaque
 from optimizer.text import written
-from reactive.codegen import callable_of
+from reactive.codegen.functions import callable_of
 from tests.golden.tables import JOE, SALLY, Student
 from tests.written import executed
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from optimizer import plan
 from reactive import Database, Max, Min, fixpoint, iterate
-from reactive.evaluate import evaluate
+from reactive.reference.evaluate import evaluate
 from tests import generate, naive
 from tests.recursion.budget import examples
 from tests.recursion.build import Builder, Opaque

@@ -24,7 +24,7 @@ from optimizer.rules.fuse_wheres import fuse_wheres
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.split_where import split_where
 from reactive import Database
-from reactive.relation import Relation
+from reactive.api.relation import Relation
 from tests import queries, random_rows
 from tests.written import evaluated
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reactive import Avg, Count, Database, Sum
-from reactive.generated.factored import Factored
+from reactive.operators.generated.factored import Factored
 from reactive.operators.sums_by import SumsBy
 
 INTEGERS: tuple[Any, ...] = (1, 2, -3, 2**70, True, 0)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database
-from reactive.circle import Circle
-from reactive.generated.circling import Circling
+from reactive.collections.circle import Circle
+from reactive.operators.generated.circling import Circling
 
 
 def ways(edges: Counter[tuple[Any, Any]]) -> int:

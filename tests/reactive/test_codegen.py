@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Count, Database, Sum, Table
-from reactive.codegen import Values, build
-from reactive.generated.grouped import Grouped
-from reactive.identifiers import OWN
+from reactive.codegen.functions import Values, build
+from reactive.codegen.identifiers import OWN
+from reactive.operators.generated.grouped import Grouped
 
 
 def generated() -> set[str]:

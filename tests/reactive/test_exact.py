@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Avg, Database, Sum
-from reactive.exact import ExactSum
+from reactive.collections.exact import ExactSum
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 ANY = st.floats() | st.integers(-(2**70), 2**70)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from reactive import Database
-from reactive.outbox import Outbox
-from reactive.schedule import OFTEN
-from reactive.store import BagStore
+from reactive.dataflow.outbox import Outbox
+from reactive.dataflow.schedule import OFTEN
+from reactive.storage.store import BagStore
 
 
 class Late:

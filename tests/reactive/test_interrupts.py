@@ -23,9 +23,9 @@ import pytest
 
 import reactive
 from reactive import Count, Database, Delta, Max, Sum
-from reactive.contents import Bag
-from reactive.interrupts import surely
-from reactive.store import BagStore
+from reactive.dataflow.contents import Bag
+from reactive.runtime.interrupts import surely
+from reactive.storage.store import BagStore
 
 OURS = ("<reactive ", str(Path(reactive.__file__).parent) + os.sep)
 """How the names of the files of generated code, and of the engine, begin."""

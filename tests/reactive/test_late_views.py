@@ -24,7 +24,7 @@ from reactive import (
     TableError,
     fixpoint,
 )
-from reactive.evaluate import evaluate
+from reactive.reference.evaluate import evaluate
 from tests import generate
 from tests.replica import Replica
 

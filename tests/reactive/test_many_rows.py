@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Count, Database, Sum, Table, TableError, fixpoint
-from reactive.zset import may_hold_nan
+from reactive.collections.zset import may_hold_nan
 
 
 class Point(NamedTuple):

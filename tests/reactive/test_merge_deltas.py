@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactive import Count, Database, Delta, Edit, Max, OrderedView, Relation, Sum, Table
-from reactive.edits import Sequenced
-from reactive.merge_deltas import Merged
-from reactive.waiting import Waiting, told
+from reactive.collections.edits import Sequenced
+from reactive.subscriptions.merge_deltas import Merged
+from reactive.subscriptions.waiting import Waiting, told
 
 Rel = Relation[*tuple[Any, ...]]
 ROWS = st.tuples(st.integers(0, 4), st.integers(0, 4))

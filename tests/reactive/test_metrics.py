@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from reactive import ClosedError, Count, Database, Metrics, Queue
-from reactive import commit_times as times
+from reactive.transactions import commit_times as times
 
 LONG = 20.0
 
@@ -130,7 +130,7 @@ def test_seconds_are_those_of_all_commits_though_few_are_timed() -> None:
     db = Database()
     numbers = db.table(int)
     view = numbers.aggregate(Count()).materialize()
-    with patch("reactive.commits.perf_counter", clock):
+    with patch("reactive.transactions.commits.perf_counter", clock):
         for n in range(200):
             numbers.add(n)
         assert db.metrics().seconds == pytest.approx(200)
@@ -156,7 +156,9 @@ def test_nothing_is_timed_while_nobody_asks() -> None:
     view = numbers.aggregate(Count()).materialize()
     for n in range(200):
         numbers.add(n)
-    with patch("reactive.commits.perf_counter", side_effect=AssertionError("it was timed")):
+    with patch(
+        "reactive.transactions.commits.perf_counter", side_effect=AssertionError("it was timed")
+    ):
         for n in range(300):
             numbers.add(n)
     assert view.value == 500

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reactive import Avg, Count, Database, Delta, Max, Min, Sum
-from reactive.contents import Bag, Only
+from reactive.dataflow.contents import Bag, Only
 
 QUERIES: list[Any] = [
     lambda t: t.aggregate(Count()).where(lambda n: n % 2 == 0),

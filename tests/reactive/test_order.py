@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactive import Database, Edit, Table
-from reactive.edits import fewest
-from reactive.schedule import OFTEN
+from reactive.collections.edits import fewest
+from reactive.dataflow.schedule import OFTEN
 from tests.replica import Replica
 
 WINDOWS = [(None, 0), (5, 0), (5, 3), (0, 0), (0, 4), (1000, 0)]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Monoid, Sum
-from reactive.generated.circling import Circling
-from reactive.index import NOTHING, rows_of
+from reactive.collections.index import NOTHING, rows_of
+from reactive.collections.trie import Trie, common, meetings
+from reactive.operators.generated.circling import Circling
 from reactive.operators.index_by import IndexBy
-from reactive.trie import Trie, common, meetings
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ def test_several_rows_may_have_the_same_ends(query: Any, seed: int) -> None:
 def test_a_trie_is_what_was_added_and_can_be_looked_at_as_it_was(
     many_times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reactive.trie.MANY_TIMES", many_times)
+    monkeypatch.setattr("reactive.collections.trie.MANY_TIMES", many_times)
     random, trie, model = Random(2), Trie(), Counter[Any]()
     for _ in range(500):
         delta = []

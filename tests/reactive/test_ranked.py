@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from reactive import Database
+from reactive.collections.order import tie_key
+from reactive.collections.ranked import ABSENT, LOAD, Ranked, Tied
 from reactive.operators.order_by import OrderBy
-from reactive.order import tie_key
-from reactive.ranked import ABSENT, LOAD, Ranked, Tied
 
 
 @dataclass(frozen=True)

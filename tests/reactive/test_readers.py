@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, TransactionError
-from reactive.committed import Committed
-from reactive.keyed_store import KeyedStore
-from reactive.store import BagStore
+from reactive.storage.keyed_store import KeyedStore
+from reactive.storage.store import BagStore
+from reactive.transactions.committed import Committed
 
 PATIENCE = 30
 

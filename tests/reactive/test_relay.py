@@ -18,9 +18,9 @@ from unittest.mock import patch
 import pytest
 
 from reactive import Count, Database, Delta, Subscription, Table
-from reactive import timer as timers
-from reactive.relay import Relay
-from reactive.timer import Timer
+from reactive.runtime import timer as timers
+from reactive.runtime.timer import Timer
+from reactive.subscriptions.relay import Relay
 from tests.errors.golden import place, refused
 from tests.replica import Replica
 
@@ -524,7 +524,7 @@ class Later(Timer):
 @pytest.fixture
 def later() -> Iterator[Later]:
     later = Later()
-    with patch("reactive.relay.time.monotonic", lambda: later.now):
+    with patch("reactive.subscriptions.relay.time.monotonic", lambda: later.now):
         yield later
 
 

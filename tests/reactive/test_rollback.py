@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reactive import Aggregate, Collect, Count, Database, Max, Min, Monoid, OrderedView, Sum
-from reactive.index import Index
+from reactive.collections.index import Index
 
 NEVER = 1 << 60
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, StaleCaptureError, Sum
+from reactive.dataflow.wide import LOOKED_AT
 from reactive.operators.at import At
-from reactive.wide import LOOKED_AT
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import pydantic
 import pytest
 
 from reactive import Collect, Count, Database, TableError
-from reactive.immutable import why_changeable
+from reactive.storage.immutable import why_changeable
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from reactive import ClosedError, Count, Database, Delta, Max, Sum, fixpoint
-from reactive.interrupts import SIGINT, is_asynchronous
+from reactive.runtime.interrupts import SIGINT, is_asynchronous
 from tests.moments import Moments
 
 

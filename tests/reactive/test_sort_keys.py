@@ -18,7 +18,7 @@ from reactive import (
     asc,
     desc,
 )
-from reactive.order import tie_key
+from reactive.collections.order import tie_key
 from tests.errors.golden import told
 from tests.offload.elsewhere import Elsewhere
 from tests.replica import Replica

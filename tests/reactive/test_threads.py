@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from reactive import Count, Database, Sum
-from reactive.store import BagStore
+from reactive.storage.store import BagStore
 from tests.replica import Replica
 
 WRITERS = 8

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from reactive import Database, Max, Sum
-from reactive.delta import Delta
-from reactive.schedule import OFTEN
+from reactive.dataflow.delta import Delta
+from reactive.dataflow.schedule import OFTEN
 from tests.moments import Moments
 
 Rows = list[tuple[Any, Any]]

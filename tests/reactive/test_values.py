@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reactive import Collect, Count, CountDistinct, Database, Max, Min, Sum
-from reactive.values import Values
+from reactive.collections.values import Values
 
 POOLS: dict[str, list[Any]] = {
     "integers": list(range(12)),

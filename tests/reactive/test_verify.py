@@ -27,14 +27,14 @@ from reactive import (
     Sum,
     Table,
     VerificationError,
-    evaluate_joins,
-    evaluate_keys,
     fixpoint,
-    interpret,
     iterate,
-    progress,
 )
-from reactive.evaluate import evaluate
+from reactive.codegen import interpret
+from reactive.reference import joins as reference_joins
+from reactive.reference import keys as reference_keys
+from reactive.reference.evaluate import evaluate
+from reactive.runtime import progress
 
 
 class Edge(NamedTuple):
@@ -259,7 +259,7 @@ def test_a_predicate_that_was_misread_shows(monkeypatch: pytest.MonkeyPatch) -> 
     b.add_all((n % 5, -n) for n in range(50))
     right = interpret.interpreted
     monkeypatch.setattr(
-        evaluate_keys,
+        reference_keys,
         "interpreted",
         lambda expr, binding: (lambda row: row[1]) if right(expr, binding) else None,
     )
@@ -271,7 +271,7 @@ def test_an_evaluation_takes_nothing_from_operators_and_no_code_that_is_made() -
     import ast
     from pathlib import Path
 
-    folder = Path(evaluate_joins.__file__).parent
+    folder = Path(reference_joins.__file__).parent
     files = [*folder.glob("evaluate*.py"), *(folder / f"{n}.py" for n in ("bags", "interpret"))]
     for file in files:
         for node in ast.walk(ast.parse(file.read_text())):

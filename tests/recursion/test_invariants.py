@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Database
-from reactive.operators.fixpoint import Fixpoint
+from reactive.operators.fixpoint.fixpoint import Fixpoint
 from tests.recursion.budget import examples
 from tests.recursion.graphs import Road
 from tests.recursion.play import Play, Stage

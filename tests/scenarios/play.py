@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from reactive import Database, Delta, OrderedView, Table
-from reactive.view import AnyView
+from reactive.api.view import AnyView
 from tests.scenarios.histories import Event
 from tests.scenarios.queries import Items, Query
 from tests.scenarios.rows import FULL, SOME, Item

@@ -23,7 +23,7 @@ from reactive import (
     Sum,
     Table,
 )
-from reactive.aggregates import Aggregation
+from reactive.api.aggregates import Aggregation
 from tests.scenarios.rows import Item, is_high
 
 Items: TypeAlias = list[Item]

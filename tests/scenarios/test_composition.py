@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Table
-from reactive.view import AnyView
+from reactive.api.view import AnyView
 from tests.scenarios.play import Replica
 from tests.scenarios.queries import QUERIES, Query, group, value
 from tests.scenarios.rows import FULL, SOME, A, B, C, D, Item

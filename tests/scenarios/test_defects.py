@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Delta, Relation, Sum, Table, TableError
-from reactive.view import AnyView
+from reactive.api.view import AnyView
 from tests.scenarios.play import Replica
 from tests.scenarios.queries import group, value
 from tests.scenarios.rows import A, B, C, D, Item

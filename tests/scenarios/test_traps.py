@@ -30,7 +30,7 @@ from reactive import (
     VerificationError,
     View,
 )
-from reactive.aggregates import Aggregation
+from reactive.api.aggregates import Aggregation
 from tests.scenarios.rows import A, Item
 
 

@@ -8,9 +8,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from reactive.parts import Part
-from reactive.remote import Remote
-from reactive.zset import consolidate
+from reactive.collections.zset import consolidate
+from reactive.remote.parts import Part
+from reactive.remote.remote import Remote
 from tests.offload.in_memory import InMemory
 
 Change = tuple[int, Any, int]

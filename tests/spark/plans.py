@@ -26,8 +26,8 @@ from reactive import (
     Sum,
     fixpoint,
 )
-from reactive.order import tie_key
-from reactive.zset import canonical
+from reactive.collections.order import tie_key
+from reactive.collections.zset import canonical
 from tests.replica import Replica
 
 NAN = math.nan

@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 from optimizer import plan
 from optimizer.optimize import optimize
 from reactive import Count, Database, OffloadError, Relation
-from reactive.evaluate import evaluate
-from reactive.parts import part_of
-from reactive.zset import canonical
+from reactive.collections.zset import canonical
+from reactive.reference.evaluate import evaluate
+from reactive.remote.parts import part_of
 from spark_backend.arrow import to_arrow
 from spark_backend.chain import Chain, Weighted, collected
 from spark_backend.codec import Codec, loads

@@ -20,7 +20,7 @@ from uuid import UUID
 import pytest
 
 from reactive import Multiset, OffloadError
-from reactive.zset import DECIMAL_NAN
+from reactive.collections.zset import DECIMAL_NAN
 from spark_backend.buckets import Buckets
 from spark_backend.codec import Codec, loads
 

@@ -37,7 +37,7 @@ from optimizer.expr import (
 from optimizer.lift import lift
 from optimizer.opaque import opaque
 from optimizer.text import text
-from reactive.codegen import callable_of
+from reactive.codegen.functions import callable_of
 from spark_backend.arrow import from_arrow, to_arrow
 from spark_backend.columns import truth_of, value_of
 from spark_backend.schema import Record, kept_as

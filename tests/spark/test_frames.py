@@ -14,7 +14,8 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reactive import OffloadError, zset
+from reactive import OffloadError
+from reactive.collections import zset
 from reactive.errors import TableError
 from spark_backend.chain import Weighted, collected
 from spark_backend.frames import Frames, as_columns

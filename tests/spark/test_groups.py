@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reactive.collections.multiset import Multiset
+from reactive.collections.zset import DECIMAL_NAN, NAN
 from reactive.errors import OffloadError
-from reactive.multiset import Multiset
-from reactive.zset import DECIMAL_NAN, NAN
 from spark_backend.groups import decode, encode, is_itself
 
 

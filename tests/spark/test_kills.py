@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from reactive import Database
-from reactive.parts import Part, part_of
+from reactive.remote.parts import Part, part_of
 from spark_backend import SparkOffload
 from spark_backend.log import LogRemote
 from tests.spark.histories import History, Twins

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reactive.exact import ExactSum
+from reactive.collections.exact import ExactSum
 from spark_backend.codec import Codec, loads
 from spark_backend.limbs import (
     NOTHING,

@@ -20,7 +20,7 @@ from reactive import (
     OffloadError,
     Sum,
 )
-from reactive.parts import Part, part_of
+from reactive.remote.parts import Part, part_of
 from spark_backend import SparkOffload
 from spark_backend.log import LogRemote
 from tests.spark.histories import History, Inner, Twins

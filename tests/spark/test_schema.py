@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyarrow")
 
 from reactive import OffloadError
-from reactive.zset import NAN
+from reactive.collections.zset import NAN
 from spark_backend.arrow import from_arrow, to_arrow
 from spark_backend.schema import Pickled, Plain, Record, described, in_common, kept_as
 

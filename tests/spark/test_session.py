@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, OffloadError
-from reactive.parts import Part, part_of
+from reactive.remote.parts import Part, part_of
 from spark_backend import SparkOffload
 from spark_backend import session as sessions
 from spark_backend.session import Session

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactive.store import Absent, BagStore
-from reactive.zset import NAN
+from reactive.collections.zset import NAN
+from reactive.storage.store import Absent, BagStore
 from tests import moments
 
 marks = pytest.importorskip("spark_backend.marks", reason="numpy is not installed")

@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 
 from optimizer import plan
 from reactive import Avg, Collect, Count, Database, Max, Sum
+from reactive.collections.zset import NAN, consolidate
 from reactive.errors import OffloadError
-from reactive.fed import BEFORE, Fed
 from reactive.operators.aggregate import Aggregate
-from reactive.parts import Part, part_of
-from reactive.remote import Entry, Remote
-from reactive.zset import NAN, consolidate
+from reactive.remote.fed import BEFORE, Fed
+from reactive.remote.parts import Part, part_of
+from reactive.remote.remote import Entry, Remote
 from spark_backend.frames import Frames
 from spark_backend.session import Session
 from spark_backend.sum_tables import folded

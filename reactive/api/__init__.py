@@ -1,0 +1,7 @@
+"""What users hold: tables, relations, views, aggregates, recursion.
+
+Lives here:  the classes and functions that `reactive` exports, and their text and HTML.
+Comes in:    the user's callables and rows.
+Goes out:    plans; rows.
+May import:  all rooms but `offload`.
+"""

@@ -1,0 +1,388 @@
+"""The aggregates that a query can name: `group_by(k).aggregate(Count(), Sum(f), ...)`.
+
+These are descriptions; `folds.py` keeps them up to date. A callable gets one argument per binding
+of the relation, as everywhere. What each shows of no rows (only an ungrouped aggregate can have
+none): Count, Sum and CountDistinct 0, Collect an empty multiset, Avg, Min and Max None, the
+user's own the result of their zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, Literal, Protocol, TypeVar, overload
+
+from typing_extensions import TypeVarTuple, Unpack
+
+from optimizer.captures import meaning
+from optimizer.errors import PlanError
+from optimizer.expr import Function
+from optimizer.opaque import Opaque
+from optimizer.plan import Folded
+from reactive.api.callables import taken
+from reactive.collections.multiset import Multiset
+from reactive.operators.folds import (
+    AvgFold,
+    CollectFold,
+    CountDistinctFold,
+    CountFold,
+    Fold,
+    MaxFold,
+    MinFold,
+    MonoidFold,
+    SumFold,
+    UserFold,
+)
+from reactive.runtime.boundary import outermost
+
+Ts = TypeVarTuple("Ts")
+R = TypeVar("R", covariant=True)
+V = TypeVar("V")
+S = TypeVar("S")
+Out = TypeVar("Out")
+
+
+class Summable(Protocol[R]):
+    """What `Sum` takes: a number, or what else has `+`, `-` and `* int`; `R` is the sum."""
+
+    def __add__(self, other: Any, /) -> R: ...
+    def __sub__(self, other: Any, /) -> Any: ...
+    def __mul__(self, other: int, /) -> Any: ...
+
+
+class Divisible(Summable[Any], Protocol[R]):
+    """What `Avg` takes: a number, or what else has `/ int` too; `R` is the mean."""
+
+    def __truediv__(self, other: int, /) -> R: ...
+
+
+class Aggregation(Generic[*Ts, R]):
+    """Base of all aggregates: a fold, and which value of a row it reads (None: the row).
+
+    >>> from reactive import Aggregation, Count
+    >>> isinstance(Count(), Aggregation)
+    True
+    """
+
+    def __init__(self, fold: Fold, of: Callable[[Unpack[Ts]], Any] | str | None) -> None:
+        self._fold = fold
+        self._of = of
+        self._functions: tuple[Opaque, ...] = ()
+
+    def __repr__(self) -> str:
+        given = ["..."] * (self._of is not None) + ["skip_none=True"] * self._fold.skip_none
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+class Count(Aggregation[*Ts, int]):
+    """The number of rows, each as often as it occurs.
+
+    >>> from reactive import Count, Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> words.add_all(["a", "b", "b"])
+    >>> words.aggregate(Count()).materialize().value
+    3
+    """
+
+    def __init__(self) -> None:
+        super().__init__(CountFold(), None)
+
+
+class Sum(Aggregation[*Ts, V]):
+    """The sum of a value over the rows, exact whatever the history.
+
+    Parameters
+    ----------
+    of: callable, row -> int, float, Fraction, Decimal, or a type with `+`, `-` and `* int`.
+    skip_none: leave out the values that are None, as SQL does; of no others the sum is 0, as of no
+        rows. Without it a None is a `TypeError`.
+
+    Over floats it equals `math.fsum` of the group: no drift. With a NaN or both infinities in
+    the group it shows NaN, with one infinity (or beyond the largest float) that infinity; when
+    such a row leaves, the sum of the others is back. A sum of no rows is 0.
+
+    Cost: O(1) per changed row. Source: [dbsp] linear aggregation.
+
+    >>> from reactive import Database, Sum
+    >>> db = Database()
+    >>> prices = db.table(float, name="prices")
+    >>> total = prices.aggregate(Sum(lambda p: p)).materialize()
+    >>> prices.add_all([1e100, 0.1])
+    >>> prices.remove(1e100)
+    >>> total.value
+    0.1
+    """
+
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], Summable[V]], *, skip_none: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], Summable[V] | None], *, skip_none: bool
+    ) -> None: ...
+    @overload
+    def __init__(self: Sum[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
+    def __init__(self, of: Any, *, skip_none: bool = False) -> None:
+        super().__init__(SumFold(skip_none), of)
+
+
+class Avg(Aggregation[*Ts, V]):
+    """The mean of a value: the exact sum, rounded once, over the number of rows. None of no rows.
+
+    Takes the same values as `Sum`. With `skip_none=True` it is the mean of the values that are not
+    None, and None if there are none. Cost: O(1) per changed row.
+
+    >>> from reactive import Avg, Database
+    >>> db = Database()
+    >>> ages = db.table(int, name="ages")
+    >>> ages.add_all([20, 25])
+    >>> ages.aggregate(Avg(lambda a: a)).materialize().value
+    22.5
+    """
+
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], Divisible[V]], *, skip_none: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], Divisible[V] | None], *, skip_none: bool
+    ) -> None: ...
+    @overload
+    def __init__(self: Avg[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
+    def __init__(self, of: Any, *, skip_none: bool = False) -> None:
+        super().__init__(AvgFold(skip_none), of)
+
+
+class Min(Aggregation[*Ts, V]):
+    """The least value. NaN comes after everything; None of no rows.
+
+    Parameters
+    ----------
+    of: callable, row -> hashable, comparable with the others by `<`.
+    skip_none: leave out the values that are None, as SQL does; None is then the least of no others.
+        Without it a None beside other values is a `TypeError`.
+
+    State: each distinct value of the group. Cost: O(log group) per changed row.
+
+    >>> from reactive import Database, Min
+    >>> db = Database()
+    >>> ages = db.table(int, name="ages")
+    >>> ages.add_all([20, 25])
+    >>> ages.aggregate(Min(lambda a: a)).materialize().value
+    20
+    """
+
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], V], *, skip_none: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(self, of: Callable[[Unpack[Ts]], V | None], *, skip_none: bool) -> None: ...
+    @overload
+    def __init__(self: Min[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
+    def __init__(self, of: Any, *, skip_none: bool = False) -> None:
+        super().__init__(MinFold(skip_none), of)
+
+
+class Max(Aggregation[*Ts, V]):
+    """The greatest value; see `Min`, also for `skip_none`. A NaN in the group is the greatest.
+
+    >>> from reactive import Database, Max
+    >>> db = Database()
+    >>> ages = db.table(int, name="ages")
+    >>> ages.add_all([20, 25])
+    >>> ages.aggregate(Max(lambda a: a)).materialize().value
+    25
+    """
+
+    @overload
+    def __init__(
+        self, of: Callable[[Unpack[Ts]], V], *, skip_none: Literal[False] = False
+    ) -> None: ...
+    @overload
+    def __init__(self, of: Callable[[Unpack[Ts]], V | None], *, skip_none: bool) -> None: ...
+    @overload
+    def __init__(self: Max[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
+    def __init__(self, of: Any, *, skip_none: bool = False) -> None:
+        super().__init__(MaxFold(skip_none), of)
+
+
+class CountDistinct(Aggregation[*Ts, int]):
+    """The number of different values, None being one; with `skip_none=True`, as in SQL, it is not.
+
+    Cost: O(1) per changed row.
+
+    >>> from reactive import CountDistinct, Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> words.add_all(["a", "b", "b"])
+    >>> words.aggregate(CountDistinct(lambda w: w)).materialize().value
+    2
+    """
+
+    def __init__(self, of: Callable[[Unpack[Ts]], Any] | str, *, skip_none: bool = False) -> None:
+        super().__init__(CountDistinctFold(skip_none), of)
+
+
+class Collect(Aggregation[*Ts, Multiset[V]]):
+    """All values of the group as a `Multiset`. Costs O(group) for each commit that changes it.
+
+    >>> from reactive import Collect, Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> words.add_all(["b", "a", "b"])
+    >>> sorted(words.aggregate(Collect(lambda w: w)).materialize().value)
+    ['a', 'b', 'b']
+    """
+
+    @overload
+    def __init__(self, of: Callable[[Unpack[Ts]], V]) -> None: ...
+    @overload
+    def __init__(self: Collect[*Ts, Any], of: str) -> None: ...
+    def __init__(self, of: Any) -> None:
+        super().__init__(CollectFold(), of)
+
+
+class Aggregate(Aggregation[*Ts, Out]):
+    """Your own invertible aggregate: one that can take a value back.
+
+    Parameters
+    ----------
+    zero: the state of no rows. States are values: `add` and `remove` return a new one.
+    add: callable, (state, value) -> state.
+    remove: callable, (state, value) -> state; undoes `add`, in any order. In a commit it is called
+        after the calls of `add`.
+    is_zero: callable, state -> whether it is that of no rows; by default `state == zero`. It is
+        asked only over a table that is not stored, where a group may weigh nothing and yet not be
+        empty.
+    result: callable, state -> what the aggregate shows; by default the state itself.
+    of: callable, row -> value; by default the row (a tuple, if it has several bindings).
+
+    Cost: one call per changed row, and one more for each copy of it.
+
+    >>> from reactive import Aggregate, Database
+    >>> db = Database()
+    >>> bits = db.table(int, name="bits")
+    >>> parity = bits.aggregate(Aggregate(0, int.__xor__, int.__xor__)).materialize()
+    >>> bits.add_all([5, 3])
+    >>> parity.value
+    6
+    """
+
+    @overload
+    def __init__(
+        self: Aggregate[*Ts, S],
+        zero: S,
+        add: Callable[[S, Any], S],
+        remove: Callable[[S, Any], S],
+        result: None = None,
+        *,
+        is_zero: Callable[[S], object] | None = None,
+        of: Callable[[Unpack[Ts]], Any] | str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        zero: S,
+        add: Callable[[S, Any], S],
+        remove: Callable[[S, Any], S],
+        result: Callable[[S], Out],
+        *,
+        is_zero: Callable[[S], object] | None = None,
+        of: Callable[[Unpack[Ts]], Any] | str | None = None,
+    ) -> None: ...
+    @outermost
+    def __init__(
+        self,
+        zero: S,
+        add: Callable[[S, Any], S],
+        remove: Callable[[S, Any], S],
+        result: Callable[[S], Out] | None = None,
+        *,
+        is_zero: Callable[[S], object] | None = None,
+        of: Callable[[Unpack[Ts]], Any] | str | None = None,
+    ) -> None:
+        plus = taken(add, 2, "the add of Aggregate")
+        minus = taken(remove, 2, "the remove of Aggregate")
+        finish = None if result is None else taken(result, 1, "the result of Aggregate")
+        test = None if is_zero is None else taken(is_zero, 1, "the is_zero of Aggregate")
+        super().__init__(UserFold(zero, meaning(zero), plus, minus, finish, test), of)
+        self._functions = tuple(f for f in (plus, minus, finish, test) if f is not None)
+
+
+class Monoid(Aggregation[*Ts, Out]):
+    """Your own aggregate that cannot take a value back: an associative, commutative combination.
+
+    Parameters
+    ----------
+    zero: what changes nothing: `combine(zero, x) == x`.
+    combine: callable, (value, value) -> value; order and grouping must not matter.
+    result: callable, value -> what the aggregate shows; by default the value itself.
+    of: callable, row -> hashable value; by default the row.
+
+    State: a balanced tree over the distinct values. Cost: O(log group) calls per changed row.
+
+    >>> import math
+    >>> from reactive import Database, Monoid
+    >>> db = Database()
+    >>> numbers = db.table(int, name="numbers")
+    >>> divisor = numbers.aggregate(Monoid(0, math.gcd)).materialize()
+    >>> numbers.add_all([12, 18, 7])
+    >>> numbers.remove(7)
+    >>> divisor.value
+    6
+    """
+
+    @overload
+    def __init__(
+        self: Monoid[*Ts, S],
+        zero: S,
+        combine: Callable[[S, S], S],
+        result: None = None,
+        *,
+        of: Callable[[Unpack[Ts]], S] | str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        zero: S,
+        combine: Callable[[S, S], S],
+        result: Callable[[S], Out],
+        *,
+        of: Callable[[Unpack[Ts]], S] | str | None = None,
+    ) -> None: ...
+    @outermost
+    def __init__(
+        self,
+        zero: S,
+        combine: Callable[[S, S], S],
+        result: Callable[[S], Out] | None = None,
+        *,
+        of: Callable[[Unpack[Ts]], S] | str | None = None,
+    ) -> None:
+        combined = taken(combine, 2, "the combine of Monoid")
+        finish = None if result is None else taken(result, 1, "the result of Monoid")
+        super().__init__(MonoidFold(zero, meaning(zero), combined, finish), of)
+        self._functions = tuple(f for f in (combined, finish) if f is not None)
+
+
+def folded(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function]) -> Folded:
+    """The aggregate as the plan holds it; `take` takes what it reads, for what it is, into it.
+
+    Raises
+    ------
+    PlanError: it is no aggregate, or as `take`.
+    """
+    if not isinstance(aggregate, Aggregation):
+        known = isinstance(aggregate, type) and issubclass(aggregate, Aggregation)
+        hint = f"write {aggregate.__name__}(...)" if known else _HINT
+        raise PlanError(f"aggregate takes aggregates, not {aggregate!r}\n  {hint}")
+    name = type(aggregate).__name__
+    value = None if aggregate._of is None else take(aggregate._of, name)
+    fold = aggregate._fold
+    return Folded(name, fold, value, aggregate._functions, fold.skip_none)
+
+
+_HINT = "such as Count(), Sum(lambda row: ...), or your own Aggregate or Monoid"

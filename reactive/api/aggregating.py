@@ -1,0 +1,143 @@
+"""One row of all: `aggregate`, as relations have it.
+
+Its types are exact to eight aggregates, and with names by the class of the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
+
+from reactive.api.aggregates import Aggregation
+from reactive.runtime.boundary import boundary
+
+if TYPE_CHECKING:
+    from reactive.api.relation import Relation
+
+Ts = TypeVarTuple("Ts")
+R = TypeVar("R")
+A1 = TypeVar("A1")
+A2 = TypeVar("A2")
+A3 = TypeVar("A3")
+A4 = TypeVar("A4")
+A5 = TypeVar("A5")
+A6 = TypeVar("A6")
+A7 = TypeVar("A7")
+A8 = TypeVar("A8")
+
+
+@boundary
+class Aggregating(Generic[*Ts]):
+    """Base of what can be aggregated."""
+
+    def _aggregated(
+        self, aggregates: tuple[Any, ...], named: Mapping[str, Any], as_: Any
+    ) -> Relation[Any]:
+        """The relation with the aggregates of all rows."""
+        raise NotImplementedError
+
+    @overload
+    def aggregate(self, a1: Aggregation[*Ts, A1], /) -> Relation[A1]: ...
+    @overload
+    def aggregate(
+        self, a1: Aggregation[*Ts, A1], a2: Aggregation[*Ts, A2], /
+    ) -> Relation[A1, A2]: ...
+    @overload
+    def aggregate(
+        self, a1: Aggregation[*Ts, A1], a2: Aggregation[*Ts, A2], a3: Aggregation[*Ts, A3], /
+    ) -> Relation[A1, A2, A3]: ...
+    @overload
+    def aggregate(
+        self,
+        a1: Aggregation[*Ts, A1],
+        a2: Aggregation[*Ts, A2],
+        a3: Aggregation[*Ts, A3],
+        a4: Aggregation[*Ts, A4],
+        /,
+    ) -> Relation[A1, A2, A3, A4]: ...
+    @overload
+    def aggregate(
+        self,
+        a1: Aggregation[*Ts, A1],
+        a2: Aggregation[*Ts, A2],
+        a3: Aggregation[*Ts, A3],
+        a4: Aggregation[*Ts, A4],
+        a5: Aggregation[*Ts, A5],
+        /,
+    ) -> Relation[A1, A2, A3, A4, A5]: ...
+    @overload
+    def aggregate(
+        self,
+        a1: Aggregation[*Ts, A1],
+        a2: Aggregation[*Ts, A2],
+        a3: Aggregation[*Ts, A3],
+        a4: Aggregation[*Ts, A4],
+        a5: Aggregation[*Ts, A5],
+        a6: Aggregation[*Ts, A6],
+        /,
+    ) -> Relation[A1, A2, A3, A4, A5, A6]: ...
+    @overload
+    def aggregate(
+        self,
+        a1: Aggregation[*Ts, A1],
+        a2: Aggregation[*Ts, A2],
+        a3: Aggregation[*Ts, A3],
+        a4: Aggregation[*Ts, A4],
+        a5: Aggregation[*Ts, A5],
+        a6: Aggregation[*Ts, A6],
+        a7: Aggregation[*Ts, A7],
+        /,
+    ) -> Relation[A1, A2, A3, A4, A5, A6, A7]: ...
+    @overload
+    def aggregate(
+        self,
+        a1: Aggregation[*Ts, A1],
+        a2: Aggregation[*Ts, A2],
+        a3: Aggregation[*Ts, A3],
+        a4: Aggregation[*Ts, A4],
+        a5: Aggregation[*Ts, A5],
+        a6: Aggregation[*Ts, A6],
+        a7: Aggregation[*Ts, A7],
+        a8: Aggregation[*Ts, A8],
+        /,
+    ) -> Relation[A1, A2, A3, A4, A5, A6, A7, A8]: ...
+    @overload
+    def aggregate(
+        self,
+        a1: Aggregation[*Ts, Any],
+        a2: Aggregation[*Ts, Any],
+        a3: Aggregation[*Ts, Any],
+        a4: Aggregation[*Ts, Any],
+        a5: Aggregation[*Ts, Any],
+        a6: Aggregation[*Ts, Any],
+        a7: Aggregation[*Ts, Any],
+        a8: Aggregation[*Ts, Any],
+        a9: Aggregation[*Ts, Any],
+        /,
+        *more: Aggregation[*Ts, Any],
+    ) -> Relation[*tuple[Any, ...]]: ...
+    @overload
+    def aggregate(self, *, as_: type[R], **named: Aggregation[*Ts, Any]) -> Relation[R]: ...
+    @overload
+    def aggregate(self, **named: Aggregation[*Ts, Any]) -> Relation[Any]: ...
+    def aggregate(
+        self, *aggregates: Aggregation[*Ts, Any], as_: Any = None, **named: Aggregation[*Ts, Any]
+    ) -> Any:
+        """Aggregate all rows: always exactly one row; read it with `view.value`.
+
+        Parameters
+        ----------
+        aggregates: one or more of `Count()`, `Sum(f)`, `Avg(f)`, `Min(f)`, `Max(f)`,
+            `CountDistinct(f)`, `Collect(f)`, `Aggregate(...)`, `Monoid(...)`; `f` is a callable or
+            the name of a field.
+        named: the same with names: `aggregate(orders=Count(), total=Sum("total"))`. The row is then
+            one record with these fields, a named tuple that equals the plain tuple.
+        as_: the class of the record, in the place of a generated one; it is called with the columns
+            by name.
+
+        >>> from reactive import Count, Database, Max
+        >>> numbers = Database().table(int)
+        >>> numbers.aggregate(Count(), Max(lambda n: n)).materialize().value
+        (0, None)
+        """
+        return self._aggregated(aggregates, named, as_)

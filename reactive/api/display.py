@@ -1,0 +1,175 @@
+"""Rows for people: a table in the terminal, HTML in notebooks.
+
+name   n  day              header: the names; in HTML also of which type the values are
+Ann    3  2026-05-01       numbers stand to the right; dates are written as dates
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, time, timedelta
+from itertools import islice
+from numbers import Number
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal
+
+from optimizer.members import compared
+from reactive.collections.zset import Row
+from reactive.errors import ClosedError, TableError
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+# `rich` and `html` are imported where something is shown: they would take a third of all.
+
+LIMIT = 20
+MOST_TYPES = 3
+"""Types that a header names."""
+DATES = (date, time, timedelta)
+Named = Any
+"""A view or table: a collection with a `name`, which may be None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of what is shown."""
+
+    name: str
+    values: tuple[Any, ...]
+
+    @property
+    def type(self) -> str:
+        """The types of the values; nothing if there are many, or no values."""
+        kinds = set(map(type, self.values))
+        names = sorted(kind.__name__ for kind in kinds if kind is not NoneType)
+        names += ["None"] * (NoneType in kinds)
+        return " | ".join(names) if len(names) <= MOST_TYPES else ""
+
+    @property
+    def side(self) -> Literal["left", "right"]:
+        """Where its texts stand: numbers, some of which may be None, to the right."""
+        known = [value for value in self.values if value is not None]
+        return "right" if known and all(map(_is_number, known)) else "left"
+
+    def texts(self) -> list[str]:
+        """The values as text."""
+        return list(map(_text, self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The first rows, as columns, and what to say of all."""
+
+    title: str
+    columns: list[Column]
+    more: int
+    """How many rows there are beside."""
+
+    @property
+    def caption(self) -> str:
+        return f"{self.more} more rows" if self.more else ""
+
+    def lines(self) -> Iterator[tuple[str, ...]]:
+        """The texts of a row, for each."""
+        return zip(*(column.texts() for column in self.columns), strict=True)
+
+
+def show(rows: Named, limit: int, called: str = "view") -> None:
+    """Print the first rows."""
+    from rich.console import Console
+
+    Console().print(table(rows, limit, called))
+
+
+def table(rows: Named, limit: int = LIMIT, called: str = "view") -> RichTable:
+    """The first rows as a `rich` table, one column per field or binding."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = _shown(rows, limit, called)
+    width = max(len(shown.title), len(shown.caption))
+    result = Table(title=shown.title, caption=shown.caption or None, min_width=width)
+    for column in shown.columns:
+        result.add_column(Text(column.name), justify=column.side)
+    for line in shown.lines():
+        result.add_row(*map(Text, line))
+    return result
+
+
+def html(rows: Named, limit: int = LIMIT) -> str:
+    """The same as an HTML table, whose header also has types; or why there are no rows to show."""
+    try:
+        shown = _shown(rows, limit, "view")
+    except (ClosedError, TableError) as error:
+        return html_of_text(str(error))
+    sides = [column.side for column in shown.columns]
+    header = [_head(column) for column in shown.columns]
+    parts = ["<table>", f"<caption>{_escaped(shown.title)}</caption>"]
+    parts += _html_row("th", header, sides)
+    for line in shown.lines():
+        parts += _html_row("td", map(_escaped, line), sides)
+    parts.append("</table>")
+    return "".join(parts) + (f"<p>{shown.caption}</p>" if shown.more else "")
+
+
+def html_of_text(text: str) -> str:
+    """A text as HTML, line by line as at a prompt."""
+    return f"<pre>{_escaped(text)}</pre>"
+
+
+def _head(column: Column) -> str:
+    kind = f"<br><small>{_escaped(column.type)}</small>" if column.type else ""
+    return _escaped(column.name) + kind
+
+
+def _html_row(tag: str, cells: Any, sides: list[Any]) -> Iterator[str]:
+    yield "<tr>"
+    for cell, side in zip(cells, sides, strict=True):  # notebooks have them to the right else
+        yield f'<{tag} style="text-align: {side}">{cell}</{tag}>'
+    yield "</tr>"
+
+
+def _shown(rows: Named, limit: int, called: str) -> Shown:
+    """The first rows; as values of one column where they are of several kinds."""
+    first, count = list(islice(rows, limit)), len(rows)
+    names = getattr(rows, "columns", None)
+    named = [_columns(row, names) for row in first]
+    header = list(named[0]) if named else ["row"]
+    if any(list(values) != header for values in named):
+        header, named = ["row"], [{"row": row} for row in first]
+    columns = [Column(name, tuple(values[name] for values in named)) for name in header]
+    title = f"{rows.name or called}: {count} row" + "s" * (count != 1)
+    return Shown(title, columns, count - len(first))
+
+
+def _columns(row: Row, names: list[str] | None) -> dict[str, Any]:
+    """A row as named values: the names of the view, fields of a record, positions of a tuple."""
+    if names is not None and all(hasattr(row, name) for name in names):
+        return {name: getattr(row, name) for name in names}
+    if names is not None:
+        values = row if len(names) > 1 else (row,)
+        return dict(zip(names, values, strict=True))
+    if dataclasses.is_dataclass(row):
+        return {f.name: getattr(row, f.name) for f in dataclasses.fields(row)}
+    if isinstance(row, tuple):
+        names = getattr(row, "_fields", None) or [str(n) for n in range(len(row))]
+        return dict(zip(names, row, strict=True))
+    return {name: getattr(row, name) for name in compared(type(row))} or {"row": row}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (str, *DATES)) or _is_number(value):
+        return str(value)
+    return repr(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Number) and not isinstance(value, bool)
+
+
+def _escaped(text: str) -> str:
+    from html import escape
+
+    return escape(text)

@@ -1,0 +1,54 @@
+"""When the rows of a view are those of a list, a tuple, a `Multiset` or a dictionary.
+
+Equality is that of rows: two NaN are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from reactive.collections.multiset import Multiset
+from reactive.collections.zset import Pair, Row, canonical
+
+Rows = list[Any] | tuple[Any, ...] | Multiset[Any]
+
+
+def same_in_order(rows: Sequence[Row], other: Iterable[Row]) -> bool:
+    """Whether the rows are the same, one after the other.
+
+    >>> same_in_order(["to", "be"], ("to", "be")), same_in_order(["to", "be"], ["be", "to"])
+    (True, False)
+    """
+    return list(rows) == list(map(canonical, other))
+
+
+def same_as_bags(pairs: Iterable[Pair], other: Rows) -> bool:
+    """Whether each row is there as often. What has no hash is no row.
+
+    >>> same_as_bags([("to", 2), ("be", 1)], ["to", "be", "to"]), same_as_bags([], [[]])
+    (True, False)
+    """
+    given = other.items() if isinstance(other, Multiset) else ((row, 1) for row in other)
+    try:
+        return _bag(pairs) == _bag((canonical(row), weight) for row, weight in given)
+    except TypeError:
+        return False
+
+
+def same_groups(groups: Mapping[Any, Any], other: Mapping[Any, Any]) -> bool:
+    """Whether the keys are the same, with the same aggregates.
+
+    >>> same_groups({"ann": (1, 2)}, {"ann": (1, 2)}), same_groups({"ann": 1}, {})
+    (True, False)
+    """
+    return groups == {canonical(key): canonical(value) for key, value in other.items()}
+
+
+def _bag(pairs: Iterable[Pair]) -> dict[Row, int]:
+    """The rows that are there, with how often."""
+    found: dict[Row, int] = {}
+    for row, weight in pairs:
+        if weight > 0:
+            found[row] = found.get(row, 0) + weight
+    return found

@@ -1,0 +1,309 @@
+"""Relations that are defined by themselves: `fixpoint`, and a step applied n times: `iterate`.
+
+    reach  =  edges  or  a reach and an edge that continues it
+
+        reach = fixpoint(lambda reach: edges.union(
+            reach.join(edges, on=lambda p, e: p.dst == e.src)
+                 .select(lambda p, e: Edge(p.src, e.dst))))
+
+The step is called once, with relations that stand for what it returns; the query that it makes is
+the definition. How it is kept up to date: `recursion/`, and docs/recursion.md.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar, overload
+
+from optimizer import plan
+from optimizer.errors import PlanError
+from optimizer.opaque import Opaque, opaque
+from optimizer.properties import bindings, nodes
+from optimizer.strata import in_strata
+from optimizer.stratify import check_stratified
+from optimizer.traverse import substituted
+from reactive.api.aggregates import Aggregation, Max, Min
+from reactive.api.callables import taken
+from reactive.api.relation import AnyRelation, Relation, views_of
+from reactive.compiler.definition import Definition, agree
+from reactive.runtime.boundary import outermost
+
+T = TypeVar("T")
+U = TypeVar("U")
+V = TypeVar("V")
+By = Callable[[Any], Hashable]
+Keep = Min[Any, Any] | Max[Any, Any]
+
+
+@overload
+def fixpoint(
+    step: Callable[[Relation[T]], Relation[T]],
+    *,
+    keep: Keep | None = None,
+    by: By | None = None,
+    max_rounds: int = 10_000,
+) -> Relation[T]: ...
+@overload
+def fixpoint(
+    step: Callable[[Relation[T], Relation[U]], tuple[Relation[T], Relation[U]]],
+    *,
+    keep: Sequence[Keep | None] | None = None,
+    by: Sequence[By | None] | None = None,
+    max_rounds: int = 10_000,
+) -> tuple[Relation[T], Relation[U]]: ...
+@overload
+def fixpoint(
+    step: Callable[
+        [Relation[T], Relation[U], Relation[V]], tuple[Relation[T], Relation[U], Relation[V]]
+    ],
+    *,
+    keep: Sequence[Keep | None] | None = None,
+    by: Sequence[By | None] | None = None,
+    max_rounds: int = 10_000,
+) -> tuple[Relation[T], Relation[U], Relation[V]]: ...
+@overload
+def fixpoint(
+    step: Callable[..., tuple[AnyRelation, ...]],
+    *,
+    keep: Sequence[Keep | None] | None = None,
+    by: Sequence[By | None] | None = None,
+    max_rounds: int = 10_000,
+) -> tuple[AnyRelation, ...]: ...
+@outermost
+def fixpoint(
+    step: Callable[..., Any],
+    *,
+    keep: Any = None,
+    by: Any = None,
+    max_rounds: int = 10_000,
+) -> Any:
+    """The smallest relation that is what `step` makes of it; or several, defined together.
+
+    Parameters
+    ----------
+    step: callable, a relation per parameter -> the relation, or a tuple of as many. Each is a set
+        of single values (one binding). It may use what is monotone: where, select, select_many,
+        unnest, joins, semi_join, unions, intersections, distinct; anti_join and difference with
+        a right side that is not recursive; another fixpoint.
+    keep, by: `Min(f)` or `Max(f)`, and callable, row -> hashable: of the rows with equal keys only
+        the best one is in the relation (shortest paths). A better row must not lead to worse ones.
+        For several relations, tuples with None for those that keep all rows.
+    max_rounds: how many steps a row may be away from the inputs that changed, in one commit.
+
+    State: every row, with the number of its derivations and the round in which it came to be.
+    Cost: proportional to the derivations that the change affects, see docs/recursion.md.
+    Source: [dbsp] section 5, recursive queries; counting by rounds, see docs/recursion.md.
+
+    Raises
+    ------
+    StratificationError: recursion through a negation, an aggregate, an outer join or an order.
+    PlanError: a step that makes something else than its relations.
+    FixpointError: later, at a commit, if it does not come to an end.
+
+    >>> from reactive import Database, fixpoint
+    >>> edges = Database().table(tuple, name="edges")
+    >>> reach = fixpoint(lambda reach: edges.union(
+    ...     reach.join(edges, on=lambda p, e: p[1] == e[0]).select(lambda p, e: (p[0], e[1])))
+    ... ).materialize()
+    >>> edges.add_all([(1, 2), (2, 3), (3, 2)])
+    >>> edges.remove((1, 2))
+    >>> sorted(reach)
+    [(2, 2), (2, 3), (3, 2), (3, 3)]
+    """
+    names = _parameters(step, "fixpoint")
+    _check_count("max_rounds", max_rounds)
+    level, db, made = _called(step, names, is_set=True)
+    results = tuple(relation.plan for relation in made)
+    views = views_of(*made)
+    if len(names) == 1:
+        keep, by = (keep,), (by,)
+    node = plan.Fixpoint(results, level, names, _best(names, keep, by), max_rounds)
+    check_stratified(node)
+    above = _level(node)  # those that will be inside each other have different numbers
+    parts = in_strata(node, lambda part: _finished(part, max(above, _level(part))))
+    relations: tuple[AnyRelation, ...] = tuple(Relation(db, part, views) for part in parts)
+    return relations[0] if len(names) == 1 else relations
+
+
+@outermost
+def iterate(
+    step: Callable[[Relation[T]], Relation[T]], start: Relation[T], *, times: int
+) -> Relation[T]:
+    """What `step` makes of what it made ... of `start`: exactly so many rounds, kept live.
+
+    Parameters
+    ----------
+    step: callable, relation -> relation, of anything; bags, and it need not be monotone.
+    start: the relation of round 0.
+    times: how many rounds, from 0 on.
+
+    State: that of `times` copies of the step. Cost: a change touches only the rounds and rows that
+    it affects. Source: [dbsp] section 7; [mrql] repeat.
+
+    >>> from reactive import Database, iterate
+    >>> numbers = Database().table(int, name="numbers")
+    >>> view = iterate(lambda n: n.select(lambda x: 2 * x), numbers, times=3).materialize()
+    >>> numbers.add_all([1, 5])
+    >>> sorted(view)
+    [8, 40]
+    """
+    names = _parameters(step, "iterate")
+    if len(names) != 1:
+        raise PlanError(f"the step of iterate takes one relation, not {len(names)}")
+    if not isinstance(start, Relation):
+        raise PlanError(f"iterate starts from a relation, not {type(start).__name__}")
+    _check_count("times", times)
+    level, db, (made,) = _called(step, names, is_set=False, start=start)
+    body = made.plan
+    node = plan.Iterate(start.plan, body, level, names[0], times)
+    number = _level(node)
+    node = replace(node, level=number, body=_numbered(body, node, number))
+    return Relation(db, node, views_of(start, made))
+
+
+def _called(
+    step: Callable[..., Any],
+    names: tuple[str, ...],
+    *,
+    is_set: bool,
+    start: AnyRelation | None = None,
+) -> tuple[Definition, Any, list[AnyRelation]]:
+    """What the step makes of relations that stand for its results.
+
+    The definition is their level until it is finished.
+    """
+    definition: Any = Definition(", ".join(map(repr, names)))
+    of = (None,) * (1 if start is None else bindings(start.plan))
+    if start is not None:
+        agree(definition, start._db)
+    given: list[AnyRelation] = [
+        Relation(definition, plan.Recursive(definition, index, name, is_set, of))
+        for index, name in enumerate(names)
+    ]
+    result = step(*given)
+    results = [result] if len(names) == 1 else result
+    if not isinstance(results, tuple | list) or len(results) != len(names):
+        raise PlanError(
+            f"the step must return a tuple of {len(names)} relations, not {_shown(result)}\n"
+            f"  one for each of its parameters {definition.what}"
+        )
+    for name, relation in zip(names, results, strict=True):
+        _check_result(name, relation, len(of))
+        if not agree(definition, relation._db):
+            raise PlanError(f"{name!r} reads relations of two databases")
+    db = definition.finish()
+    if db is None:
+        raise PlanError(
+            f"the step reads nothing but {definition.what}: there is no row to begin with\n"
+            "  a union with a table or another relation says where it starts"
+        )
+    return definition, db, list(results)
+
+
+def _check_result(name: str, relation: Any, count: int) -> None:
+    if not isinstance(relation, Relation):
+        raise PlanError(f"the step must return a relation for {name!r}, not {_shown(relation)}")
+    found = bindings(relation.plan)
+    if found != count:
+        raise PlanError(
+            f"the step returns {found} bindings for {name!r}, which has {count}\n"
+            "  select() what makes a row of it"
+        )
+
+
+def _shown(thing: Any) -> str:
+    return "None (does it have a return?)" if thing is None else type(thing).__name__
+
+
+def _finished(node: plan.Fixpoint, level: int) -> plan.Fixpoint:
+    return replace(node, level=level, bodies=tuple(_numbered(b, node, level) for b in node.bodies))
+
+
+def _level(node: plan.Fixpoint | plan.Iterate) -> int:
+    """The number that equal definitions have too: one above those inside."""
+    inside = [n.level for n in nodes(node) if isinstance(n, plan.Fixpoint | plan.Iterate)]
+    return 1 + max((n for n in inside if n is not node.level), default=0)
+
+
+def _numbered(body: plan.Node, node: plan.Fixpoint | plan.Iterate, level: int) -> plan.Node:
+    return substituted(body, node.level, lambda relation: replace(relation, level=level))
+
+
+def _best(names: tuple[str, ...], keep: Any, by: Any) -> tuple[plan.Best | None, ...]:
+    """What is kept of each relation."""
+    several = len(names) > 1
+    keeps = (None,) * len(names) if keep is None else keep
+    bys = (None,) * len(names) if by is None else by
+    for word, given in (("keep", keeps), ("by", bys)):
+        if not isinstance(given, tuple | list) or len(given) != len(names):
+            raise PlanError(
+                f"{word}= must have one entry for each of {', '.join(names)}\n"
+                "  None for a relation that keeps all its rows"
+            )
+    return tuple(
+        _best_of(name if several else None, k, b)
+        for name, k, b in zip(names, keeps, bys, strict=True)
+    )
+
+
+def _best_of(name: str | None, keep: Any, by: Any) -> plan.Best | None:
+    of = "" if name is None else f" of {name!r}"
+    if keep is None and by is None:
+        return None
+    if keep is None or by is None:
+        given, missing = ("by", "keep") if keep is None else ("keep", "by")
+        raise PlanError(
+            f"fixpoint{of} has {given}= but no {missing}=\n"
+            "  keep=Min(value) says which row is best, by=key among which rows"
+        )
+    if not isinstance(keep, Min | Max):
+        raise PlanError(
+            f"keep={_shown(keep)}{of}: only Min(...) and Max(...) say which row is best\n"
+            "  other aggregates belong outside the fixpoint"
+        )
+    if keep._fold.skip_none:
+        raise PlanError(
+            f"keep={keep!r}{of}: what is kept are rows, of which no value can be left out\n"
+            "  where(...) leaves out the rows that have none"
+        )
+    return plan.Best(
+        taken(by, 1, "by of fixpoint"),
+        _value(keep),
+        isinstance(keep, Max),
+    )
+
+
+def _value(keep: Aggregation[Any, Any]) -> Opaque:
+    function = keep._of
+    if function is None:
+        return opaque(_itself, 1, "keep of fixpoint")
+    return taken(function, 1, "keep of fixpoint")  # type: ignore[arg-type]  # it refuses a name
+
+
+def _itself(row: Any) -> Any:
+    return row
+
+
+def _parameters(step: Any, role: str) -> tuple[str, ...]:
+    """The names of a step's parameters."""
+    if not callable(step):
+        raise PlanError(f"{role} takes a callable, relation -> relation, not {step!r:.60}")
+    positional = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+    parameters = list(inspect.signature(step).parameters.values())
+    names = tuple(p.name for p in parameters if p.kind in positional)
+    if not names or len(names) != len(parameters):
+        raise PlanError(
+            f"the step of {role} needs one parameter for each relation that it defines\n"
+            "  lambda reach: ..., or lambda odd, even: (..., ...)"
+        )
+    return names
+
+
+def _check_count(name: str, value: Any) -> None:
+    if type(value) is not int or value < (name == "max_rounds"):
+        raise PlanError(f"{name} is a number of rounds, not {value!r:.60}")

@@ -1,0 +1,125 @@
+"""Views of groups: rows that are found by their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any, TypeVar, TypeVarTuple, overload
+
+from optimizer.naming import Naming
+from optimizer.properties import key_of_group, naming
+from reactive.api.equal_rows import same_groups
+from reactive.api.lock_free import lock_free
+from reactive.api.named_rows import row_class
+from reactive.api.relation import GroupedRelation
+from reactive.api.view import LEAF, View
+from reactive.collections.zset import canonical
+from reactive.errors import MissingKeyError
+from reactive.runtime.boundary import boundary
+
+Ts = TypeVarTuple("Ts")
+Cs = TypeVarTuple("Cs")
+A = TypeVar("A")
+B = TypeVar("B")
+K = TypeVar("K")
+D = TypeVar("D")
+
+
+_GROUP = "node.operator.find(key)"
+_AGGREGATES = (
+    "(found[1] if len(found) == 2 else found[1:]) if found.__class__ is tuple"
+    " else self._aggregates(found)"
+)
+"""Of a row; those that have names know better."""
+
+
+@boundary
+class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
+    """One row per group; reads as a mapping from the key to the aggregates as well.
+
+    `view[key]` is the aggregate, or the tuple of them if there are several. `in` takes a key or a
+    row. `len`, iteration and `items` are those of the rows, as in every view. `dict(view)` makes
+    a dictionary, asking for one key after the other: where other threads write,
+    `view.snapshot()` has all groups as of one commit. Where columns have names, so have the
+    aggregates of a key; rows of a class of yours are given as they are.
+
+    >>> from reactive import Count, Database
+    >>> words = Database().table(str)
+    >>> lengths = words.group_by(len).aggregate(Count()).materialize()
+    >>> words.add_all(["to", "be", "not"])
+    >>> lengths[2], lengths.get(9, 0), 3 in lengths, sorted(lengths)
+    (2, 0, True, [(2, 2), (3, 1)])
+    """
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._aggregates = _aggregates(naming(self.plan))
+
+    @overload
+    def __getitem__(self: GroupedView[K, A], key: K) -> A: ...
+    @overload
+    def __getitem__(self: GroupedView[K, A, B, *Cs], key: K) -> tuple[A, B, *Cs]: ...
+    @lock_free(_GROUP, ready=LEAF, if_found="found is not None", give=_AGGREGATES)
+    def __getitem__(self, key: Any) -> Any:
+        row = self._find(key)
+        if row is None:
+            raise MissingKeyError(
+                f"{self._feed} has no group {key!r:.100}\n  view.get(key) gives None for one", key
+            )
+        return self._aggregates(row)
+
+    @overload
+    def get(self: GroupedView[K, A], key: K, default: D) -> A | D: ...
+    @overload
+    def get(self: GroupedView[K, A], key: K) -> A | None: ...
+    @overload
+    def get(self: GroupedView[K, A, B, *Cs], key: K, default: D) -> tuple[A, B, *Cs] | D: ...
+    @overload
+    def get(self: GroupedView[K, A, B, *Cs], key: K) -> tuple[A, B, *Cs] | None: ...
+    @lock_free(_GROUP, ready=LEAF, if_found="found is not None", give=_AGGREGATES)
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The aggregates of a group, or the default if there is no such group."""
+        row = self._find(key)
+        if row is None:
+            return default
+        return self._aggregates(row)
+
+    @lock_free("node.operator.find(item)", ready=LEAF, if_found="found is not None", give="True")
+    def __contains__(self, item: object) -> bool:
+        return self._find(item) is not None or self.count(item) > 0
+
+    def __eq__(self, other: object) -> bool:
+        """As of every view; or whether a dictionary has its keys and their aggregates."""
+        if not isinstance(other, dict):
+            return super().__eq__(other)
+        key = key_of_group(self.plan)
+        return same_groups({key(row): self._aggregates(row) for row in self._all_rows()}, other)
+
+    __hash__ = View.__hash__
+
+    def keys(self) -> list[K]:
+        """The keys of the groups."""
+        keys: list[K] = self._read("keys")
+        return keys
+
+    def _find(self, key: Any) -> Any:
+        """The row of a group, or None; also of a key with a NaN that is another object."""
+        found = self._read("find", key)
+        if found is None and (same := canonical(key)) is not key:
+            found = self._read("find", same)
+        return found
+
+
+def _aggregates(how: Naming | None) -> Callable[[Any], Any]:
+    """What a view has for the key of a row: one aggregate itself, several with their names.
+
+    Of rows of the user's class, the row.
+    """
+    if how is None:
+        return lambda row: row[1] if len(row) == 2 else row[1:]
+    if not how.generated:
+        return lambda row: row
+    if len(how.columns) == 2:
+        return itemgetter(1)
+    kind, make = row_class(how.columns[1:]), tuple.__new__
+    return lambda row: make(kind, row[1:])

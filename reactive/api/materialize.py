@@ -1,0 +1,58 @@
+"""Make a view of a relation: its operators, the leaf that holds its rows, and its face."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optimizer import plan
+from optimizer.source import Place
+from reactive.api.grouped_view import GroupedView
+from reactive.api.ordered_view import OrderedView
+from reactive.api.view import AnyView, View
+from reactive.compiler.late import over
+from reactive.compiler.leaves import KEEPS_ROWS, contents, is_grouped
+from reactive.dataflow.feed import Feed
+from reactive.dataflow.node import Node
+from reactive.runtime.collector import paused
+from reactive.storage.rows import check_name
+from reactive.subscriptions.rerun import note
+
+if TYPE_CHECKING:
+    from reactive.api.relation import AnyRelation
+
+
+def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyView:
+    """Make a view of a relation."""
+    check_name("a view", name)
+    db = relation._db
+    with db._shaping():
+        feed = db._graph.making = Feed(relation.plan, name, place)
+        try:
+            with paused():
+                view = _made(relation, feed)
+            note(view)
+            return view
+        finally:
+            db._graph.making = None
+
+
+def _made(relation: AnyRelation, feed: Feed) -> AnyView:
+    db = relation._db
+
+    def attached(source: Node) -> Node:
+        held = contents(relation.plan, source)
+        return db._graph.attach(held, source, feed, fill=isinstance(held, KEEPS_ROWS))
+
+    try:
+        node = over(db, relation.plan, feed, attached, complete=True)
+    except BaseException:
+        db._graph.sweep()
+        raise
+    db._queries.watch(node, relation.plan)
+    return _kind(relation.plan)(db, relation, node, feed)
+
+
+def _kind(node: plan.Node) -> type[AnyView]:
+    if isinstance(node, plan.OrderBy):
+        return OrderedView
+    return GroupedView if is_grouped(node) else View

@@ -1,0 +1,105 @@
+"""What a service watches of a database: how much there is, what commits take, and what waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reactive.database import Database
+    from reactive.subscriptions.observe import Subscription
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Deltas that wait for one subscriber, or for one reader of `changes()`.
+
+    >>> import asyncio
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> changes = words.materialize("all").changes()
+    >>> words.add("be")
+    >>> db.metrics().queues
+    (Queue(of="view 'all'", waiting=1),)
+    """
+
+    of: str
+    """What it is subscribed to."""
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Figures of a database; made by `Database.metrics`. Prints as text.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> watching = words.subscribe(lambda delta: None)
+    >>> words.add("be")
+    >>> print(db.metrics())
+    1 commit in ... ms
+    1 table, 0 views, 1 subscriber
+    0 deltas wait to be delivered
+    """
+
+    commits: int
+    """As `Database.version`."""
+    seconds: float
+    """What it took to bring views up to date, in all commits; without their statements on tables
+    and without subscribers. Of commits of one row only some are timed, from one call of `metrics`
+    on, and the others are taken as alike."""
+    tables: int
+    views: int
+    subscribers: int
+    """Live subscriptions, those of `changes()` included."""
+    undelivered: int
+    """Deltas of commits that subscribers are still to be told of, in the threads of writers."""
+    queues: tuple[Queue, ...]
+    """What waits, of each subscriber that has a queue: of `changes()`, `on=` and `every=`. The
+    longest first."""
+
+    @property
+    def waiting(self) -> int:
+        """All deltas that wait in queues, or are undelivered."""
+        return self.undelivered + sum(queue.waiting for queue in self.queues)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{_counted(self.commits, 'commit')} in {1000 * self.seconds:,.1f} ms",
+            f"{_counted(self.tables, 'table')}, {_counted(self.views, 'view')}, "
+            f"{_counted(self.subscribers, 'subscriber')}",
+            f"{_counted(self.waiting, 'delta')} wait{'s' * (self.waiting == 1)} to be delivered",
+        ]
+        lines += [f"  {queue.waiting:,} for {queue.of}" for queue in self.queues if queue.waiting]
+        return "\n".join(lines)
+
+
+def metrics(db: Database) -> Metrics:
+    """The figures of now."""
+    with db._gate.inside():
+        return _figures(db)
+
+
+def _figures(db: Database) -> Metrics:
+    live = [subscription for feed in list(db._feeds) for subscription in _subscriptions(feed)]
+    queues = [Queue(str(s._feed), len(s._queue)) for s in live if s._queue is not None]
+    return Metrics(
+        commits=db.version,
+        seconds=db._times.total(db.version),
+        tables=len(db.tables()),
+        views=len(db.views()),
+        subscribers=len(live),
+        undelivered=len(db._outbox),
+        queues=tuple(sorted(queues, key=lambda queue: (-queue.waiting, queue.of))),
+    )
+
+
+def _subscriptions(feed: Any) -> list[Subscription[Any]]:
+    found = [reference() for reference in feed.subscribers]
+    return [each for each in found if each is not None and not each.closed]
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number:,} {name}{'s' * (number != 1)}"

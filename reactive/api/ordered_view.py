@@ -1,0 +1,81 @@
+"""Views of an order: sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar, TypeVarTuple, overload
+
+from reactive.api.equal_rows import same_in_order
+from reactive.api.relation import OrderedRelation
+from reactive.api.view import View
+from reactive.collections.zset import Pair, Row
+from reactive.runtime.boundary import boundary, hide
+
+Ts = TypeVarTuple("Ts")
+Cs = TypeVarTuple("Cs")
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@boundary
+class OrderedView(View[*Ts], OrderedRelation[*Ts]):
+    """The rows in order; a sequence. Positions cost O(log rows).
+
+    >>> from reactive import Database
+    >>> numbers = Database().table(int)
+    >>> view = numbers.order_by(lambda n: -n).materialize()
+    >>> numbers.add_all([1, 3, 2])
+    >>> view[0], view[1:], view.index(1)
+    (3, [2, 1], 2)
+    """
+
+    @overload
+    def __getitem__(self: OrderedView[T], position: int) -> T: ...
+    @overload
+    def __getitem__(self: OrderedView[T], position: slice) -> list[T]: ...
+    @overload
+    def __getitem__(self: OrderedView[A, B, *Cs], position: int) -> tuple[A, B, *Cs]: ...
+    @overload
+    def __getitem__(self: OrderedView[A, B, *Cs], position: slice) -> list[tuple[A, B, *Cs]]: ...
+    def __getitem__(self, position: Any) -> Any:
+        try:
+            if not isinstance(position, slice):
+                return self._read("at", position)
+            with self._reading():
+                places = range(*position.indices(len(self._contents)))
+                return [self._contents.at(place) for place in places]
+        except Exception as error:
+            hide(error)
+            raise
+
+    @overload
+    def __reversed__(self: OrderedView[T]) -> Iterator[T]: ...
+    @overload
+    def __reversed__(self: OrderedView[A, B, *Cs]) -> Iterator[tuple[A, B, *Cs]]: ...
+    def __reversed__(self) -> Iterator[Any]:
+        return iter(self._all_rows()[::-1])
+
+    def limit(self, n: int, offset: int = 0) -> OrderedRelation[*Ts]:
+        """As of the query; its rows are sorted once more."""
+        query: Any = self.relation
+        limited = query.limit(n, offset)
+        return OrderedRelation(self._db, limited.plan, self._kept_views())
+
+    def index(self, row: object, start: int = 0, stop: int | None = None) -> int:
+        """The first position of a row; `ValueError` if it is not there."""
+        rows = self._all_rows()
+        return rows.index(row, start, len(rows) if stop is None else stop)
+
+    def _has_rows(self, other: list[Any] | tuple[Any, ...]) -> bool:
+        return same_in_order(self._all_rows(), other)
+
+    def _first_rows(self, n: int) -> list[Any]:
+        with self._reading():
+            return [self._contents.at(place) for place in range(min(n, len(self._contents)))]
+
+    def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
+        return list(self._contents.items()), self._contents.rows()
+
+
+Sequence.register(OrderedView)

@@ -1,0 +1,649 @@
+"""Queries as data: immutable, composable, typed. Nothing is computed until somebody consumes it.
+
+Each method takes the user's callables into the plan and wraps one node around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    TypeVarTuple,
+    overload,
+)
+
+from optimizer import plan
+from optimizer.check_reads import check_callable, check_reads
+from optimizer.errors import PlanError
+from optimizer.explain import Explanation, explain, headline
+from optimizer.expr import Function
+from optimizer.fields import field, field_read, known_shapes
+from optimizer.properties import bindings, tables
+from optimizer.report import as_read, report
+from optimizer.source import caller
+from reactive.api import display
+from reactive.api.aggregated import aggregated
+from reactive.api.aggregating import Aggregating
+from reactive.api.callables import Live, taken
+from reactive.api.conditions import Key, On, match_of, side_of, where_of
+from reactive.api.first import First
+from reactive.api.groups import Groups
+from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys
+from reactive.compiler.definition import agree
+from reactive.dataflow.delta import Delta
+from reactive.runtime.boundary import boundary
+from reactive.runtime.missing import hint
+from reactive.subscriptions.listening import Listening
+from reactive.subscriptions.observe import Subscription
+from reactive.subscriptions.relay import Relay
+from reactive.subscriptions.subscribe import subscribe
+
+if TYPE_CHECKING:
+    from reactive.api.grouped_view import GroupedView
+    from reactive.api.ordered_view import OrderedView
+    from reactive.api.table import Table
+    from reactive.api.view import AnyView, View
+    from reactive.database import Database
+
+Ts = TypeVarTuple("Ts")
+T = TypeVar("T")
+U = TypeVar("U")
+K = TypeVar("K")
+R = TypeVar("R")
+
+
+@boundary
+class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
+    """A query. It carries one or more bindings side by side; `join` appends one.
+
+    Callables get one argument per binding. Rows of a relation with one binding are the values
+    themselves, with several they are tuples of them. Weights count copies, as in a bag.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str, name="words")
+    >>> words.where(str.islower).select(len)
+    Relation:
+    select len(row)
+      where islower(row)
+        table words
+    """
+
+    def __init__(self, db: Database, node: plan.Node, views: tuple[AnyView, ...] = ()) -> None:
+        check_reads(node)
+        self._db = db
+        self.plan = node
+        """The query as data (`optimizer.plan`)."""
+        self._views = views
+        """The views that it was made of: they are not given up while it is there."""
+
+    # One relation in, one out.
+
+    def where(
+        self, predicate: Callable[[*Ts], object] | None = None, /, **fields: Any
+    ) -> Relation[*Ts]:
+        """Selection: the rows for which the predicate is true, and fields equal the given values.
+
+        Parameters
+        ----------
+        predicate: callable, bindings -> anything, read as true or false.
+        fields: `where(town="Bonn", paid=None)` is `row.town == "Bonn" and row.paid == None`, with
+            the values of now. A field is that of the only binding that has it.
+
+        State: none. Cost: O(changed rows). Source: [dbsp] linear operators.
+
+        >>> from reactive import Database
+        >>> numbers = Database().table(int)
+        >>> even = numbers.where(lambda n: n % 2 == 0).materialize()
+        >>> numbers.add_all([1, 2, 4])
+        >>> sorted(even)
+        [2, 4]
+        """
+        return self._new(where_of(self, predicate, fields))
+
+    def select(self, function: Callable[[*Ts], U]) -> Relation[U]:
+        """Projection: a function of each row. Equal results add up, as in a bag.
+
+        Parameters
+        ----------
+        function: callable, bindings -> hashable.
+
+        State: none. Cost: O(changed rows). Source: [dbsp] linear operators.
+
+        >>> from reactive import Database
+        >>> numbers = Database().table(int)
+        >>> parity = numbers.select(lambda n: n % 2).materialize()
+        >>> numbers.add_all([1, 2, 4])
+        >>> sorted(parity)
+        [0, 0, 1]
+        """
+        return self._new(plan.Select(self.plan, self._take(function, "select")))
+
+    def select_many(self, function: Callable[[*Ts], Iterable[U]]) -> Relation[U]:
+        """Every element of a collection computed from each row.
+
+        Parameters
+        ----------
+        function: callable, bindings -> iterable of hashables.
+
+        State: none. Cost: O(changed rows and their elements). Source: [mrql] cmap.
+
+        >>> from reactive import Database
+        >>> lines = Database().table(str)
+        >>> words = lines.select_many(str.split).materialize()
+        >>> lines.add("to be or not to be")
+        >>> words.count("be")
+        2
+        """
+        return self._new(plan.SelectMany(self.plan, self._take(function, "select_many")))
+
+    def unnest(self, function: Callable[[*Ts], Iterable[U]]) -> Relation[*Ts, U]:
+        """As `select_many`, with the row kept: one binding more, an element of `function(...)`.
+
+        State: none. Cost: O(changed rows and their elements). Source: [i3ql] unnest.
+
+        >>> from reactive import Database
+        >>> lines = Database().table(str)
+        >>> pairs = lines.unnest(str.split).materialize()
+        >>> lines.add("to be")
+        >>> sorted(pairs)
+        [('to be', 'be'), ('to be', 'to')]
+        """
+        return self._new(plan.Unnest(self.plan, self._take(function, "unnest")))
+
+    def distinct(self) -> Relation[*Ts]:
+        """Each row once. State: the rows. Cost: O(changed rows). Source: [dbsp] proposition 4.7.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> once = words.distinct().materialize()
+        >>> words.add_all(["be", "be"])
+        >>> list(once)
+        ['be']
+        """
+        return self._new(plan.Distinct(self.plan))
+
+    @overload
+    def order_by(
+        self,
+        key: Callable[[*Ts], Less] | SortKey[Less, *Ts] | str,
+        *more: Callable[[*Ts], Less] | SortKey[Less, *Ts] | str,
+        descending: bool = False,
+    ) -> OrderedRelation[*Ts]: ...
+    @overload
+    def order_by(
+        self,
+        key: Callable[[*Ts], Less | None] | SortKey[Less | None, *Ts] | str,
+        *more: Callable[[*Ts], Less | None] | SortKey[Less | None, *Ts] | str,
+        descending: bool = False,
+        nulls: Nulls | None,
+    ) -> OrderedRelation[*Ts]: ...
+    def order_by(
+        self, key: Any, *more: Any, descending: bool = False, nulls: Nulls | None = None
+    ) -> OrderedRelation[*Ts]:
+        """The rows in order of a key; see `OrderedRelation.limit` for the first few of them.
+
+        Parameters
+        ----------
+        key, more: callables, bindings -> values that `<` compares, or names of fields; NaN comes
+            after everything. Rows with equal values of the first stand by the next. `asc(f)` and
+            `desc(f)` give a key its own direction.
+        descending: greatest first, of the keys that are plain callables.
+        nulls: `"first"` or `"last"`: where None stands, in either direction, as a key or as a part
+            of one that is a tuple. Without it, None is compared like any value.
+
+        Rows with equal keys stand by themselves if they can be compared, else in order of arrival.
+
+        State: all rows, sorted. Cost: O(changed rows x log rows).
+
+        >>> from reactive import Database, desc
+        >>> words = Database().table(str)
+        >>> by_length = words.order_by(len).materialize()
+        >>> longest = words.order_by(desc(len), lambda w: w).materialize()
+        >>> words.add_all(["three", "to", "a", "be"])
+        >>> list(by_length), by_length[0]
+        (['a', 'be', 'to', 'three'], 'a')
+        >>> list(longest)
+        ['three', 'be', 'to', 'a']
+        """
+
+        def take(of: Key) -> Function:
+            return self._take(of, "order_by")
+
+        keys = sort_keys((key, *more), take, descending=descending, nulls=nulls)
+        return OrderedRelation(self._db, plan.OrderBy(self.plan, keys, None, 0), self._kept_views())
+
+    # Two relations.
+
+    def join(
+        self,
+        other: Relation[U],
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
+        *,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
+    ) -> Relation[*Ts, U]:
+        """Pairs of rows that match; weights multiply. Without any condition: the product.
+
+        Parameters
+        ----------
+        other: the binding to append. With several bindings itself, its rows are tuples.
+        on: callable, bindings and the new one -> true or false. Or fields that are equal: `"c"` of
+            both sides, `("a", "b")` of the left and of the right, `["c", "d"]` each of both sides.
+        left_key, right_key: callables, bindings -> hashable, and the new one -> hashable; or names
+            of fields. Rows match if these are equal, and `on`, if given, is true. A NaN matches
+            nothing.
+
+        With keys, an index per side. Cost: O(changed rows + matches). With `on` alone every pair
+        is asked: O(changed rows x rows of the other side). Source: [dbsp] bilinear operators.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> people, pets = db.table(tuple, name="people"), db.table(tuple, name="pets")
+        >>> owners = people.join(pets, left_key=lambda p: p[0], right_key=lambda pet: pet[1])
+        >>> names = owners.select(lambda p, pet: (p[1], pet[0])).materialize()
+        >>> people.add((1, "Ann"))
+        >>> pets.add(("Rex", 1))
+        >>> list(names)
+        [('Ann', 'Rex')]
+        """
+        match = match_of("join", self, other, on, left_key, right_key)
+        if match == plan.Match():
+            return self._new(plan.Product(self.plan, other.plan), other)
+        return self._new(plan.Join(self.plan, other.plan, match), other)
+
+    def left_join(
+        self,
+        other: Relation[U],
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
+        *,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
+    ) -> Relation[*Ts, U | None]:
+        """As `join`, keeping left rows without a match, with None beside them.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> left, right = db.table(int, name="left"), db.table(int, name="right")
+        >>> pairs = left.left_join(right, on=lambda a, b: a == b).materialize()
+        >>> left.add_all([1, 2])
+        >>> right.add(2)
+        >>> sorted(pairs, key=str)
+        [(1, None), (2, 2)]
+        """
+        return self._outer("left", other, on, left_key, right_key)
+
+    def right_join(
+        self,
+        other: Relation[U],
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
+        *,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
+    ) -> Relation[*tuple[Any, ...]]:
+        """As `join`, keeping right rows without a match; all bindings of the left are then None."""
+        return self._outer("right", other, on, left_key, right_key)
+
+    def full_join(
+        self,
+        other: Relation[U],
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
+        *,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
+    ) -> Relation[*tuple[Any, ...]]:
+        """As `join`, keeping the rows of both sides that have no match."""
+        return self._outer("full", other, on, left_key, right_key)
+
+    def semi_join(
+        self,
+        other: Relation[U],
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
+        *,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
+    ) -> Relation[*Ts]:
+        """The rows that have a match in `other` (EXISTS), with their own weights.
+
+        State: the left by key, and a count per key. Cost: O(changed rows + rows that flip).
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words, stop = db.table(str, name="words"), db.table(str, name="stop")
+        >>> known = words.semi_join(stop, on=lambda w, s: w == s).materialize()
+        >>> words.add_all(["to", "be"])
+        >>> stop.add("to")
+        >>> list(known)
+        ['to']
+        """
+        match = match_of("semi_join", self, other, on, left_key, right_key)
+        return self._new(plan.SemiJoin(self.plan, other.plan, match), other)
+
+    def anti_join(
+        self,
+        other: Relation[U],
+        on: Callable[[*Ts, U], object] | str | tuple[str, ...] | list[str] | None = None,
+        *,
+        left_key: Callable[[*Ts], Hashable] | str | None = None,
+        right_key: Callable[[U], Hashable] | str | None = None,
+    ) -> Relation[*Ts]:
+        """The rows that have no match in `other` (NOT EXISTS), with their own weights.
+
+        State and cost as `semi_join`.
+        """
+        match = match_of("anti_join", self, other, on, left_key, right_key)
+        return self._new(plan.AntiJoin(self.plan, other.plan, match), other)
+
+    def union(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        """Rows of either side, each once; also `left | right`.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> a, b = db.table(int, name="a"), db.table(int, name="b")
+        >>> both = (a | b).materialize()
+        >>> a.add_all([1, 2])
+        >>> b.add_all([2, 3])
+        >>> sorted(both)
+        [1, 2, 3]
+        """
+        return self._new(plan.Union(self.plan, side_of("union", self, other)), other)
+
+    def union_all(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        """Rows of both sides, weights added; also `left + right`. State: none."""
+        return self._new(plan.UnionAll(self.plan, side_of("union_all", self, other)), other)
+
+    def difference(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        """Rows that the other side lacks, each once; also `left - right`."""
+        return self._new(plan.Difference(self.plan, side_of("difference", self, other)), other)
+
+    def difference_all(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        """Weights less those of the other side, where that is positive (SQL's EXCEPT ALL)."""
+        return self._new(
+            plan.DifferenceAll(self.plan, side_of("difference_all", self, other)), other
+        )
+
+    def intersection(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        """Rows that both sides have, each once; also `left & right`."""
+        return self._new(plan.Intersection(self.plan, side_of("intersection", self, other)), other)
+
+    def intersection_all(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        """The smaller of the two weights (SQL's INTERSECT ALL)."""
+        return self._new(
+            plan.IntersectionAll(self.plan, side_of("intersection_all", self, other)), other
+        )
+
+    def __or__(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        return self.union(other)
+
+    def __and__(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        return self.intersection(other)
+
+    def __sub__(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        return self.difference(other)
+
+    def __add__(self, other: Relation[*Ts]) -> Relation[*Ts]:
+        return self.union_all(other)
+
+    # Groups.
+
+    @overload
+    def group_by(self, key: Callable[[*Ts], K]) -> Groups[K, *Ts]: ...
+    @overload
+    def group_by(self, key: str) -> Groups[Any, *Ts]: ...
+    def group_by(self, key: Callable[[*Ts], Any] | str) -> Groups[Any, *Ts]:
+        """Groups of rows with equal keys, for `aggregate`. NaN keys form one group.
+
+        Parameters
+        ----------
+        key: callable, bindings -> hashable; or the name of a field.
+
+        >>> from reactive import Count, Database
+        >>> words = Database().table(str)
+        >>> lengths = words.group_by(len).aggregate(Count()).materialize()
+        >>> words.add_all(["to", "be", "not"])
+        >>> lengths[2], dict(lengths)
+        (2, {2: 2, 3: 1})
+        """
+        name = key if isinstance(key, str) else field_read(key)
+        taken_key = self._take(key, "group_by")
+        check_callable(taken_key, self.plan)
+        return Groups(self, taken_key, name or "key")
+
+    def _aggregated(
+        self, aggregates: tuple[Any, ...], named: Mapping[str, Any], as_: Any
+    ) -> Relation[Any]:
+        return self._new(aggregated(self, None, None, aggregates, named, as_))
+
+    # Consuming.
+
+    def materialize(self, name: str | None = None) -> View[*Ts]:
+        """A view: the result, maintained from now on and complete from the start.
+
+        Parameters
+        ----------
+        name: for messages and `db.views()`.
+
+        The view lives as long as somebody holds it. A callable that raises on a row that is
+        already there raises here.
+        """
+        view: View[*Ts] = self._db._materialize(self._query(), name, caller())
+        return view
+
+    def _subscribed(
+        self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
+    ) -> Subscription[Any]:
+        """Nothing is kept of the relation for it."""
+        return subscribe(self, callback, caller(), snapshot=snapshot, way=way)
+
+    def _first_rows(self, n: int) -> list[Any]:
+        with self.materialize() as view:
+            return view._first_rows(n)
+
+    def show(self, limit: int = 20) -> None:
+        """Compute the rows once, and print the first of them as a table.
+
+        Nothing is kept. Who looks more often has a view, which is computed already.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str, name="words")
+        >>> words.add_all(["to", "be"])
+        >>> words.select(len).show()
+        query: 2 rows
+        ┏━━━━━━━━━━━┓
+        ┃       row ┃
+        ┡━━━━━━━━━━━┩
+        │         2 │
+        │         2 │
+        └───────────┘
+        """
+        with self.materialize() as view:
+            display.show(view, limit, "query")
+
+    def tables(self) -> list[Table[Any]]:
+        """The tables that the query reads, each once.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words, names = db.table(str, name="words"), db.table(str, name="names")
+        >>> [table.name for table in words.union(names).union(words).tables()]
+        ['words', 'names']
+        """
+        return [self._db._table_of(node) for node in tables(self.plan)]
+
+    def explain(self, *, optimized: bool = True) -> Explanation:
+        """The plan as it was written and as it is run, as trees of text.
+
+        Parameters
+        ----------
+        optimized: also say how the query is run, which rules made it so, which variables became
+            constants, and which callables could not be read, with what would help.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str, name="words")
+        >>> words.distinct().where(str.islower).explain()
+        as written
+          where islower(row)
+            distinct
+              table words
+        optimized
+          distinct
+            where islower(row)
+              table words
+        rules: push_where_below_distinct
+        """
+        if not (optimized and self._db._queries.phases):
+            return explain(self.plan)
+        return report(self.plan, self._db._queries.optimized(self.plan), self._db._offloading.where)
+
+    def __repr__(self) -> str:
+        return f"Relation:\n{as_read(self.plan)}"
+
+    def _repr_html_(self) -> str:
+        """The query, not its rows: computing these may take long; `show` does."""
+        return display.html_of_text(repr(self))
+
+    def __iter__(self) -> Any:
+        raise PlanError(
+            "a relation is a query and has no rows to iterate over\n"
+            "  materialize() it first; the view has them"
+        )
+
+    def __copy__(self) -> Self:
+        """Itself: a query never changes."""
+        return self
+
+    _pickle_instead = "pickle the rows: relation.materialize().snapshot()"
+
+    def _called(self) -> str:
+        return f"the relation {headline(self.plan)}"
+
+    # Construction.
+
+    def _new(self, node: plan.Node, *others: AnyRelation) -> Relation[Any]:
+        return Relation(self._db, node, views_of(self, *others))
+
+    def _grouped(self, node: plan.Node) -> GroupedRelation[Any]:
+        return GroupedRelation(self._db, node, self._kept_views())
+
+    def _query(self) -> Relation[*Ts]:
+        """What a view is made of."""
+        return self
+
+    def _kept_views(self) -> tuple[AnyView, ...]:
+        """The views that what is made of it holds."""
+        return self._views
+
+    def _take(self, function: Key, role: str, more: int = 0) -> Function:
+        """A callable, or the name of a field, as the plan holds it."""
+        if isinstance(function, str):
+            return field(function, known_shapes(self.plan), role)
+        return taken(function, bindings(self.plan) + more, role)
+
+    def _check_other(self, role: str, other: AnyRelation) -> None:
+        if not isinstance(other, Relation):
+            raise PlanError(
+                f"{role} takes a relation, not {type(other).__name__}\n  put the rows in a table"
+            )
+        if other._db is not self._db and not agree(self._db, other._db):
+            raise PlanError(
+                f"{role} of relations of two databases\n"
+                "  a query reads the tables of one; subscribe to the other and copy what it needs"
+            )
+
+    def _outer(
+        self,
+        kind: Literal["left", "right", "full"],
+        other: AnyRelation,
+        on: On | None,
+        left_key: Key | None,
+        right_key: Key | None,
+    ) -> AnyRelation:
+        match = match_of(f"{kind}_join", self, other, on, left_key, right_key)
+        return self._new(plan.OuterJoin(self.plan, other.plan, match, kind), other)
+
+
+@boundary
+class GroupedRelation(Relation[K, *Ts]):
+    """A relation with one row per group; its view reads by key too.
+
+    >>> from reactive import Count, Database
+    >>> words = Database().table(str)
+    >>> frequent = words.group_by(len).aggregate(Count()).where(lambda size, n: n > 1)
+    >>> view = frequent.materialize()
+    >>> words.add_all(["to", "be", "not"])
+    >>> dict(view)
+    {2: 2}
+    """
+
+    def materialize(self, name: str | None = None) -> GroupedView[K, *Ts]:
+        """A view that is also a mapping from a group's key to its aggregates."""
+        view: Any = self._db._materialize(self._query(), name, caller())
+        return view  # type: ignore[no-any-return]
+
+    def where(
+        self, predicate: Callable[[K, *Ts], object] | None = None, /, **fields: Any
+    ) -> GroupedRelation[K, *Ts]:
+        """The groups for which the predicate is true (SQL's HAVING); see `Relation.where`."""
+        node = where_of(self, predicate, fields)
+        return GroupedRelation(self._db, node, self._kept_views())
+
+
+@boundary
+class OrderedRelation(Relation[*Ts]):
+    """A relation whose view is a sequence. What is made of it further has no order."""
+
+    def limit(self, n: int, offset: int = 0) -> OrderedRelation[*Ts]:
+        """The `n` rows that follow the first `offset`, or as many of them as there are.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> longest = words.order_by(len, descending=True).limit(1).materialize()
+        >>> words.add_all(["three", "a", "to"])
+        >>> longest[0]
+        'three'
+        """
+        for count in (n, offset):
+            if type(count) is not int or count < 0:
+                raise PlanError(f"limit takes counts of rows, from 0 on, not {count!r}")
+        node = self.plan
+        assert isinstance(node, plan.OrderBy)
+        if node.limit is not None or node.offset:
+            raise PlanError("limit of a relation that is limited already\n  order_by() it again")
+        ordered = plan.OrderBy(node.input, node.keys, n, offset)
+        return OrderedRelation(self._db, ordered, self._kept_views())
+
+    def materialize(self, name: str | None = None) -> OrderedView[*Ts]:
+        """A view that is also a sequence."""
+        view: Any = self._db._materialize(self._query(), name, caller())
+        return view  # type: ignore[no-any-return]
+
+
+AnyRelation: TypeAlias = Relation[*tuple[Any, ...]]
+"""A relation of any bindings."""
+
+
+def views_of(*relations: AnyRelation) -> tuple[AnyView, ...]:
+    """The views that what is made of some relations holds, each once."""
+    first, *rest = [relation._kept_views() for relation in relations]
+    if not any(rest):
+        return first
+    return tuple(dict.fromkeys([*first, *(view for views in rest for view in views)]))
+
+
+ELSEWHERE = {
+    "filter": "its name is where(predicate)",
+    "map": "its name is select(function)",
+    "flat_map": "its name is select_many(function)",
+    "sort": "its name is order_by(key)",
+    "limit": "first order_by(key), then limit(n)",
+    "on": "join(other, on=predicate) takes it as an argument",
+    "having": "aggregate(...) first, then where(predicate)",
+    "items": "materialize() it first; the view has rows",
+    "value": "materialize() it first; the view has the value",
+}
+"""What is known under another name elsewhere."""
+hint(Relation, ELSEWHERE)

@@ -1,0 +1,145 @@
+"""What views and operators hold, and how much they had to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from optimizer import plan
+from optimizer.explain import Explanation, explain, headline
+from optimizer.properties import free
+from reactive.dataflow.node import Node
+
+if TYPE_CHECKING:
+    from reactive.database import Database
+
+
+INDEXES = ("index", "key")
+_FIGURES = ("rows", "bytes", "touched")
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStats:
+    """What one operator holds, and how much it has looked at.
+
+    `name` is its line in the plan, after "keys for" of an index that serves it, or "rows of" of
+    what a view keeps beside it.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> view = words.distinct().materialize()
+    >>> words.add("be")
+    >>> [(operator.name, operator.rows) for operator in view.stats().operators]
+    [('distinct', 1)]
+    """
+
+    name: str
+    rows: int
+    bytes: int
+    touched: int
+
+    @property
+    def bytes_per_row(self) -> float:
+        """0 of none."""
+        return self.bytes / self.rows if self.rows else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """State and work of a view together with all operators below it, shared ones included.
+
+    `rows` are rows and groups held, `bytes` the size of the containers that hold them, without
+    the rows themselves; `touched` counts the rows that operators have looked at since they were
+    made, and is the measure of work. `operators` has the same of each that holds anything, the
+    first to step first.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> view = words.distinct().materialize()
+    >>> words.add_all(["be", "be"])
+    >>> view.stats().rows, view.stats().commits
+    (1, 1)
+    """
+
+    rows: int
+    bytes: int
+    commits: int
+    touched: int
+    operators: tuple[OperatorStats, ...] = field(default=(), repr=False)
+
+
+def stats_of(node: Node, commits: int) -> Stats:
+    """Of a leaf of the graph."""
+    nodes = [each for each in node.upstream() if each.operator is not None]
+    held = [_held(each) for each in sorted(nodes, key=lambda each: each.order)]
+    return Stats(
+        sum(each.rows for each in held),
+        sum(each.bytes for each in held),
+        commits,
+        sum(each.touched for each in held),
+        tuple(each for each in held if each.rows or each.bytes),
+    )
+
+
+def _held(node: Node) -> OperatorStats:
+    rows, size = node.operator.footprint() if hasattr(node.operator, "footprint") else (0, 0)
+    name = "a relation" if node.plan is None else headline(node.plan)
+    if node.leaf is not None:
+        name = f"rows of {name}"
+    elif _kind(node) in INDEXES:
+        name = f"keys for {name}"
+    return OperatorStats(name, rows, size, node.operator.touched)
+
+
+def analyzed(root: plan.Node, db: Database) -> Explanation:
+    """The plan as a tree, each line with the state and work of its operator."""
+
+    optimized, made = db._queries.compiled(root)
+
+    def remark(node: plan.Node) -> str:
+        if isinstance(node, plan.Known):
+            return ""
+        if isinstance(node, plan.Table):
+            return f"  [{db._table_of(node)._held()} rows]"
+        compiled = made.get(id(node))
+        if compiled is None:
+            return "  [in the recursion above]" if free(node) else "  [in the loop above]"
+        if isinstance(node, plan.Component):
+            return ""
+        if compiled.is_remote:
+            rows, size = compiled.operator.remote.footprint()
+            return f"  [{compiled.operator.describe()}; {rows} rows, {size} bytes there]"
+        own = [_held(part) for part in _own(compiled) if part.operator is not None]
+        rows, size, touched = (sum(getattr(part, n) for part in own) for n in _FIGURES)
+        return f"  [{rows} rows, {size} bytes, {touched} touched]"
+
+    return explain(optimized, remark)
+
+
+def generated(leaf: Node) -> Explanation:
+    """The source of the generated functions that a view depends on."""
+    parts = []
+    for node in sorted(leaf.upstream(), key=lambda node: node.rank):
+        source = getattr(node.operator, "source", None)
+        if source is not None and node.plan is not None:
+            below = node.inputs[0].plan
+            is_index = _kind(node) in INDEXES and below is not None
+            of = f"the keys of {headline(below)}, for " if is_index and below else ""
+            parts.append(f"# {of}{headline(node.plan)}\n{source}")
+    return Explanation("\n".join(parts).rstrip() or "# no generated code: plain operators run")
+
+
+def _own(node: Node) -> list[Node]:
+    """A node, and those that serve it alone or as an index."""
+    parts = [part for part in node.inputs if _is_part(part)]
+    return list(dict.fromkeys([node, *(n for part in parts for n in _own(part))]))
+
+
+def _is_part(node: Node) -> bool:
+    """Whether a node serves the operator above it, having no plan node of its own."""
+    return _kind(node) in (*INDEXES, "fixpoint")
+
+
+def _kind(node: Node) -> object:
+    signature = node.signature
+    return signature[0][0] if isinstance(signature, tuple) else None

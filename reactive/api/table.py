@@ -1,0 +1,441 @@
+"""Tables: base collections of rows, and where all changes begin.
+
+Each method outside a transaction is a commit of its own, and each is all or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+from typing_extensions import TypeVar
+
+from optimizer import plan
+from optimizer.check_reads import check_callable
+from optimizer.errors import PlanError
+from reactive.api import display
+from reactive.api.callables import taken
+from reactive.api.lock_free import lock_free
+from reactive.api.relation import Relation
+from reactive.api.stats import Stats
+from reactive.collections.annotations import is_hashable
+from reactive.collections.zset import Pair, canonical, consolidate, negate, repeat
+from reactive.compiler.late import lost_of
+from reactive.errors import TableError
+from reactive.runtime.boundary import boundary, hide
+from reactive.runtime.collector import in_pause
+from reactive.runtime.copying import NotCopied
+from reactive.storage.keyed_store import KeyedStore
+from reactive.storage.rows import check_row_type, checked_key, key_function, name_of_table
+from reactive.storage.store import BagStore, NoMore, NoStore, Store, rows_of
+from reactive.storage.watched_store import WatchedStore
+from reactive.transactions.committed import Committed
+from reactive.transactions.statements import Statements
+
+if TYPE_CHECKING:
+    from reactive.database import Database
+
+T = TypeVar("T")
+K = TypeVar("K", default=Any)
+
+
+_NEAR = "self._is_near and not gate.is_special"
+"""When the rows of a table can be read in place: they are stored, in this process, and nobody has a
+transaction open."""
+_ROW = "self._keyed.by_key.get(key)"
+"""The row of a key, or None."""
+
+
+@boundary
+class Table(Relation[T], Collection[T], Generic[T, K]):
+    """A base collection: a multiset of rows, or with a key at most one row per key.
+
+    Made by `Database.table`. It is a `Relation`, so queries start from it, and a collection, so
+    it can be read. Rows must be hashable, are compared by `==` and must not change; equal rows
+    are kept once, as one object. A frozen, slotted dataclass is a good row.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str, name="words")
+    >>> words.add("to")
+    >>> words.add("be", 2)
+    >>> len(words), words.count("be"), "not" in words
+    (3, 2, False)
+    """
+
+    plan: plan.Table
+
+    def __init__(
+        self,
+        db: Database,
+        number: int,
+        row_type: Any,
+        name: str | None,
+        key: str | Callable[[T], K] | None,
+        stored: bool,
+        identity: bool = False,
+        replaces: Table[Any] | None = None,
+    ) -> None:
+        check_row_type(row_type)
+        if key is not None and not stored:
+            raise PlanError("a keyed table must be stored: its keys are what it is asked for")
+        names = {table.name for table in db.tables() if table is not replaces}
+        self.name: str = name_of_table(names, row_type, name)
+        self.row_type: Any = row_type
+        self.identity = identity
+        """Whether it was promised that rows do not change in place, whatever their class."""
+        chosen = None if key is None else taken(key_function(row_type, key), 1, "the key of table")
+        super().__init__(db, plan.Table(number, self.name, chosen, stored, row_type))
+        if chosen is not None:
+            check_callable(chosen, self.plan)
+        self._gate = db._gate
+        self._flowed = False
+        self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
+        hashable = row_type if is_hashable(row_type) else None
+        self._do = Statements(self)
+        self._add, self._remove = self._do.add, self._do.remove
+        self._move_to(self._new_store(hashable))
+        self._node = db._graph.source(self._contents, self.plan)
+
+    # Changes.
+
+    def add(self, row: T, count: int = 1) -> None:
+        """Add a row, `count` times.
+
+        Raises
+        ------
+        TableError: not of the table's row type, not hashable, its key is taken, or `count` is
+            less than 1.
+
+        Cost: O(1), and what the views that depend on it do.
+        """
+        try:
+            add = self._add
+            self._db._write(self, add if count == 1 else lambda row: add(row, count), row)
+        except Exception as error:
+            hide(error)
+            raise
+
+    def add_all(self, rows: Iterable[T]) -> None:
+        """Add rows, in one commit; all of them or, if one is refused, none.
+
+        The rows are taken from what is given before anything is locked.
+        """
+        self._write_many(self._do.add_all, list(rows))
+
+    def remove(self, row: T, count: int = 1) -> None:
+        """Remove `count` copies of a row.
+
+        Raises
+        ------
+        TableError: there are not so many. A table that is not stored cannot know.
+        """
+        try:
+            remove = self._remove
+            self._db._write(self, remove if count == 1 else lambda row: remove(row, count), row)
+        except Exception as error:
+            hide(error)
+            raise
+
+    def remove_all(self, rows: Iterable[T]) -> None:
+        """Remove rows, in one commit; all of them or, if one is absent, none."""
+        self._write_many(self._do.remove_all, list(rows))
+
+    def discard(self, row: T) -> None:
+        """Remove one copy of a row if there is one."""
+        try:
+            self._check_stored("discard")
+            self._db._write(self, self._do.discard, row)
+        except Exception as error:
+            hide(error)
+            raise
+
+    def update(self, old: T, new: T) -> None:
+        """Replace one copy of a row by another row, in one commit.
+
+        Raises
+        ------
+        TableError: `old` is not there, or `new` is refused.
+        """
+        try:
+            update = self._do.update
+            self._db._write(self, lambda new: update(old, new), new)
+        except Exception as error:
+            hide(error)
+            raise
+
+    def replace_all(self, rows: Iterable[T]) -> None:
+        """Make these the rows of the table; only the difference is a change."""
+        self._check_stored("replace_all")
+        self._write_many(self._do.replace_all, list(rows))
+
+    def replace_where(self, predicate: Callable[[T], object], rows: Iterable[T]) -> None:
+        """Make these the rows for which a predicate is true; only the difference is a change.
+
+        Parameters
+        ----------
+        predicate: callable, row -> anything, read as true or false. It may not change tables.
+        rows: what is to be there in the place of the rows for which it is true.
+
+        Raises
+        ------
+        TableError: the predicate is not true of one of the rows; or a row is refused, such as one
+            whose key another row has. Nothing has changed then.
+
+        Cost: the predicate is asked of every row of the table.
+
+        >>> from reactive import Database
+        >>> prices = Database().table(tuple, name="prices")
+        >>> prices.add_all([("ann", 1), ("ann", 2), ("bob", 3)])
+        >>> prices.replace_where(lambda p: p[0] == "ann", [("ann", 2), ("ann", 5)])
+        >>> sorted(prices)
+        [('ann', 2), ('ann', 5), ('bob', 3)]
+        """
+        self._check_stored("replace_where")
+        if not callable(predicate):
+            raise PlanError(
+                f"replace_where takes a callable, row -> true or false, not {predicate!r:.100}\n"
+                "  replace_all(rows) replaces all rows"
+            )
+        self._write_many(self._do.replace_where, predicate, rows)
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        self.replace_all(())
+
+    def upsert(self, row: T) -> None:
+        """Put a row in the place of the one with its key, or add it. Only for keyed tables."""
+        try:
+            self._need_key("upsert")
+            self._db._write(self, self._do.upsert, row)
+        except Exception as error:
+            hide(error)
+            raise
+
+    def upsert_all(self, rows: Iterable[T]) -> None:
+        """`upsert` each row, in one commit."""
+        self._need_key("upsert_all")
+        self._write_many(self._do.upsert_all, list(rows))
+
+    def delete(self, key: K) -> None:
+        """Remove the row of a key. Only for keyed tables.
+
+        Raises
+        ------
+        TableError: there is none.
+        """
+        try:
+            self._need_key("delete")
+            self._db._write(self, self._do.delete, key)
+        except Exception as error:
+            hide(error)
+            raise
+
+    def __iadd__(self, row: T) -> Self:  # type: ignore[override, misc]
+        """`table += row` is `table.add(row)`."""
+        try:
+            if isinstance(row, Relation):
+                raise TableError(f"+= adds one row, not a relation\n  {_COPY}")
+            self.add(row)
+            return self
+        except Exception as error:
+            hide(error)
+            raise
+
+    def __isub__(self, row: T) -> Self:  # type: ignore[override, misc]
+        """`table -= row` is `table.remove(row)`."""
+        try:
+            if isinstance(row, Relation):
+                raise TableError(f"-= removes one row, not a relation\n  {_COPY}")
+            self.remove(row)
+            return self
+        except Exception as error:
+            hide(error)
+            raise
+
+    # Reading.
+
+    @lock_free("len(self._store)", ready=_NEAR)
+    def __len__(self) -> int:
+        self._check_stored("len")
+        with self._reading():
+            return len(self._visible())
+
+    def __iter__(self) -> Iterator[T]:
+        """The rows of now; of the transaction so far, inside one."""
+        self._check_stored("iteration")
+        with self._reading():
+            return iter(rows_of(self._visible()))
+
+    @lock_free(
+        "self._store.count(item) if self._keyed is None else item in self._keyed.by_key",
+        ready=f"{_NEAR} and (self._keyed is not None or item.__class__ is self.row_type)",
+        if_found="found",
+        give="True",
+    )
+    def __contains__(self, item: object) -> bool:
+        """Whether a row is there; of a keyed table, whether a key is."""
+        return (self._find(item) is not None) if self._keyed is not None else self.count(item) > 0
+
+    @lock_free(
+        "self._store.count(row)",
+        ready=f"{_NEAR} and row.__class__ is self.row_type",
+        if_found="found",
+    )
+    def count(self, row: object) -> int:
+        """How often a row is there."""
+        self._check_stored("count")
+        if not self._do.is_row(row):
+            return 0
+        with self._reading():
+            found: int = self._visible().count(canonical(row))
+            return found
+
+    def items(self) -> list[tuple[T, int]]:
+        """Each different row with how often it is there."""
+        self._check_stored("items")
+        with self._reading():
+            return list(self._visible().pairs())
+
+    @lock_free(_ROW, ready=_NEAR, if_found="found is not None")
+    def __getitem__(self, key: K) -> T:
+        """The row of a key. Only for keyed tables."""
+        row = self._find(key)
+        if row is None:
+            self._need_key("table[key]")
+            raise TableError(f"table {self.name!r} has no row with key {key!r}\n  {self._holds()}")
+        found: T = row
+        return found
+
+    @lock_free(_ROW, ready=_NEAR, if_found="found is not None")
+    def get(self, key: K) -> T | None:
+        """The row of a key, or None. Only for keyed tables."""
+        found: T | None = self._find(key)
+        if found is None:
+            self._need_key("get")
+        return found
+
+    def _first_rows(self, n: int) -> list[T]:
+        self._check_stored("head")
+        with self._reading():
+            return list(islice(repeat(self._visible().pairs()), n))
+
+    def _find(self, key: Any) -> Any:
+        """The row of a key, or None; None too if there are no keys."""
+        if self._keyed is None:
+            return None
+        with self._reading():
+            visible: Any = self._visible()
+            return visible.get(key)
+
+    def stats(self) -> Stats:
+        """Rows that the table holds, and the bytes of what holds them, without the rows."""
+        with self._reading():
+            return Stats(len(self._visible()), self._store.bytes(), self._db.version, 0)
+
+    def show(self, limit: int = 20) -> None:
+        """Print the first rows as a table."""
+        display.show(self, limit)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        with self._gate.inside():
+            if isinstance(self._store, NoMore):
+                return f"Table({self.name!r}, dropped)"
+            return f"Table({self.name!r}, {len(self._visible())} rows)"
+
+    def __rich__(self) -> Any:
+        return display.table(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
+
+    __copy__ = NotCopied.__copy__
+    _copy_instead = "make another one with db.table(...), and add_all(rows)"
+    _pickle_instead = "pickle list(table), its rows"
+
+    def _called(self) -> str:
+        return f"table {self.name!r}"
+
+    # How the above is done.
+
+    def _new_store(self, hashable: Any) -> Store:
+        if not self.plan.stored:
+            return NoStore(hashable=hashable)
+        store: Store = BagStore() if self._keyed is None else self._keyed
+        return WatchedStore(store, self.name) if self._db._strict else store
+
+    def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
+        def change(given: tuple[Any, ...]) -> Sequence[Pair]:
+            return in_pause(lambda: statement(*given), self._store.revert)
+
+        self._db._write(self, change, arguments)
+
+    def _reading(self) -> AbstractContextManager[None]:
+        self._db._check_open()
+        return self._gate.inside()
+
+    def _visible(self) -> Any:
+        """What the running thread or task sees of the rows: its own transaction, nobody else's."""
+        pending = self._db._pending
+        if pending is None or self._gate.is_mine:
+            return self._store
+        key = None if self._keyed is None else self._keyed.key
+        return Committed(self._store, pending.of(self), key)
+
+    def _check_stored(self, what: str) -> None:
+        if not self.plan.stored:
+            raise TableError(
+                f"{what} of table {self.name!r}: its rows are not stored\n"
+                "  make the table with stored=True, or materialize a view before rows flow"
+            )
+
+    def _need_key(self, what: str) -> KeyedStore:
+        if self._keyed is None:
+            raise TableError(
+                f"{what} of table {self.name!r}, which has no key\n"
+                "  make it with db.table(..., key=...)"
+            )
+        return self._keyed
+
+    def _held(self) -> int:
+        return len(self._store)
+
+    def _holds(self) -> str:
+        held = self._held()
+        return f"the table holds {held} row" + "s" * (held != 1)
+
+    def _move_to(self, store: Store) -> None:
+        """Keep the rows in a store, which has them."""
+        self._store: Store = store
+        self._is_near = isinstance(store, BagStore | KeyedStore)
+        self._do.store = store  # a statement may be waiting to begin
+
+    def _give_up(self, why: str) -> None:
+        """It is no table of its database any more: whoever uses it is told why."""
+        if self._keyed is not None:
+            self._keyed = KeyedStore(self._keyed.key)
+        self._move_to(NoMore(f"{why}\n  use the table that is there now: see db.tables()"))
+
+    def _all(self) -> Iterable[Pair]:
+        """The rows as of the last commit."""
+        return self._contents()
+
+    def _contents(self) -> list[Pair]:
+        """The rows as of the last commit, for views that are made now."""
+        if self._flowed and not self.plan.stored:
+            raise lost_of(self.name)
+        if not self.plan.stored:
+            return []
+        pairs = list(self._store.pairs())
+        pending = self._db._pending
+        return consolidate([*pairs, *negate(pending.of(self))]) if pending else pairs
+
+
+_COPY = "add_all(view) copies the rows of a view"

@@ -1,0 +1,388 @@
+"""Views: maintained results, read like the built-in collections.
+
+Reading is safe from any thread and sees one commit: a reader waits while one is being made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    TypeAlias,
+    TypeVar,
+    TypeVarTuple,
+    cast,
+    overload,
+)
+
+from optimizer import plan
+from optimizer.errors import PlanError
+from optimizer.explain import Explanation
+from optimizer.properties import groups, naming
+from reactive.api import display
+from reactive.api.equal_rows import same_as_bags
+from reactive.api.lock_free import lock_free
+from reactive.api.relation import Relation
+from reactive.api.stats import Stats, analyzed, generated, stats_of
+from reactive.collections.multiset import Multiset
+from reactive.collections.zset import Pair, Row, canonical, repeat
+from reactive.dataflow.delta import Delta
+from reactive.errors import ClosedError
+from reactive.reference.verify import verify
+from reactive.runtime.boundary import boundary, hide
+from reactive.runtime.closing import Closing
+from reactive.runtime.copying import NotCopied
+from reactive.subscriptions.observe import Subscription, drop_with
+from reactive.subscriptions.relay import Relay
+from reactive.subscriptions.subscribe import join
+
+if TYPE_CHECKING:
+    from optimizer.source import Place
+    from reactive.database import Database
+    from reactive.dataflow.feed import Feed
+    from reactive.dataflow.node import Node
+
+Ts = TypeVarTuple("Ts")
+Cs = TypeVarTuple("Cs")
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+K = TypeVar("K")
+D = TypeVar("D")
+
+
+LEAF = "(node := self._node) is not None and not node.late"
+"""When the rows of a leaf can be read in place."""
+
+
+@boundary
+class View(Closing, Relation[*Ts]):
+    """The rows of a relation, up to date after every commit. Made by `Relation.materialize`.
+
+    Length, iteration and `items` count copies, as in a bag.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> short = words.where(lambda w: len(w) < 3).materialize("short")
+    >>> words.add_all(["to", "be", "to", "that"])
+    >>> len(short), "to" in short, short.count("to"), sorted(short)
+    (3, True, 2, ['be', 'to', 'to'])
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        relation: Relation[*Ts],
+        node: Node,
+        feed: Feed,
+    ) -> None:
+        own = relation.plan
+        rows = own if isinstance(own, plan.Table) else plan.View(own, feed.name)
+        super().__init__(db, rows)
+        self.relation = relation
+        """The query by itself: what is made of it is optimized as a whole, and does not hold the
+        view."""
+        self._gate = db._gate
+        self._node: Any = node
+        self._feed = feed
+        self._drop = drop_with(self, db, node)
+        db._views[node.rank] = cast(AnyView, self)
+
+    @property
+    def _contents(self) -> Any:
+        self._check_open()  # a repair may have closed it
+        return self._node.operator
+
+    @property
+    def name(self) -> str | None:
+        """What `materialize` was told to call it."""
+        return self._feed.name
+
+    @property
+    def place(self) -> Place:
+        """The line of code that made it."""
+        return self._feed.place
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The names of the key and the aggregates; None of rows that are not aggregated."""
+        how = naming(self.relation.plan)
+        if how is not None:
+            return list(how.columns)
+        aggregate = groups(self.relation.plan)
+        if aggregate is None:
+            return None
+        names = ["key"] * (aggregate.key is not None) + [a.name for a in aggregate.aggregates]
+        return [f"{n}_{i}" if names.count(n) > 1 else n for i, n in enumerate(names)]
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._node is None
+
+    @property
+    def value(self) -> Any:
+        """The only row; of an ungrouped aggregate there is always exactly one.
+
+        Raises
+        ------
+        LookupError: there is none, or more than one.
+        """
+        try:
+            rows = self._all_rows()
+            if len(rows) != 1:
+                raise LookupError(f"{self._feed} has {len(rows)} rows, not one value")
+            return rows[0]
+        except Exception as error:
+            hide(error)
+            raise
+
+    @lock_free("len(node.operator)", ready=LEAF)
+    def __len__(self) -> int:
+        return int(self._read("__len__"))
+
+    @lock_free("node.operator.count(row)", ready=LEAF, if_found="found > 0", give="True")
+    def __contains__(self, row: object) -> bool:
+        return self.count(row) > 0
+
+    @overload
+    def __iter__(self: View[T]) -> Iterator[T]: ...
+    @overload
+    def __iter__(self: View[A, B, *Cs]) -> Iterator[tuple[A, B, *Cs]]: ...
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            return iter(self._all_rows())
+        except Exception as error:
+            hide(error)
+            raise
+
+    @lock_free("node.operator.count(row)", ready=LEAF, if_found="found")
+    def count(self, row: object) -> int:
+        """How often the row is there; 0 if it is not."""
+        found: int = self._read("count", row)
+        if not found and (same := canonical(row)) is not row:
+            found = self._read("count", same)
+        return found
+
+    @overload
+    def items(self: View[T]) -> list[tuple[T, int]]: ...
+    @overload
+    def items(self: View[A, B, *Cs]) -> list[tuple[tuple[A, B, *Cs], int]]: ...
+    def items(self) -> list[Any]:
+        """Each different row with how often it is there."""
+        return self._pairs()
+
+    def _pairs(self) -> list[Pair]:
+        with self._reading():
+            return list(self._contents.items())
+
+    @overload
+    def snapshot(self: View[T]) -> list[T]: ...
+    @overload
+    def snapshot(self: View[A, B, *Cs]) -> list[tuple[A, B, *Cs]]: ...
+    def snapshot(self) -> list[Any]:
+        """The rows of now, in a list of your own."""
+        try:
+            return self._all_rows()
+        except Exception as error:
+            hide(error)
+            raise
+
+    def _subscribed(
+        self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
+    ) -> Subscription[Any]:
+        """The subscription holds the view."""
+        self._check_open()
+        return join(self._db, self._feed, callback, self, self._snapshot if snapshot else None, way)
+
+    def verify(self) -> None:
+        """Evaluate the query from scratch, and compare.
+
+        It takes a few times as long as loading the rows did. Where a join has no keys, or its
+        condition cannot be read (`explain` says so), all pairs of rows are asked. On a terminal a
+        bar shows what takes longer than a second.
+
+        Raises
+        ------
+        VerificationError: the view differs; the message says in which rows. That is a bug of
+            this library, or a callable that is not deterministic.
+        TableError: the query reads a table that is not stored.
+        """
+        self._check_open()
+        with self._db._inside():
+            self._db.flush()
+            verify(self.relation.plan, self._contents, str(self._feed), self._db)
+
+    def stats(self) -> Stats:
+        """Rows and bytes that the view and what it depends on hold, and how much was touched."""
+        with self._reading():
+            return stats_of(self._node, self._db.version)
+
+    def explain(
+        self, *, optimized: bool = True, analyze: bool = False, code: bool = False
+    ) -> Explanation:
+        """As `Relation.explain`.
+
+        Parameters
+        ----------
+        optimized: as there.
+        analyze: the plan that is run, with what each operator holds and has touched.
+        code: the generated functions that run it, in the order in which they step.
+        """
+        with self._reading():
+            parts = [analyzed(self.relation.plan, self._db)] if analyze else []
+            parts += [generated(self._node)] if code else []
+            if parts:
+                return Explanation("\n\n".join(parts))
+            return self.relation.explain(optimized=optimized)
+
+    def offload(self) -> None:
+        """Move what the view depends on to where the database offloads to.
+
+        Its state and work leave the process; from then on the view is brought up to date when it
+        is read, or by `db.flush()`.
+
+        Raises
+        ------
+        OffloadError: nothing of it can be moved, for the reasons that it names.
+        """
+        self._check_open()
+        self._db._offloading.move(self)
+
+    def recall(self) -> None:
+        """Bring what the view depends on back into the process."""
+        self._check_open()
+        self._db._offloading.recall(self)
+
+    def to_spark(self, row_type: Any = None) -> Any:
+        """The rows as a Spark `DataFrame`, with a column per field.
+
+        Those of a view that is kept on Spark do not pass the process. The DataFrame shows the rows
+        of now; use it, or write or cache it, before the next flush.
+
+        Parameters
+        ----------
+        row_type: what the rows are, such as `tuple[int, float | None]`; by default what the first
+            thousand look like.
+
+        Raises
+        ------
+        OffloadError: the database does not offload to Spark, or the rows fit no columns.
+        """
+        offload = self._db._offloading.need()
+        with self._reading():
+            source = self._node.inputs[0]
+            remote = source.operator.remote if source.is_remote else None
+            return offload.frame(remote, self._contents.items() if remote is None else (), row_type)
+
+    def read(self, *, stale_ok: bool = False) -> list[Any]:
+        """The rows of now; with `stale_ok` those of the last flush, without another."""
+        if not stale_ok:
+            return self._all_rows()
+        self._check_open()
+        with self._gate.inside():
+            rows: list[Any] = self._contents.rows()
+            return rows
+
+    def show(self, limit: int = 20) -> None:
+        """Print the first rows as a table."""
+        display.show(self, limit)
+
+    def close(self) -> None:
+        """Give up the rows and what was computed for them alone. Closing twice is no error."""
+        self._drop()
+        self._feed.close()
+        self._node = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same view; or a list, tuple or `Multiset` has just its rows.
+
+        An ordered view compares with a list or tuple in order, others as bags.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> view, ordered = words.materialize(), words.order_by(len).materialize()
+        >>> words.add_all(["or", "a", "or"])
+        >>> view == ["or", "or", "a"], ordered == ["or", "or", "a"], view == ordered
+        (True, False, False)
+        """
+        if self is other:
+            return True
+        if isinstance(other, Multiset):
+            return same_as_bags(self._pairs(), other)
+        return self._has_rows(other) if isinstance(other, list | tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        """That of the view, not of its rows, which change."""
+        return id(self)
+
+    def _has_rows(self, other: list[Any] | tuple[Any, ...]) -> bool:
+        return same_as_bags(self._pairs(), other)
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f"{self.name!r}, "
+        state = "closed" if self.closed else f"{len(self)} row" + "s" * (len(self) != 1)
+        return f"{type(self).__name__}({name}{state}, made at {self.place})"
+
+    __copy__ = NotCopied.__copy__
+    _copy_instead = "view.snapshot() has the rows of now, view.relation is the query"
+    _pickle_instead = "pickle view.snapshot(), the rows of now"
+
+    def _called(self) -> str:
+        return str(self._feed)
+
+    def _query(self) -> Relation[*Ts]:
+        self._kept_views()
+        return self.relation
+
+    def _kept_views(self) -> tuple[AnyView, ...]:
+        """Itself: the rows of what is made of it are computed from its own."""
+        if self.closed:
+            raise PlanError(f"{self._feed} is closed\n  make the query of its .relation")
+        return (cast(AnyView, self),)
+
+    def __rich__(self) -> Any:
+        return display.table(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self)
+
+    def _first_rows(self, n: int) -> list[Any]:
+        with self._reading():
+            return list(islice(repeat(self._contents.items()), n))
+
+    @lock_free("node.operator.rows()", ready=LEAF)
+    def _all_rows(self) -> list[Any]:
+        rows: list[Any] = self._read("rows")
+        return rows
+
+    def _read(self, what: str, *arguments: Any) -> Any:
+        """What the leaf answers, as of the last commit."""
+        node = self._node
+        if node is not None and not node.late:
+            return self._gate.read(self._ask, what, *arguments)
+        with self._reading():
+            return self._ask(what, *arguments)
+
+    def _ask(self, what: str, *arguments: Any) -> Any:
+        return getattr(self._contents, what)(*arguments)
+
+    def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
+        return list(self._contents.items()), None
+
+    def _reading(self) -> Any:
+        self._check_open()
+        if self._node.late:
+            self._db.flush()
+        return self._gate.inside()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            why = f": {self._feed.reason}" if self._feed.reason else ""
+            raise ClosedError(f"{self._feed} is closed{why}\n  {self._feed.remedy}")
+
+
+AnyView: TypeAlias = View[*tuple[Any, ...]]
+"""A view of any bindings."""

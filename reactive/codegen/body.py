@@ -1,0 +1,354 @@
+"""The body of a generated loop: what a chain of linear operators does to one row.
+
+    where o.quantity > 1                        quantity = row.quantity
+    select (o.product, o.quantity * o.price)    if not quantity > 1: continue
+                                                value = quantity * row.price
+                                                append(((row.product, value), weight))
+
+A row that a select makes is not made if it is a tuple or a plain record: what reads its fields
+reads the expressions that it is made of. What is read more than once is put in a variable, as soon
+as it is certain to be evaluated. The order of what may raise is that of the plain operators.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from optimizer import plan
+from optimizer.compose import needs, projected
+from optimizer.expr import (
+    Again,
+    Attribute,
+    Call,
+    Conditional,
+    Display,
+    Expr,
+    First,
+    Guard,
+    Item,
+    Lifted,
+    Local,
+    Operation,
+    Parameter,
+    conjuncts,
+    parts,
+    reads,
+    substitute,
+    surely,
+    transform,
+    tuple_of,
+    walk,
+)
+from optimizer.knowledge import Shapes, is_canonical, is_value, makes_record, total
+from reactive.codegen.functions import CodeWriter, Values
+from reactive.codegen.identifiers import can_be_variable
+
+Chain = Sequence[plan.Node]
+"""Where, select, unnest and select_many nodes, the first to see a row first."""
+
+WORTH_A_NAME = (Attribute, Item, Operation, Call, Conditional)
+LONGEST = 60
+"""Nodes of an expression that is written out wherever its value is read."""
+MAY_MAKE_NAN = frozenset({"+", "-", "*", "/", "//", "%", "**"})
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One step of the loop's body; `name` is the variable that it sets."""
+
+    kind: Literal["test", "touch", "set", "each"]
+    expr: Expr
+    name: str = ""
+
+
+class Plan:
+    """The acts of a chain, and what its rows are, in terms of the rows that it is fed."""
+
+    def __init__(self, chain: Chain, bindings: int, shapes: Shapes) -> None:
+        self.shapes = shapes
+        self.bindings = bindings
+        self.acts: list[Act] = []
+        self.row: tuple[Expr, ...] = tuple(map(Parameter, range(bindings)))
+        self.is_input = True
+        """Whether the rows that come out are those that come in."""
+        self.extend(chain)
+
+    @property
+    def makes_several(self) -> bool:
+        """Whether a row may make more than one."""
+        return any(act.kind == "each" for act in self.acts)
+
+    def extend(self, chain: Chain) -> None:
+        """Go on with what further operators do to the rows."""
+        for node in chain:
+            self._add(node)
+
+    def test(self, expr: Expr) -> None:
+        """Drop rows for which an expression over the rows of now is false."""
+        for part in conjuncts(self.of(expr)):
+            self._test(part)
+
+    def of(self, expr: Expr) -> Expr:
+        """An expression over the rows of now, in terms of what the loop has at hand."""
+        return transform(substitute(expr, self.row), projected)
+
+    def take(self, expr: Expr) -> Expr:
+        """`of`, with all that may raise in it evaluated first."""
+        expr = self.of(expr)
+        while isinstance(expr, First):
+            self.acts += [Act("touch", need) for need in expr.needs]
+            expr = expr.then
+        self.need(expr)
+        return expr
+
+    def value(self) -> Expr:
+        """The row of now as one value."""
+        return self.row[0] if len(self.row) == 1 else tuple_of(*self.row)
+
+    def need(self, expr: Expr) -> None:
+        """Evaluate what may raise in an expression, in terms of what the loop has at hand."""
+        self.acts += [Act("touch", part) for part in needs(expr, self.shapes)]
+
+    def _add(self, node: plan.Node) -> None:
+        match node:
+            case plan.Where(_, Lifted(body)):
+                self.test(body)
+                return
+            case plan.Select(_, Lifted(body)):
+                self._select(body)
+            case plan.SelectMany(_, Lifted(body)):
+                self.row = (self._each(self.of(body)),)
+            case plan.Unnest(_, Lifted(body)):
+                self.row = (*self.row, self._each(self.of(body)))
+            case _:
+                raise TypeError(f"{type(node).__name__} is no step of a loop")
+        self.is_input = False
+
+    def _test(self, expr: Expr) -> None:
+        match expr:
+            case First(needed, then):
+                self.acts += [Act("touch", need) for need in needed]
+                self._test(then)
+            case Guard(test, needed):  # if anything raises, the plain operators take over
+                self.acts += [Act("touch", need) for need in needed]
+                self._test(test)
+            case Again(test):
+                self._test(test)
+            case _:
+                self.acts.append(Act("test", expr))
+
+    def _select(self, body: Expr) -> None:
+        expr = self.of(body)
+        if is_value(expr, self.shapes) and sum(1 for _ in walk(expr)) <= LONGEST:
+            self.row = (self.take(body),)
+        else:
+            self.row = (self._set(expr),)
+
+    def _set(self, expr: Expr) -> Local:
+        name = f"made_{len(self.acts) + 1}"
+        self.acts.append(Act("set", expr, name))
+        return Local(name)
+
+    def _each(self, expr: Expr) -> Local:
+        name = f"element_{len(self.acts) + 1}"
+        self.acts.append(Act("each", expr, name))
+        return Local(name)
+
+
+class Body:
+    """Writes the acts of a plan as lines of code, then the expressions of who takes the rows."""
+
+    def __init__(self, values: Values, names: Sequence[str], shapes: Shapes, indent: int) -> None:
+        self.lines: list[str] = []
+        self.indent = indent
+        self._values = values
+        self._shapes = shapes
+        self._known = Known()
+        self._names = tuple(names)
+        self._taken = {*names}
+        self._often: Counter[Expr] = Counter()
+        self._writer = CodeWriter(names, values, known=self._known, careful=False)
+        for name in names:
+            values.reserve(name)
+
+    def nested(self, indent: int) -> Body:
+        """The body of a loop within, which knows what is known here."""
+        inner = Body(self._values, self._names, self._shapes, indent)
+        inner._known.update(self._known)
+        inner._taken |= self._taken
+        inner._often = self._often
+        return inner
+
+    def begin(self, acts: Sequence[Act], more: Sequence[Expr]) -> None:
+        """Announce acts and what follows them, and take a row of several bindings apart."""
+        self.expect([*(act.expr for act in acts), *more])
+        self.unpack(self._names)
+
+    def unpack(self, names: Sequence[str]) -> None:
+        """Put the bindings of `row` in variables, if it has several."""
+        if len(names) > 1:
+            self.line(f"{', '.join(names)} = row")
+
+    def expect(self, exprs: Iterable[Expr]) -> None:
+        """Tell beforehand what will be written, so that what comes twice gets a name."""
+        for expr in exprs:
+            self._count(expr)
+
+    def write(self, acts: Iterable[Act]) -> None:
+        """The acts, one after the other."""
+        for act in acts:
+            match act.kind:
+                case "test":
+                    self.line(f"if not {self.use(act.expr, 3)}: continue")
+                case "touch":
+                    self._touch(act.expr)
+                case "set":
+                    self.line(f"{act.name} = {self.canonical(act.expr)}")
+                case "each":
+                    self.line(f"for {act.name} in {self.use(act.expr)}:")
+                    self.indent += 1
+                    self.line(f"{act.name} = canonical({act.name})")
+
+    def line(self, text: str) -> None:
+        """A line of code."""
+        if text.startswith("for "):
+            self._known.once.clear()
+        self.lines.append("    " * self.indent + text)
+
+    def use(self, expr: Expr, least: int = 0) -> str:
+        """The text of an expression that is evaluated here and now."""
+        self._name_what_comes_twice(expr)
+        return self._writer.write(expr, least)
+
+    def named(self, expr: Expr) -> str:
+        """The name of a variable that holds an expression."""
+        text = self.use(expr)
+        return text if text.isidentifier() else self.variable("value", text)
+
+    def variable(self, wish: str, text: str) -> str:
+        """The name of a new variable, set here."""
+        name = self._free(wish)
+        self.line(f"{name} = {text}")
+        return name
+
+    def canonical(self, expr: Expr) -> str:
+        """The same, with every NaN in it the one that rows hold."""
+        if is_canonical(expr, self._shapes):
+            return self.use(expr)
+        match expr:
+            case Display("tuple", items):
+                shown = [self.canonical(item) for item in items]
+                return f"({', '.join(shown)}{',' * (len(shown) == 1)})"
+            case Call(function, arguments, keywords) if makes_record(expr):
+                given = [self.canonical(a) for a in arguments]
+                given += [f"{name}={self.canonical(value)}" for name, value in keywords]
+                return f"{self._writer.write(function)}({', '.join(given)})"
+            case Operation(operator) if operator in MAY_MAKE_NAN:
+                name = self._name(expr)
+                return f"({name} if {name} == {name} else canonical({name}))"
+            case _:
+                return f"canonical({self.use(expr)})"
+
+    def hoist(self, readable: frozenset[int], within: Iterable[Expr] | None = None) -> None:
+        """Put fields of some parameters in variables now, before a loop over others begins.
+
+        Those that are read `within` some expressions, or all that are read.
+        """
+        found = None if within is None else {part for expr in within for part in walk(expr)}
+        for expr in list(self._often):
+            if found is not None and expr not in found:
+                continue
+            outside = reads(expr) <= readable and not _reads_local(expr)
+            if outside and isinstance(expr, Attribute | Item) and total(expr, self._shapes):
+                self._name(expr)
+
+    def _count(self, expr: Expr) -> None:
+        if isinstance(expr, WORTH_A_NAME) and is_value(expr, self._shapes):
+            self._often[expr] += 1
+            if self._often[expr] > 1:
+                return  # it has a name, and its parts are not written again
+        for part in parts(expr):
+            self._count(part)
+
+    def _name_what_comes_twice(self, expr: Expr) -> None:
+        if expr in self._known:
+            return
+        for part in reversed(list(surely(expr))[1:]):
+            if self._often[part] > 1 and part not in self._known:
+                self._name(part)
+        if self._often[expr] > 1:
+            self._name(expr)
+
+    def _name(self, expr: Expr) -> str:
+        """The variable that holds an expression, set here if it is not yet."""
+        known = self._known.get(expr)
+        if known is not None:
+            return known
+        if isinstance(expr, Parameter):
+            return self._names[expr.index]
+        wish = expr.name if isinstance(expr, Attribute) else "value"
+        for part in reversed(list(surely(expr))[1:]):
+            if self._often[part] > 1:
+                self._name(part)
+        name = self.variable(wish, self._writer.write(expr))
+        if is_value(expr, self._shapes):
+            self._known[expr] = name
+        return name
+
+    def _touch(self, expr: Expr) -> None:
+        """Evaluate an expression now; who writes it next has the value."""
+        name = self._name(expr)
+        if expr not in self._known:
+            self._known.once[expr] = name
+
+    def _free(self, wish: str) -> str:
+        if keyword.iskeyword(wish) or wish.startswith("__"):
+            wish = "value"
+        elif not can_be_variable(wish):
+            wish = f"_{wish}"
+        number, name = 1, wish
+        while name in self._taken or name in self._values.by_name:
+            number += 1
+            name = f"{wish}_{number}"
+        self._taken.add(name)
+        self._values.reserve(name)
+        return name
+
+
+class Known(dict[Expr, str]):
+    """The variables that hold what has been evaluated.
+
+    What may be an iterator or a container, as of a callable that could not be read, is good for one
+    use: that of who asks first, before a loop begins (`once`).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.once: dict[Expr, str] = {}
+
+    def get(self, expr: Expr, default: str | None = None) -> str | None:  # type: ignore[override]
+        found = super().get(expr)
+        return self.once.pop(expr, default) if found is None else found
+
+
+def row_names(functions: Iterable[Lifted], bindings: int) -> tuple[str, ...]:
+    """Names for the bindings of a row: `row`, or those that the user gave them, if they will do."""
+    if bindings == 1:
+        return ("row",)
+    for function in functions:
+        names = function.names
+        if len(set(names)) == len(names) == bindings and all(map(_is_free, names)):
+            return names
+    return tuple(f"row{index}" for index in range(bindings))
+
+
+def _is_free(name: str) -> bool:
+    return name.isidentifier() and "_" not in name and can_be_variable(name)
+
+
+def _reads_local(expr: Expr) -> bool:
+    return isinstance(expr, Local) or any(_reads_local(part) for part in parts(expr))

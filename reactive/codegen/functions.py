@@ -1,0 +1,264 @@
+"""From expressions to functions: source text, compiled, that one can read and step through.
+
+    s.age > 30 and s.first_name == "Sally"  ->  lambda s: s.age > 30 and s.first_name == "Sally"
+
+Values that have no literal are bound to names. The text is registered in `linecache`, so that a
+traceback shows it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import itertools
+import linecache
+import math
+import re
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any
+
+from optimizer.expr import (
+    Apply,
+    Composition,
+    Conjunction,
+    Constant,
+    Expr,
+    Function,
+    Guard,
+    Lifted,
+    Parameter,
+)
+from optimizer.opaque import Opaque
+from optimizer.source import Place
+from optimizer.text import Writer, Written
+from reactive.codegen.identifiers import apart, is_own
+from reactive.collections.zset import canonical
+from reactive.runtime.boundary import GENERATED
+from reactive.runtime.interrupts import reraise_asynchronous
+
+LONGEST = 60
+"""What the names of files begin with that generated code is in."""
+MOST_TEXTS = 512
+"""Texts of which the code is kept, for the next query of that shape."""
+LITERALS = (int, str, bytes, bool, type(None))
+_numbers = itertools.count(1)
+_gone: deque[str] = deque()
+"""Texts of functions that are gone. They are taken out of `linecache` when the next one is put in:
+a garbage collection may come while somebody goes through it."""
+
+
+class Values:
+    """The values that generated code refers to, by the names that it has for them."""
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self.by_name: dict[str, Any] = {"guard": guard, "canonical": canonical}
+        self._names: dict[int, str] = {}
+        self._reserved = set(reserved)
+
+    def reserve(self, name: str) -> None:
+        """Keep a name for a variable of the code."""
+        self._reserved.add(name)
+
+    def bind(self, by_name: Mapping[str, Any]) -> None:
+        """Have values by names that are the code's own."""
+        assert all(map(is_own, by_name)), by_name
+        self.by_name |= by_name
+
+    def are_seen(self, variables: Set[str]) -> bool:
+        """Whether no variable of the code hides one, or what Python has by that name; nor could
+        hide one of another name."""
+        if not self.by_name.keys().isdisjoint(variables):
+            return False
+        known = (is_own(name) or name in self._reserved for name in variables)
+        hidden = (hasattr(builtins, name) for name in variables)
+        return not self._reserved or (all(known) and not any(hidden))
+
+    def constant(self, constant: Constant) -> str:
+        """A literal, or the name of the value."""
+        value = constant.value
+        if type(value) in LITERALS and len(repr(value)) <= LONGEST:
+            return repr(value)
+        if type(value) is float and math.isfinite(value):
+            return repr(value)
+        return self.name(value, constant.name or getattr(value, "__name__", None) or "value")
+
+    def applied(self, part: Apply) -> str:
+        """The name of a callable that could not be read."""
+        name = "part" if part.function.is_part else part.function.name
+        return self.name(part.function.function, name)
+
+    def name(self, value: Any, wish: str) -> str:
+        """A name for a value, as wished if it is free."""
+        known = self._names.get(id(value))
+        if known is not None:
+            return known
+        base = re.sub(r"\W", "_", wish.rpartition(".")[2]).strip("_") or "value"
+        base = apart(base)
+        wanted = (base if n == 0 else f"{base}_{n}" for n in itertools.count())
+        taken = self._reserved | self.by_name.keys()
+        name = next(n for n in wanted if n not in taken and getattr(builtins, n, value) is value)
+        self.by_name[name] = value
+        self._names[id(value)] = name
+        return name
+
+
+class CodeWriter(Writer):
+    """Writes expressions as code; a guard that may be wrong takes the careful way."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        values: Values,
+        *,
+        known: Mapping[Expr, str] | None = None,
+        careful: bool = True,
+    ) -> None:
+        super().__init__(names, values.constant, apply=values.applied, known=known)
+        self._careful = careful
+
+    def _written(self, expr: Expr) -> Written:
+        if isinstance(expr, Guard) and expr not in self.known:
+            asked = ", ".join(self.write(e) for e in (*expr.needs, expr.test))
+            inner = self.write(expr.test) if not expr.needs else f"({asked})[-1]"
+            return (f"guard(lambda: {inner})" if self._careful else f"({inner})"), 14
+        return super()._written(expr)
+
+
+def guard(evaluate: Callable[[], object]) -> bool:
+    """Whether a test is true, or raises."""
+    try:
+        return bool(evaluate())
+    except Exception as error:
+        reraise_asynchronous(error)
+        return True
+
+
+def callable_of(function: Function) -> Callable[..., Any]:
+    """The callable that computes an expression: the user's own, where it computes just that."""
+    if isinstance(function, Opaque):
+        return function.function
+    match function.made:
+        case Opaque(call):
+            return call
+        case Conjunction(tests):
+            return _all_of([callable_of(test) for test in tests])
+        case Composition(outer, inner):
+            return _after(callable_of(outer), callable_of(inner))
+    body = function.body
+    arguments = tuple(map(Parameter, range(function.parameters)))
+    if isinstance(body, Apply) and body.arguments == arguments:
+        return body.function.function
+    return _deferred(function)
+
+
+def _deferred(function: Lifted) -> Callable[..., Any]:
+    """The callable, compiled when it is first called: most are there for what seldom happens."""
+    made: Callable[..., Any] | None = None
+
+    def call(*row: Any) -> Any:
+        nonlocal made
+        if made is None:
+            made = _compiled(function)
+        return made(*row)
+
+    return call
+
+
+def _compiled(function: Lifted) -> Callable[..., Any]:
+    values = Values(function.names)
+    names = _distinct(function.names, function.parameters)
+    text = f"lambda {', '.join(names)}: {CodeWriter(names, values).write(function.body)}"
+    made: Callable[..., Any] = eval(_placed(text, function.place), values.by_name)
+    return made
+
+
+def build(name: str, text: str, values: Values) -> Callable[..., Any]:
+    """The function of that name that the text defines; its traceback shows the text.
+
+    >>> double = build("double", "def double(x):\\n    return 2 * x\\n", Values())
+    >>> double(4), double.__code__.co_filename in linecache.cache
+    (8, True)
+    """
+    while _gone:
+        linecache.cache.pop(_gone.popleft(), None)
+    file = f"{GENERATED}{name} {next(_numbers)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    code = _code(text)
+    assert values.are_seen(set(_variables(code))), text
+    made = FunctionType(_in_file(code, file), dict(values.by_name), name)
+    weakref.finalize(made, _gone.append, file).atexit = False
+    return made
+
+
+@lru_cache(maxsize=MOST_TEXTS)
+def _code(text: str) -> CodeType:
+    """The code of the function that a text defines; compiling takes longer than to write it."""
+    module = compile(text, "<reactive>", "exec", dont_inherit=True)
+    (code,) = (constant for constant in module.co_consts if isinstance(constant, CodeType))
+    return code
+
+
+def _variables(code: CodeType) -> Iterator[str]:
+    """The variables of a function, and of those within it."""
+    yield from code.co_varnames
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from (name for name in _variables(inner) if name != ".0")
+
+
+def _in_file(code: CodeType, file: str) -> CodeType:
+    """A copy of code, with that within it: what the interpreter learns of one is of that one."""
+    constants = [_in_file(c, file) if isinstance(c, CodeType) else c for c in code.co_consts]
+    return code.replace(co_filename=file, co_consts=tuple(constants))
+
+
+def source_of(made: Callable[..., Any]) -> str:
+    r"""The text that `build` made a function of.
+
+    >>> source_of(build("one", "def one():\n    return 1\n", Values()))
+    'def one():\n    return 1\n'
+    """
+    return "".join(linecache.getlines(made.__code__.co_filename))
+
+
+def _all_of(tests: list[Callable[..., Any]]) -> Callable[..., Any]:
+    def conjunction(*row: Any) -> object:
+        result: object = True
+        for test in tests:
+            result = test(*row)
+            if not result:
+                break
+        return result
+
+    return conjunction
+
+
+def _after(outer: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
+    def composition(*row: Any) -> Any:
+        return outer(canonical(inner(*row)))
+
+    return composition
+
+
+def _distinct(names: Sequence[str], count: int) -> tuple[str, ...]:
+    """The names of parameters; others if two of them are the same, or they are missing."""
+    usable = len(set(names)) == len(names) == count and all(map(str.isidentifier, names))
+    return tuple(names) if usable else tuple(f"row{i or ''}" for i in range(count))
+
+
+def _placed(text: str, place: Place | None) -> CodeType:
+    """The code of an expression, which claims to stand where the user wrote what it came from."""
+    if place is None:
+        return compile(text, "<reactive expression>", "eval", dont_inherit=True)
+    line = linecache.getline(place.file, place.line).rstrip()
+    tree = ast.parse(text, mode="eval")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr | ast.arg | ast.keyword):
+            node.lineno = node.end_lineno = place.line
+            node.col_offset = len(line) - len(line.lstrip())
+            node.end_col_offset = len(line)
+    return compile(tree, place.file, "eval", dont_inherit=True)

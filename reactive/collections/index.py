@@ -1,0 +1,309 @@
+"""An index: a Z-set at rest, arranged by a key.
+
+    key -> row                              the only row of its key, once
+    key -> Rows [row, ...]                  a few rows, each once
+    key -> Weighted {handle: (row, weight)} many rows, or other weights
+
+References to rows are kept and nothing else, as far as that is possible. The handle is the row
+itself, or its `id` where the rows are interned (`properties.is_interned`), which is never more
+than an integer to hash.
+
+A key that is NaN, or has one in it, matches nothing: such rows are kept under `NO_MATCH`, which
+every look-up finds empty.
+
+State:  every row, once.
+Cost:   O(1) per pair of a delta; look-up O(1) and then one per row found.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Any, Final, overload
+
+from reactive.collections.zset import Batch, Pair, Row, consolidate
+
+Key = Any
+KeyedPair = tuple[Key, Pair]
+
+FEW = 12
+
+
+class Mark:
+    """A key that says something of its rows."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+NO_MATCH: Final = Mark("NO_MATCH")
+"""The key of rows that match nothing."""
+SUSPECT: Final = Mark("SUSPECT")
+"""The key of rows whose key could not be computed: any row may match them."""
+REJECTED: Final = Mark("REJECTED")
+"""The key of rows that are left out of the index, since only suspects of the other side ask."""
+
+
+NOTHING: Final[Any] = Mark("NOTHING")
+"""What a look-up finds where there is no row."""
+
+
+class Rows(list[Row]):
+    """A few different rows of a key, each with weight 1."""
+
+    __slots__ = ()
+
+
+class Weighted(dict[Any, Pair]):
+    """The rows of a key by their handle."""
+
+    __slots__ = ()
+
+
+class KeyedBatch(Sequence[KeyedPair]):
+    """Rows of the same weight beside their keys: two lists, and no pairs.
+
+    >>> list(KeyedBatch([4, 3], ["anna", "eva"], 1))
+    [(4, ('anna', 1)), (3, ('eva', 1))]
+    """
+
+    __slots__ = ("keys", "rows", "weight")
+
+    def __init__(self, keys: Sequence[Key], rows: Sequence[Row], weight: int) -> None:
+        self.keys = keys
+        self.rows = rows
+        self.weight = weight
+
+    @overload
+    def __getitem__(self, place: int) -> KeyedPair: ...
+    @overload
+    def __getitem__(self, place: slice) -> KeyedBatch: ...
+    def __getitem__(self, place: int | slice) -> KeyedPair | KeyedBatch:
+        if isinstance(place, slice):
+            return KeyedBatch(self.keys[place], self.rows[place], self.weight)
+        return (self.keys[place], (self.rows[place], self.weight))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[KeyedPair]:
+        return zip(self.keys, zip(self.rows, repeat(self.weight)), strict=False)
+
+
+def match_key(key: Key) -> Key:
+    """The key to look up: itself, or `NO_MATCH` if it is NaN or a tuple with a NaN in it."""
+    kind = type(key)
+    if kind is int or kind is str:
+        return key
+    if kind is tuple:
+        return NO_MATCH if any(part != part for part in key) else key
+    return key if key == key else NO_MATCH
+
+
+def itself(row: Row) -> Row:
+    """The handle of rows that are not interned."""
+    return row
+
+
+class Index:
+    """Rows with their weights, by key.
+
+    >>> index = Index()
+    >>> for row, weight in [("anna", 1), ("otto", 2), ("bert", 1)]:
+    ...     index.add(len(row), row, weight)
+    >>> list(index.pairs(4)), index.rows
+    ([('anna', 1), ('otto', 2), ('bert', 1)], 3)
+    """
+
+    __slots__ = ("_handle", "buckets", "rows")
+
+    def __init__(self, handle: Callable[[Row], Any] = itself) -> None:
+        self._handle = handle
+        self.buckets: dict[Key, Any] = {}
+        self.rows = 0
+
+    @property
+    def find(self) -> Callable[..., Any]:
+        """What a key has, in one of the forms above."""
+        return self.buckets.get
+
+    def before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
+        """The same as it was before a delta that it has taken in."""
+        return Before(self, delta).get
+
+    def pairs(self, key: Key) -> Sequence[Pair]:
+        """The rows of a key."""
+        if key is NO_MATCH or key not in self.buckets:
+            return ()
+        return rows_of(self.buckets[key])
+
+    def weight(self, key: Key, row: Row) -> int:
+        """How often a row is there."""
+        bucket = self.buckets.get(key, NOTHING)
+        if bucket.__class__ is Weighted:
+            held: Pair = bucket.get(self._handle(row), (row, 0))
+            return held[1]
+        if bucket.__class__ is Rows:
+            return int(self._place(bucket, row) >= 0)
+        return int(bucket is not NOTHING and self._is_same(bucket, row))
+
+    def items(self) -> Iterator[KeyedPair]:
+        """Every row with its key, those that match nothing too."""
+        for key, bucket in self.buckets.items():
+            for pair in rows_of(bucket):
+                yield key, pair
+
+    def add(self, key: Key, row: Row, weight: int) -> None:
+        """Add a row's weight; a sum of zero removes the row, its last row removes the key."""
+        buckets = self.buckets
+        bucket = buckets.get(key, NOTHING)
+        if bucket is NOTHING:
+            buckets[key] = row if weight == 1 else self._weighted([(row, weight)])
+            self.rows += 1
+            return
+        kind = bucket.__class__
+        if kind is Weighted:
+            self._add_to_weighted(key, bucket, row, weight)
+        elif kind is Rows:
+            self._add_to_few(key, bucket, row, weight)
+        elif weight == 1 and not self._is_same(bucket, row):
+            buckets[key] = Rows((bucket, row))
+            self.rows += 1
+        elif weight == -1 and self._is_same(bucket, row):
+            del buckets[key]
+            self.rows -= 1
+        else:
+            self._become_weighted(key, [(bucket, 1), (row, weight)])
+
+    def extend(self, batch: KeyedBatch) -> None:
+        """Add all rows of a batch, or none."""
+        buckets, weight, done = self.buckets, batch.weight, 0
+        try:
+            for key, row in zip(batch.keys, batch.rows, strict=True):
+                if weight == 1 and key not in buckets:
+                    buckets[key] = row
+                    self.rows += 1
+                else:
+                    self.add(key, row, weight)
+                done += 1
+        except BaseException:
+            for key, row in zip(batch.keys[:done], batch.rows, strict=False):
+                self.add(key, row, -weight)
+            raise
+
+    def _add_to_few(self, key: Key, bucket: Rows, row: Row, weight: int) -> None:
+        place = self._place(bucket, row)
+        if place < 0 and weight == 1 and len(bucket) < FEW:
+            bucket.append(row)
+            self.rows += 1
+        elif place >= 0 and weight == -1:
+            if len(bucket) == 2:
+                self.buckets[key] = bucket[1 - place]
+            else:
+                del bucket[place]
+            self.rows -= 1
+        else:
+            self._become_weighted(key, [*rows_of(bucket), (row, weight)])
+
+    def _add_to_weighted(self, key: Key, bucket: Weighted, row: Row, weight: int) -> None:
+        handle = self._handle(row)
+        held, total = bucket.get(handle, (row, 0))
+        if total + weight:
+            bucket[handle] = (held, total + weight)
+            self.rows += total == 0
+            return
+        held = bucket.pop(handle)
+        try:
+            if len(bucket) <= 1:
+                self._shrink(key, bucket)
+        except BaseException:  # a key that does not let itself be hashed
+            bucket[handle] = held
+            raise
+        self.rows -= 1
+
+    def _shrink(self, key: Key, bucket: Weighted) -> None:
+        if not bucket:
+            del self.buckets[key]
+            return
+        ((row, weight),) = bucket.values()
+        if weight == 1:
+            self.buckets[key] = row
+
+    def _become_weighted(self, key: Key, pairs: list[Pair]) -> None:
+        bucket = self._weighted(pairs)
+        held = self.buckets[key]
+        if len(bucket) > 1 or any(weight != 1 for _, weight in bucket.values()):
+            self.buckets[key] = bucket
+        else:
+            self._shrink(key, bucket)
+        self.rows += len(bucket) - (len(held) if held.__class__ is Rows else 1)
+
+    def _weighted(self, pairs: list[Pair]) -> Weighted:
+        bucket, handle = Weighted(), self._handle
+        for row, weight in pairs:
+            held, total = bucket.pop(handle(row), (row, 0))
+            if total + weight:
+                bucket[handle(row)] = (held, total + weight)
+        return bucket
+
+    def _place(self, bucket: Rows, row: Row) -> int:
+        for place, held in enumerate(bucket):
+            if held is row:
+                return place
+        if self._handle is itself and row in bucket:
+            return bucket.index(row)
+        return -1
+
+    def _is_same(self, held: Row, row: Row) -> bool:
+        return held is row or (self._handle is itself and bool(held == row))
+
+    def bytes(self) -> int:
+        """Bytes of the index itself: dictionaries and lists, without the rows and keys."""
+        size = sys.getsizeof(self.buckets)
+        for bucket in self.buckets.values():
+            if bucket.__class__ is Rows or bucket.__class__ is Weighted:
+                size += sys.getsizeof(bucket)
+            if bucket.__class__ is Weighted:
+                size += len(bucket) * sys.getsizeof((0, 0))
+        return size
+
+
+class Before:
+    """An index as it was before a delta that it has already taken in."""
+
+    __slots__ = ("_changed", "_found", "_index")
+
+    def __init__(self, index: Index, delta: Iterable[KeyedPair]) -> None:
+        self._index = index
+        self._changed: dict[Key, list[Pair]] = {}
+        self._found: dict[Key, Any] = {}  # of changed keys that were asked for
+        for key, (row, weight) in delta:
+            self._changed.setdefault(key, []).append((row, -weight))
+
+    def get(self, key: Key, default: Any) -> Any:
+        """The rows that the key had, in a form of the index."""
+        if key not in self._changed:
+            return self._index.buckets.get(key, default)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = Weighted(enumerate(self.pairs(key)))
+        return found or default
+
+    def pairs(self, key: Key) -> Collection[Pair]:
+        """The rows that the key had."""
+        changed = self._changed.get(key)
+        if changed is None or key is NO_MATCH:
+            return self._index.pairs(key)
+        return consolidate([*self._index.pairs(key), *changed])
+
+
+def rows_of(bucket: Any) -> Sequence[Pair]:
+    """The rows of what a key has, with their weights."""
+    kind = bucket.__class__
+    if kind is Rows:
+        return Batch(bucket, 1)
+    return list(bucket.values()) if kind is Weighted else ((bucket, 1),)

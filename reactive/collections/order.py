@@ -1,0 +1,98 @@
+"""The order of an ordered relation: total, and the same whatever the history.
+
+Rows stand by their key. Rows with equal keys stand by themselves where they can be compared (None
+before numbers before strings before tuples, element by element; a dataclass only if it was made
+with `order=True`), else in order of arrival. A NaN in a key comes after everything. Several keys,
+their directions and a place for None make one key: `sorting.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Set
+from typing import Any
+
+from reactive.collections.zset import DECIMAL_NAN, Row, canonical, is_nan
+
+
+class _Last:
+    """Greater than everything but itself."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __gt__(self, other: object) -> bool:
+        return other is not self
+
+
+LAST = _Last()
+_NO_ORDER = getattr(object, "__lt__")  # noqa: B009
+
+
+class Tie:
+    """Decides between rows with equal keys. Nothing is compared until there are such rows."""
+
+    __slots__ = ("arrival", "descending", "row")
+
+    def __init__(self, row: Row, arrival: int, descending: bool) -> None:
+        self.row = row
+        self.arrival = arrival
+        self.descending = descending
+
+    def __lt__(self, other: Tie) -> bool:
+        if self.descending:  # the list is read backwards, and ties are to read forwards
+            self, other = other, self
+        return _before(self.row, self.arrival, other.row, other.arrival)
+
+
+def sort_key(key: Any) -> Any:
+    """The key with every NaN in it, or in a tuple of it, replaced by what comes last."""
+    key = canonical(key)
+    if type(key) is tuple:
+        return tuple(map(sort_key, key))
+    return LAST if is_nan(key) else key
+
+
+def tie_key(value: Any) -> tuple[Any, ...]:
+    """A tuple that compares with that of any other value; equal where no order is known."""
+    kind: Any = type(value)
+    if value is None:
+        return (0,)
+    if isinstance(value, int | float):
+        return (1, value) if value == value else (2,)
+    if canonical(value) is DECIMAL_NAN:
+        return (2,)
+    if isinstance(value, str):
+        return (3, value)
+    if isinstance(value, bytes):
+        return (4, value)
+    if isinstance(value, tuple):
+        return (5, tuple(map(tie_key, value)))
+    if hasattr(kind, "__dataclass_fields__") and kind.__lt__ is not _NO_ORDER:
+        fields = (getattr(value, f.name) for f in dataclasses.fields(kind) if f.compare)
+        return (6, kind.__qualname__, tuple(map(tie_key, fields)))
+    if kind.__lt__ is _NO_ORDER or isinstance(value, Set | complex):
+        return (9,)
+    try:
+        if value.__lt__(value) is NotImplemented:
+            return (9,)
+    except TypeError:
+        pass  # its parts may not compare, which those who compare it shall hear of
+    aware = getattr(value, "tzinfo", None) is not None  # dates and times of two kinds
+    return (7, kind.__qualname__, aware, value)
+
+
+def advise(error: BaseException) -> None:
+    """Say what to do about a None among keys that do not compare."""
+    if isinstance(error, TypeError) and "'NoneType'" in str(error):
+        error.add_note('  nulls="first" or nulls="last" gives None a place')
+
+
+def _before(row: Row, arrival: int, other: Row, other_arrival: int) -> bool:
+    if row is not other:
+        left, right = tie_key(row), tie_key(other)
+        if left != right:
+            return bool(left < right)
+    return arrival < other_arrival

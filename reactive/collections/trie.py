@@ -1,0 +1,246 @@
+"""A trie: a Z-set at rest, arranged by a key of two parts, one below the other.
+
+    by_first   key -> {key below -> rows, as in an index}
+
+What two tries have below two keys is intersected by their dictionaries, so that a join in a circle
+asks no row of which the circle does not close: worst-case optimal for three inputs.
+
+State:  every row, once; a dictionary per first part.
+Cost:   O(1) per pair of a delta; of an intersection, the smaller of the two sides.
+Source: tries of leapfrog triejoin: Veldhuizen, 2014; generic join: Ngo, Re, Rudra, 2013.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from typing import Any
+
+from reactive.collections.index import (
+    NOTHING,
+    Index,
+    Key,
+    KeyedBatch,
+    KeyedPair,
+    Mark,
+    Rows,
+    Weighted,
+    itself,
+    rows_of,
+)
+from reactive.collections.zset import Pair, Row, consolidate
+
+Below = dict[Any, Any]
+SEVERAL = frozenset({Rows, Weighted})
+"""What is found of a key, if it is no single row."""
+MANY_TIMES = 32
+"""So many times what changes, what there is below a key is not copied."""
+
+
+class Trie:
+    """Rows with their weights, by keys of two parts. It takes the place of an `Index`.
+
+    >>> trie = Trie()
+    >>> for edge in [(1, 2), (1, 3), (2, 3)]:
+    ...     trie.add(edge, edge, 1)
+    >>> sorted(common(trie.by_first[1], trie.by_first[2]))
+    [3]
+    """
+
+    __slots__ = ("_below", "by_first", "rows")
+
+    def __init__(self, handle: Callable[[Row], Any] = itself) -> None:
+        self.by_first: dict[Any, Below] = {}
+        self._below = Index(handle)  # of the dictionary that is at hand
+        self.rows = 0
+        """How many different rows there are."""
+
+    @property
+    def find(self) -> Callable[..., Any]:
+        """What a first part has below."""
+        return self.by_first.get
+
+    def before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
+        """The same as it was before a delta that it has taken in."""
+        return Before(self, delta).get
+
+    def add(self, key: Key, row: Row, weight: int) -> None:
+        """Add a row's weight; what comes to nothing is dropped."""
+        first, second = _parts(key)
+        below = self.by_first.get(first)
+        if weight == 1:
+            if below is None:
+                self.by_first[first] = {second: row}
+                self.rows += 1
+                return
+            if second not in below:
+                below[second] = row
+                self.rows += 1
+                return
+        elif weight == -1 and below is not None and below.get(second, NOTHING) is row:
+            if len(below) > 1:
+                del below[second]
+            else:
+                del self.by_first[first]
+            self.rows -= 1
+            return
+        self._add(first, second, row, weight)
+
+    def _add(self, first: Any, second: Any, row: Row, weight: int) -> None:
+        """A row beside others of its key, or of another weight than one."""
+        below = self.by_first.get(first)
+        if below is None:
+            below = self.by_first[first] = {}
+        index = self._below
+        index.buckets, index.rows = below, 0
+        try:
+            index.add(second, row, weight)
+            self.rows += index.rows
+        finally:
+            if not below:
+                del self.by_first[first]
+
+    def extend(self, batch: KeyedBatch) -> None:
+        """Add all rows of a batch, or none."""
+        done = 0
+        try:
+            for key, row in zip(batch.keys, batch.rows, strict=True):
+                self.add(key, row, batch.weight)
+                done += 1
+        except BaseException:
+            for key, row in zip(batch.keys[:done], batch.rows, strict=False):
+                self.add(key, row, -batch.weight)
+            raise
+
+    def pairs(self, key: Key) -> list[Pair]:
+        """The rows of a key."""
+        first, second = _parts(key)
+        self._below.buckets = self.by_first.get(first, {})
+        return list(self._below.pairs(second))
+
+    def items(self) -> Iterator[KeyedPair]:
+        """Every row with its key."""
+        for first, below in list(self.by_first.items()):
+            self._below.buckets = below
+            for second, pair in list(self._below.items()):
+                yield first if first.__class__ is Mark else (first, second), pair
+
+    def bytes(self) -> int:
+        """Bytes of the dictionaries and lists, without the rows and keys."""
+        size = sys.getsizeof(self.by_first)
+        for below in self.by_first.values():
+            self._below.buckets = below
+            size += self._below.bytes()
+        return size
+
+
+class Before:
+    """A trie as it was before a delta that it has taken in."""
+
+    __slots__ = ("_changed", "_found", "_trie")
+
+    def __init__(self, trie: Trie, delta: Iterable[KeyedPair]) -> None:
+        self._trie = trie
+        self._changed: dict[Any, list[tuple[Any, Pair]]] = {}
+        self._found: dict[Any, Below | Was] = {}  # of changed keys that were asked for
+        for key, (row, weight) in delta:
+            first, second = _parts(key)
+            self._changed.setdefault(first, []).append((second, (row, -weight)))
+
+    def get(self, first: Any, default: Any) -> Any:
+        """What there was below a first part."""
+        now = self._trie.by_first.get(first, default)
+        if first not in self._changed:
+            return now
+        found = self._found.get(first)
+        if found is None:
+            found = self._found[first] = self._was(self._changed[first], now)
+        return found
+
+    def _was(self, changed: Sequence[tuple[Any, Pair]], now: Any) -> Below | Was:
+        now = {} if now is NOTHING else now
+        had: dict[Any, list[Pair]] = {}
+        for second, pair in changed:
+            rows = had.get(second)
+            if rows is None:
+                rows = had[second] = list(rows_of(now[second])) if second in now else []
+            rows.append(pair)
+        was = {second: _bucket(rows) for second, rows in had.items()}
+        if len(now) > MANY_TIMES * len(changed):
+            return Was(now, was)
+        return {key: rows for key, rows in {**now, **was}.items() if rows is not NOTHING}
+
+
+class Was:
+    """A dictionary of a trie in which some keys had other rows."""
+
+    __slots__ = ("_had", "_now")
+
+    def __init__(self, now: Below, had: Below) -> None:
+        self._now = now
+        self._had = had
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._had.get(key)
+        return self._now[key] if found is None else found
+
+    def __contains__(self, key: object) -> bool:
+        found = self._had.get(key)
+        return key in self._now if found is None else found is not NOTHING
+
+    def meets(self, other: Below | Was) -> Set[Any]:
+        """The keys that another one has as well."""
+        found = common(self._now, other) - self._had.keys()
+        had = {key for key, rows in self._had.items() if rows is not NOTHING and key in other}
+        return found | had
+
+
+def common(one: Below | Was, other: Below | Was) -> Set[Any]:
+    """The keys that two have in common; goes through the smaller one."""
+    if type(one) is Was:
+        return one.meets(other)
+    if type(other) is Was:
+        return other.meets(one)
+    return one.keys() & other.keys()  # type: ignore[union-attr]
+
+
+def pairs(one: Below | Was, other: Below | Was) -> list[tuple[Row, Row, int]]:
+    """The rows that two have below the same keys, each with each, and how often that is."""
+    found = []
+    for key in common(one, other):
+        left, right = one[key], other[key]
+        if left.__class__ in SEVERAL or right.__class__ in SEVERAL:
+            found += [(a, b, n * m) for a, n in rows_of(left) for b, m in rows_of(right)]
+        else:
+            found.append((left, right, 1))
+    return found
+
+
+def meetings(one: Below | Was, other: Below | Was) -> int:
+    """How many pairs of rows two have below the same keys."""
+    found = 0
+    for key in common(one, other):
+        left, right = one[key], other[key]
+        if left.__class__ in SEVERAL or right.__class__ in SEVERAL:
+            found += _times(left) * _times(right)
+        else:
+            found += 1
+    return found
+
+
+def _times(bucket: Any) -> int:
+    """How many rows there are."""
+    return sum(weight for _, weight in rows_of(bucket))
+
+
+def _bucket(pairs: list[Pair]) -> Any:
+    """Rows of a key in a form of the index; `NOTHING` if they cancel out."""
+    net = consolidate(pairs)
+    if len(net) == 1 and net[0][1] == 1:
+        return net[0][0]
+    return Weighted(enumerate(net)) if net else NOTHING
+
+
+def _parts(key: Key) -> tuple[Any, Any]:
+    """The two parts of a key; a mark stands for both."""
+    return (key, key) if key.__class__ is Mark else key

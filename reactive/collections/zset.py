@@ -1,0 +1,264 @@
+"""Z-sets: rows with signed weights, as lists of pairs in motion and as dictionaries at rest.
+
+A delta is a list of `(row, weight)` pairs; a row may occur in it several times, and what counts
+is the sum. Linear operators hand such lists on as they are. `consolidate` adds up and drops what
+cancels; only state and subscribers need that, since it hashes every row.
+
+Equality is Python's, with one addition: a NaN computed anew is the same NaN. Python compares
+containers by the identity of their elements first, so `(nan,)` equals `(nan,)` only if it is the
+same NaN object; a row that is computed twice, once to add it and once to remove it, would not
+be found again. `canonical` replaces every NaN in a row by one object.
+
+Source: [dbsp] section 2, Z-sets.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from itertools import chain, islice
+from itertools import repeat as repeat_value
+from typing import Any, overload
+from weakref import WeakValueDictionary
+
+from optimizer.members import compared
+from reactive.collections.annotations import declared, is_made_of
+
+Row = Any
+Pair = tuple[Row, int]
+Pairs = Sequence[Pair]
+
+NAN = math.nan
+DECIMAL_NAN = Decimal("NaN")
+_EXACT: frozenset[type] = frozenset({int, str, bytes, bool, type(None)})
+
+
+class Batch(Sequence[Pair]):
+    """A delta of rows that all have the same weight: it holds rows, and no pairs.
+
+    >>> Batch(["a", "b"], 1)[1], list(Batch(["a", "b"], -1))
+    (('b', 1), [('a', -1), ('b', -1)])
+    """
+
+    __slots__ = ("rows", "weight")
+
+    def __init__(self, rows: Sequence[Row], weight: int) -> None:
+        self.rows = rows
+        self.weight = weight
+
+    @overload
+    def __getitem__(self, place: int) -> Pair: ...
+    @overload
+    def __getitem__(self, place: slice) -> Batch: ...
+    def __getitem__(self, place: int | slice) -> Pair | Batch:
+        if isinstance(place, slice):
+            return Batch(self.rows[place], self.weight)
+        return (self.rows[place], self.weight)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return zip(self.rows, repeat_value(self.weight))
+
+
+def consolidate(pairs: Iterable[Pair]) -> list[Pair]:
+    """The same delta with each row once and no weight of zero.
+
+    >>> consolidate([("a", 1), ("b", 1), ("a", 1), ("b", -1)])
+    [('a', 2)]
+    """
+    if type(pairs) is list and _is_consolidated(pairs):
+        return pairs
+    weights: dict[Row, int] = {}
+    for row, weight in pairs:
+        weights[row] = weights.get(row, 0) + weight
+    return [pair for pair in weights.items() if pair[1]]
+
+
+def _is_consolidated(pairs: list[Pair]) -> bool:
+    """Whether a short list is, as one sees without hashing; most commits change a row or two."""
+    if len(pairs) < 2:
+        return True
+    return len(pairs) == 2 and not (pairs[0][0] is pairs[1][0] or pairs[0][0] == pairs[1][0])
+
+
+def is_mixed(pairs: Pairs) -> bool:
+    """Whether rows come and go, so that some may cancel."""
+    if len(pairs) < 2 or pairs.__class__ is Batch:
+        return False
+    return len({weight > 0 for _, weight in pairs}) == 2
+
+
+def negate(pairs: Iterable[Pair]) -> list[Pair]:
+    """The delta that takes this one back."""
+    return [(row, -weight) for row, weight in pairs]
+
+
+def repeat(pairs: Iterable[Pair]) -> Iterator[Row]:
+    """Each row as often as its weight says."""
+    for row, weight in pairs:
+        for _ in range(weight):
+            yield row
+
+
+def repeated(weights: dict[Row, int], size: int) -> list[Row]:
+    """The rows of a Z-set at rest, each as often as its weight says; `size` is how many."""
+    if size == len(weights):  # no weight is negative where rows are repeated
+        return list(weights)
+    return list(chain.from_iterable(map(repeat_value, weights, weights.values())))
+
+
+def integrate(weights: dict[Row, int], pairs: Pairs) -> None:
+    """Add a delta to a Z-set at rest; all of it, or none where a row cannot be compared."""
+    done = 0
+    try:
+        for row, weight in pairs:
+            _add(weights, row, weight)
+            done += 1
+    except BaseException:
+        for row, weight in pairs[:done]:
+            _add(weights, row, -weight)
+        raise
+
+
+def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
+    """Add a delta, if it has only rows that are not there yet, each once, with positive weights.
+
+    Then it needs no consolidation, and each row is hashed once. Otherwise nothing is done.
+    """
+    done, size, add = 0, len(weights), weights.setdefault
+    before = size
+    try:
+        for row, weight in pairs:
+            if weight <= 0:
+                break
+            add(row, weight)
+            if len(weights) == size:
+                break
+            size += 1
+            done += 1
+        else:
+            return True
+    except BaseException:
+        if len(weights) > before + done:  # an interrupt
+            weights.popitem()
+        _take_out(weights, pairs, done)
+        raise
+    _take_out(weights, pairs, done)
+    return False
+
+
+def _take_out(weights: dict[Row, int], pairs: Pairs, count: int) -> None:
+    for row, _ in islice(pairs, count):
+        del weights[row]
+
+
+def _add(weights: dict[Row, int], row: Row, weight: int) -> None:
+    total = weights.get(row, 0) + weight
+    if total:
+        weights[row] = total
+    else:
+        del weights[row]
+
+
+def canonical(value: Any) -> Any:
+    """The value itself, or a copy of it in which every NaN is the same object.
+
+    Looks into tuples and records (`members.compared`), which rows and keys are made of.
+
+    >>> canonical((1, float("nan"))) == canonical((1, float("nan")))
+    True
+    """
+    kind: Any = type(value)
+    if kind in _EXACT:
+        return value
+    if kind is float:
+        return value if value == value else NAN
+    if kind is tuple:
+        return _canonical_tuple(value)
+    names = nan_fields(kind)
+    if names:
+        return _canonical_record(value, names)
+    if isinstance(value, float):
+        return value if value == value else NAN
+    return DECIMAL_NAN if isinstance(value, Decimal) and value.is_nan() else value
+
+
+def is_nan(value: Any) -> bool:
+    """Whether a canonical value is NaN."""
+    return value is NAN or value is DECIMAL_NAN
+
+
+def may_hold_nan(kind: Any) -> bool:
+    """Whether a row of this type can have a NaN where `canonical` would find it."""
+    if kind in _EXACT:
+        return False
+    numbers = isinstance(kind, type) and issubclass(kind, float | Decimal)
+    return (
+        numbers or not isinstance(kind, type) or kind in (tuple, object) or bool(nan_fields(kind))
+    )
+
+
+@lru_cache(maxsize=512)
+def nan_fields(kind: Any) -> tuple[str, ...]:
+    """The fields of a record that may hold a NaN, by their annotations."""
+    return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, _EXACT))
+
+
+def _canonical_tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    for item in value:
+        if type(item) not in _EXACT and canonical(item) is not item:
+            return tuple(map(canonical, value))
+    return value
+
+
+def _canonical_record(value: Any, names: tuple[str, ...]) -> Any:
+    changed, is_odd = {}, False
+    for name in names:
+        old = getattr(value, name)
+        new = canonical(old)
+        if new is not old:
+            changed[name] = new
+        elif new.__class__ not in _EXACT and new != new:
+            is_odd = True
+    if not changed:
+        return value if not is_odd or value == value else _one_of(value)
+    if isinstance(value, tuple):
+        return value._replace(**changed)  # type: ignore[attr-defined]
+    result = copy.copy(value)
+    put = _writer(type(value))
+    for name, new in changed.items():
+        put(result, name, new)
+    return result if result == copy.copy(result) else _one_of(result)
+
+
+def _writer(kind: Any) -> Callable[[Any, str, Any], None]:
+    """What sets a field of a record, a frozen one too."""
+    if hasattr(kind, "__struct_fields__"):
+        structs: Any = sys.modules["msgspec"].structs
+        write: Callable[[Any, str, Any], None] = structs.force_setattr
+        return write
+    return object.__setattr__
+
+
+def _one_of(record: Any) -> Any:
+    """The one object for all records of the same values.
+
+    A class may compare its fields one by one, as attrs does, and dataclasses from Python 3.13 on.
+    A record with a NaN then equals nothing but itself, and must be one object whenever it is made.
+    """
+    kind = type(record)
+    fields = tuple(getattr(record, name) for name in compared(kind))
+    try:
+        return _ALIVE.setdefault((kind, fields), record)
+    except TypeError:  # a slotted class without `weakref_slot=True`
+        return _KEPT.setdefault((kind, fields), record)
+
+
+_ALIVE: WeakValueDictionary[Any, Any] = WeakValueDictionary()
+_KEPT: dict[Any, Any] = {}

@@ -1,0 +1,7 @@
+"""From a query to nodes of the graph.
+
+Lives here:  what becomes one loop, which joins share an index, which segments are there already.
+Comes in:    plans as they were written, and those that the optimizer makes of them.
+Goes out:    nodes of the graph.
+May import:  `remote`, `dataflow`, `operators`, `collections`, `runtime`.
+"""

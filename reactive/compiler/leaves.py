@@ -1,0 +1,119 @@
+"""The leaves of views: which one holds the rows of a query, or reads them below; how one reads
+another node in the place of its own."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Any
+
+from optimizer import plan
+from optimizer.properties import groups, key_of_group, may_be_negative, naming
+from reactive.collections.zset import Pair, Pairs, consolidate, negate
+from reactive.dataflow.contents import Bag, Groups, Only, OwingBag, Records
+from reactive.dataflow.node import Node
+from reactive.dataflow.shown import ByGroup, Members, Sequence, Tap
+from reactive.errors import TableError
+from reactive.remote.away import Away
+
+if TYPE_CHECKING:
+    from reactive.database import Database
+
+
+def is_grouped(node: plan.Node) -> bool:
+    """Whether the rows of a query are found by the keys of their groups."""
+    aggregate = groups(node)
+    return aggregate is not None and aggregate.key is not None
+
+
+def contents(node: plan.Node, source: Node) -> Any:
+    """What holds the rows of a query, which a node computes, or reads them below."""
+    if isinstance(node, plan.OrderBy):
+        return Sequence(source.operator)
+    if source.is_remote:
+        return Away(source.operator, key=key_of_group(node))
+    if not source.late:  # what is late changes before the leaves do, which change together
+        rows = getattr(source.operator, "shown", None)
+        if rows is not None and not is_grouped(node):
+            return Members(rows)
+        by_group = getattr(source.operator, "groups", None)
+        if by_group is not None and is_grouped(node) and not may_be_negative(node):
+            return ByGroup(by_group)
+    if is_grouped(node):
+        how = naming(node)
+        is_tuple = how is None or how.generated
+        return Groups() if is_tuple else Records(key_of_group(node))
+    if groups(node) is not None:
+        return Only()
+    return OwingBag() if may_be_negative(node) else Bag()
+
+
+KEEPS_ROWS = (Bag, Groups, Only)
+"""Leaves that are given what there is when they begin; the others read it elsewhere."""
+LOCAL = (*KEEPS_ROWS, Members, ByGroup)
+"""Leaves whose rows are in the process."""
+
+
+def reattach(db: Database, leaf: Node, source: Node) -> None:
+    """Have a leaf read another node that gives out the same rows; it keeps those that it holds."""
+    if source is leaf.inputs[0]:
+        return
+    old = leaf.operator
+    if isinstance(leaf.leaf.plan, plan.OrderBy):
+        source.operator.follow(leaf.inputs[0].operator)
+    if isinstance(old, Tap):
+        order = source.operator if isinstance(leaf.leaf.plan, plan.OrderBy) else None
+        operator: Any = Tap(order)
+    else:
+        operator = contents(leaf.leaf.plan, source)
+        if isinstance(operator, KEEPS_ROWS) and type(operator) is type(old):
+            operator = old
+        elif isinstance(operator, KEEPS_ROWS):
+            operator.step(db._graph.contents(source))
+            operator.commit()
+        elif isinstance(operator, Away):
+            operator = Away(source.operator, len(old), key_of_group(leaf.leaf.plan))
+    db._graph.reattach(leaf, source, operator)
+
+
+def rebuild(db: Database, leaf: Node, source: Node) -> None:
+    """Have a leaf that nobody believes any more read a node; subscribers are told all rows.
+
+    Raises `TableError` if there are none to begin with. Who keeps no rows goes on without.
+    """
+    feed, is_tap = leaf.leaf, isinstance(leaf.operator, Tap)
+    order = source.operator if isinstance(feed.plan, plan.OrderBy) else None
+    operator: Any = Tap(order) if is_tap else contents(feed.plan, source)
+    pairs: Pairs | None = None
+    if isinstance(operator, KEEPS_ROWS) or feed.subscribers:
+        with nullcontext() if not is_tap else suppress(TableError):
+            pairs = consolidate(db._graph.contents(source))
+    if isinstance(operator, KEEPS_ROWS):
+        operator.step(pairs or ())
+        operator.commit()
+    db._graph.reattach(leaf, source, operator)
+    if feed.subscribers and pairs is not None:
+        rows = None if order is None else order.sequence()
+        db._outbox.append((feed.subscribers, feed.snapshot(db.version, pairs, rows)))
+
+
+def refill(db: Database, leaf: Node, source: Node) -> tuple[Node, list[Pair]]:
+    """Have a leaf read a node that is ahead of it; the leaf, and what it did not know yet."""
+    old, rows = leaf.operator, db._graph.contents(source)
+    held = old.items() if isinstance(old, LOCAL) else ()
+    operator = Tap() if isinstance(old, Tap) else contents(leaf.leaf.plan, source)
+    if isinstance(operator, KEEPS_ROWS):
+        operator.step(rows)
+        operator.commit()
+    changes = consolidate([*negate(held), *rows])
+    db._graph.reattach(leaf, source, operator)
+    return leaf, changes
+
+
+def end(db: Database, leaf: Node, why: str) -> None:
+    """Close the view that a leaf belongs to, and its subscriptions; who reads it is told why."""
+    leaf.leaf.reason = why
+    view = db._views.get(leaf.rank)
+    if view is not None:
+        view.close()
+    leaf.leaf.close()
+    db._graph.drop_leaf(leaf.rank)

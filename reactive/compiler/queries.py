@@ -1,0 +1,198 @@
+"""From queries as they were written to the nodes of the graph that compute them.
+
+    as written   -->   segments, each optimized once   -->   nodes, found again by their segment
+
+What a rule made of a query may prove not to hold for its rows (`Unfit`): then the segments that it
+was made in are run without it, and all that stands on them is compiled again.
+
+Cost: of a query over others, that of the segments which are new. Where parts can move elsewhere a
+query is one segment, since they move as wholes.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from optimizer import plan
+from optimizer.explain import headline
+from optimizer.optimize import PHASES, Optimized, Phase, optimize, retractable, without
+from optimizer.properties import free, nodes, tables
+from optimizer.segments import Segment, settle, whole
+from optimizer.traverse import Rule, functions, without_views
+from reactive.compiler.compile import compile_plan
+from reactive.compiler.definition import open_names, outside
+from reactive.compiler.elsewhere import Begin
+from reactive.compiler.leaves import reattach
+from reactive.dataflow.node import Node
+from reactive.operators.sums_by import Unfit
+
+if TYPE_CHECKING:
+    from reactive.database import Database
+
+log = logging.getLogger("reactive")
+T = TypeVar("T")
+
+
+class Queries:
+    """How the queries of a database are run.
+
+    Parameters
+    ----------
+    rewrite: whether to use the rules that come with the optimizer; `rules` are tried besides.
+    """
+
+    def __init__(self, db: Database, rules: Sequence[Rule], *, rewrite: bool) -> None:
+        own: tuple[Phase, ...] = (tuple(rules),) if rules else ()
+        self.phases: tuple[Phase, ...] = (*PHASES[:-1], *own, PHASES[-1]) if rewrite else own
+        self.generates = rewrite
+        self._db = db
+
+    def optimized(self, written: plan.Node) -> Optimized:
+        """The plan that is run for a plan as written."""
+        return whole(self._segment(written))[0]
+
+    def compiled(self, written: plan.Node) -> tuple[plan.Node, dict[int, Node]]:
+        """The same plan, and the nodes of the graph for its nodes by the `id` of these."""
+        self.node(written)
+        segment = self._segment(written)
+        found, of = whole(segment)
+        made: dict[int, Node] = {}
+        for each in segment.every():
+            made |= self.compiled_beside(each.run, self._db._offloading.moved)
+        parts = {key: made[id(part)] for key, part in of.items() if id(part) in made}
+        return found.plan, parts
+
+    def node(self, written: plan.Node) -> Node:
+        """The node of the graph that computes a plan as written."""
+        return self.over(written, lambda node: node)
+
+    def over(self, written: plan.Node, act: Callable[[Node], T]) -> T:
+        """What is done with the node that computes a plan as written.
+
+        It may be done again, if what a rule made of the plan proves not to hold for its rows.
+        """
+        while True:
+            try:
+                return act(self._made(self._segment(written)))
+            except Unfit as unfit:
+                self._db._graph.sweep()
+                self._give_up([written], unfit)
+            except BaseException:
+                self._db._graph.sweep()
+                raise
+
+    def without(self, unfit: Unfit) -> None:
+        """Have all views computed without what proved not to hold."""
+        leaves = self._db._graph.leaves_of(unfit.operator)
+        self._give_up([leaf.leaf.base for leaf in leaves], unfit)
+        for leaf in leaves:
+            self.over(leaf.leaf.base, partial(reattach, self._db, leaf))
+
+    def source(self, read: Any) -> Node:
+        """The node of what a plan that is run reads: a table, or what is computed by itself."""
+        if isinstance(read, plan.Settled):
+            top = self._top(read.segment)
+            assert top is not None
+            return top
+        if isinstance(read, plan.Known):
+            node: Node = read.part.node
+            return node if self._db._graph.has(node) else self.node(read.part.plan)
+        return self._db._table_of(read)._node
+
+    def base(self, written: plan.Node) -> plan.Node:
+        """What is compiled for a plan as written: something else for that of a late view."""
+        graph = self._db._graph
+        if graph.forgets:
+            for leaf in graph.leaves():
+                if leaf.leaf.plan is written:
+                    base: plan.Node = leaf.leaf.base
+                    return base
+        return written
+
+    def watch(self, leaf: Node, written: plan.Node) -> None:
+        """Notice changes of what a query captured, though a rule may have dropped who reads it.
+
+        A segment is watched once, by the leaf that came first; when that goes, by the next.
+        """
+        graph, read = self._db._graph, [self.source(table) for table in tables(written)]
+        leaf.query = self._segment(written)
+        for segment in leaf.query.every(until=lambda s: s.watcher is not None):
+            called = [function for node in segment.own() for function in functions(node)]
+            ends = {self._top(below) for below in segment.below}
+            graph.watch.begin(leaf, segment, self._top(segment) or leaf, ends, read, called)
+
+    def compiled_beside(self, run: plan.Node, moved: Mapping[plan.Node, Begin]) -> dict[int, Node]:
+        """The nodes of the graph for those of a plan that is run, by their `id`, with parts
+        elsewhere, which are not filled yet."""
+        offloading, graph = self._db._offloading, self._db._graph
+        elsewhere = offloading.elsewhere(moved)
+        if elsewhere:
+            offloading.flush()
+        if elsewhere is not None:
+            offloading.spilling.bring_back(run, elsewhere)
+        try:
+            return compile_plan(
+                run, graph, self.source, generate=self.generates, elsewhere=elsewhere
+            )
+        except BaseException:
+            graph.sweep()
+            raise
+
+    def _segment(self, written: plan.Node) -> Segment:
+        if free(written):
+            raise outside(open_names(written))
+        written, graph = self.base(written), self._db._graph
+        if self._db._offloading.offload is None:
+            return settle(written, graph, lambda node: optimize(node, self.phases))
+        found: Segment | None = written.known.get("segment")
+        if found is None or found.owner is not graph:
+            run = optimize(without_views(written), self.phases)
+            found = written.known["segment"] = Segment(graph, written, run, ())
+        return found
+
+    def _made(self, segment: Segment) -> Node:
+        """The node of the graph that computes a segment, made where it is missing."""
+        found = self._top(segment)
+        for each in segment.every(until=lambda s: self._top(s) is not None):
+            made = self.compiled_beside(each.run, self._db._offloading.moved)
+            found = made[id(each.run)]
+            each.top = weakref.ref(found)
+        if self._db._offloading.is_used:
+            self._db._graph.fill()
+        assert found is not None
+        return found
+
+    def _top(self, segment: Segment) -> Node | None:
+        """The node that computes a segment, if it is in the graph. Not if parts may be elsewhere,
+        of which another one may be the right one by now."""
+        if self._db._offloading.offload is not None:
+            return None
+        if isinstance(segment.run, plan.Table):
+            return self.source(segment.run)
+        found = None if segment.top is None else segment.top()
+        return found if found is not None and self._db._graph.has(found) else None
+
+    def _give_up(self, queries: Iterable[plan.Node], unfit: Unfit) -> None:
+        """Run queries without what was made of them by a rule that does not hold for their rows;
+        or, if that cannot be told, without all that may not hold."""
+        tops = [self._segment(written) for written in queries]
+        every = list(dict.fromkeys(segment for top in tops for segment in top.every()))
+        rule = "widen_join" if isinstance(unfit.owner, plan.Join) else "factor_aggregate"
+        left = {segment: retractable(segment.run) for segment in every}
+        meant = [s for s in every if rule in left[s] and unfit.owner in set(nodes(s.run))]
+        meant = meant or [segment for segment in every if left[segment]]
+        if not meant:
+            raise AssertionError("what was given up is still computed") from unfit
+        for segment in meant:
+            rules = {rule} if rule in left[segment] else left[segment]
+            segment.optimized = without(segment.optimized, rules)
+        gone = set(meant)
+        for segment in every:  # inputs come first
+            if segment in gone or not gone.isdisjoint(segment.below):
+                gone.add(segment)
+                segment.top = None
+        log.info("%s: as rows from now on, since %r", headline(unfit.owner), unfit.__cause__)

@@ -1,0 +1,140 @@
+"""What a subscriber is told: the change of a relation from one commit to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+from reactive.collections.edits import Edit
+from reactive.collections.zset import Pair, Row, repeat
+from reactive.dataflow.plain_data import plain
+
+T = TypeVar("T", default=Any)
+
+
+class Delta(Generic[T]):
+    """Rows that came and went, net, in one commit. Immutable.
+
+    `version` is the commit's number. `is_snapshot` marks the one that holds all rows of when
+    the subscription began. Where rows have a key (a keyed table, a group), a row that was
+    replaced is in `updated` and neither in `added` nor in `removed`.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> subscription = words.subscribe(print)
+    >>> words.add_all(["to", "be", "to"])
+    Delta(version=1, added=('to', 'to', 'be'))
+    """
+
+    __slots__ = ("_key", "_pairs", "_parts", "edits", "is_snapshot", "version")
+
+    def __init__(
+        self,
+        version: int,
+        pairs: Sequence[Pair],
+        key: Callable[[Row], Any] | None = None,
+        edits: Sequence[Edit] = (),
+        *,
+        is_snapshot: bool = False,
+    ) -> None:
+        self.version = version
+        self.is_snapshot = is_snapshot
+        self.edits = tuple(edits) if edits else ()
+        """For an ordered relation: the steps that turn the old sequence into the new one."""
+        self._pairs = pairs
+        self._key = key
+        self._parts: tuple[tuple[tuple[T, T], ...], Sequence[Pair]] | None = None
+
+    def items(self) -> tuple[tuple[T, int], ...]:
+        """Each row that changed with its signed weight, each row once."""
+        return tuple(self._pairs)
+
+    @property
+    def added(self) -> tuple[T, ...]:
+        """Rows that came, each as often as it did."""
+        return tuple(repeat(pair for pair in self._split[1] if pair[1] > 0))
+
+    @property
+    def removed(self) -> tuple[T, ...]:
+        """Rows that went, each as often as it did."""
+        return tuple(repeat((row, -weight) for row, weight in self._split[1] if weight < 0))
+
+    @property
+    def updated(self) -> tuple[tuple[T, T], ...]:
+        """Pairs of the old and the new row of a key."""
+        return self._split[0]
+
+    @property
+    def _split(self) -> tuple[tuple[tuple[T, T], ...], Sequence[Pair]]:
+        """The updated rows, and the pairs that are not part of an update."""
+        if self._parts is None:
+            self._parts = self._updates()
+        return self._parts
+
+    def _updates(self) -> tuple[tuple[tuple[T, T], ...], Sequence[Pair]]:
+        key = self._key
+        if key is None or len(self._pairs) < 2:
+            return (), self._pairs
+        old = {key(row): row for row, weight in self._pairs if weight == -1}
+        new = {key(row): row for row, weight in self._pairs if weight == 1}
+        both = old.keys() & new.keys()
+        if not both:
+            return (), self._pairs
+        updated = tuple((row, new[k]) for k, row in old.items() if k in both)
+        return updated, [pair for pair in self._pairs if key(pair[0]) not in both]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data: rows with names as dictionaries, others as lists.
+
+        >>> from reactive import Count, Database
+        >>> words = Database().table(str)
+        >>> totals = words.group_by(len).aggregate(words=Count())
+        >>> subscription = totals.subscribe(lambda delta: print(delta.to_dict()["added"]))
+        >>> words.add("to")
+        [{'key': 2, 'words': 1}]
+        """
+        parts: dict[str, Any] = {"version": self.version, "is_snapshot": self.is_snapshot}
+        parts |= {"added": plain(self.added), "removed": plain(self.removed)}
+        parts["updated"] = [{"old": plain(old), "new": plain(new)} for old, new in self.updated]
+        if self.edits:
+            parts["edits"] = plain(self.edits)
+        return parts
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __iter__(self) -> Iterator[tuple[T, int]]:
+        return iter(self._pairs)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Delta)
+            and (self.version, self.is_snapshot) == (other.version, other.is_snapshot)
+            and dict(self._pairs) == dict(other._pairs)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> Any:
+        """It pickles without the key of its rows, which may be a lambda."""
+        pairs, edits = list(self._pairs), self.edits
+        return _unpickled, (self.version, pairs, edits, self.is_snapshot, self._split)
+
+    def __repr__(self) -> str:
+        parts = [f"version={self.version}"]
+        parts += ["is_snapshot=True"] * self.is_snapshot
+        for name in ("added", "removed", "updated"):
+            if rows := getattr(self, name):
+                parts.append(f"{name}={rows!r}")
+        return f"Delta({', '.join(parts)})"
+
+
+def _unpickled(
+    version: int, pairs: Sequence[Pair], edits: Sequence[Edit], is_snapshot: bool, parts: Any
+) -> Delta[Any]:
+    made: Delta[Any] = Delta(version, pairs, None, edits, is_snapshot=is_snapshot)
+    made._parts = parts
+    return made

@@ -1,0 +1,399 @@
+"""The operator graph: one step per commit, in topological order, all or nothing.
+
+    table --> where --> index_by --+
+                                   join --> aggregate --> contents of a view
+    table ------------> index_by --+
+
+Nodes are found again by their signature (what they do, and to which nodes), so equal subplans of
+all views are one node. A node is made after its inputs, so the order of making is topological.
+
+Invariants
+----------
+1. Between commits every inbox is empty and no operator can be undone.
+2. Every node leads to a leaf that is attached; the others have been dropped with their state.
+3. After a commit that raised, every operator is as it was before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from optimizer.captures import Capture
+from optimizer.expr import Function
+from optimizer.opaque import Opaque
+from optimizer.pinned import NO_PINS, Pins
+from optimizer.plan import Node as PlanNode
+from reactive.collections.zset import Pair
+from reactive.dataflow.blame import annotate
+from reactive.dataflow.delta import Delta
+from reactive.dataflow.fan import Fan
+from reactive.dataflow.held import at_hand
+from reactive.dataflow.node import NOWHERE, Node, Told, comes_late
+from reactive.dataflow.outbox import Delivery, Outbox
+from reactive.dataflow.schedule import Fed, Schedule, reached, take_back
+from reactive.dataflow.straight import straight
+from reactive.dataflow.watch import Watch
+from reactive.dataflow.wide import Wide
+
+MANY_SCHEDULES = 256
+
+
+class Graph:
+    """All nodes of a database.
+
+    `on_stale` is called when a callable is about to run whose captured variable has changed; what
+    leaves have to tell is put into the outbox.
+    """
+
+    def __init__(self, on_stale: Callable[[Opaque, Capture], None], outbox: Outbox) -> None:
+        self.watch = Watch(on_stale)
+        self._outbox = outbox
+        self._nodes: dict[Hashable, Node] = {}
+        self.remotes: tuple[Node, ...] = ()
+        """The nodes whose work is elsewhere; replaced, never changed."""
+        self._schedules: dict[Node | tuple[Node, ...], Schedule | Wide] = {}
+        self._leaves: dict[int, Node] = {}
+        self.version = 0
+        """Of the last commit that stands."""
+        self._made = 0
+        self._sources: list[Node] = []
+        self.stepping = False
+        """Whether callables of the user's run, which may not change anything. After a commit that
+        raised: whether it has left something half done."""
+        self.is_changing = False
+        """Whether a node is being connected or taken out; so it stays if that is broken off."""
+        self.pinned: set[Node] = set()
+        """Nodes that are kept though nobody reads them yet."""
+        self.making: object = None
+        """Whom nodes are being made for, for messages."""
+        self.forgets = False
+        """Whether there is a table that does not store its rows."""
+
+    def source(self, contents: Callable[[], Iterable[Pair]], plan: PlanNode) -> Node:
+        """A node without inputs, fed by a table."""
+        node = Node(self, None, (), rank=self._next_rank(), plan=plan)
+        node.contents = contents
+        self.forgets |= node.forgets
+        self._sources.append(node)
+        return node
+
+    def drop_source(self, node: Node) -> None:
+        """Forget a table that no leaf reads any more."""
+        self._sources = [source for source in self._sources if source is not node]
+        self._forget_schedules()
+
+    def node(
+        self,
+        signature: Hashable,
+        inputs: tuple[Node, ...],
+        make: Callable[[], Any],
+        *,
+        plan: PlanNode | None = None,
+        functions: Iterable[Function | None] = (),
+        blamed: Iterable[Function | None] = (),
+        pins: Pins = NO_PINS,
+        late: bool = False,
+        at: Any = NOWHERE,
+    ) -> Node:
+        """The node of this signature over these inputs; made, and brought up to date, if new.
+
+        `functions` are the callables that its operator calls, `blamed` those whose results it is
+        the first to look at. `at` is the key of the rows that it wants of an index.
+        """
+        full = (signature, inputs)
+        found = self._nodes.get(full)
+        if found is not None:
+            return found
+        rank = self._next_rank()
+        node = Node(
+            self,
+            make(),
+            inputs,
+            rank=rank,
+            signature=full,
+            plan=plan,
+            functions=functions,
+            blamed=blamed,
+            pins=pins,
+            late=late,
+            at=at,
+        )
+        self._connect(node)
+        self._nodes[full] = node
+        if node.is_remote:
+            self.remotes = (*self.remotes, node)
+        self.is_changing = False
+        return node
+
+    def attach(self, operator: Any, source: Node, leaf: Any, *, fill: bool = True) -> Node:
+        """A leaf: an operator whose deltas leave the graph. `leaf` is whom it belongs to.
+
+        With `fill` it is given first what the source has given out so far.
+        """
+        node = Node(self, operator, (source,), rank=self._next_rank(), plan=source.plan)
+        node.leaf = leaf
+        self._connect(node, fill=fill)
+        if operator.edits:
+            operator.forget()
+        self._leaves[node.rank] = node
+        self.is_changing = False
+        return node
+
+    def drop_leaf(self, rank: int) -> None:
+        """Detach the leaf of this rank, if it is still there."""
+        node = self._leaves.get(rank)
+        if node is not None:
+            self.is_changing = True
+            del self._leaves[rank]
+            self.watch.end(node, self._leaves.values(), self._sources)
+            self.detach(node)
+
+    def detach(self, node: Node) -> None:
+        """Drop a node that nothing reads, and then its inputs that nothing else reads."""
+        self.is_changing = True
+        waiting, dropped, is_scheduled = [node], set[Node](), False
+        while waiting:
+            unread = waiting.pop()
+            if unread.consumers or unread.routes or not unread.inputs or unread in self.pinned:
+                continue
+            if unread in dropped:  # it was read in several places
+                continue
+            dropped.add(unread)
+            is_scheduled |= not unread.is_routed
+            if unread.is_remote:
+                self.remotes = tuple(node for node in self.remotes if node is not unread)
+                unread.operator.stop()
+            self._nodes.pop(unread.signature, None)
+            for source in dict.fromkeys(unread.inputs):
+                source.disconnect(unread)
+                waiting.append(source)
+        if is_scheduled:
+            self._forget_schedules()
+        self.is_changing = False
+
+    def sweep(self) -> None:
+        """Drop nodes that lead to no leaf, such as those of a view that could not be made."""
+        for node in list(self._nodes.values()):
+            self.detach(node)
+
+    def contents(self, node: Node) -> Sequence[Any]:
+        """All that the node has given out so far, as one delta.
+
+        Nodes without state are stepped over the contents of their inputs, each once.
+        """
+        known: dict[Node, Sequence[Any]] = {}
+        waiting = [node]
+        while waiting:
+            current = waiting[-1]
+            found = at_hand(current) if current not in known else None
+            if found is not None:
+                known[current] = list(found)
+            has_all = current in known or current.contents is not None
+            sources = () if has_all else current.inputs
+            missing = [source for source in sources if source not in known]
+            if missing:
+                waiting.extend(missing)
+                continue
+            waiting.pop()
+            if current not in known:
+                known[current] = self._all_of(current, [known[source] for source in sources])
+        return known[node]
+
+    def _all_of(self, node: Node, inputs: list[Sequence[Any]]) -> Sequence[Any]:
+        with self.running(node):
+            return list(node.run(*inputs) if node.contents is None else node.contents())
+
+    @contextmanager
+    def running(self, node: Node | None = None) -> Iterator[None]:
+        """While callables run outside a commit: they may not change anything either."""
+        outer, self.stepping = self.stepping, True
+        try:
+            yield
+        except Exception as error:
+            if node is not None:
+                annotate(error, node, rolled_back=False)
+            raise
+        finally:
+            self.stepping = outer
+
+    def commit(self, changes: Sequence[Fed], version: int) -> None:
+        """Step everything that the changes reach, and put what leaves have to tell into the outbox.
+
+        If anything raises, all that was stepped is undone.
+        """
+        source, delta = changes[0]
+        if source.straight is not None and len(changes) == 1:
+            source.straight(delta, version)
+            return
+        key: Any = changes[0][0]
+        if len(changes) > 1:
+            key = tuple(sorted([source for source, _ in changes], key=_rank))
+        schedule = self._schedules.get(key) or self._schedule(key)
+        if isinstance(schedule, Schedule) and schedule.is_in_use and key.straight is None:
+            self._straighten(key, schedule.nodes)
+        stepped: list[Node] = []
+        told: list[Told] = []
+        self.stepping = True
+        try:
+            for source, _ in changes:
+                self.watch.look(source)
+            schedule.step(changes, stepped, told, self.watch.check)
+            deliveries = _deliveries(told, version)
+        except BaseException as error:
+            schedule.clear()
+            self._take_back(error, stepped)
+            raise
+        self.version = version
+        for done in stepped:
+            done.settle()
+        self._outbox.extend(deliveries)
+        self.stepping = False
+
+    def _take_back(self, error: BaseException, stepped: Sequence[Node]) -> None:
+        """Undo what has been stepped of a commit, if that can be done."""
+        if take_back(error, stepped):
+            self.stepping = False
+
+    def announce(self, told: Sequence[Told], version: int) -> None:
+        """Put what leaves have to tell of a commit into the outbox."""
+        self._outbox.extend(_deliveries(told, version))
+
+    def _straighten(self, source: Node, nodes: Sequence[Node]) -> None:
+        """From now on a function commits what comes of this source alone."""
+        calls = {
+            "graph": self,
+            "outbox": self._outbox,
+            "check": self.watch.check,
+            "watch": self.watch.look,
+            "take_back": self._take_back,
+        }
+        source.straight = straight(source, nodes, calls)
+
+    def late(self) -> list[Node]:
+        """The nodes that step at flushes, after what they read; leaves last."""
+        inner = sorted(filter(comes_late, self._nodes.values()), key=_rank)
+        return [node for node in inner if _takes_part(node)] + [
+            *filter(comes_late, self._leaves.values())
+        ]
+
+    def leaves_of(self, operator: Any) -> list[Node]:
+        """The leaves that depend on an operator."""
+        return [
+            leaf
+            for leaf in self._leaves.values()
+            if any(node.operator is operator for node in leaf.upstream())
+        ]
+
+    def fill(self) -> None:
+        """Hand over what new parts begin with that are elsewhere, and in use."""
+        for node in self.remotes:
+            if node not in self.pinned:
+                node.operator.fill()
+
+    def leaves(self) -> list[Node]:
+        """All leaves."""
+        return list(self._leaves.values())
+
+    def nodes(self) -> list[Node]:
+        """All nodes but tables and leaves, in the order they were made."""
+        return list(self._nodes.values())
+
+    def reattach(self, leaf: Node, source: Node, operator: Any) -> None:
+        """Have a leaf read another node that gives out the same, by an operator that holds it."""
+        self.is_changing = True
+        (old,) = leaf.inputs
+        old.disconnect(leaf)
+        leaf.inputs = (source,)
+        leaf.order = self._next_rank()
+        leaf.is_routed = source.is_routed
+        leaf.replace(operator)
+        source.connect(leaf, 0)
+        self._forget_schedules()
+        self.is_changing = False
+        if old is not source:
+            self.detach(old)
+
+    def reset(self) -> None:
+        """Forget all nodes but tables and leaves; these are to be attached again (`reattach`)."""
+        for node in self.remotes:
+            node.operator.stop()
+        for source in self._sources:
+            source.consumers, source.routes = [], {}
+            source.clear()
+        for leaf in self._leaves.values():
+            leaf.clear()
+        self.watch.reset(self._leaves.values(), self._sources)
+        self._nodes, self.remotes = {}, ()
+        self.pinned.clear()
+        self._forget_schedules()
+        self.stepping = self.is_changing = False
+
+    def _connect(self, node: Node, *, fill: bool = True) -> None:
+        """Bring the operator up to date with its inputs, and from then on feed it."""
+        if hasattr(node.operator, "undo") and fill:
+            inputs = [self.contents(source) for source in node.inputs]
+            with self.running(node):
+                node.run(*inputs)
+            node.operator.commit()
+            if node.is_remote:
+                node.operator.begin()
+        is_scheduled = not node.is_routed
+        self.is_changing = True
+        for port, source in enumerate(node.inputs):
+            is_scheduled |= node.at is not NOWHERE and not source.routes
+            source.connect(node, port)
+        if is_scheduled:
+            self._forget_schedules()
+
+    def _forget_schedules(self) -> None:
+        self._schedules.clear()
+        for source in self._sources:
+            source.straight = None
+
+    def _schedule(self, key: Node | tuple[Node, ...]) -> Schedule | Wide:
+        """How to step what these sources reach, in topological order."""
+        sources = (key,) if isinstance(key, Node) else key
+        if len(self._schedules) > MANY_SCHEDULES:
+            self._forget_schedules()
+        fans = {source: Fan(source.consumers) for source in sources}
+        nodes = None if any(fan.looks_up for fan in fans.values()) else reached(sources)
+        found = Wide(fans) if nodes is None else Schedule(sources, nodes)
+        self._schedules[key] = found
+        return found
+
+    def find(self, signature: Hashable, inputs: tuple[Node, ...]) -> Node | None:
+        """The node of this signature over these inputs, if there is one."""
+        return self._nodes.get((signature, inputs))
+
+    def has(self, node: Node) -> bool:
+        """Whether it is one of its nodes still, and not a table or leaf."""
+        return self._nodes.get(node.signature) is node
+
+    def _next_rank(self) -> int:
+        self._made += 1
+        return self._made
+
+
+def _takes_part(node: Node) -> bool:
+    """Whether a flush is to wait for it: not for one that is only being filled."""
+    return not node.is_remote or bool(node.operator.is_filled)
+
+
+def _deliveries(told: Sequence[Told], version: int) -> list[Delivery]:
+    """What leaves have to tell, and whom."""
+    found: list[Delivery] = []
+    for node, changes in told:
+        feed = node.leaf
+        if feed.subscribers and changes:
+            delta = Delta(version, changes, feed.key, node.operator.edits)
+            found.append((feed.subscribers, delta))
+    for node, _ in told:
+        if node.operator.edits:
+            node.operator.forget()
+    return found
+
+
+def _rank(node: Node) -> int:
+    return node.rank

@@ -1,0 +1,243 @@
+"""A node of the operator graph: an operator, what it reads, and what a commit does with it.
+
+Below an operator whose output comes at flushes only, nodes are late: a commit leaves its deltas
+with them, and they step when a flush takes these.
+
+    commit   inbox --> step of the operator --> inboxes of those that read it
+    commit   inbox --> held                                              (a late node)
+    flush              held --> ready --> step of the operator --> ready of those that read it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from typing import Any
+
+from optimizer.captures import Capture
+from optimizer.expr import Function, origins
+from optimizer.opaque import Opaque
+from optimizer.pinned import NO_PINS, Pins
+from optimizer.plan import Node as PlanNode
+from optimizer.plan import Table
+from optimizer.segments import Segment
+from reactive.collections.zset import consolidate
+
+Guard = tuple[Opaque, Capture]
+NOWHERE: Any = object()
+Told = tuple["Node", Sequence[Any]]
+"""A leaf, and the net delta of what it stands for."""
+
+
+class Node:
+    """An operator with its place in the graph. A source has none: a table feeds it."""
+
+    __slots__ = (
+        *("blank", "consumers", "contents", "dirty", "functions", "graph", "guards", "inbox"),
+        *("inputs", "is_remote", "leaf", "operator", "order", "pins", "plan", "rank", "run"),
+        *("at", "is_routed", "routes", "settle", "signature", "stateful", "step", "straight"),
+        *("forgets", "query", "undo", "watched", "watchers", "__weakref__"),
+        *("_arrived", "_is_made_late", "held", "late", "ready"),
+    )
+    run: Callable[..., Any]
+    """The operator's step; `step` is what a commit calls."""
+    step: Callable[..., Any]
+    settle: Callable[[], None]
+    undo: Callable[[], None]
+
+    def __init__(
+        self,
+        graph: Any,
+        operator: Any,
+        inputs: tuple[Node, ...],
+        *,
+        rank: int,
+        signature: Hashable = None,
+        plan: PlanNode | None = None,
+        functions: Iterable[Function | None] = (),
+        blamed: Iterable[Function | None] = (),
+        pins: Pins = NO_PINS,
+        late: bool = False,
+        at: Any = NOWHERE,
+    ) -> None:
+        self.graph = graph
+        self._is_made_late = late
+        self.operator = operator
+        self.inputs = inputs
+        self.rank = rank
+        """Which it is."""
+        self.order = rank
+        """When it steps: after its inputs."""
+        self.signature = signature
+        self.plan = plan
+        called = [f for f in functions if f is not None]
+        self.guards: tuple[Guard, ...] = tuple((o, c) for o in origins(*called) for c in o.captures)
+        self.functions = (*called, *(f for f in blamed if f is not None))
+        self.is_remote = hasattr(operator, "flush")
+        """Whether its output comes by `flush` only."""
+        self.bind()
+        self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
+        self.forgets: bool = _is_unstored(self) or (
+            self.contents is None and any(source.forgets for source in inputs)
+        )
+        """Whether rows that it has given out may be held nowhere, here or below."""
+        self.leaf: Any = None
+        self.query: Segment | None = None
+        """What a leaf is of."""
+        self.watched: list[tuple[Segment, tuple[Guard, ...]]] = []
+        """The segments that a leaf watches, with what no operator of theirs calls any more."""
+        self.pins = pins
+        """The values of fields without which a row of its input is of no use to it."""
+        self.at = at
+        """The key of the rows that it is given of its input, an index; by default of all."""
+        self.routes: dict[Any, Node] = {}
+        """The readers that are found by the key of a row."""
+        self.is_routed: bool = at is not NOWHERE or (
+            bool(inputs) and all(source.is_routed for source in inputs)
+        )
+        """Whether it is reached by routes only, so that no schedule knows of it."""
+        self.watchers: tuple[Node, ...] = ()
+        """Leaves with captured variables that no operator reads any more (of a source)."""
+        self.straight: Callable[[Sequence[Any], int], None] | None = None
+        """The function that commits a delta of it, once there is one (of a source)."""
+        self.consumers: list[tuple[Node, int]] = []
+        self.blank: tuple[Sequence[Any], ...] = ((),) * len(inputs)
+        self.inbox: list[Sequence[Any]]
+        self.dirty: bool
+        self.clear()
+
+    def bind(self) -> None:
+        """Decide what a commit does with it: step the operator or, below what comes later, wait."""
+        self.late: bool = self._is_made_late or any(map(comes_late, self.inputs))
+        self.held: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
+        self.ready: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
+        self._arrived: tuple[Sequence[Any], ...] = ()
+        operator = self.operator
+        self.run = getattr(operator, "step", _no_step)
+        if self.late:
+            self.step, self.undo, self.settle = self._arrive, self._depart, self._hold
+            self.stateful = True
+        else:
+            self.step = self.run
+            self.undo = getattr(operator, "undo", _nothing)
+            self.settle = getattr(operator, "commit", _nothing)
+            self.stateful = hasattr(operator, "undo")
+
+    def replace(self, operator: Any) -> None:
+        """Have another operator do this one's work, which has the same state."""
+        self.operator = operator
+        self.contents = getattr(operator, "contents", None)
+        self.bind()
+
+    # What waits for a flush.
+
+    def _arrive(self, *inbox: Sequence[Any]) -> Sequence[Any]:
+        self._arrived = inbox
+        return ()
+
+    def _depart(self) -> None:
+        self._arrived = ()
+
+    def _hold(self) -> None:
+        for waiting, delta in zip(self.held, self._arrived, strict=False):
+            if delta:
+                waiting.append(delta)
+        self._arrived = ()
+
+    def cut(self) -> None:
+        """What is held now is what the next flush is of."""
+        for ready, held in zip(self.ready, self.held, strict=True):
+            ready += held
+            held.clear()
+
+    def taken(self) -> list[Sequence[Any]]:
+        """What the flush is of, per input: without the rows that came and went meanwhile."""
+        return [
+            _joined(deltas, keyed=source.gives_keys)
+            for deltas, source in zip(self.ready, self.inputs, strict=True)
+        ]
+
+    def done(self) -> None:
+        """The flush has taken it in."""
+        self.ready = [[] for _ in self.inputs]
+
+    @property
+    def gives_keys(self) -> bool:
+        """Whether its output has a key beside each pair."""
+        return isinstance(self.signature, tuple) and self.signature[0][0] in ("index", "key")
+
+    def connect(self, reader: Node, port: int) -> None:
+        """Have another node read this one."""
+        if reader.at is NOWHERE:
+            self.consumers.append((reader, port))
+        else:
+            self.routes[reader.at] = reader
+
+    def disconnect(self, reader: Node) -> None:
+        """The contrary."""
+        if reader.at is NOWHERE:
+            self.consumers = [c for c in self.consumers if c[0] is not reader]
+        else:
+            self.routes.pop(reader.at, None)
+
+    def readers(self) -> Iterator[Node]:
+        """The nodes that read this one."""
+        yield from self.routes.values()
+        for reader, _ in self.consumers:
+            yield reader
+
+    def send(self, delta: Sequence[Any]) -> None:
+        """Give a delta of this node's output to all that read it, but not by routes."""
+        for consumer, port in self.consumers:
+            consumer.inbox[port] = delta
+            consumer.dirty = True
+
+    def clear(self) -> None:
+        """Empty the inbox."""
+        self.inbox = [*self.blank]
+        self.dirty = False
+
+    def upstream(self, until: Container[Node | None] = ()) -> list[Node]:
+        """This node and all that it depends on, each once; without some, and what is below them."""
+        seen: dict[Node, None] = {self: None}
+        waiting = [self]
+        while waiting:
+            for source in waiting.pop().inputs:
+                if source not in seen and source not in until:
+                    seen[source] = None
+                    waiting.append(source)
+        return list(seen)
+
+    def leaves(self) -> list[Any]:
+        """Whom the leaves belong to that depend on this node."""
+        seen: dict[Node, None] = {self: None}
+        waiting = [self]
+        while waiting:
+            for consumer in waiting.pop().readers():
+                if consumer not in seen:
+                    seen[consumer] = None
+                    waiting.append(consumer)
+        return [node.leaf for node in seen if node.leaf is not None]
+
+
+def _is_unstored(node: Node) -> bool:
+    return not node.inputs and isinstance(node.plan, Table) and not node.plan.stored
+
+
+def comes_late(node: Node) -> bool:
+    """Whether its output changes at flushes, and not at commits."""
+    return node.late or node.is_remote
+
+
+def _joined(deltas: Sequence[Sequence[Any]], *, keyed: bool) -> Sequence[Any]:
+    """Deltas of several commits as one."""
+    if len(deltas) == 1:
+        return deltas[0]
+    pairs = [pair for delta in deltas for pair in delta]
+    return pairs if keyed else consolidate(pairs)
+
+
+def _nothing() -> None: ...
+
+
+def _no_step(*deltas: object) -> None:
+    raise AssertionError("a source has no inputs and is never stepped")

@@ -1,0 +1,30 @@
+"""Rows as plain data, for JSON and the like: records become dictionaries, tuples lists.
+
+    Row(town='Bonn', orders=2)        {"town": "Bonn", "orders": 2}
+    (Order(id=1), ("Ann", 3))         [{"id": 1}, ["Ann", 3]]
+
+What is neither stays as it is: whoever writes JSON says what to do with a date.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optimizer.fields import declared
+from reactive.collections.multiset import Multiset
+
+
+def plain(value: Any) -> Any:
+    """A row, or a part of one, without the classes of records.
+
+    >>> from typing import NamedTuple
+    >>> Point = NamedTuple("Point", [("x", int), ("y", int)])
+    >>> plain(Point(1, 2)), plain((Point(1, 2), "a"))
+    ({'x': 1, 'y': 2}, [{'x': 1, 'y': 2}, 'a'])
+    """
+    names = declared(type(value))
+    if names:
+        return {name: plain(getattr(value, name)) for name in names}
+    if isinstance(value, tuple | Multiset | frozenset):
+        return [plain(part) for part in value]
+    return value

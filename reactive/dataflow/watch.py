@@ -1,0 +1,88 @@
+"""Which captured variables are looked at, and when: what they held may have changed.
+
+    operators   before they step, for those of the callables that they call
+    leaves      at each commit of their tables, for those that no operator calls any more
+
+A segment of a query is watched by one leaf: the first that was made over it; when that goes, by
+another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Iterable
+
+from optimizer.captures import Capture
+from optimizer.expr import Function, origins
+from optimizer.opaque import Opaque
+from optimizer.segments import Segment
+from reactive.dataflow.node import Guard, Node
+
+
+class Watch:
+    """Looks at what was captured; `on_stale` is called, once, with what has changed."""
+
+    def __init__(self, on_stale: Callable[[Opaque, Capture], None]) -> None:
+        self._on_stale = on_stale
+        self._told: dict[int, Capture] = {}
+
+    def begin(
+        self,
+        leaf: Node,
+        segment: Segment,
+        top: Node,
+        ends: Container[Node | None],
+        sources: Iterable[Node],
+        called: Iterable[Function],
+    ) -> None:
+        """Have a leaf watch a segment: of the callables those that no operator from `top` to
+        `ends` calls."""
+        seen = {id(o) for node in top.upstream(ends) for o in origins(*node.functions)}
+        guards = tuple((o, c) for o in origins(*called) if id(o) not in seen for c in o.captures)
+        _give(leaf, segment, guards, sources)
+
+    def end(self, leaf: Node, leaves: Collection[Node], sources: Iterable[Node]) -> None:
+        """Have others of the leaves watch what this one did, as far as they are over it."""
+        watched, leaf.watched = leaf.watched, []
+        reached = [source for source in sources if leaf in source.watchers]
+        for source in reached:
+            source.watchers = tuple(each for each in source.watchers if each is not leaf)
+        for segment, guards in watched:
+            segment.watcher = None
+            for heir in leaves if guards else ():
+                if heir.query is not None and segment in heir.query.every():
+                    _give(heir, segment, guards, reached)
+                    break
+
+    def reset(self, leaves: Iterable[Node], sources: Iterable[Node]) -> None:
+        """Watch nothing any more."""
+        for source in sources:
+            source.watchers = ()
+        for leaf in leaves:
+            for segment, _ in leaf.watched:
+                segment.watcher = None
+            leaf.watched, leaf.guards = [], ()
+
+    def look(self, source: Node) -> None:
+        """Report changes of what leaves watch at commits of a table."""
+        for leaf in source.watchers:
+            self.check(leaf)
+
+    def check(self, node: Node) -> None:
+        """Report what the node's callables captured and has changed since."""
+        changed = {(c.name, id(c.source)): (f, c) for f, c in node.guards if c.changed()}
+        for function, capture in changed.values():
+            if id(capture) not in self._told:  # by another node with a part of the same callable
+                self._on_stale(function, capture)
+                self._told[id(capture)] = capture
+        if changed:
+            node.guards = tuple(g for g in node.guards if not g[1].changed())
+
+
+def _give(leaf: Node, segment: Segment, guards: tuple[Guard, ...], sources: Iterable[Node]) -> None:
+    segment.watcher = leaf
+    leaf.watched.append((segment, guards))
+    if guards:
+        leaf.guards += guards
+        for source in sources:
+            if leaf not in source.watchers:
+                source.watchers = (*source.watchers, leaf)

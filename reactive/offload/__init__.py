@@ -1,0 +1,7 @@
+"""Which parts of queries are elsewhere: thresholds, moves, spilled tables.
+
+Lives here:  the policy; the mechanism is `remote`.
+Comes in:    the sizes of operators, and what users ask to move.
+Goes out:    queries compiled again, with parts elsewhere.
+May import:  all rooms.
+"""

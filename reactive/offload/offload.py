@@ -1,0 +1,380 @@
+"""Which parts of a database's queries are elsewhere, and how they go there and come back.
+
+A part moves in three steps. It is made apart, beside the one in the process, which goes on; it is
+handed what its inputs hold, while commits go on; and then all views are compiled again, with it
+apart, and the old one, which nobody reads any more, is dropped with its state. The views keep their
+subscribers and their names.
+
+    view                       view
+      aggregate                  RemoteOperator  --flush-->  Remote
+        join              ->       join
+          orders                     orders
+          customers                  customers
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from optimizer import plan
+from optimizer.explain import explain, headline
+from optimizer.properties import nodes, tables
+from reactive.collections.zset import Pair
+from reactive.compiler.elsewhere import Begin, Elsewhere
+from reactive.compiler.leaves import reattach, refill
+from reactive.dataflow.node import Node
+from reactive.errors import OffloadError
+from reactive.offload.distant import DistantTable
+from reactive.offload.overflow import Overflow
+from reactive.offload.spilling import Spilling
+from reactive.operators.plain import LINEAR
+from reactive.remote.fed import Rows
+from reactive.remote.flush import Flush
+from reactive.remote.parts import Part, Unmovable, part_of, raises_nothing
+from reactive.remote.remote import Remote, RemoteOperator
+from reactive.runtime.collector import paused
+from reactive.storage.store import Store
+
+if TYPE_CHECKING:
+    from reactive.api.view import AnyView
+    from reactive.database import Database
+
+T = TypeVar("T")
+
+
+class Spilled(Store, Protocol):
+    """Rows of a table that only parts elsewhere read."""
+
+    def close(self) -> None:
+        """Give up what is kept of them elsewhere."""
+        ...
+
+
+class Offload(Protocol):
+    """Where parts of queries can go, and from which size on. `SparkOffload` is one."""
+
+    threshold_rows: int | None
+    """How many rows an operator may hold in the process; None for any number."""
+    threshold_bytes: int | None
+    flush_interval: float | None
+    """How many seconds there are between flushes that nobody asks for; None for no such ones."""
+    max_waiting: int
+    """How many entries may wait for a flush before writers wait too."""
+
+    def refuse(self, part: Part) -> str | None:
+        """Why a part cannot go there, if it cannot."""
+        ...
+
+    def begin(self, part: Part, name: str) -> Remote:
+        """A place for a part, without rows yet; `name` is the same for the same query."""
+        ...
+
+    def scan(self, part: Part, name: str) -> Remote:
+        """What fetches rows that are fed; nothing of them is kept."""
+        ...
+
+    def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> Rows:
+        """The rows of a table that are there already."""
+        ...
+
+    def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
+        """Rows as a DataFrame: the output of a remote, or what is given if that is None."""
+        ...
+
+    def spill(self, name: str, pairs: Iterable[Pair]) -> Spilled | None:
+        """A store of a table's rows that takes little of the process, if they can be in one."""
+        ...
+
+    def progress(self, name: str, rows: int) -> Any:
+        """A context while so many rows are handed over, or waited for."""
+        ...
+
+    def release(self) -> None:
+        """Something has moved there: give its memory back to the system."""
+        ...
+
+    def open(self) -> None:
+        """A database that uses it has been made."""
+        ...
+
+    def close(self) -> None:
+        """One of them is closed; what was begun is freed with the last."""
+        ...
+
+
+class Offloading:
+    """The parts of a database that are elsewhere."""
+
+    def __init__(self, db: Database, offload: Offload | None) -> None:
+        self._db = db
+        self.offload = offload
+        self.moved: dict[plan.Node, Begin] = {}
+        self._flush: Flush | None = None
+        self.spilling = Spilling(db)
+        self.overflow = None if offload is None else Overflow(self, offload)
+        if offload is not None:
+            offload.open()
+
+    @property
+    def remotes(self) -> tuple[Node, ...]:
+        """The nodes of the graph whose work is elsewhere."""
+        return self._db._graph.remotes
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything is elsewhere."""
+        return bool(self.moved or self._distant() or self._db._graph.pinned)
+
+    def _distant(self) -> dict[int, DistantTable[Any]]:
+        """The tables whose rows are elsewhere, by their number."""
+        tables = self._db._tables
+        return {n: t for n, t in tables.items() if isinstance(t, DistantTable)}
+
+    def elsewhere(self, moved: Mapping[plan.Node, Begin]) -> Elsewhere | None:
+        """What a compiler is to know."""
+        offload = self.offload
+        if offload is None:
+            return None
+        return Elsewhere(
+            moved,
+            self._distant(),
+            lambda part: offload.begin(part, _name(part.of[0])),
+            lambda part: offload.scan(part, _name(part.of[0])),
+        )
+
+    # Flushes.
+
+    def flush(self) -> None:
+        """Bring what is late to the state of the last commit, or a later one."""
+        db = self._db
+        with self._db._inside():
+            wanted = db._version
+        while self.is_used:
+            with self._db._inside():
+                flush = self._flush
+                if flush is None or flush.is_over:
+                    flush = self._flush = Flush(db._graph, db._version, db._graph.announce)
+            try:
+                flush.run(db._inside)
+            except OffloadError as error:
+                raise self._affected(error) from error
+            if flush.is_done and flush.version >= wanted:
+                return
+
+    def _affected(self, error: OffloadError) -> OffloadError:
+        late = [str(leaf.leaf) for leaf in self._db._graph.leaves() if leaf.late]
+        return OffloadError(
+            f"{error}\n  not up to date: {', '.join(late) or 'nothing'}; all others go on\n"
+            "  view.recall() computes them in the process again"
+        )
+
+    def look(self, at: Callable[[list[Node]], T]) -> T:
+        """What there is to see in the graph while nobody changes it."""
+        with self._db._inside():
+            return at(self._db._graph.nodes())
+
+    # Moves.
+
+    def move(self, view: AnyView) -> None:
+        """Move the parts of a view that can be moved.
+
+        Raises
+        ------
+        OffloadError: none can, for the reasons that it names.
+        """
+        found, reasons = self._parts(view.relation.plan)
+        if not found:
+            raise OffloadError(_refusal(str(view._feed), reasons))
+        for node in found:
+            self.hand_over(node)
+
+    def hand_over(self, node: plan.Node) -> None:
+        """Move one node of the plans, with what follows on it row by row."""
+        db, offload = self._db, self.need()
+        node = self._top(node)
+        moved: dict[plan.Node, Begin] = {node: lambda part: offload.begin(part, _name(node))}
+        with self._db._inside():
+            if node in self.moved:
+                return
+            self.flush()
+            with paused():
+                top = db._queries.compiled_beside(node, {**self.moved, **moved})[id(node)]
+            made = top if top.is_remote else top.inputs[0]
+            db._graph.pinned.add(made)
+        try:
+            with offload.progress(headline(node), made.operator.lag):
+                made.operator.fill()
+            self._switch({**self.moved, **moved})
+            self.spilling.spill(node, offload)
+            if self.overflow is not None and offload.flush_interval is not None:
+                self.overflow.background.start()
+        finally:
+            with self._db._inside():
+                db._graph.pinned.discard(made)
+                db._graph.sweep()
+            del made, top
+            offload.release()
+
+    def recall(self, view: AnyView) -> None:
+        """Bring the parts of a view back into the process."""
+        own = set(nodes(self._plan(view.relation.plan)))
+        self.bring_back([node for node in self.moved if node in own])
+
+    def bring_back(self, gone: list[plan.Node]) -> None:
+        """Compute nodes of the plans in the process again; all, if nothing can be had from there.
+
+        Raises
+        ------
+        OffloadError: a table is not stored, so that there is nothing to compute them from.
+        """
+        for node in gone:
+            _check_stored(node, "cannot be computed in the process again")
+        back = {top for top in self.moved if not set(gone).isdisjoint(part_of(top).of)}
+        left = [node.operator.remote for node in self.remotes if node.plan in back]
+        try:
+            self.flush()
+        except OffloadError:
+            self._rescue()
+        else:
+            self._switch({node: begin for node, begin in self.moved.items() if node not in back})
+        for remote in left:
+            remote.close()
+
+    def need(self) -> Offload:
+        """Where parts go."""
+        if self.offload is None:
+            raise OffloadError(
+                "this database has nowhere to move a view to\n"
+                "  make it with Database(offload=SparkOffload(...))"
+            )
+        return self.offload
+
+    def _plan(self, written: plan.Node) -> plan.Node:
+        return self._db._queries.optimized(written).plan
+
+    def _parts(self, written: plan.Node) -> tuple[list[plan.Node], list[str]]:
+        """The nodes of a query that can be moved, and why the others cannot."""
+        root, found, reasons = self._plan(written), [], []
+        inside = {id(n) for node in nodes(root) for n in _within(node)}
+        for node in nodes(root):
+            if id(node) in inside or isinstance(node, STATELESS):
+                continue
+            refused = self.refused(node)
+            if refused is None:
+                found.append(node)
+            else:
+                reasons.append(f"{headline(node)}: {refused}")
+        return found, reasons
+
+    def refused(self, node: plan.Node) -> str | None:
+        """Why a node of a plan has to stay, if it has to."""
+        try:
+            part = part_of(node)
+            _check_stored(node, "has given out rows that it did not keep")
+        except (Unmovable, OffloadError) as error:
+            return str(error)
+        return self.need().refuse(part)
+
+    def operators(self, node: plan.Node) -> list[RemoteOperator]:
+        """What does a node's work elsewhere."""
+        return [m.operator for m in self.remotes if node in m.operator.part.of]
+
+    def _top(self, node: plan.Node) -> plan.Node:
+        """The end of the chain on a node that nobody reads the middle of."""
+        roots = [self._plan(leaf.leaf.plan) for leaf in self._db._graph.leaves()]
+        orders = [n for root in roots for n in nodes(root) if isinstance(n, plan.OrderBy)]
+        readers: dict[plan.Node, set[plan.Node]] = defaultdict(set)
+        for reader in {n for root in roots for n in nodes(root)}:
+            for source in reader.inputs():
+                readers[source].add(reader)
+        while len(readers[node]) == 1 and node not in (*roots, *orders):
+            (reader,) = readers[node]
+            if not (isinstance(reader, LINEAR) and raises_nothing(reader)):
+                break
+            node = reader
+        return node
+
+    def where(self, node: plan.Node) -> str | None:
+        """Where a node of a plan runs, for `explain`; None if there is nothing to say."""
+        if self.offload is None:
+            return None
+        for operator in self.operators(node):
+            return operator.describe()
+        if isinstance(node, STATELESS):
+            return None
+        refused = self.refused(node)
+        return "in the process" + (", can move" if refused is None else f": {refused}")
+
+    def _switch(self, moved: dict[plan.Node, Begin]) -> None:
+        """Compile all queries again, with these parts elsewhere."""
+        db = self._db
+        with self._db._inside():
+            self.flush()
+            for leaf, source in self._compiled(moved):
+                reattach(db, leaf, source)
+
+    def _rescue(self) -> None:
+        """Compute all in the process again, from the tables: there is nobody to ask any more."""
+        db = self._db
+        with self._db._inside():
+            self._flush = None
+            late = [leaf for leaf in db._graph.leaves() if leaf.late]
+            sources = self._compiled({})
+            changed = [refill(db, leaf, source) for leaf, source in sources if leaf in late]
+            db._graph.announce(changed, db._version)
+
+    def _compiled(self, moved: dict[plan.Node, Begin]) -> list[tuple[Node, Node]]:
+        """All leaves with what they are to read, now that these parts are elsewhere."""
+        db = self._db
+        before, self.moved = self.moved, moved
+        try:
+            return [(leaf, db._queries.node(leaf.leaf.base)) for leaf in db._graph.leaves()]
+        except BaseException:
+            self.moved = before
+            db._graph.sweep()
+            raise
+
+    def reset(self) -> None:
+        """Compute all in the process again; its parts elsewhere are not believed any more."""
+        self.moved, self._flush = {}, None
+        if self.overflow is not None:
+            self.overflow.forget()
+
+    def close(self) -> None:
+        """Give up all that is elsewhere."""
+        for node in self.remotes:
+            node.operator.stop()
+        for table in self._distant().values():
+            table.rows.stop()
+        self.spilling.close()
+        if self.offload is not None:
+            self.offload.close()
+
+
+STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Empty, plan.Component)
+
+
+def _name(node: plan.Node) -> str:
+    """The same for the same query."""
+    return str(explain(node))
+
+
+def _within(node: plan.Node) -> list[plan.Node]:
+    """The nodes of a recursion, which go where it goes."""
+    if isinstance(node, plan.Fixpoint):
+        return [n for body in node.bodies for n in nodes(body)]
+    return nodes(node.body) if isinstance(node, plan.Iterate) else []
+
+
+def _check_stored(node: plan.Node, why: str) -> None:
+    for table in tables(node):
+        if not table.stored:
+            raise OffloadError(f"table {table.name!r} {why}")
+
+
+def _refusal(name: str, reasons: list[str]) -> str:
+    lines = reasons or ["it keeps nothing but its rows"]
+    count = f"{len(lines)} obstacle" + "s" * (len(lines) != 1)
+    return "\n".join([f"{name} cannot be moved: {count}", *(f"  {line}" for line in lines)])

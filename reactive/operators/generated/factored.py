@@ -1,0 +1,218 @@
+"""An aggregate over a join of which a side, or both, is kept as sums by key.
+
+    for key, (times_left, left_sum0) in left:       what changes on the left, summed by key
+        found = find_right(key, NOTHING)
+        for row1, times_right in found:             the rows of the right
+            weight = times_left * times_right
+            group = get(row1.region)
+            group[0] += weight
+            group[1] += left_sum0 * times_right
+    for key, pair in right:
+        ...
+
+The same loops, with sums by another key in the place of groups, keep a side that is a join.
+
+State:  the groups of the plain operator.
+Cost:   O(keys that change + the rows, or groups, that they meet).
+Source: [slender] recursive IVM; [dbsp] bilinear operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from optimizer import plan
+from optimizer.expr import Expr, Local
+from reactive.codegen.body import Body
+from reactive.collections.zset import Pair
+from reactive.operators.aggregate import Aggregate
+from reactive.operators.folds import AvgFold, CountFold
+from reactive.operators.generated.both_sides import LEFT, RIGHT
+from reactive.operators.generated.grouped import NONE_BEFORE, Grouped, Grouping
+from reactive.operators.generated.paths import Paths
+from reactive.operators.index_by import IndexBy
+from reactive.operators.sums_by import SumsBy, Unfit, plus
+
+
+class Sides:
+    """The two sides of a join, each an index or sums, and how its loops find partners."""
+
+    __slots__ = ("_indexes", "_is_filled", "find_left", "find_right", "left", "right")
+
+    def __init__(self, left: IndexBy | SumsBy, right: IndexBy | SumsBy) -> None:
+        self.left = left
+        self.right = right
+        self.find_left, self.find_right = _finds(left), _finds(right)
+        self._indexes = [side for side in (left, right) if isinstance(side, IndexBy)]
+        self._is_filled = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether they hold what was there before, all by keys that could be computed."""
+        for index in self._indexes:
+            if index.odd:
+                return False
+        return self._is_filled
+
+    def look_ups(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[Any, ...]:
+        """What the loops are given: both deltas, and a look-up in the other side for each.
+
+        The right is looked up as it is now, the left as it was before the commit. At first it was
+        empty, so that nothing on the right finds anything.
+        """
+        for index in self._indexes:
+            if index.odd:
+                raise LookupError("a key could not be computed")
+        if not self._is_filled:
+            self._is_filled = True
+            return left, (), self.find_right, None
+        before = _before(self.left, left) if left and right else self.find_left
+        return left, right, self.find_right, before
+
+
+def _finds(side: IndexBy | SumsBy) -> Callable[..., Any]:
+    found: Callable[..., Any] = side.sums.get if isinstance(side, SumsBy) else side.index.find
+    return found
+
+
+def _before(side: IndexBy | SumsBy, delta: Sequence[Any]) -> Callable[..., Any]:
+    kept: Any = side if isinstance(side, SumsBy) else side.index
+    found: Callable[..., Any] = kept.before(delta)
+    return found
+
+
+class OfOne(Protocol):
+    """What a single change changes; None if it takes the loops for many."""
+
+    def step(
+        self, groups: dict[Any, Any], before: dict[Any, Any], deltas: Sequence[Sequence[Any]]
+    ) -> Sequence[Pair] | None: ...
+
+
+class Factored(Grouped):
+    """Runs loops over sides, or paths; what goes wrong in them is `Unfit`."""
+
+    __slots__ = ("_alone", "_owner", "_sides")
+
+    def __init__(
+        self,
+        plain: Aggregate,
+        loop: Callable[..., Any],
+        source: str,
+        sides: Sides | Paths,
+        owner: plan.Node,
+        alone: OfOne | None = None,
+    ) -> None:
+        super().__init__(plain, loop, _never, source)
+        self._sides = sides
+        self._owner = owner
+        self._alone = alone
+        self.step = self._step_sides
+
+    def _step_sides(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
+        for delta in deltas:
+            self.touched += len(delta)
+        before = self._before = {} if self.new_before is None else self.new_before()
+        if self._alone is not None:
+            found = self._alone.step(self._groups, before, deltas)
+            if found is not None:
+                return found
+        try:
+            given = self._sides.look_ups(*deltas)
+            out, met = self._loop(self._groups, before, *given)
+        except Exception as error:
+            self._restore()
+            self._before = NONE_BEFORE
+            raise Unfit(self._owner, self) from error
+        self.touched += met
+        return out  # type: ignore[no-any-return]
+
+
+def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
+    raise AssertionError("there is no plain operator of it")
+
+
+class Term:
+    """What is summed of a pair: what one side has of it, or a product of what each has.
+
+    A sum that is kept of a side is in a pair as often as there are rows on the other side. Products
+    are sums of products of integers only: other numbers would be rounded elsewhere.
+    """
+
+    def __init__(self, *factors: Expr) -> None:
+        self.factors = factors
+
+    def write(self, body: Body, weight: str) -> tuple[str, str, bool]:
+        """The variable that holds it, how often it is there, and whether it is a sum."""
+        names = [body.named(factor) for factor in self.factors]
+        sides = [_side_of(factor) for factor in self.factors]
+        if len(names) == 1:
+            (side,) = sides
+            often = weight if side is None else f"times_{RIGHT if side == LEFT else LEFT}"
+            return names[0], often, side is not None
+        ints = " and ".join(f"{name}.__class__ is int" for name in names)
+        body.line(f"if not ({ints}): raise ArithmeticError")
+        rows = [
+            f"times_{side}" for side, kept in zip((LEFT, RIGHT), sides, strict=True) if not kept
+        ]
+        return body.variable("value", " * ".join(names)), " * ".join(rows) or "1", True
+
+
+def _side_of(factor: Expr) -> str | None:
+    """The side that a sum is kept of; None of a value of a row."""
+    if not isinstance(factor, Local) or "_sum" not in factor.name:
+        return None
+    return factor.name.partition("_")[0]
+
+
+class GroupingOfSums(Grouping):
+    """As `Grouping`, of terms."""
+
+    def __init__(
+        self,
+        key: Expr | None,
+        folds: Sequence[tuple[Any, Term | None]],
+        homes: Sequence[int],
+        *,
+        row: Any = None,
+    ) -> None:
+        super().__init__(key, [(fold, None) for fold, _ in folds], homes, row=row)
+        self._terms = [term for _, term in folds]
+        self._sums: dict[str, str] = {}
+        self.bound |= {"plus": plus, "add_sum_to_avg": _add_sum_to_avg}
+
+    def exprs(self) -> list[Expr]:
+        return super().exprs() + [f for t in self._terms if t is not None for f in t.factors]
+
+    def _values(self, body: Body) -> list[str | None]:
+        names: list[str | None] = []
+        self._sums = {}
+        for term in self._terms:
+            if term is None:
+                names.append(None)
+                continue
+            name, often, is_sum = term.write(body, "weight")
+            names.append(name)
+            if is_sum:
+                self._sums[name] = often
+        return names
+
+    def _add(self, body: Body, place: int, fold: Any, value: str | None, weight: str) -> None:
+        often = self._sums.get(value or "")
+        if often is None or isinstance(fold, CountFold):
+            super()._add(body, place, fold, value, weight)
+            return
+        state = f"group[{place}]"
+        if isinstance(fold, AvgFold):
+            body.line(f"{state} = add_sum_to_avg({state}, {value}, {often}, {weight})")
+            return
+        body.line(f"state = {state}")
+        body.line(f"if state.__class__ is int and {value}.__class__ is int:")
+        body.line(f"    {state} = state + {value} * {often}")
+        body.line("else:")
+        body.line(f"    {state} = plus(state, {value}, {often})")
+
+
+def _add_sum_to_avg(state: tuple[Any, int], part: Any, often: int, weight: int) -> tuple[Any, int]:
+    return plus(state[0], part, often), state[1] + weight

@@ -1,0 +1,343 @@
+"""Aggregation of what a loop makes, in the same loop: no row is made between.
+
+    for row, weight in delta:
+        ...                                 the chain below, in terms of the row
+        group = get(key)                    its group, remembered as it was at the first touch
+        group[1] += weight                  Count
+        group[2] += value * weight          Sum, while it is an integer
+        group[3].add(value, weight)         Min, Max and such, over the values of the group
+
+The groups, and what they show, are those of the plain operator (`operators/aggregate.py`), which
+does the delta again if anything raises.
+
+State:  the groups of the plain operator.
+Cost:   O(|dL|).
+Source: [dbsp] section 4.2; deforestation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from optimizer.expr import Expr
+from reactive.codegen.body import Body
+from reactive.collections.exact import ExactSum
+from reactive.collections.values import Values
+from reactive.collections.zset import Pair
+from reactive.operators.aggregate import Aggregate
+from reactive.operators.folds import AvgFold, CountFold, MaxFold, MinFold, SumFold, ValuesFold
+from reactive.operators.generated.joined import Pairing
+from reactive.runtime.interrupts import reraise_asynchronous
+
+IN_LINE = (CountFold, SumFold, AvgFold, ValuesFold)
+"""The folds whose state is a number, or an `ExactSum`, which can be copied; or their values."""
+
+Loop = Callable[..., Any]
+NONE_BEFORE: Mapping[Any, Any] = MappingProxyType({})
+
+
+class Grouping:
+    """Writes what an aggregate does with a row of a loop."""
+
+    def __init__(
+        self,
+        key: Expr | None,
+        folds: Sequence[tuple[Any, Expr | None]],
+        homes: Sequence[int],
+        *,
+        is_empty: Callable[[Any], bool] | None = None,
+        row: Any = None,
+    ) -> None:
+        self._row = row
+        self._key = key
+        self._keeps_debts = is_empty is not None
+        self._folds = folds
+        self._homes = homes
+        self._at = "()"
+        own = {f"result_{place}": fold.result for place, (fold, _) in enumerate(folds, 1)}
+        own |= {f"zero_{place}": fold.zero for place, (fold, _) in enumerate(folds, 1)}
+        self.bound = {**BOUND, **own, "is_empty": is_empty, "Row": row, "made": tuple.__new__}
+
+    def exprs(self) -> list[Expr]:
+        """What it evaluates of each row."""
+        own = [] if self._key is None else [self._key]
+        return own + [value for _, value in self._folds if value is not None]
+
+    def prologue(self) -> list[str]:
+        """The lines before the loops."""
+        has_values = any(isinstance(fold, ValuesFold) for fold, _ in self._folds)
+        return ["    get = groups.get", *["    log = before.log"] * has_values]
+
+    def epilogue(self) -> list[str]:
+        """The lines after the loops: what the touched groups showed and now show."""
+        states = [f"group[{self._homes[place]}]" for place in range(len(self._folds))]
+        row = "{0}[0]" if self.is_bare else "{0}"
+        lines = [
+            "    out = []",
+            "    for key, old in before.items():",
+            "        group = groups[key]",
+            f"        new = {self._shown(states, 'key', 'group[0]')}",
+            "        if old is not None: old = old[-1]",
+            "        if old == new:",
+            "            group[-1] = old",
+            "        else:",
+            "            group[-1] = new",
+            f"            if old is not None: out.append(({row.format('old')}, -1))",
+            f"            if new is not None: out.append(({row.format('new')}, 1))",
+        ]
+        lines += [
+            f"        if not group[0]{self._and_empty('group')}: del groups[key]"
+        ] * self.is_keyed
+        return [*lines, "    return out"]
+
+    def _and_empty(self, group: str) -> str:
+        """What is asked of a group whose rows weigh nothing in all, before it is dropped."""
+        return f" and is_empty({group})" if self._keeps_debts else ""
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether there is a group per key, and none without rows."""
+        return self._key is not None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether what it shows is one value, and no row of several."""
+        return self._key is None and len(self._folds) == 1 and self._row is None
+
+    def _shown(self, states: Sequence[str], key: str, size: str) -> str:
+        """What a group shows, in terms of the states of its folds; None if it has no rows."""
+        folds = [fold for fold, _ in self._folds]
+        shown = [key] * self.is_keyed
+        shown += [self._result(*each) for each in enumerate(zip(folds, states, strict=True), 1)]
+        is_there = f" if {size} > 0 else None" if self.is_keyed else ""
+        row = f"({', '.join(shown)}{',' * (len(shown) == 1)})"
+        return f"{row if self._row is None else f'made(Row, {row})'}{is_there}"
+
+    def _result(self, place: int, of: tuple[Any, str]) -> str:
+        match of:
+            case CountFold(), state:
+                return state
+            case SumFold(), state:
+                return f"({state} if {state}.__class__ is int else sum_of({state}))"
+            case AvgFold(), state:
+                return f"avg_of({state})"
+            case MinFold(), state:
+                return f"{state}.least()"
+            case MaxFold(), state:
+                return f"{state}.greatest()"
+            case _, state:
+                return f"result_{place}({state})"
+
+    def write(self, body: Body, weight: str) -> None:
+        """The lines: first all that may raise, then the changes."""
+        names = self._values(body)
+        key = self._key_name(body)
+        self._find(body, key)
+        self._at = key
+        body.line(f"group[0] += {weight}")
+        for place, ((fold, _), value) in enumerate(zip(self._folds, names, strict=True), 1):
+            if self._homes[place - 1] != place:
+                continue  # another one has its state
+            if fold.skip_none:
+                body.line(f"if {value} is not None:")
+            body.indent += fold.skip_none
+            self._add(body, place, fold, value, weight)
+            body.indent -= fold.skip_none
+
+    def _values(self, body: Body) -> list[str | None]:
+        """The names of what the folds read."""
+        return [None if value is None else body.named(value) for _, value in self._folds]
+
+    def _key_name(self, body: Body) -> str:
+        """The variable that holds the key of the group."""
+        if self._key is None:
+            return "()"
+        key = body.canonical(self._key)
+        return key if key.isidentifier() else body.variable("key", key)
+
+    def _find(self, body: Body, key: str) -> None:
+        body.line(f"group = get({key})")
+        body.line("if group is None:")
+        body.line(f"    before[{key}] = None")
+        body.line(f"    group = groups[{key}] = {self._new()}")
+        body.line(f"elif {key} not in before:")
+        body.line(f"    before[{key}] = group.copy()")
+        for place, (fold, _) in enumerate(self._folds, 1):
+            if isinstance(fold, SumFold | AvgFold):
+                body.line(f"    if group[{place}].__class__ is not int:")
+                body.line(f"        group[{place}] = copied(group[{place}])")
+
+    def _new(self) -> str:
+        zeros = [self._zero(place, fold) for place, (fold, _) in enumerate(self._folds, 1)]
+        return f"[0, {', '.join(zeros)}, None]"
+
+    def _zero(self, place: int, fold: Any) -> str:
+        if isinstance(fold, ValuesFold):
+            return f"zero_{place}()" if self._homes[place - 1] == place else "None"
+        return "(0, 0)" if isinstance(fold, AvgFold) else "0"
+
+    def _add(self, body: Body, place: int, fold: Any, value: str | None, weight: str) -> None:
+        state = f"group[{place}]"
+        match fold:
+            case CountFold():
+                body.line(f"{state} += {weight}")
+            case SumFold():
+                body.line(f"state = {state}")
+                body.line(f"if state.__class__ is int and {value}.__class__ is int:")
+                body.line(f"    {state} = state + {value} * {weight}")
+                body.line("else:")
+                body.line(f"    {state} = add_to_sum(state, {value}, {weight})")
+            case AvgFold():
+                body.line(f"{state} = add_to_avg({state}, {value}, {weight})")
+            case _:
+                body.line(f"{state}.add({value}, {weight})")
+                was_there = f"before[{self._at}] is not None"  # a new group goes as a whole
+                body.line(f"if {was_there}: log.append(({state}, {value}, {weight}))")
+
+
+def copied(state: Any) -> Any:
+    """The state of a sum or average, to be changed while the old one is remembered."""
+    if state.__class__ is ExactSum:
+        return state.copy()
+    total, count = state
+    return (total.copy() if total.__class__ is ExactSum else total, count)
+
+
+BOUND: dict[str, Any] = {
+    "copied": copied,
+    "add_to_sum": SumFold().add,
+    "add_to_avg": AvgFold().add,
+    "sum_of": SumFold().result,
+    "avg_of": AvgFold().result,
+}
+"""What the lines call by name."""
+
+
+class Remembered(dict[Any, Any]):
+    """Groups as they were before a delta; `log` is what was added to values, which have no copy."""
+
+    __slots__ = ("log",)
+
+    def __init__(self) -> None:
+        self.log: list[tuple[Values, Any, int]] = []
+
+
+def _no_loop() -> None:
+    """There is none for a single row."""
+
+
+class Grouped:
+    """Runs the loop on the groups of a plain operator; when it raises, the plain operators.
+
+    For a single row there may be another one (`single.py`), `made` when it is first needed.
+    """
+
+    __slots__ = (
+        *("_before", "_carefully", "_groups", "_loop", "_made", "_one", "_pairing", "_plain"),
+        *("_was_plain", "new_before", "source", "step", "touched"),
+    )
+
+    def __init__(
+        self,
+        plain: Aggregate,
+        loop: Loop,
+        carefully: Callable[..., Sequence[Pair]],
+        source: str,
+        pairing: Pairing | None = None,
+        made: Callable[[], Loop | None] = _no_loop,
+    ) -> None:
+        self._plain = plain
+        self._groups = plain.groups
+        self._loop = loop
+        self._carefully = carefully
+        self._pairing = pairing
+        self._made = made
+        self._one: Loop | None = None
+        self._before: Any = NONE_BEFORE
+        self._was_plain = False
+        has_values = any(isinstance(fold, ValuesFold) for fold in plain.folds)
+        self.new_before: Callable[[], dict[Any, Any]] | None = Remembered if has_values else None
+        self.step: Callable[..., Sequence[Pair]] = (
+            self._step if pairing is None else self._step_pairs
+        )
+        self.source = source
+        self.touched = 0
+
+    def _step(self, delta: Sequence[Pair]) -> Sequence[Pair]:
+        self.touched += len(delta)
+        before = self._before = {} if self.new_before is None else self.new_before()
+        loop = self._loop
+        if len(delta) == 1:
+            loop = self._one or self._make_one()
+        try:
+            out: Sequence[Pair] = loop(self._groups, before, delta)
+            return out
+        except Exception as error:
+            reraise_asynchronous(error)
+        return self._do_plainly(delta)
+
+    def _make_one(self) -> Loop:
+        self._one = self._made() or self._loop
+        return self._one
+
+    def _step_pairs(self, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Pair]:
+        self.touched += len(left) + len(right)
+        before = self._before = {} if self.new_before is None else self.new_before()
+        assert self._pairing is not None
+        found = self._pairing.look_ups(left, right)
+        try:
+            if found is not None:
+                changes, pairs = self._loop(self._groups, before, left, right, *found)
+                self.touched += pairs
+                return changes  # type: ignore[no-any-return]
+        except Exception as error:
+            reraise_asynchronous(error)
+        return self._do_plainly(left, right)
+
+    def _do_plainly(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
+        """The plain operators raise it, or see that it does not count."""
+        self._restore()
+        self._was_plain = True
+        return self._plain.step(self._carefully(*deltas))
+
+    def undo(self) -> None:
+        if self._was_plain:
+            self._plain.undo()
+        self._restore()
+        self._was_plain = False
+
+    def commit(self) -> None:
+        self._before = NONE_BEFORE
+        if self._was_plain:
+            self._plain.commit()
+            self._was_plain = False
+
+    @property
+    def groups(self) -> dict[Any, list[Any]]:
+        """What it holds of each group; last what the group shows."""
+        return self._groups
+
+    def contents(self) -> Iterable[Pair]:
+        return self._plain.contents()
+
+    def footprint(self) -> tuple[int, int]:
+        return self._plain.footprint()
+
+    def _restore(self) -> None:
+        groups = self._groups
+        if self._before.__class__ is Remembered:
+            for values, value, weight in reversed(self._before.log):
+                values.add(value, -weight)
+        for key, group in self._before.items():
+            if group is None:
+                groups.pop(key, None)
+            else:
+                groups[key] = group
+        self._before = NONE_BEFORE
+
+
+def is_in_line(folds: Iterable[Any]) -> bool:
+    """Whether all folds can be part of a loop."""
+    return all(isinstance(fold, IN_LINE) for fold in folds)

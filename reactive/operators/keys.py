@@ -1,0 +1,70 @@
+"""The key of a row, by which a join finds its partners: as written, or found in a predicate.
+
+A key as written raises what its callable raises. Where the optimizer found tests and keys in a
+predicate, nothing is raised here: a row on which one of them does is a suspect, and the predicate
+itself is asked of the row and all others (`suspects.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from reactive.collections.index import NO_MATCH, REJECTED, SUSPECT, Key, match_key
+from reactive.collections.zset import Row
+from reactive.runtime.interrupts import reraise_asynchronous
+
+Evaluate = Callable[[Row], Any]
+
+
+def written_key(key: Evaluate) -> Callable[[Row], Key]:
+    """The key as written, or `NO_MATCH`.
+
+    >>> written_key(len)("anna"), written_key(float)("nan")
+    (4, NO_MATCH)
+    """
+
+    def of(row: Row) -> Key:
+        return match_key(key(row))
+
+    return of
+
+
+def found_key(
+    written: Evaluate | None, steps: Sequence[tuple[bool, Evaluate]]
+) -> Callable[[Row], Key]:
+    """The key by tests and parts of a key (True), in their order, after the key as written.
+
+    >>> key = found_key(None, [(True, len), (False, str.islower)])
+    >>> key("anna"), key("Anna"), key(7)
+    (4, REJECTED, SUSPECT)
+    """
+    parts = (written is not None) + sum(is_key for is_key, _ in steps)
+
+    def of(row: Row) -> Key:
+        own = () if written is None else match_key(written(row))
+        try:
+            found = _found(row, steps)
+        except Exception as error:  # what it is shows when the predicate is asked of a pair
+            reraise_asynchronous(error)
+            return SUSPECT
+        if found is REJECTED or own is NO_MATCH:
+            return found if found is REJECTED else own
+        key = found if written is None else [own, *found]
+        if written is None and any(part != part for part in found):
+            return NO_MATCH
+        return key[0] if parts == 1 else tuple(key)
+
+    return of
+
+
+def _found(row: Row, steps: Sequence[tuple[bool, Evaluate]]) -> Any:
+    found = []
+    for is_key, evaluate in steps:
+        value = evaluate(row)
+        if is_key:
+            hash(value)
+            found.append(value)
+        elif not value:
+            return REJECTED
+    return found

@@ -1,0 +1,112 @@
+"""What is part of one loop: a chain of linear nodes over a base, with what it feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from optimizer import plan
+from optimizer.expr import Function, Lifted
+from optimizer.pinned import NO_PINS, Pins, pinned
+from optimizer.properties import bindings, shapes
+from optimizer.traverse import functions
+from reactive.codegen.body import Plan
+from reactive.operators.plain import Side, signature
+
+INNER = (plan.Product, plan.Join)
+Inner = plan.Product | plan.Join
+MOST_NESTED = 15
+"""Loops within loops of generated code; Python allows 20, and who takes the rows needs some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """What a node reads: a chain of linear nodes, the first to see a row first, over a base."""
+
+    chain: tuple[plan.Node, ...]
+    base: plan.Node
+
+    @property
+    def top(self) -> plan.Node:
+        """The node whose rows come out."""
+        return self.chain[-1] if self.chain else self.base
+
+    def plan(self) -> Plan:
+        """What a loop over the rows of the base has to do."""
+        return Plan(self.chain, bindings(self.base), shapes(self.base))
+
+
+def nested(chain: Sequence[plan.Node]) -> int:
+    """The loops that are nested in that of a chain: one for each node that makes several rows."""
+    return sum(isinstance(node, plan.SelectMany | plan.Unnest) for node in chain)
+
+
+def can_nest(loops: int) -> bool:
+    """Whether so many loops can be within each other."""
+    return loops <= MOST_NESTED
+
+
+def loop_parts(node: plan.Node, below: Below) -> list[plan.Node]:
+    """The nodes of a loop."""
+    return [*below.chain, *[node] * (node is not below.top)]
+
+
+def pins_of(below: Below) -> Pins:
+    """What the conditions at the beginning of a chain over a table ask of its rows."""
+    if not isinstance(below.base, plan.Table):
+        return NO_PINS
+    conditions = takewhile(lambda node: isinstance(node, plan.Where), below.chain)
+    tests = [node.predicate for node in conditions if isinstance(node, plan.Where)]
+    return pinned([t.body for t in tests if isinstance(t, Lifted)], shapes(below.base))
+
+
+def called(parts: Sequence[plan.Node]) -> list[Function]:
+    """The callables of some nodes."""
+    return [function for part in parts for function in functions(part)]
+
+
+def is_read(node: plan.Node) -> bool:
+    """Whether all callables of a node have been read."""
+    return all_read(functions(node))
+
+
+def all_read(functions: Sequence[Function | None]) -> bool:
+    """Whether all that there are have been read."""
+    return all(function is None or isinstance(function, Lifted) for function in functions)
+
+
+def index_signature(
+    below: Below, side: Side, arguments: int, *, late: bool = False, trie: bool = False
+) -> tuple[Hashable, ...]:
+    """What the index of a chain by a key does."""
+    return (
+        "index",
+        *["late"] * late,
+        *["trie"] * trie,
+        side,
+        arguments,
+        *map(signature, below.chain),
+    )
+
+
+def within(join: plan.Join) -> list[plan.Node]:
+    """The joins that are one with this one, and the selects between them, from above."""
+    found: list[plan.Node] = []
+    node: plan.Node = join
+    left = 0 if join.wide is None else len(join.wide.tests) - 1
+    while left and (
+        isinstance(node, plan.Join)
+        or (isinstance(node, plan.Select) and isinstance(node.input, plan.Join))
+    ):
+        found.append(node)
+        left -= isinstance(node, plan.Join)
+        node = node.inputs()[0]
+    return found
+
+
+def inputs_of_wide(join: plan.Join) -> list[plan.Node]:
+    """The inputs of joins that are one, in their order."""
+    parts = within(join)
+    rights = [part.right for part in parts if isinstance(part, plan.Join)]
+    return [parts[-1].inputs()[0], *rights[::-1]]

@@ -1,0 +1,233 @@
+"""The plain operator of a plan node: it calls one callable after the other.
+
+These are the operators of `reactive/operators`, one per node of the plan. `compile.py` puts
+generated loops in their place where it can, and keeps them for what the loops cannot do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import fields
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Function
+from optimizer.knowledge import hashable, total
+from optimizer.properties import bindings, may_be_negative, row_shape, shapes
+from reactive.codegen.functions import callable_of
+from reactive.collections.index import Key, itself
+from reactive.collections.sorting import sorted_by
+from reactive.collections.zset import Row
+from reactive.operators.aggregate import Aggregate, homes_of
+from reactive.operators.anti_join import anti_join
+from reactive.operators.difference import difference
+from reactive.operators.difference_all import difference_all
+from reactive.operators.distinct import Distinct
+from reactive.operators.folds import CountFold
+from reactive.operators.intersection import intersection
+from reactive.operators.intersection_all import intersection_all
+from reactive.operators.join import Join
+from reactive.operators.keys import found_key, written_key
+from reactive.operators.matching import Fits, KeyMatching, Matching, PredicateMatching
+from reactive.operators.order_by import OrderBy
+from reactive.operators.outer_join import Kept, OuterJoin
+from reactive.operators.product import product
+from reactive.operators.select import Select
+from reactive.operators.select_many import SelectMany
+from reactive.operators.semi_join import semi_join
+from reactive.operators.union import Union
+from reactive.operators.union_all import UnionAll
+from reactive.operators.unnest import Unnest
+from reactive.operators.where import Where
+
+Make = Callable[[], Any]
+LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
+"""Nodes that look at one row after the other."""
+
+
+def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
+    """How to make the operator of a node that is no join, and the callables in it."""
+    match node:
+        case plan.Where(source, f):
+            return lambda: Where(spread(f, bindings(source))), (f,)
+        case plan.Select(source, f):
+            return lambda: Select(spread(f, bindings(source))), (f,)
+        case plan.SelectMany(source, f):
+            return lambda: SelectMany(spread(f, bindings(source))), (f,)
+        case plan.Unnest(source, f):
+            count = bindings(source)
+            return lambda: Unnest(spread(f, count), pair_with(count)), (f,)
+        case plan.Distinct():
+            return Distinct, ()
+        case plan.Union():
+            return Union, ()
+        case plan.UnionAll():
+            return UnionAll, ()
+        case plan.Difference():
+            return difference, ()
+        case plan.DifferenceAll():
+            return difference_all, ()
+        case plan.Intersection():
+            return intersection, ()
+        case plan.IntersectionAll():
+            return intersection_all, ()
+        case plan.Aggregate(_, key, aggregates):
+            functions = (f for a in aggregates for f in (a.value, *a.functions))
+            return lambda: plain_aggregate(node), (key, *functions)
+        case plan.OrderBy(_, keys, limit, offset):
+            return lambda: OrderBy(
+                order_key(node), descending=node.descending, limit=limit, offset=offset
+            ), tuple(key.function for key in keys)
+        case _:
+            raise TypeError(f"no operator for plan node {type(node).__name__}")
+
+
+def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
+    """What the rows of an order are sorted by."""
+    count = bindings(node.input)
+    return sorted_by(node.keys, [spread(key.function, count) for key in node.keys])
+
+
+def plain_aggregate(node: plan.Aggregate) -> Aggregate:
+    count = bindings(node.input)
+    known: dict[Function | None, Any] = {}
+    folds = [
+        (a.fold, known.setdefault(a.value, _value(a, count)) if a.value else _value(a, count))
+        for a in node.aggregates
+    ]
+    keeps_debts = may_be_negative(node.input)
+    return Aggregate(maybe(node.key, count), folds, keeps_debts=keeps_debts, row=node.row)
+
+
+def homes(node: plan.Aggregate) -> list[int]:
+    """Where each fold of an aggregate has its state, as in its operator."""
+    return homes_of([(a.fold, a.value or itself) for a in node.aggregates])
+
+
+def _value(folded: plan.Folded, count: int) -> Callable[[Row], Any] | None:
+    """What a fold reads of a row: the user's callable, the row itself, or nothing."""
+    if isinstance(folded.fold, CountFold):
+        return None
+    return itself if folded.value is None else spread(folded.value, count)
+
+
+def plain_join(node: plan.Node, match: plan.Match, left: Any, right: Any) -> Any:
+    """The operator of a join; `left` and `right` are the operators of its inputs."""
+    count = bindings(node.inputs()[0])
+    pair = pair_with(count)
+    whole = maybe(match.on, count + 1)
+    on = whole if match.early is None else maybe(match.early.rest, count + 1)
+    match node:
+        case plan.Product():
+            return product(left, right, pair)
+        case plan.Join():
+            return Join(left, right, pair, on, whole)
+        case plan.SemiJoin():
+            return semi_join(_matching(node, left, right, on, whole, pair))
+        case plan.AntiJoin():
+            return anti_join(_matching(node, left, right, on, whole, pair))
+        case plan.OuterJoin(kind=kind):
+            join = Join(left, right, pair, on, whole)
+            back = _matching(node, right, left, on, whole, lambda row, other: pair(other, row))
+            nothing = None if count == 1 else (None,) * count
+            keep_left: Kept = (
+                _matching(node, left, right, on, whole, pair),
+                lambda row: pair(row, None),
+            )
+            keep_right: Kept = (back, lambda row: pair(nothing, row))
+            return OuterJoin(
+                join,
+                left=keep_left if kind != "right" else None,
+                right=keep_right if kind != "left" else None,
+            )
+        case _:
+            raise TypeError(f"{type(node).__name__} is no join")
+
+
+def _matching(
+    node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin,
+    left: Any,
+    right: Any,
+    on: Callable[[Row], object] | None,
+    whole: Callable[[Row], object] | None,
+    pair: Callable[[Row, Row], Row],
+) -> Matching:
+    if whole is None or by_key_alone(node):
+        return KeyMatching(left.index)
+    return PredicateMatching(left, right, _of_two(on, pair), _of_two(whole, pair))
+
+
+def fitting(node: plan.AntiJoin) -> tuple[Fits, Fits]:
+    """What to ask of a row and another of the same key, and of two rows of any keys."""
+    match = node.match
+    count = bindings(node.left)
+    whole = maybe(match.on, count + 1)
+    on = whole if match.early is None else maybe(match.early.rest, count + 1)
+    return _of_two(on, pair_with(count)), _of_two(whole, pair_with(count))
+
+
+def _of_two(on: Callable[[Row], object] | None, pair: Callable[[Row, Row], Row]) -> Fits:
+    return _always if on is None else lambda row, other: on(pair(row, other))
+
+
+def _always(row: Row, other: Row) -> bool:
+    return True
+
+
+def pair_with(count: int) -> Callable[[Row, Any], Row]:
+    """Append a binding to a row that has `count`."""
+    if count == 1:
+        return lambda row, other: (row, other)
+    return lambda row, other: (*row, other)
+
+
+def spread(function: Function, count: int) -> Callable[[Row], Any]:
+    """A callable of one row, for one that takes an argument per binding."""
+    call = callable_of(function)
+    return call if count == 1 else lambda row: call(*row)
+
+
+def maybe(function: Function | None, count: int) -> Callable[[Row], Any] | None:
+    return None if function is None else spread(function, count)
+
+
+Side = tuple[Function | None, tuple[plan.Step, ...]]
+"""The key of a side as written, and the tests and keys that were found in the predicate."""
+
+
+def sides(match: plan.Match) -> tuple[Side, Side]:
+    early = match.early
+    found = ((), ()) if early is None else (early.left, early.right)
+    return (match.left_key, found[0]), (match.right_key, found[1])
+
+
+def side_functions(side: Side) -> tuple[Function | None, ...]:
+    return (side[0], *(step.function for step in side[1]))
+
+
+def side_key(side: Side, count: int) -> Callable[[Row], Key] | None:
+    written, steps = side
+    key = maybe(written, count)
+    if steps:
+        return found_key(key, [(s.is_key, spread(s.function, count)) for s in steps])
+    return None if key is None else written_key(key)
+
+
+def by_key_alone(node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> bool:
+    """Whether a key tells all, and none can fail to be computed."""
+    match = node.match
+    if match.early is None:
+        return match.on is None
+    both = ((match.early.left, shapes(node.left)), (match.early.right, (row_shape(node.right),)))
+    certain = all(
+        total(step.function.body, of) and (not step.is_key or hashable(step.function.body, of))
+        for steps, of in both
+        for step in steps
+    )
+    return certain and match.early.rest is None
+
+
+def signature(node: plan.Node) -> Hashable:
+    """What a node does, without what it does it to."""
+    values = (getattr(node, field.name) for field in fields(node) if field.init)
+    return (type(node), *(v for v in values if not isinstance(v, plan.Node)))

@@ -1,0 +1,77 @@
+"""Bags of rows, and callables over them: what all of an evaluation from scratch needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Function
+from optimizer.properties import bindings
+from reactive.codegen.functions import callable_of
+from reactive.collections.zset import Pair, Row, canonical
+
+Bag = Counter[Row]
+Variables = Mapping[tuple[Any, int], Bag]
+"""The rows that recursive relations have so far, by level and place."""
+Tables = Callable[[plan.Table], Iterable[Pair]]
+Of = Callable[[plan.Node], Bag]
+"""The rows of an input."""
+
+
+def added(pairs: Iterable[Pair]) -> Bag:
+    """A bag of rows that may come several times.
+
+    >>> added([("a", 1), ("b", 1), ("a", 2)])
+    Counter({'a': 3, 'b': 1})
+    """
+    bag: Bag = Counter()
+    get = bag.get
+    for row, weight in pairs:
+        row = canonical(row)
+        bag[row] = get(row, 0) + weight
+    return bag
+
+
+def once(rows: Iterable[Row]) -> Bag:
+    """Each row once."""
+    return Counter(dict.fromkeys(rows, 1))
+
+
+def asked(function: Function, source: plan.Node) -> Callable[[Row], Any]:
+    """A callable of the rows of a node, whose answer is looked at and not kept."""
+    call = callable_of(function)
+    return call if bindings(source) == 1 else lambda row: call(*row)
+
+
+def caller(function: Function, source: plan.Node) -> Callable[[Row], Any]:
+    """A callable of the rows of a node; making one takes longer than calling it."""
+    call = callable_of(function)
+    if bindings(source) == 1:
+        return lambda row: canonical(call(row))
+    return lambda row: canonical(call(*row))
+
+
+def paired(left: plan.Node) -> Callable[[Row, Row], Row]:
+    """What makes a row of one of a node and of one binding more."""
+    if bindings(left) == 1:
+        return lambda row, other: (row, other)
+    return lambda row, other: (*row, other)
+
+
+def grow(bag: Bag, change: Bag) -> None:
+    """Add a change to a bag, in which no row is left with a weight of zero."""
+    for row, weight in change.items():
+        total = bag.get(row, 0) + weight
+        if total:
+            bag[row] = total
+        else:
+            bag.pop(row, None)
+
+
+def difference(bag: Bag, before: Bag) -> Bag:
+    """The change from one bag to another."""
+    change = Bag(bag)
+    grow(change, Bag({row: -weight for row, weight in before.items()}))
+    return change

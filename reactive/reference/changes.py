@@ -1,0 +1,207 @@
+"""How the rows of one node change when those of its inputs do; one short class per kind of node.
+
+A part holds what it needs of the rows that it was given so far, and in each round makes a change of
+the changes of its inputs. So it is with rows that come and with rows that go.
+
+    linear nodes     of the change alone
+    joins            of the change of either side and all of the other
+    sets             of the rows that changed, as they were and as they are
+    all others       evaluated anew, and compared with what they were
+
+State: the rows of the inputs, arranged as the node needs them; of linear nodes none.
+Source: [dbsp] section 4, semi-naive evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from optimizer import plan
+from reactive.collections.zset import Row
+from reactive.reference.bags import Bag, difference, grow, paired
+from reactive.reference.joins import Matching, Pairing, pairing
+from reactive.reference.nodes import inputs_of, linear, rows_of
+
+WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
+    plan.View: lambda n: n,
+    plan.Distinct: lambda n: int(n > 0),
+    plan.Union: lambda n, m: int(n > 0 or m > 0),
+    plan.UnionAll: lambda n, m: n + m,
+    plan.Difference: lambda n, m: int(n > 0 and not m),
+    plan.DifferenceAll: lambda n, m: max(0, n - m),
+    plan.Intersection: lambda n, m: int(n > 0 and m > 0),
+    plan.IntersectionAll: min,
+}
+"""Nodes whose rows depend on the same rows of their inputs: how often one is there."""
+
+
+class Part(Protocol):
+    """What stands for a node: its change in this round, made of those of its inputs."""
+
+    change: Bag
+
+    def step(self) -> None:
+        """Make the change of the next round."""
+        ...
+
+
+def part_of(node: plan.Node, inputs: Sequence[Part]) -> Part:
+    """What stands for a node that is neither a table nor a recursion."""
+    found = pairing(node)
+    if isinstance(node, plan.SemiJoin | plan.AntiJoin) and found is not None:
+        return _Half(found, *inputs, keeps=isinstance(node, plan.SemiJoin))
+    if found is not None and not isinstance(node, plan.OuterJoin):
+        return _Join(found, *inputs)
+    call = linear(node)
+    if call is not None:
+        return _Linear(call, *inputs)
+    weight = WEIGHTS.get(type(node))
+    return _Anew(node, inputs) if weight is None else _Pointwise(weight, inputs)
+
+
+class Given:
+    """Rows that somebody hands in."""
+
+    def __init__(self) -> None:
+        self.change = Bag()
+        self.following = Bag()
+
+    def step(self) -> None:
+        self.change, self.following = self.following, Bag()
+
+
+class Constant:
+    """Rows that are there from the first round on."""
+
+    def __init__(self, rows: Bag) -> None:
+        self.change = Bag()
+        self._following = Bag(rows)
+
+    def step(self) -> None:
+        self.change, self._following = self._following, Bag()
+
+
+class _Linear:
+    """Of a node that looks at rows one by one."""
+
+    def __init__(self, call: Callable[[Bag], Bag], source: Part) -> None:
+        self.change = Bag()
+        self._call = call
+        self._source = source
+
+    def step(self) -> None:
+        given = self._source.change
+        self.change = _net(self._call(given)) if given else given
+
+
+class _Pointwise:
+    """Of a node whose rows depend on the same rows of its inputs."""
+
+    def __init__(self, weight: Callable[..., int], inputs: Sequence[Part]) -> None:
+        self.change = Bag()
+        self._weight = weight
+        self._inputs = inputs
+        self._held = [Bag() for _ in inputs]
+
+    def step(self) -> None:
+        changed = {row for source in self._inputs for row in source.change}
+        before = {row: self._weight(*self._there(row)) for row in changed}
+        for held, source in zip(self._held, self._inputs, strict=True):
+            grow(held, source.change)
+        after = {row: self._weight(*self._there(row)) for row in changed}
+        self.change = Bag({r: n - before[r] for r, n in after.items() if n != before[r]})
+
+    def _there(self, row: Row) -> list[int]:
+        """How often a row is there in each input."""
+        return [held.get(row, 0) for held in self._held]
+
+
+class _Join:
+    """Of pairs. What goes, goes first: no pair is asked of which one row is gone."""
+
+    def __init__(self, found: Pairing, left: Part, right: Part) -> None:
+        self.change = Bag()
+        self._inputs = left, right
+        self._matching = Matching(found)
+        self._pair = paired(found.left)
+
+    def step(self) -> None:
+        left, right = self._inputs
+        self.change = Bag()
+        for is_coming in (False, True):
+            for row, weight in _moving(left.change, is_coming):
+                self._add(((row, b), weight * m) for b, m in self._matching.partners(row))
+                self._matching.left.move(row, weight)
+            for row, weight in _moving(right.change, is_coming):
+                self._add(((a, row), n * weight) for a, n in self._matching.partnered(row))
+                self._matching.right.move(row, weight)
+        self.change = _net(self.change)
+
+    def _add(self, pairs: Any) -> None:
+        change, pair = self.change, self._pair
+        for (a, b), weight in pairs:
+            row = pair(a, b)
+            change[row] = change.get(row, 0) + weight
+
+
+class _Half:
+    """Of the left rows that have a partner, or have none."""
+
+    def __init__(self, found: Pairing, left: Part, right: Part, *, keeps: bool) -> None:
+        self.change = Bag()
+        self._inputs = left, right
+        self._matching = Matching(found)
+        self._keeps = keeps
+        self._held, self._shown = Bag(), Bag()
+
+    def step(self) -> None:
+        left, right = self._inputs
+        touched = dict.fromkeys(left.change)
+        for is_coming in (False, True):
+            for row, weight in _moving(left.change, is_coming):
+                self._matching.left.move(row, weight)
+            for row, weight in _moving(right.change, is_coming):
+                touched |= dict.fromkeys(a for a, _ in self._matching.partnered(row))
+                self._matching.right.move(row, weight)
+        grow(self._held, left.change)
+        shown = {row: self._weight(row) for row in touched}
+        self.change = Bag({r: n - self._shown[r] for r, n in shown.items() if n != self._shown[r]})
+        grow(self._shown, self.change)
+
+    def _weight(self, row: Row) -> int:
+        """How often a left row is shown."""
+        held = self._held[row]
+        return held if held and bool(self._matching.partners(row)) is self._keeps else 0
+
+
+class _Anew:
+    """Of a node of any other kind."""
+
+    def __init__(self, node: plan.Node, inputs: Sequence[Part]) -> None:
+        self.change = Bag()
+        self._node = node
+        self._inputs = inputs
+        self._held = {id(source): Bag() for source in inputs_of(node)}
+        self._rows: Bag | None = None
+
+    def step(self) -> None:
+        sources = inputs_of(self._node)
+        changes = {id(s): part.change for s, part in zip(sources, self._inputs, strict=True)}
+        if self._rows is not None and not any(changes.values()):
+            self.change = Bag()
+            return
+        for source, change in changes.items():
+            grow(self._held[source], change)
+        rows = rows_of(self._node, lambda source: self._held[id(source)])
+        self.change, self._rows = difference(rows, self._rows or Bag()), rows
+
+
+def _net(bag: Bag) -> Bag:
+    """The rows whose weight is not zero."""
+    return Bag({row: weight for row, weight in bag.items() if weight})
+
+
+def _moving(change: Bag, is_coming: bool) -> list[tuple[Row, int]]:
+    """The rows that come, or those that go."""
+    return [(row, weight) for row, weight in change.items() if (weight > 0) is is_coming]

@@ -1,0 +1,194 @@
+"""Groups and aggregates evaluated from scratch: each as one would write it for a list of values.
+
+A value comes with how often it is there. Sums are exact, whatever the order of the values, and
+rounded once: floats as `math.fsum` does it, decimals not at all.
+
+Cost: one call per row and aggregate, whatever the weight; the user's own aggregates one per copy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from decimal import Context, Decimal, Inexact
+from fractions import Fraction
+from typing import Any
+
+from optimizer import plan
+from optimizer.opaque import Opaque
+from reactive.collections.multiset import Multiset
+from reactive.collections.zset import DECIMAL_NAN, NAN, Pair, canonical, is_nan, repeat
+from reactive.operators import folds
+from reactive.reference.bags import Bag, caller
+
+EXACTLY = Context(prec=10_000, traps=[Inexact])
+"""For decimals, of which more digits are refused."""
+Values = list[tuple[Any, int]]
+
+
+def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
+    """One row per group: its key, then each aggregate."""
+    values = [None if a.value is None else caller(a.value, node.input) for a in node.aggregates]
+    out: Bag = Counter()
+    for key, members in _groups(node, rows).items():
+        results = tuple(
+            _fold(folded.fold, members if value is None else [(value(r), n) for r, n in members])
+            for folded, value in zip(node.aggregates, values, strict=True)
+        )
+        shown = results if node.key is None else (key, *results)
+        out[shown if len(shown) > 1 else shown[0]] += 1
+    return out
+
+
+def _groups(node: plan.Aggregate, rows: Bag) -> dict[Any, list[Pair]]:
+    present = [pair for pair in rows.items() if pair[1] > 0]
+    if node.key is None:
+        return {(): present}
+    key = caller(node.key, node.input)
+    groups: dict[Any, list[Pair]] = {}
+    for pair in present:
+        groups.setdefault(key(pair[0]), []).append(pair)
+    return groups
+
+
+def _fold(fold: Any, values: Values) -> Any:
+    """An aggregate of some values."""
+    if fold.skip_none:
+        values = [pair for pair in values if pair[0] is not None]
+    match fold:
+        case folds.CountFold():
+            return _count(values)
+        case folds.SumFold():
+            return total(values)
+        case folds.AvgFold():
+            return canonical(total(values) / _count(values)) if values else None
+        case folds.MinFold():
+            return _least(dict(values))
+        case folds.MaxFold():
+            return _greatest(dict(values))
+        case folds.CountDistinctFold():
+            return len(dict(values))
+        case folds.CollectFold():
+            return _collected(values)
+        case folds.UserFold():
+            return _finished(fold.plus, fold.initial, values, fold.finish)
+        case folds.MonoidFold():
+            return _finished(fold.combine, fold.initial, values, fold.finish)
+        case _:
+            raise TypeError(f"cannot evaluate aggregate {fold!r}")
+
+
+def _count(values: Values) -> int:
+    return sum(times for _, times in values)
+
+
+def _least(values: Iterable[Any]) -> Any:
+    """NaN comes after all numbers."""
+    found = [value for value in values if not is_nan(value)]
+    return min(found) if found else _nan_of(values)
+
+
+def _greatest(values: Iterable[Any]) -> Any:
+    odd = _nan_of(values)
+    return odd if odd is not None else max(values, default=None)
+
+
+def _nan_of(values: Iterable[Any]) -> Any:
+    """The NaN among some values, that of floats before that of decimals; or None."""
+    odd = [value for value in values if is_nan(value)]
+    return NAN if NAN in odd else next(iter(odd), None)
+
+
+def _collected(values: Values) -> Multiset[Any]:
+    bag: Counter[Any] = Counter()
+    for value, times in values:
+        bag[value] += times
+    return Multiset(bag)
+
+
+def _finished(step: Opaque, state: Any, values: Values, finish: Opaque | None) -> Any:
+    for value in repeat(values):
+        state = step.function(state, value)
+    return canonical(state if finish is None else finish.function(state))
+
+
+def total(values: Values) -> Any:
+    """The sum of values, of one kind after the other; of none it is 0.
+
+    >>> total([(Decimal("0.1"), 1), (Decimal("1e30"), 1), (Decimal("-1e30"), 1), (2, 0)])
+    Decimal('0.1')
+    """
+    kinds: dict[Any, Values] = {}
+    for value, times in values:
+        kinds.setdefault(_kind(value), []).append((value, times))
+    numbers = kinds.keys() <= {int, float, Fraction}
+    if numbers and float in kinds:
+        return _float_sum(kinds)
+    integers = _integer_sum(kinds.pop(int, []))
+    parts = [canonical(SUMS.get(kind, _plain_sum)(some)) for kind, some in kinds.items()]
+    special = {str(part): part for part in parts if isinstance(part, Decimal) and _is_odd(part)}
+    if special:
+        return next(iter(special.values()))
+    return _together([*parts, *([integers] if integers or not parts else [])])
+
+
+def _kind(value: Any) -> type:
+    """The class by which values are summed; those made from numbers count as these."""
+    for kind in (int, float, Decimal, Fraction):
+        if isinstance(value, kind):
+            return kind
+    return type(value)
+
+
+def _integer_sum(values: Values) -> int:
+    return sum(int(value) * times for value, times in values)
+
+
+def _float_sum(kinds: dict[Any, Values]) -> float:
+    """The sum of numbers of which some are floats, rounded once."""
+    floats = kinds[float]
+    odd = {str(float(value)) for value, _ in floats if not math.isfinite(value)}
+    if odd:
+        return NAN if len(odd) > 1 or "nan" in odd else float(odd.pop())
+    if kinds.keys() == {float} and all(times == 1 for _, times in floats):
+        try:
+            return math.fsum(value for value, _ in floats)
+        except OverflowError:
+            pass  # on the way, or at its end
+    exact = sum((Fraction(v) * n for some in kinds.values() for v, n in some), Fraction())
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def _decimal_sum(values: Values) -> Decimal:
+    odd = {str(value): value for value, _ in values if _is_odd(value)}
+    if odd:
+        return next(iter(odd.values())) if len(odd) == 1 else DECIMAL_NAN
+    result = Decimal()
+    for value, times in values:
+        result = EXACTLY.add(result, EXACTLY.multiply(value, Decimal(times)))
+    return result
+
+
+def _is_odd(value: Decimal) -> bool:
+    return not value.is_finite()
+
+
+def _plain_sum(values: Values) -> Any:
+    return _together(value * times if times > 1 else value for value, times in values)
+
+
+def _together(parts: Iterable[Any]) -> Any:
+    result, *others = parts
+    for part in others:
+        result = result + part
+    return canonical(result)
+
+
+SUMS: dict[type, Callable[[Values], Any]] = {
+    float: lambda values: _float_sum({float: values}),
+    Decimal: _decimal_sum,
+}

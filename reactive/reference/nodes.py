@@ -1,0 +1,74 @@
+"""The rows of one node of a plan, with those of its inputs known: one plain comprehension each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from optimizer import plan
+from reactive.reference.bags import Bag, Of, added, asked, caller, once, paired
+from reactive.reference.groups import grouped
+from reactive.reference.joins import joined, pairing
+from reactive.reference.order import in_order
+from reactive.runtime.progress import SILENT, Progress
+
+
+def inputs_of(node: plan.Node) -> tuple[plan.Node, ...]:
+    """The nodes whose rows are asked for: of a filter over pairs those that are paired."""
+    found = pairing(node)
+    return node.inputs() if found is None else (found.left, found.right)
+
+
+def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
+    """The rows of a node that is neither a table nor a recursion."""
+    found = pairing(node)
+    if found is not None:
+        return joined(node, found, of, progress)
+    call = linear(node)
+    if call is not None:
+        return call(of(*node.inputs()))
+    match node:
+        case plan.Empty():
+            return Counter()
+        case plan.Distinct(source):
+            return once(of(source))
+        case plan.Union(left, right):
+            return once(of(left) | of(right))
+        case plan.UnionAll(left, right):
+            return of(left) + of(right)
+        case plan.Difference(left, right):
+            hidden = of(right)
+            return once(row for row in of(left) if row not in hidden)
+        case plan.DifferenceAll(left, right):
+            return of(left) - of(right)
+        case plan.Intersection(left, right):
+            return once(of(left) & of(right))
+        case plan.IntersectionAll(left, right):
+            return of(left) & of(right)
+        case plan.View():
+            return of(*node.inputs())
+        case plan.Aggregate(source):
+            return grouped(node, of(source))
+        case plan.OrderBy(source):
+            return Counter(in_order(node, of(source)))
+        case _:
+            raise TypeError(f"cannot evaluate plan node {type(node).__name__}")
+
+
+def linear(node: plan.Node) -> Callable[[Bag], Bag] | None:
+    """What a node that looks at rows one by one makes of some; None if it does not."""
+    match node:
+        case plan.Where(source, p):
+            test = asked(p, source)
+            return lambda bag: Counter({row: n for row, n in bag.items() if test(row)})
+        case plan.Select(source, f):
+            call = caller(f, source)
+            return lambda bag: added((call(row), n) for row, n in bag.items())
+        case plan.SelectMany(source, f):
+            call = caller(f, source)
+            return lambda bag: added((e, n) for row, n in bag.items() for e in call(row))
+        case plan.Unnest(source, f):
+            call, pair = caller(f, source), paired(source)
+            return lambda bag: added((pair(r, e), n) for r, n in bag.items() for e in call(r))
+        case _:
+            return None

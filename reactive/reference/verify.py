@@ -1,0 +1,76 @@
+"""Compare what is maintained with the query evaluated from scratch."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from optimizer import plan
+from optimizer.properties import tables
+from reactive.collections.order import tie_key
+from reactive.collections.zset import Row
+from reactive.errors import TableError, VerificationError
+from reactive.reference.bags import Bag
+from reactive.reference.evaluate import evaluate
+from reactive.reference.order import in_order, order_key
+from reactive.runtime.collector import paused
+from reactive.runtime.progress import watched
+
+if TYPE_CHECKING:
+    from reactive.database import Database
+
+MOST = 5
+
+
+def verify(node: plan.Node, contents: Any, name: str, db: Database) -> None:
+    """Raise `VerificationError` unless `contents` are the rows of the plan."""
+    for table in tables(node):
+        if not table.stored:
+            raise TableError(
+                f"cannot verify {name}: table {table.name!r} is not stored\n"
+                "  there are no rows to evaluate the query on"
+            )
+
+    def rows(table: plan.Table) -> Any:
+        return db._table_of(table)._all()
+
+    with paused(), db._graph.running(), watched(f"verifying {name}") as progress:
+        _compare(node, contents, name, lambda source: evaluate(source, rows, progress))
+
+
+def _compare(node: plan.Node, contents: Any, name: str, rows: Callable[[plan.Node], Bag]) -> None:
+    if isinstance(node, plan.OrderBy):
+        _compare_in_order(node, list(contents.rows()), name, rows(node.input))
+        return
+    expected, found = rows(node), dict(contents.items())
+    if dict(expected) != found and expected != Counter(found):
+        raise _differs(name, expected, Counter(found))
+
+
+def _compare_in_order(node: plan.OrderBy, shown: list[Row], name: str, rows: Bag) -> None:
+    """Compare rows in order; those that no order tells apart may stand for each other."""
+    key, expected = order_key(node), in_order(node, rows)
+    foreign = Counter(shown) - rows
+    if not foreign and shown == expected:
+        return
+    marks = ([(key(row), tie_key(row)) for row in some] for some in (shown, expected))
+    if not foreign and operator.eq(*marks):
+        return
+    if Counter(shown) != Counter(expected):
+        raise _differs(name, Counter(expected), Counter(shown))
+    raise VerificationError(f"{name} has the rows of its query, but not in their order")
+
+
+def _differs(name: str, expected: Bag, found: Bag) -> VerificationError:
+    return VerificationError(
+        f"{name} differs from its query\n"
+        f"  missing: {_few((expected - found).elements())}\n"
+        f"  not in the query: {_few((found - expected).elements())}"
+    )
+
+
+def _few(rows: Iterable[Row]) -> str:
+    shown = [repr(row) for row, _ in zip(rows, range(MOST + 1), strict=False)]
+    return ", ".join(shown[:MOST] + ["..."] * (len(shown) > MOST)) or "none"

@@ -1,0 +1,316 @@
+"""An operator whose state and work are elsewhere: in Spark, or wherever a `Remote` keeps them.
+
+    commit:   deltas --prepare, pack--> entries, which wait
+    flush:    entries --Remote.apply--> delta of the output
+
+The output is the union of what the part makes of each bucket, and a change of rows is a change of
+their buckets:
+
+    d part(rows)  =  part(touched buckets, after)  -  part(touched buckets, before)
+
+State:  the entries since the last flush.
+Cost:   O(|dL|) per commit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from optimizer import plan
+from reactive.collections.zset import Pair, Pairs, Row, consolidate, negate
+from reactive.errors import OffloadError, TakenIn
+from reactive.remote.fed import BEFORE, Fed, Source
+from reactive.remote.parts import Part
+
+Entry = tuple[int, int, Row, int]
+"""The input, the bucket, the packed row and its weight."""
+Batch = tuple[Sequence[Entry], Sequence[Fed]]
+"""What one `apply` is of."""
+Sources = Mapping[int, tuple[Source, tuple[plan.Node, ...]]]
+"""The inputs that are fed from elsewhere, by their place: from which table, through which chain."""
+NO_SOURCES: Sources = MappingProxyType({})
+
+
+class Remote(Protocol):
+    """Where the rows of a part are kept.
+
+    Its methods are called by one thread at a time, and never while another one of it runs.
+    """
+
+    def bucket(self, key: Any) -> int:
+        """Where rows of a key belong: the same for equal keys."""
+        ...
+
+    def pack(self, place: int, key: Any, row: Row) -> tuple[int, Any]:
+        """The bucket of a key, and a row of an input as it is sent.
+
+        Raises
+        ------
+        OffloadError: it cannot be kept there as what it is.
+        """
+        ...
+
+    def apply(
+        self,
+        number: int,
+        entries: Sequence[Entry],
+        fed: Sequence[Fed] = (),
+        *,
+        quiet: bool = False,
+    ) -> Pairs:
+        """Take entries in, and say how the output changes, unless that is to be `quiet`.
+
+        Numbers count up from 0, or from one after `resumed`. When this raises, the same number
+        comes again, with the same entries and the same that is fed: they must be taken in once.
+
+        Raises
+        ------
+        TakenIn: a callable raised; the next number is to give what came of this one too.
+        """
+        ...
+
+    def contents(self) -> Iterable[Pair]:
+        """The output as of the last `apply`, each row once."""
+        ...
+
+    def at(self, bucket: int) -> Iterable[Pair]:
+        """What of the output is made of the rows of a bucket."""
+        ...
+
+    @property
+    def resumed(self) -> int | None:
+        """The last number that an earlier process had applied, if this goes on from there."""
+        ...
+
+    def footprint(self) -> tuple[int, int]:
+        """Rows and bytes kept."""
+        ...
+
+    def describe(self) -> str:
+        """Where and how it is kept, and what runs where: a line for `explain`."""
+        ...
+
+    def entries(self) -> Iterable[Entry]:
+        """What is kept, each row once."""
+        ...
+
+    def stop(self) -> None:
+        """Nobody reads it any more. What a later process is to go on with is kept."""
+        ...
+
+    def close(self) -> None:
+        """Give everything up."""
+        ...
+
+
+class RemoteOperator:
+    """Stands in the graph for a part that is elsewhere; its output comes by flushes only.
+
+    A flush sets apart what waits (`cut`), has it applied (`send`), which may take long and is done
+    while commits go on, and then hands out what came of it (`flush`). Before the first one, what
+    its inputs held from the start is handed over (`fill`).
+    """
+
+    __slots__ = (
+        *("_fed", "_owed", "_sources"),
+        *("_batches", "_last", "_number", "_out", "_sending", "_unseen", "_waiting"),
+        *("flushes", "is_closed", "is_filled", "latency", "lost", "part", "remote", "touched"),
+    )
+
+    def __init__(self, part: Part, remote: Remote, sources: Sources = NO_SOURCES) -> None:
+        self.part = part
+        self.remote = remote
+        self._sources = sources
+        self._fed = dict.fromkeys(sources, BEFORE)
+        self._waiting: list[Entry] = []
+        self._last: list[Entry] = []
+        self._batches: list[Batch] = []
+        self._out: list[Pair] = []
+        self._unseen: list[Pair] = []
+        self._number = 0 if remote.resumed is None else remote.resumed + 1
+        self._sending = threading.RLock()
+        self.is_filled = True
+        self.is_closed = False
+        self.lost: OffloadError | None = None
+        self._owed: TakenIn | None = None
+        self.flushes = 0
+        self.latency = 0.0
+        self.touched = 0
+
+    # At commits.
+
+    def step(self, *deltas: Pairs) -> Pairs:
+        if self.lost is not None:
+            return ()
+        last: list[Entry] = []
+        pack = self.remote.pack
+        for place, delta in enumerate(deltas):
+            if place in self._sources:
+                continue
+            prepare = self.part.prepare[place]
+            for row, weight in delta:
+                prepared = prepare(row)
+                if prepared is not None:
+                    last.append((place, *pack(place, *prepared), weight))
+        self._last = last
+        self.touched += len(last)
+        return ()
+
+    def undo(self) -> None:
+        self._last = []
+
+    def commit(self) -> None:
+        self._waiting += self._last
+        self._last = []
+
+    @property
+    def lag(self) -> int:
+        """How many entries wait."""
+        return len(self._waiting) + sum(len(entries) for entries, _ in self._batches)
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether something that is to be fed waits."""
+        return any(fed for _, fed in self._batches)
+
+    # At flushes.
+
+    def cut(self) -> None:
+        """What waits now is what the next flush is of, after what the last one could not send."""
+        fed = [found for place in self._sources if (found := self._feed(place)) is not None]
+        if self._waiting or fed:
+            self._batches.append((self._waiting, fed))
+            self._waiting = []
+
+    def _feed(self, place: int) -> Fed | None:
+        """What an input has to be fed from where the rows of its table are."""
+        table, chain = self._sources[place]
+        after, upto = self._fed[place], table.save()
+        self._fed[place] = upto
+        return Fed(place, table.rows, chain, after, upto) if upto > after else None
+
+    def send(self) -> None:
+        """Have what was cut applied, once; another thread that does so is waited for."""
+        with self._sending:
+            if self.lost is not None:
+                raise self.lost
+            while self._batches:
+                self._apply()
+            if self._owed is not None:
+                raise self._owed
+
+    def _apply(self) -> None:
+        began = perf_counter()
+        try:
+            self._out += self.remote.apply(self._number, *self._batches[0])
+            self._owed = None
+        except TakenIn as error:
+            self._owed = error
+        self._next()
+        self.latency = perf_counter() - began
+        self.flushes += 1
+
+    def lose(self, error: OffloadError) -> None:
+        """Nobody can be reached: what waits is given up, and from now on nothing is kept."""
+        self.lost = error
+        self._waiting, self._batches = [], []
+
+    def _next(self) -> None:
+        self._number += 1
+        del self._batches[0]
+
+    def flush(self) -> Pairs:
+        """What came of it: the delta of the output."""
+        with self._sending:
+            out, self._out = self._out, []
+            self._unseen += out
+            return sorted(out, key=_weight)  # what goes comes first, as from other operators
+
+    def flushed(self) -> None:
+        """A flush is over: what came of it is now to be seen."""
+        with self._sending:
+            self._unseen = []
+
+    def begin(self) -> None:
+        """What waits is what its inputs hold from the start."""
+        self.cut()
+        if self.remote.resumed is not None and not self._batches:
+            self._batches = [([], [])]
+        self.is_filled = not self._batches
+
+    def fill(self) -> None:
+        """Hand over what the inputs held from the start, once."""
+        with self._sending:
+            if not self.is_filled:
+                if self.remote.resumed is not None:
+                    wanted, fed = self._batches[0]
+                    self._batches[0] = (_difference(wanted, self.remote.entries()), fed)
+                self.remote.apply(self._number, *self._batches[0], quiet=True)
+                self._next()
+                self.is_filled = True
+
+    # What is there, as of the last flush that came to its end.
+
+    def contents(self) -> Iterable[Pair]:
+        """The whole output."""
+        with self._sending:
+            self.fill()
+            found, ahead = self.remote.contents(), [*self._unseen, *self._out]
+            return consolidate([*found, *negate(ahead)]) if ahead else found
+
+    def at(self, key: Any) -> list[Pair]:
+        """What of the output shares the bucket of a key."""
+        return self._of({self.remote.bucket(key)})
+
+    def count(self, row: Row) -> int:
+        """How often a row is in the output."""
+        if self.part.keys_of is None:
+            return sum(weight for found, weight in self.contents() if found == row)
+        buckets = {self.remote.bucket(key) for key in self.part.keys_of(row)}
+        return sum(weight for found, weight in self._of(buckets) if found == row)
+
+    def _of(self, buckets: Iterable[int]) -> list[Pair]:
+        with self._sending:
+            self.fill()
+            found = [pair for bucket in buckets for pair in self.remote.at(bucket)]
+            ahead = [*self._unseen, *self._out]
+            if not ahead:
+                return found
+            rows = {row for row, _ in found}
+            undone = [(row, -n) for row, n in ahead if row in rows or n < 0]
+            return [(row, n) for row, n in consolidate([*found, *undone]) if n > 0]
+
+    def footprint(self) -> tuple[int, int]:
+        """What is kept in the process: nothing but what waits."""
+        return 0, 0
+
+    def describe(self) -> str:
+        """Where and how it is kept, and what runs where."""
+        fed = [(table.rows, chain) for table, chain in self._sources.values() if chain]
+        return "; ".join([self.remote.describe(), *(s for rows, c in fed for s in rows.steps(c))])
+
+    def stop(self) -> None:
+        """Nobody reads it any more. Stopping twice is no error."""
+        with self._sending:
+            if not self.is_closed:
+                self.is_closed = True
+                self.remote.stop()
+
+
+def _difference(wanted: Iterable[Entry], kept: Iterable[Entry]) -> list[Entry]:
+    """What leads from the entries that an earlier process left to those that are wanted."""
+    weights: Counter[tuple[int, int, Row]] = Counter()
+    for place, bucket, row, weight in wanted:
+        weights[place, bucket, row] += weight
+    for place, bucket, row, weight in kept:
+        weights[place, bucket, row] -= weight
+    return [(*entry, weight) for entry, weight in weights.items() if weight]
+
+
+def _weight(pair: Pair) -> int:
+    return pair[1]

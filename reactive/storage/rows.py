@@ -1,0 +1,184 @@
+"""What a table's declaration says of its rows: their class, and their key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import is_dataclass
+from operator import attrgetter
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+from optimizer.errors import PlanError
+from optimizer.opaque import Opaque
+from reactive.codegen.functions import Values, build
+from reactive.collections.annotations import declared
+from reactive.collections.zset import nan_fields
+from reactive.errors import TableError
+
+Classes = type | tuple[type, ...]
+ANNOTATIONS = ("typing", "types", "typing_extensions")
+"""The modules of what stands for classes in annotations."""
+
+
+def check_row_type(row_type: Any) -> None:
+    """Refuse what is no class, and classes whose instances have no hash."""
+    if isinstance(row_type, str):
+        raise PlanError(
+            f"a table takes the class of its rows, not {row_type!r}\n"
+            f"  write db.table(Row, name={row_type!r})"
+        )
+    kind = get_origin(row_type) or row_type
+    if not isinstance(kind, type) and type(kind).__module__ not in ANNOTATIONS:
+        raise PlanError(
+            f"a table takes the class of its rows, not {row_type!r:.100}\n"
+            f"  write db.table({type(row_type).__name__}), and add() the rows"
+        )
+    if isinstance(kind, type) and kind.__hash__ is None:
+        frozen = f"make {kind.__name__} a @dataclass(frozen=True)"
+        raise PlanError(
+            f"rows of {kind.__name__} have no hash, so that no table can find them\n"
+            f"  {frozen if is_dataclass(kind) else 'use a frozen dataclass, or tuples'}"
+        )
+
+
+def check_name(of: str, name: Any) -> None:
+    """Refuse names of tables and views that are no text."""
+    if name is not None and not isinstance(name, str):
+        raise PlanError(f"the name of {of} is a text, not {name!r:.100}\n  write name='...'")
+
+
+def class_of(row_type: Any) -> Classes | None:
+    """What rows are checked against by `isinstance`; None for any.
+
+    An integer is a good float, as it is for type checkers.
+    """
+    origin = get_origin(row_type)
+    if origin in (Union, UnionType):
+        parts = [class_of(part) for part in get_args(row_type)]
+        return tuple(c for part in parts for c in _each(part)) if all(parts) else None
+    kind = origin or row_type
+    if kind is float:
+        return (float, int)
+    return kind if isinstance(kind, type) and kind is not object else None
+
+
+def class_name(row_type: Any) -> str:
+    """The class as a reader would write it."""
+    return getattr(row_type, "__name__", str(row_type)) if not get_args(row_type) else str(row_type)
+
+
+def wrong_class(table: str, row_type: Any, row: Any) -> str:
+    """What to say of a row that is not of its table's class, which may have the same name."""
+    kind = type(row)
+    same = [c for c in _each(class_of(row_type)) if c.__name__ == kind.__name__]
+    if not same:
+        wanted = class_name(row_type)
+        return f"table {table!r} takes rows of {wanted}, not the {kind.__name__} {row!r:.100}"
+    if _full_name(same[0]) != _full_name(kind):
+        wanted, given = _full_name(same[0]), _full_name(kind)
+        return f"table {table!r} takes rows of {wanted}, not of {given}: {row!r:.100}"
+    name = kind.__name__
+    return (
+        f"table {table!r} takes rows of another class {name} than that of {row!r:.100}: "
+        f"{name} was defined again since\n"
+        f"  make the table again too: db.table({name}, name={table!r}, replace=True)"
+    )
+
+
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def key_function(row_type: Any, key: str | Callable[[Any], Hashable]) -> Callable[[Any], Any]:
+    """The key as a callable; a name must be a field of the class."""
+    if not isinstance(key, str):
+        return key
+    bases = getattr(row_type, "__mro__", ())
+    fields = [name for base in reversed(bases) for name in vars(base).get("__annotations__", ())]
+    if fields and key not in fields and not hasattr(row_type, key):
+        raise PlanError(
+            f"key {key!r} of table: {class_name(row_type)} has no such field\n"
+            f"  it has {', '.join(fields)}"
+        )
+    return attrgetter(key)
+
+
+def nan_test(row_type: Any) -> Callable[[Any], bool] | None:
+    """A quick way to ask whether a row of a class holds a NaN; None if there is none.
+
+    There is one if the fields that may hold a NaN are annotated as plain numbers.
+
+    >>> from typing import NamedTuple
+    >>> point = NamedTuple("Point", [("x", float), ("name", str)])
+    >>> test = nan_test(point)
+    >>> test is not None and (test(point(1.0, "a")), test(point(float("nan"), "b")))
+    (False, True)
+    """
+    hints = declared(row_type)
+    names = nan_fields(row_type) if hints else ()
+    if row_type is not float and not (names and all(_is_number(hints[name]) for name in names)):
+        return None
+    places = [f"row.{name}" for name in names] or ["row"]
+    test = " or ".join(f"{place} != {place}" for place in places)
+    return build("nan_test", f"def nan_test(row):\n    return {test}\n", Values())
+
+
+def _is_number(hint: Any) -> bool:
+    """Whether values of this annotation are unequal to themselves only if they are a NaN."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return all(part in _NUMBERS for part in parts)
+
+
+_NUMBERS: frozenset[Any] = frozenset({float, int, str, bytes, bool, type(None)})
+
+SURE = frozenset({int, str})
+"""Classes of keys that have a hash, and no NaN."""
+
+
+def checked_key(key: Opaque, table: str) -> Callable[[Any], Any]:
+    """The key of a row; refuses NaN, and tells a user's exception where it was raised."""
+    call = key.function
+
+    def checked(row: Any) -> Any:
+        try:
+            value = call(row)
+            if value.__class__ in SURE:
+                return value
+            hash(value)
+        except Exception as error:
+            error.add_note(
+                f"  in the key of table {table!r} ({key.place or key.name}), on row {row!r:.100}"
+            )
+            raise
+        if value != value:
+            raise TableError(
+                f"the key of {row!r} is NaN\n"
+                f"  table {table!r} could never find it: NaN equals no key, not even itself"
+            )
+        return value
+
+    return checked
+
+
+def name_of_table(taken: Collection[str], row_type: Any, name: str | None) -> str:
+    """The name of a table: as it is called, or after the class of its rows."""
+    check_name("a table", name)
+    if name is not None:
+        if name in taken:
+            raise PlanError(
+                f"there is a table {name!r} already\n"
+                "  give this one another name; with replace=True it takes the place of that one"
+            )
+        return name
+    base = usual_name(row_type)
+    numbered = (f"{base}_{n}" for n in range(2, len(taken) + 3))
+    return base if base not in taken else next(n for n in numbered if n not in taken)
+
+
+def usual_name(row_type: Any) -> str:
+    """The name of a table that is not given one."""
+    return getattr(row_type, "__name__", str(row_type))
+
+
+def _each(classes: Any) -> tuple[type, ...]:
+    return classes if isinstance(classes, tuple) else (classes,)

@@ -1,0 +1,173 @@
+"""How to hear of changes: what relations and views share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
+
+from reactive.dataflow.delta import Delta
+from reactive.runtime.boundary import boundary
+from reactive.subscriptions.callbacks import bound, notify, relay
+from reactive.subscriptions.observe import Changes, Observes, Subscription
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from concurrent.futures import Executor
+
+    from reactive.database import Database
+    from reactive.subscriptions.relay import Relay
+
+Ts = TypeVarTuple("Ts")
+Cs = TypeVarTuple("Cs")
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@boundary
+class Listening(Generic[*Ts]):
+    """Base of what can be subscribed to."""
+
+    _db: Database
+
+    def _subscribed(
+        self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
+    ) -> Subscription[Any]:
+        """Subscribe a callback, which `way` takes deltas to if it runs elsewhere."""
+        raise NotImplementedError
+
+    @overload
+    def subscribe(
+        self: Listening[T],
+        callback: Callable[[Delta[T]], object],
+        *,
+        snapshot: bool = False,
+        on: Executor | AbstractEventLoop | None = None,
+        every: float | None = None,
+    ) -> Subscription[T]: ...
+    @overload
+    def subscribe(
+        self: Listening[A, B, *Cs],
+        callback: Callable[[Delta[tuple[A, B, *Cs]]], object],
+        *,
+        snapshot: bool = False,
+        on: Executor | AbstractEventLoop | None = None,
+        every: float | None = None,
+    ) -> Subscription[tuple[A, B, *Cs]]: ...
+    def subscribe(
+        self,
+        callback: Callable[[Delta[Any]], object],
+        *,
+        snapshot: bool = False,
+        on: Executor | AbstractEventLoop | None = None,
+        every: float | None = None,
+    ) -> Subscription[Any]:
+        """Call a function with the `Delta` of every commit that changes the rows.
+
+        Parameters
+        ----------
+        callback: callable, `Delta` -> ignored. Runs after the commit, outside the lock, in the
+            order of the commits. What it writes is the next transaction. If it raises, that is
+            logged and kept in `Subscription.error`.
+        snapshot: first call it with all rows of now, without gap or overlap to what follows.
+        on: where it runs, one delta after the other: a `concurrent.futures.Executor`, or an asyncio
+            event loop, which awaits an asynchronous callback too. By default in the thread that
+            made the commit, before it goes on.
+        every: at least so many seconds are between two calls; what comes meanwhile is merged into
+            one delta. Without `on`, it runs in a thread of the database.
+
+        Of a relation nothing is kept for this; a view is held. Hold what is returned: it ends
+        otherwise. It also ends when its executor is shut down or its loop closed, which is logged.
+
+        Raises
+        ------
+        PlanError: the callback is asynchronous, and there is no loop to run it.
+        """
+        way = relay(callback, on, every, self._db._timer)
+        return self._subscribed(callback, snapshot=snapshot, way=way)
+
+    @overload
+    def observe(
+        self: Listening[T],
+        observer: Observes[T],
+        *,
+        on: Executor | AbstractEventLoop | None = None,
+        every: float | None = None,
+    ) -> Subscription[T]: ...
+    @overload
+    def observe(
+        self: Listening[A, B, *Cs],
+        observer: Observes[tuple[A, B, *Cs]],
+        *,
+        on: Executor | AbstractEventLoop | None = None,
+        every: float | None = None,
+    ) -> Subscription[tuple[A, B, *Cs]]: ...
+    def observe(
+        self,
+        observer: Observes[Any],
+        *,
+        on: Executor | AbstractEventLoop | None = None,
+        every: float | None = None,
+    ) -> Subscription[Any]:
+        """Call an object's `added(row)`, `removed(row)`, `updated(old, new)`; see `Observer`.
+
+        Parameters
+        ----------
+        observer: an object with any of these methods.
+        on, every: where and how often, as of `subscribe`.
+
+        >>> from reactive import Database
+        >>> class Log:
+        ...     def added(self, row): print("+", row)
+        ...     def removed(self, row): print("-", row)
+        >>> words = Database().table(str)
+        >>> watching = words.observe(Log())
+        >>> words.add("be")
+        + be
+        """
+        callback = notify(observer, on)
+        way = relay(callback, on, every, self._db._timer)
+        return self._subscribed(callback, snapshot=False, way=way)
+
+    @overload
+    def changes(
+        self: Listening[T],
+        *,
+        snapshot: bool = False,
+        latest: bool = False,
+        maxsize: int | None = None,
+    ) -> Changes[T]: ...
+    @overload
+    def changes(
+        self: Listening[A, B, *Cs],
+        *,
+        snapshot: bool = False,
+        latest: bool = False,
+        maxsize: int | None = None,
+    ) -> Changes[tuple[A, B, *Cs]]: ...
+    def changes(
+        self, *, snapshot: bool = False, latest: bool = False, maxsize: int | None = None
+    ) -> Changes[Any]:
+        """The deltas to come as an asynchronous iterator: `async for delta in r.changes(): ...`.
+
+        Parameters
+        ----------
+        snapshot: the first one has all rows of now.
+        maxsize: how many may wait for a reader that does not keep up; by default all. When so many
+            do, the two newest are merged, so that none is missed and the last state is right.
+        latest: `maxsize=1`: a reader gets all that has changed since it read last, as one delta.
+
+        >>> import asyncio
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> async def late():
+        ...     with words.changes(latest=True) as changes:
+        ...         for word in ["to", "be", "or"]:
+        ...             words.add(word)
+        ...         words.remove("be")
+        ...         return await anext(changes)
+        >>> asyncio.run(late())
+        Delta(version=4, added=('to', 'or'))
+        """
+        most = bound(latest, maxsize)
+        return Changes(lambda f: self._subscribed(f, snapshot=snapshot, way=None), most)

@@ -1,0 +1,250 @@
+"""Subscriptions: how changes reach the user's code, after the commit and outside the lock."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Sized
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias
+
+from typing_extensions import TypeVar
+
+from reactive.dataflow.delta import Delta
+from reactive.runtime.boundary import hide
+from reactive.runtime.closing import Closing
+from reactive.runtime.copying import NotCopied
+from reactive.subscriptions.merge_deltas import Merged
+from reactive.subscriptions.waiting import Waiting, told
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from reactive.database import Database
+    from reactive.dataflow.feed import Feed
+    from reactive.dataflow.node import Node
+    from reactive.subscriptions.relay import Relay
+
+T = TypeVar("T", default=Any)
+T_contra = TypeVar("T_contra", contravariant=True, default=Any)
+log = logging.getLogger("reactive")
+
+
+class Observer(Protocol[T_contra]):
+    """What `observe` takes: an object with any of these methods.
+
+    Without `updated`, an update arrives as `removed` and `added`. Of one commit, removals come
+    first, then updates, then additions; a row of weight n comes n times.
+
+    >>> from reactive import Count, Database
+    >>> class Log:
+    ...     def updated(self, old, new): print(old, "->", new)
+    >>> words = Database().table(str)
+    >>> watching = words.aggregate(Count()).observe(Log())
+    >>> words.add("be")
+    0 -> 1
+    """
+
+    def added(self, row: T_contra, /) -> object: ...
+    def removed(self, row: T_contra, /) -> object: ...
+    def updated(self, old: T_contra, new: T_contra, /) -> object: ...
+
+
+class Added(Protocol[T_contra]):
+    """An object with the method `added`."""
+
+    def added(self, row: T_contra, /) -> object: ...
+
+
+class Removed(Protocol[T_contra]):
+    """An object with the method `removed`."""
+
+    def removed(self, row: T_contra, /) -> object: ...
+
+
+class Updated(Protocol[T_contra]):
+    """An object with the method `updated`."""
+
+    def updated(self, old: T_contra, new: T_contra, /) -> object: ...
+
+
+Observes: TypeAlias = Added[T] | Removed[T] | Updated[T]
+"""What hears of rows: an object with at least one of the methods of `Observer`."""
+
+
+class Subscription(NotCopied, Closing, Generic[T]):
+    """Calls a function after each commit that changes a relation, while somebody holds it.
+
+    Keep it, or use it in a `with`: one that nobody holds ends. It holds the view it listens to.
+    An exception of the callback is logged and kept in `error`; the subscription goes on. Closed, it
+    calls no more, also not for what waits; `error` also says that its executor or loop has ended.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> with words.subscribe(lambda delta: print(delta.added)):
+    ...     words.add("be")
+    ('be',)
+    >>> words.add("not heard")
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        callback: Callable[[Delta[T]], object],
+        held: object,
+        relay: Relay | None = None,
+    ) -> None:
+        self.error: BaseException | None = None
+        self.closed = False
+        self._feed = feed
+        self._callback = callback if relay is None else relay.put
+        self._held = held
+        self._on_close: Callable[[], None] | None = None if relay is None else relay.close
+        self._queue: Sized | None = relay
+        """What waits for the callback, or for who reads."""
+        if relay is not None:
+            relay.belong(self)
+
+    def close(self) -> None:
+        """Hear no more, from now on. Closing twice is no error."""
+        self.closed = True
+        self._feed.discard(self)
+        self._held = None
+        if self._on_close is not None:
+            self._on_close()
+
+    _copy_instead = "subscribe once more"
+    _pickle_instead = "subscribe where the database is; a Delta can be pickled"
+
+    def _called(self) -> str:
+        return f"a subscription of {self._feed}"
+
+    def __repr__(self) -> str:
+        return f"Subscription({self._feed}{', closed' if self.closed else ''})"
+
+    def _heard(self, result: object) -> None:
+        """The callback gave something back, which is of no interest but to be awaited."""
+        if inspect.iscoroutine(result):
+            result.close()
+            raise TypeError(
+                f"the callback of {self} gave {result.__qualname__}(), which nobody awaits\n"
+                "  use changes(), or on=loop, the event loop that is to run it"
+            )
+
+    def _failed(self, error: BaseException) -> None:
+        """The callback raised."""
+        hide(error)
+        self.error = error
+        text = "subscriber of %s raised; it stays subscribed"
+        log.error(text, self._feed, exc_info=error)
+
+
+class Leaf:
+    """Holds a leaf of the graph; when nobody holds this, the leaf is dropped."""
+
+    __slots__ = ("__weakref__", "node")
+
+    def __init__(self, db: Database, node: Node) -> None:
+        self.node = node
+        drop_with(self, db, node)
+
+
+def drop_with(holder: object, db: Database, node: Node) -> weakref.finalize[..., Any]:
+    """Drop a leaf when nobody holds `holder` any more, or when the result is called.
+
+    It knows the database weakly: what finalizers know lives until they have run.
+    """
+    finalizer = weakref.finalize(holder, _drop, weakref.ref(db), node.rank)
+    finalizer.atexit = False
+    return finalizer
+
+
+def _drop(db: weakref.ref[Database], leaf: int) -> None:
+    owner = db()
+    if owner is not None:
+        owner._drop(leaf)
+
+
+class Changes(NotCopied, Closing, Generic[T]):
+    """The deltas of a relation as an asynchronous iterator; none is missed, from its making on.
+
+    Deltas wait while the loop's body runs: all of them, or as many as `changes(maxsize=n)` says; of
+    more, the newest are merged. Leaving the loop early, call `close()` or use it in a `with`.
+
+    >>> import asyncio
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> async def first():
+    ...     with words.changes() as changes:
+    ...         words.add("be")
+    ...         return (await anext(changes)).added
+    >>> asyncio.run(first())
+    ('be',)
+    """
+
+    def __init__(
+        self,
+        subscribe: Callable[[Callable[[Delta[T]], object]], Subscription[T]],
+        maxsize: int | None = None,
+    ) -> None:
+        self._lock = threading.Lock()
+        self._waiting = Waiting(maxsize)
+        self._wakes: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+        self._subscription = subscribe(self._put)
+        self._subscription._on_close = self._rouse
+        self._subscription._queue = self._waiting
+
+    _copy_instead = "each call of changes() makes another one"
+    _pickle_instead = "a Delta can be pickled"
+
+    def _called(self) -> str:
+        return f"the changes of {self._subscription._feed}"
+
+    def __repr__(self) -> str:
+        return f"Changes({self._subscription._feed}, {len(self._waiting)} waiting)"
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Delta[T]:
+        import asyncio
+
+        while True:
+            while (waited := self._pop()) is not None:
+                delta = told(waited)
+                if delta is not None:
+                    return delta
+            with self._lock:
+                if self._waiting:
+                    continue
+                wake = (asyncio.get_running_loop(), asyncio.Event())
+                self._wakes.append(wake)
+            if self._subscription.closed:
+                raise StopAsyncIteration
+            try:
+                await wake[1].wait()
+            finally:
+                with self._lock, suppress(ValueError):
+                    self._wakes.remove(wake)
+
+    def close(self) -> None:
+        """End the iteration, after what is waiting."""
+        self._subscription.close()
+
+    def _pop(self) -> Delta[T] | Merged | None:
+        with self._lock:
+            return self._waiting.pop() if self._waiting else None
+
+    def _put(self, delta: Delta[T]) -> None:
+        with self._lock:
+            self._waiting.put(delta)
+        self._rouse()
+
+    def _rouse(self) -> None:
+        with self._lock:
+            wakes, self._wakes = self._wakes, []
+        for loop, event in wakes:
+            with suppress(RuntimeError):  # its loop has been closed
+                loop.call_soon_threadsafe(event.set)

@@ -1,0 +1,91 @@
+"""Attach subscriptions to the graph: whoever hears of changes without keeping rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from optimizer import plan
+from optimizer.source import Place, caller, result_is_discarded
+from reactive.collections.zset import Pair, Row, consolidate
+from reactive.compiler.late import over
+from reactive.dataflow.delta import Delta
+from reactive.dataflow.feed import Feed
+from reactive.dataflow.node import Node
+from reactive.dataflow.shown import Tap
+from reactive.operators.order_by import OrderBy
+from reactive.subscriptions.observe import Leaf, Subscription
+from reactive.subscriptions.relay import Relay
+from reactive.subscriptions.rerun import note
+
+if TYPE_CHECKING:
+    from reactive.api.relation import AnyRelation
+    from reactive.database import Database
+
+Callback = Callable[[Delta[Any]], object]
+Rows = tuple[Sequence[Pair], Iterable[Row] | None]
+"""All rows of now, consolidated; and in their order, if they have one."""
+Snapshot = Callable[[], Rows]
+
+
+def subscribe(
+    relation: AnyRelation,
+    callback: Callback,
+    place: Place,
+    *,
+    snapshot: bool,
+    way: Relay | None,
+) -> Subscription[Any]:
+    """Subscribe to a relation that nobody needs to read: only its changes pass, nothing is kept."""
+    db = relation._db
+    with db._shaping():
+        feed = Feed(relation.plan, None, place)
+
+        def attached(source: Node) -> tuple[Node, Rows | None]:
+            order = source.operator if isinstance(relation.plan, plan.OrderBy) else None
+            rows = _rows(db, source, order) if snapshot else None
+            return db._graph.attach(Tap(order), source, feed, fill=False), rows
+
+        node, rows = over(db, relation.plan, feed, attached, complete=snapshot)
+        db._queries.watch(node, relation.plan)
+        begin = None if rows is None else lambda: rows
+        return join(db, feed, callback, Leaf(db, node), begin, way)
+
+
+def _rows(db: Database, source: Node, order: OrderBy | None) -> Rows:
+    sequence = None if order is None else order.sequence()
+    return consolidate(db._graph.contents(source)), sequence
+
+
+def join(
+    db: Database,
+    feed: Feed,
+    callback: Callback,
+    held: object,
+    snapshot: Snapshot | None,
+    way: Relay | None,
+) -> Subscription[Any]:
+    """Add a subscription to a feed; it holds `held`, and begins with the snapshot if there is one.
+
+    The snapshot takes its place among the deltas that wait to be delivered: after those of the
+    commits that it contains, which go to the subscribers of then, and before all later ones.
+    """
+    with db._shaping():
+        subscription = Subscription(feed, callback, held, way)
+        reference = feed.add(subscription)
+        db._feeds.add(feed)
+        if snapshot is not None:
+            rows, order = snapshot()
+            db._outbox.append(((reference,), feed.snapshot(db.version, rows, order)))
+        if result_is_discarded():
+            place = caller()
+            warnings.warn_explicit(_UNHELD, RuntimeWarning, place.file, place.line)
+        note(subscription)
+        return subscription
+
+
+_UNHELD = (
+    "this subscription ends at once, since nobody holds it\n"
+    "  keep the Subscription that subscribe() and observe() return, or use it in a `with`"
+)

@@ -1,0 +1,58 @@
+"""Deltas that wait for a reader; where so many do that no more may, the two newest are merged.
+
+State:  the deltas, at most `maxsize`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from reactive.dataflow.delta import Delta
+from reactive.subscriptions.merge_deltas import Merged
+
+
+class Waiting:
+    """A queue of deltas, for one reader at a time; who uses it has a lock.
+
+    >>> waiting = Waiting(1)
+    >>> waiting.put(Delta(1, [("to", 1)]))
+    >>> waiting.put(Delta(2, [("be", 1)]))
+    >>> len(waiting), told(waiting.pop())
+    (1, Delta(version=2, added=('to', 'be')))
+    """
+
+    __slots__ = ("_deltas", "_maxsize")
+
+    def __init__(self, maxsize: int | None) -> None:
+        self._deltas: deque[Delta[Any] | Merged] = deque()
+        self._maxsize = maxsize
+
+    def __len__(self) -> int:
+        return len(self._deltas)
+
+    def put(self, delta: Delta[Any]) -> None:
+        """Have a delta wait."""
+        deltas = self._deltas
+        if self._maxsize is None or len(deltas) < self._maxsize:
+            deltas.append(delta)
+            return
+        last = deltas[-1]
+        if not isinstance(last, Merged):
+            last = deltas[-1] = Merged(last)
+        last.add(delta)
+        if last.is_nothing:
+            deltas.pop()
+
+    def pop(self) -> Delta[Any] | Merged:
+        """Take the oldest out."""
+        return self._deltas.popleft()
+
+    def clear(self) -> None:
+        """Forget them all."""
+        self._deltas.clear()
+
+
+def told(waited: Delta[Any] | Merged) -> Delta[Any] | None:
+    """What a reader is told; None if several came to nothing."""
+    return waited.delta() if isinstance(waited, Merged) else waited

@@ -1,0 +1,303 @@
+"""What each statement on a table does to its store, as the delta that it was.
+
+A statement is all or nothing: refused, it leaves the store as it was. In its delta a row is always
+the object that the store holds, or held before the statement or transaction removed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from optimizer.source import place_of
+from reactive.collections import unhashable
+from reactive.collections.zset import Batch, Pair, Row, canonical, consolidate, may_hold_nan, negate
+from reactive.errors import TableError
+from reactive.runtime.interrupts import surely
+from reactive.storage.immutable import REMEDIES, why_changeable
+from reactive.storage.rows import class_of, nan_test, wrong_class
+from reactive.storage.store import Absent, Duplicate, Store
+
+if TYPE_CHECKING:
+    from reactive.api.table import Table
+
+
+Predicate = Callable[[Row], object]
+
+
+class Statements:
+    """The statements of one table. They raise `TableError` for what the table refuses."""
+
+    __slots__ = (
+        "_accepted",
+        "_class",
+        "_db",
+        "_has_nan",
+        "_known",
+        "_may_hold_nan",
+        "_plain",
+        "_table",
+        "store",
+    )
+
+    def __init__(self, table: Table[Any]) -> None:
+        self._table = table
+        self.store: Store
+        """Of the table; it may be replaced between two commits."""
+        self._class = class_of(table.row_type)
+        self._may_hold_nan = may_hold_nan(self._class or object)
+        self._has_nan = nan_test(self._class) if self._may_hold_nan else None
+        self._accepted: set[type] = set()
+        """Classes whose rows do not change in place."""
+        quick = self._has_nan is not None or not self._may_hold_nan
+        is_sure = isinstance(self._class, type) and self._accepts(self._class)
+        self._plain = self._class if quick and is_sure else None
+        """The class whose rows need at most that test."""
+        self._db = table._db
+        self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
+
+    def add(self, row: Row, count: int = 1) -> list[Pair]:
+        if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
+            row = self._checked(row)
+        if count != 1:
+            _check_count(count)
+        try:
+            if self._known is not None or self._db._pending is not None:
+                row = self._interned(row) if self._may_return() else row
+            return [self.store.add(row, count)]
+        except (Duplicate, TypeError) as error:
+            raise self._refusal(row, error, count) from None
+
+    def add_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
+        """As `add` each of them, in one loop."""
+        checked = self._all_checked(rows)
+        try:
+            if self._may_return():
+                checked = list(map(self._interned, checked))
+            batch = Batch((), 1)  # made before: no call comes after the change
+            batch.rows = self.store.add_rows(checked)
+            return batch
+        except (Duplicate, TypeError) as error:
+            raise self._refused(checked, self.store.add, error) from None
+
+    def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
+        """As `remove` each of them, in one loop."""
+        checked = self._all_checked(rows)
+        try:
+            batch = Batch((), -1)
+            batch.rows = self.store.remove_rows(checked)
+            return batch
+        except (Absent, TypeError) as error:
+            raise self._refused(checked, self.store.remove, error) from None
+
+    def _refused(
+        self, rows: Sequence[Row], do: Callable[[Row, int], Pair], error: BaseException
+    ) -> BaseException:
+        """What to raise for the first of the rows that the store does not take, or give."""
+        changes: list[Pair] = []
+        try:
+            for row in rows:
+                try:
+                    changes.append(do(row, 1))
+                except (Absent, Duplicate, TypeError) as refused:
+                    return self._refusal(row, refused)
+        finally:
+            surely(partial(self.store.revert, changes))
+        return error
+
+    def remove(self, row: Row, count: int = 1) -> list[Pair]:
+        if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
+            row = self._checked(row)
+        if count != 1:
+            _check_count(count)
+        try:
+            change = self.store.remove(row, count)
+        except (Absent, TypeError) as error:
+            raise self._refusal(row, error, count) from None
+        if self._known is not None:
+            try:
+                self._known[row] = change[0]
+            except BaseException:
+                self.store.revert([change])
+                raise
+        return [change]
+
+    def discard(self, row: Row) -> list[Pair]:
+        return self.remove(row) if self.store.count(self._checked(row)) else []
+
+    def update(self, old: Row, new: Row) -> list[Pair]:
+        return self.together(lambda: self.remove(old), lambda: self.add(new))
+
+    def upsert(self, row: Row) -> list[Pair]:
+        if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
+            row = self._checked(row)
+        keyed = self._table._keyed
+        assert keyed is not None
+        old = keyed.get(keyed.key(row))
+        if old is None:
+            return self.add(row)
+        return [] if old == row else self.update(old, row)
+
+    def replace_all(self, rows: Iterable[Row]) -> list[Pair]:
+        wanted = [self._checked(row) for row in rows]
+        return self._replace(list(self.store.pairs()), wanted)
+
+    def replace_where(self, predicate: Predicate, rows: Iterable[Row]) -> list[Pair]:
+        """As `replace_all`, of the rows for which a predicate is true."""
+        wanted = [self._checked(row) for row in rows]
+        with self._db._graph.running():
+            outside = [row for row in wanted if not self._asked(predicate, row)]
+            held = [pair for pair in self.store.pairs() if self._asked(predicate, pair[0])]
+        if outside:
+            raise TableError(
+                f"replace_where of table {self._table.name!r}: {outside[0]!r:.100} is no row of "
+                f"which {_label(predicate)} is true\n"
+                "  it would not be replaced the next time; add() it, or change the predicate"
+            )
+        return self._replace(held, wanted)
+
+    def _asked(self, predicate: Predicate, row: Row) -> object:
+        """What a predicate says of a row; what it raises is told which one."""
+        try:
+            return predicate(row)
+        except Exception as error:
+            asked = f"{_label(predicate)} in replace_where of table {self._table.name!r}"
+            error.add_note(f"  {asked}, on row {row!r:.200}\n  the table is unchanged")
+            raise
+
+    def _replace(self, held: Sequence[Pair], wanted: Iterable[Row]) -> list[Pair]:
+        difference = consolidate([*((row, 1) for row in wanted), *negate(held)])
+        difference.sort(key=_weight)  # removals first, which may free a key
+        return self.together(
+            *(
+                (lambda r=row, w=weight: self.add(r, w))
+                if weight > 0
+                else (lambda r=row, w=weight: self.remove(r, -w))
+                for row, weight in difference
+            )
+        )
+
+    def upsert_all(self, rows: Iterable[Row]) -> list[Pair]:
+        upsert = self.upsert
+        return self.together(*((lambda r=row: upsert(r)) for row in rows))
+
+    def delete(self, key: Any) -> list[Pair]:
+        return self.remove(self._table[key])
+
+    def together(self, *statements: Callable[[], Sequence[Pair]]) -> list[Pair]:
+        """Several statements as one: if one is refused, those before it are taken back."""
+        changes: list[Pair] = []
+        outer = self._known
+        self._known = {} if outer is None else outer
+        try:
+            for statement in statements:
+                changes += statement()
+            return consolidate(changes)
+        except BaseException:
+            surely(partial(self._revert, changes))
+            raise
+        finally:
+            self._known = outer
+
+    def _revert(self, changes: Sequence[Pair]) -> None:
+        """Take changes back one by one: their rows may not compare."""
+        for change in reversed(changes):
+            self.store.revert([change])
+
+    def _may_return(self) -> bool:
+        """Whether this statement or transaction has removed rows that may be added again."""
+        pending = self._db._pending
+        return self._known is not None or (pending is not None and pending.has_lost(self._table))
+
+    def _interned(self, row: Row) -> Row:
+        """The object that an equal row was which this statement or transaction has removed."""
+        if self._known is not None and row in self._known:
+            return self._known[row]
+        pending = self._table._db._pending
+        return row if pending is None else pending.interned(self._table, row)
+
+    def is_row(self, row: object) -> bool:
+        """Whether the table could have such a row."""
+        return self._class is None or isinstance(row, self._class)
+
+    def _all_checked(self, rows: Iterable[Row]) -> list[Row]:
+        """The rows as the table takes them; the fast way to say that all are of its class."""
+        given = list(rows)
+        if set(map(type, given)) == {self._plain} and not (
+            self._has_nan and any(map(self._has_nan, given))
+        ):
+            return given
+        return [self._checked(row) for row in given]
+
+    def _checked(self, row: Row) -> Row:
+        """The row as the table takes it, or an error that says what is wrong with it."""
+        expected = self._class
+        if expected is not None and type(row) is not expected and not isinstance(row, expected):
+            raise TableError(wrong_class(self._table.name, self._table.row_type, row))
+        kind = type(row)
+        if kind not in self._accepted and not self._accepts(kind):
+            name = kind.__name__
+            raise TableError(
+                f"table {self._table.name!r} cannot take a {name}: it may change in place "
+                f"({why_changeable(kind)}), and no view would notice\n  {REMEDIES.format(name)}"
+            )
+        return canonical(row) if self._may_hold_nan else row
+
+    def _accepts(self, kind: type) -> bool:
+        """Whether rows of a class do not change in place, or so it has been promised."""
+        if kind.__hash__ is None:
+            return True  # it is refused for that
+        if not self._table.identity and why_changeable(kind) is not None:
+            return False
+        self._accepted.add(kind)
+        return True
+
+    def _refusal(self, row: Row, error: BaseException, count: int = 1) -> BaseException:
+        """What to raise for a row that the store would not take, or give."""
+        match error:
+            case Duplicate() if count != 1:
+                return TableError(
+                    f"cannot add {row!r} to table {self._table.name!r} {count} times\n"
+                    "  a keyed table holds a row once"
+                )
+            case Duplicate():
+                return TableError(
+                    f"cannot add {row!r} to table {self._table.name!r}: its key is taken by "
+                    f"{error.args[0]!r}\n"
+                    "  upsert() puts a row in the place of the one with its key"
+                )
+            case Absent():
+                held = self.store.count(row)
+                there = f"it is there {_times(held)}, not {count}" if held else "it is not there"
+                return TableError(
+                    f"cannot remove {row!r} from table {self._table.name!r}: {there}\n"
+                    f"  {self._table._holds()}; discard() removes only what is present"
+                )
+        part = unhashable.reason(row)
+        if part is None:
+            return error
+        return TableError(
+            f"table {self._table.name!r} cannot take {row!r:.100}: {part}\n"
+            "  rows are found by hash; use a frozen dataclass, tuples and frozensets"
+        )
+
+
+def _label(predicate: Predicate) -> str:
+    """A callable by its name and place."""
+    place = place_of(predicate)
+    name: str = getattr(predicate, "__qualname__", type(predicate).__name__).rpartition(".")[2]
+    return name if place is None else f"{name} ({place})"
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _check_count(count: int) -> None:
+    if type(count) is not int or count < 1:
+        raise TableError(f"a count of copies is an integer from 1 on, not {count!r}")
+
+
+def _weight(pair: Pair) -> int:
+    return pair[1]
