@@ -39,7 +39,7 @@ def steps(rows: int = 100_000, rounds: int = ROUNDS, changes: int = CHANGES) -> 
     load(twin, (held,))
     (add, remove), *_ = twin.verbs()
     source = orders._node
-    (leaf,) = db._graph.leaves()
+    (leaf,) = db._engine.graph.leaves()
     (grouped,) = leaf.inputs
     shown = grouped.run([(new[0], 1)])
     grouped.undo()
@@ -49,7 +49,7 @@ def steps(rows: int = 100_000, rounds: int = ROUNDS, changes: int = CHANGES) -> 
     def commit(row: Order, weight: int) -> None:
         assert source.straight is not None
         source.straight([(row, weight)], 1)
-        db._outbox.clear()
+        db._engine.outbox.clear()
 
     def nothing(row: Order) -> Sequence[Any]:
         return ()
@@ -64,7 +64,7 @@ def steps(rows: int = 100_000, rounds: int = ROUNDS, changes: int = CHANGES) -> 
     parts: dict[str, Callable[[Order, int], object]] = {
         "the whole": lambda r, w: orders.add(r) if w > 0 else orders.remove(r),
         "the twin": lambda r, w: add(r) if w > 0 else remove(r),
-        "gate": lambda r, w: db._write(orders, nothing, r),
+        "gate": lambda r, w: db._engine.write(orders, nothing, r),
         "store": lambda r, w: statements.add(r) if w > 0 else statements.remove(r),
         "commit": commit,
         "operator": operator,

@@ -6,57 +6,35 @@ table.add(row) --> pending changes --> graph.commit --> feeds --> subscribers
 
 from __future__ import annotations
 
-import logging
-import warnings
-import weakref
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
-from itertools import count
 from typing import Any, TypeVar, overload
 
-from optimizer.captures import Capture
-from optimizer.opaque import Opaque
-from optimizer.source import Place, caller
+from optimizer.source import caller
 from optimizer.traverse import Rule
 from reactive.api.dropping import drop
 from reactive.api.materialize import materialize
 from reactive.api.metrics import Metrics, metrics
-from reactive.api.relation import AnyRelation
-from reactive.api.stale import stale
 from reactive.api.table import Table
 from reactive.api.view import AnyView
-from reactive.compiler.queries import Queries
-from reactive.dataflow.feed import Feed
-from reactive.dataflow.graph import Graph
-from reactive.dataflow.outbox import Outbox
 from reactive.errors import (
-    PlanError,
-    StaleCaptureError,
-    StaleCaptureWarning,
     TransactionError,
 )
 from reactive.offload.distant import DistantTable
 from reactive.offload.offload import Offload, Offloading
 from reactive.offload.status import OffloadStatus, status
-from reactive.operators.sums_by import Unfit
 from reactive.runtime.boundary import boundary
+from reactive.runtime.closing import Closing
 from reactive.runtime.copying import NotCopied
-from reactive.runtime.gate import Gate
-from reactive.runtime.timer import Timer
 from reactive.storage.rows import usual_name
-from reactive.transactions.commit_times import CommitTimes
-from reactive.transactions.commits import Commits
-from reactive.transactions.repair import Broken, repair
-from reactive.transactions.transaction import Pending, Transaction
+from reactive.transactions.engine import Engine
+from reactive.transactions.transaction import Transaction
 
-log = logging.getLogger("reactive")
 T = TypeVar("T")
 K = TypeVar("K")
 
 
 @boundary
-class Database(NotCopied, Commits):
+class Database(NotCopied, Closing):
     """Owns tables, views and transactions. Databases know nothing of each other.
 
     Parameters
@@ -85,28 +63,15 @@ class Database(NotCopied, Commits):
         strict: bool = False,
         offload: Offload | None = None,
     ) -> None:
-        self._queries = Queries(self, rules, rewrite=optimize)
-        self._strict = strict
-        self._outbox = Outbox()
-        self._gate = Gate(partial(repair, self), self._outbox.deliver)
-        self._broken: Broken | None = None
-        self._timer = Timer()
-        self._graph = Graph(self._on_stale, self._outbox)
-        self._tables: dict[int, Table[Any]] = {}
-        self._numbers = count()
-        self._views: weakref.WeakValueDictionary[int, AnyView] = weakref.WeakValueDictionary()
-        self._version = 0
-        self._times = CommitTimes()
-        self._pending: Pending | None = None
-        self._dropped: deque[int] = deque()
-        self._feeds: weakref.WeakSet[Feed] = weakref.WeakSet()
-        self._offloading = Offloading(self, offload)
-        self._overflow = self._offloading.overflow
+        engine = self._engine = Engine(rules, rewrite=optimize, strict=strict)
+        engine.materialize = materialize
+        self._offloading = Offloading(engine, offload)
+        engine.place(self._offloading)
 
     @property
     def version(self) -> int:
         """How many commits there were that changed something."""
-        return self._version
+        return self._engine.version
 
     @overload
     def table(
@@ -165,13 +130,18 @@ class Database(NotCopied, Commits):
         >>> db.table(str, name="words")
         Table('words', 0 rows)
         """
-        with self._shaping(to_write=replace):
+        with self._engine.shaping(to_write=replace):
             old = self._named(usual_name(row_type) if name is None else name) if replace else None
-            number = next(self._numbers)
-            table: Table[T, Any] = Table(self, number, row_type, name, key, stored, identity, old)
+            engine, number = self._engine, next(self._engine.numbers)
+            table: Table[T, Any] = Table(engine, number, row_type, name, key, stored, identity, old)
             if old is not None:
-                drop(self, old, views=True, why=f"table {old.name!r} was replaced at {caller()}")
-            self._tables[number] = table
+                drop(
+                    self._engine,
+                    old,
+                    views=True,
+                    why=f"table {old.name!r} was replaced at {caller()}",
+                )
+            self._engine.tables[number] = table
             return table
 
     def drop(self, table: Table[Any], *, views: bool = False) -> None:
@@ -194,8 +164,13 @@ class Database(NotCopied, Commits):
         >>> words, db.tables()
         (Table('words', dropped), [])
         """
-        with self._shaping(to_write=True):
-            drop(self, table, views=views, why=f"table {_name(table)!r} was dropped at {caller()}")
+        with self._engine.shaping(to_write=True):
+            drop(
+                self._engine,
+                table,
+                views=views,
+                why=f"table {_name(table)!r} was dropped at {caller()}",
+            )
 
     def spark_table(
         self,
@@ -222,17 +197,17 @@ class Database(NotCopied, Commits):
         OffloadError: the database does not offload to Spark, or rows of the type have no columns.
         TableError: the columns do not fit the row type.
         """
-        offload = self._offloading.need()
-        with self._shaping():
+        offload = self._engine.offloading.need()
+        with self._engine.shaping():
             table: DistantTable[T] = DistantTable(
-                self,
-                next(self._numbers),
+                self._engine,
+                next(self._engine.numbers),
                 row_type,
                 name,
                 key,
                 lambda name: offload.rows(rows, row_type, key, name),
             )
-            self._tables[table.plan.number] = table
+            self._engine.tables[table.plan.number] = table
             return table
 
     def transaction(self) -> Transaction:
@@ -250,7 +225,7 @@ class Database(NotCopied, Commits):
         >>> db.version
         1
         """
-        return Transaction(self)
+        return Transaction(self._engine)
 
     def flush(self) -> None:
         """Bring views that depend on parts elsewhere up to date with the last commit.
@@ -262,11 +237,11 @@ class Database(NotCopied, Commits):
         ------
         OffloadError: the parts cannot be reached; nothing has changed.
         """
-        self._offloading.flush()
+        self._engine.offloading.flush()
 
     def offload_status(self) -> OffloadStatus:
         """What is elsewhere: which views, how large, how far behind; prints as a table."""
-        self._check_open()
+        self._engine.check_open()
         return status(self._offloading)
 
     def metrics(self) -> Metrics:
@@ -279,8 +254,8 @@ class Database(NotCopied, Commits):
         >>> db.metrics().commits
         1
         """
-        self._check_open()
-        return metrics(self)
+        self._engine.check_open()
+        return metrics(self._engine)
 
     def tables(self) -> list[Table[Any]]:
         """All tables, in the order they were made.
@@ -291,7 +266,7 @@ class Database(NotCopied, Commits):
         >>> db.tables()
         [Table('words', 0 rows), Table('names', 0 rows)]
         """
-        return list(self._tables.values())
+        return list(self._engine.tables.values())
 
     def views(self) -> list[AnyView]:
         """The views that somebody holds; each tells in its `place` where it was made.
@@ -302,66 +277,40 @@ class Database(NotCopied, Commits):
         >>> [view.name for view in db.views()]
         ['shout']
         """
-        self._sweep()
-        return [view for _, view in sorted(self._views.items()) if not view.closed]
+        return self._engine.live_views()
 
     def close(self) -> None:
         """End it: views and subscriptions with it. Using any of them afterwards is an error."""
-        if self._gate.is_closed:
+        engine = self._engine
+        if engine.gate.is_closed:
             return
-        if self._overflow is not None and self._pending is None:
-            self._overflow.background.stop()
-        with self._inside(to_write=True):
-            if self._pending is not None:
+        if engine.overflow is not None and engine.pending is None:
+            engine.overflow.stop()
+        with engine.inside(to_write=True):
+            if engine.pending is not None:
                 raise TransactionError(
                     "a database cannot be closed inside a transaction\n"
                     "  close it after the `with` block"
                 )
             for view in self.views():
                 view.close()
-            for feed in list(self._feeds):
+            for feed in list(engine.feeds):
                 feed.close()
-            self._offloading.close()
-            self._timer.close()
-            self._gate.close()
+            engine.offloading.close()
+            engine.timer.close()
+            engine.gate.close()
 
     _copy_instead = "make another one; its tables take list(table) by add_all"
     _pickle_instead = "pickle the rows of its tables, list(table) of each of db.tables()"
 
     def _called(self) -> str:
-        return f"a database of {len(self._tables)} tables"
-
-    def __repr__(self) -> str:
-        state = "closed" if self._gate.is_closed else f"version {self._version}"
-        return f"Database({len(self._tables)} tables, {len(self.views())} views, {state})"
-
-    # What tables, views and transactions ask of their database.
-
-    def _materialize(self, relation: AnyRelation, name: str | None, place: Place) -> Any:
-        return materialize(relation, name, place)
+        return f"a database of {len(self._engine.tables)} tables"
 
     def _named(self, name: str) -> Table[Any] | None:
-        return next((table for table in self._tables.values() if table.name == name), None)
+        return next((table for table in self.tables() if table.name == name), None)
 
-    def _compile_without(self, unfit: Unfit) -> None:
-        self._queries.without(unfit)
-
-    def _table_of(self, plan: Any) -> Table[Any]:
-        """The table that a plan reads."""
-        found = self._tables.get(plan.number)
-        if found is None:
-            raise PlanError(
-                f"table {plan.name!r} of this query was dropped, or replaced by another one\n"
-                "  make the query again, over a table that is there: see db.tables()"
-            )
-        return found
-
-    def _on_stale(self, function: Opaque, capture: Capture) -> None:
-        message = stale(function, capture)
-        if self._strict:
-            raise StaleCaptureError(message)
-        place = function.place or Place("?", 0)
-        warnings.warn_explicit(message, StaleCaptureWarning, place.file, place.line)
+    def __repr__(self) -> str:
+        return repr(self._engine)
 
 
 def _name(table: object) -> object:

@@ -78,11 +78,11 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
 
 
 def test_rooms_import_one_way() -> None:
-    """At run time. Types of what holds a room may be named in it until they have a protocol."""
+    """For types too."""
     wrong = [
         f"{path.relative_to(ROOT)} imports {name}"
         for path in files("reactive")
-        for name in imports(path, at_run_time=True)
+        for name in imports(path, at_run_time=False)
         if name.startswith("reactive.") and _floor(name) > _floor(_module(path))
     ]
     assert wrong == []

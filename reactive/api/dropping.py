@@ -15,59 +15,59 @@ from typing import TYPE_CHECKING, Any
 from optimizer.errors import PlanError
 from optimizer.properties import tables
 from reactive.api.table import Table
-from reactive.compiler.leaves import end
 from reactive.errors import TransactionError
 
 if TYPE_CHECKING:
-    from reactive.database import Database
     from reactive.dataflow.node import Node
+    from reactive.transactions.engine import Engine
 
 SHOWN = 5
 """Views that a message names."""
 AGAIN = "make its query again, over a table that is there: see db.tables()"
 
 
-def drop(db: Database, table: Table[Any], *, views: bool, why: str) -> None:
+def drop(engine: Engine, table: Table[Any], *, views: bool, why: str) -> None:
     """Take a table out of its database; as `Database.drop`. Done inside the gate, to write."""
-    _check(db, table)
-    db._drain()
-    found = readers(db, table)
+    _check(engine, table)
+    engine.drain()
+    found = readers(engine, table)
     if found and not views:
-        raise PlanError(_refusal(db, table, found))
-    db._gate.critical = True  # Ctrl-C comes when it is done
+        raise PlanError(_refusal(engine, table, found))
+    engine.gate.critical = True  # Ctrl-C comes when it is done
     for leaf in found:
         leaf.leaf.remedy = AGAIN
-        end(db, leaf, why)
-    del db._tables[table.plan.number]
-    db._offloading.spilling.forget(table)
-    db._graph.drop_source(table._node)
+        engine.end(leaf, why)
+    del engine.tables[table.plan.number]
+    engine.offloading.forget(table)
+    engine.graph.drop_source(table._node)
     table._give_up(why)
 
 
-def readers(db: Database, table: Table[Any]) -> list[Node]:
+def readers(engine: Engine, table: Table[Any]) -> list[Node]:
     """The leaves of views and subscriptions whose query reads a table."""
     number = table.plan.number
-    leaves = db._graph.leaves()
+    leaves = engine.graph.leaves()
     return [leaf for leaf in leaves if any(t.number == number for t in tables(leaf.leaf.plan))]
 
 
-def _check(db: Database, table: Any) -> None:
+def _check(engine: Engine, table: Any) -> None:
     if not isinstance(table, Table):
         raise PlanError(
             f"drop takes a table, not {table!r:.100}\n"
             "  db.tables() has them all; a view ends with view.close()"
         )
-    if db._tables.get(table.plan.number) is not table:
+    found: object = engine.tables.get(table.plan.number)
+    if found is not table:
         raise PlanError(f"table {table.name!r} is none of this database, or dropped already")
-    if db._pending is not None:
+    if engine.pending is not None:
         raise TransactionError(
             f"table {table.name!r} cannot be dropped or replaced inside a transaction\n"
             "  do it after the `with` block"
         )
 
 
-def _refusal(db: Database, table: Table[Any], found: list[Node]) -> str:
-    names = [_name(db, leaf) for leaf in found[:SHOWN]]
+def _refusal(engine: Engine, table: Table[Any], found: list[Node]) -> str:
+    names = [_name(engine, leaf) for leaf in found[:SHOWN]]
     names += [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
     return (
         f"table {table.name!r} cannot be dropped: it is read by {', '.join(names)}\n"
@@ -75,8 +75,8 @@ def _refusal(db: Database, table: Table[Any], found: list[Node]) -> str:
     )
 
 
-def _name(db: Database, leaf: Node) -> str:
+def _name(engine: Engine, leaf: Node) -> str:
     feed = leaf.leaf
-    if leaf.rank not in db._views:
+    if leaf.rank not in engine.views:
         return f"a subscription made at {feed.place}"
     return f"{feed}" if feed.name is None else f"{feed} ({feed.place})"

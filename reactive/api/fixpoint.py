@@ -114,7 +114,7 @@ def fixpoint(
     """
     names = _parameters(step, "fixpoint")
     _check_count("max_rounds", max_rounds)
-    level, db, made = _called(step, names, is_set=True)
+    level, engine, made = _called(step, names, is_set=True)
     results = tuple(relation.plan for relation in made)
     views = views_of(*made)
     if len(names) == 1:
@@ -123,7 +123,7 @@ def fixpoint(
     check_stratified(node)
     above = _level(node)  # those that will be inside each other have different numbers
     parts = in_strata(node, lambda part: _finished(part, max(above, _level(part))))
-    relations: tuple[AnyRelation, ...] = tuple(Relation(db, part, views) for part in parts)
+    relations: tuple[AnyRelation, ...] = tuple(Relation(engine, part, views) for part in parts)
     return relations[0] if len(names) == 1 else relations
 
 
@@ -155,12 +155,12 @@ def iterate(
     if not isinstance(start, Relation):
         raise PlanError(f"iterate starts from a relation, not {type(start).__name__}")
     _check_count("times", times)
-    level, db, (made,) = _called(step, names, is_set=False, start=start)
+    level, engine, (made,) = _called(step, names, is_set=False, start=start)
     body = made.plan
     node = plan.Iterate(start.plan, body, level, names[0], times)
     number = _level(node)
     node = replace(node, level=number, body=_numbered(body, node, number))
-    return Relation(db, node, views_of(start, made))
+    return Relation(engine, node, views_of(start, made))
 
 
 def _called(
@@ -177,7 +177,7 @@ def _called(
     definition: Any = Definition(", ".join(map(repr, names)))
     of = (None,) * (1 if start is None else bindings(start.plan))
     if start is not None:
-        agree(definition, start._db)
+        agree(definition, start._engine)
     given: list[AnyRelation] = [
         Relation(definition, plan.Recursive(definition, index, name, is_set, of))
         for index, name in enumerate(names)
@@ -191,15 +191,15 @@ def _called(
         )
     for name, relation in zip(names, results, strict=True):
         _check_result(name, relation, len(of))
-        if not agree(definition, relation._db):
+        if not agree(definition, relation._engine):
             raise PlanError(f"{name!r} reads relations of two databases")
-    db = definition.finish()
-    if db is None:
+    engine = definition.finish()
+    if engine is None:
         raise PlanError(
             f"the step reads nothing but {definition.what}: there is no row to begin with\n"
             "  a union with a table or another relation says where it starts"
         )
-    return definition, db, list(results)
+    return definition, engine, list(results)
 
 
 def _check_result(name: str, relation: Any, count: int) -> None:

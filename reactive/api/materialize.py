@@ -24,32 +24,32 @@ if TYPE_CHECKING:
 def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyView:
     """Make a view of a relation."""
     check_name("a view", name)
-    db = relation._db
-    with db._shaping():
-        feed = db._graph.making = Feed(relation.plan, name, place)
+    engine = relation._engine
+    with engine.shaping():
+        feed = engine.graph.making = Feed(relation.plan, name, place)
         try:
             with paused():
                 view = _made(relation, feed)
             note(view)
             return view
         finally:
-            db._graph.making = None
+            engine.graph.making = None
 
 
 def _made(relation: AnyRelation, feed: Feed) -> AnyView:
-    db = relation._db
+    engine = relation._engine
 
     def attached(source: Node) -> Node:
         held = contents(relation.plan, source)
-        return db._graph.attach(held, source, feed, fill=isinstance(held, KEEPS_ROWS))
+        return engine.graph.attach(held, source, feed, fill=isinstance(held, KEEPS_ROWS))
 
     try:
-        node = over(db, relation.plan, feed, attached, complete=True)
+        node = over(engine.queries, relation.plan, feed, attached, complete=True)
     except BaseException:
-        db._graph.sweep()
+        engine.graph.sweep()
         raise
-    db._queries.watch(node, relation.plan)
-    return _kind(relation.plan)(db, relation, node, feed)
+    engine.queries.watch(node, relation.plan)
+    return _kind(relation.plan)(engine, relation, node, feed)
 
 
 def _kind(node: plan.Node) -> type[AnyView]:

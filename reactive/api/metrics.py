@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reactive.database import Database
     from reactive.subscriptions.observe import Subscription
+    from reactive.transactions.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +76,22 @@ class Metrics:
         return "\n".join(lines)
 
 
-def metrics(db: Database) -> Metrics:
+def metrics(engine: Engine) -> Metrics:
     """The figures of now."""
-    with db._gate.inside():
-        return _figures(db)
+    with engine.gate.inside():
+        return _figures(engine)
 
 
-def _figures(db: Database) -> Metrics:
-    live = [subscription for feed in list(db._feeds) for subscription in _subscriptions(feed)]
+def _figures(engine: Engine) -> Metrics:
+    live = [subscription for feed in list(engine.feeds) for subscription in _subscriptions(feed)]
     queues = [Queue(str(s._feed), len(s._queue)) for s in live if s._queue is not None]
     return Metrics(
-        commits=db.version,
-        seconds=db._times.total(db.version),
-        tables=len(db.tables()),
-        views=len(db.views()),
+        commits=engine.version,
+        seconds=engine.times.total(engine.version),
+        tables=len(engine.tables),
+        views=len(engine.live_views()),
         subscribers=len(live),
-        undelivered=len(db._outbox),
+        undelivered=len(engine.outbox),
         queues=tuple(sorted(queues, key=lambda queue: (-queue.waiting, queue.of))),
     )
 

@@ -60,7 +60,7 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
         """As of the query; its rows are sorted once more."""
         query: Any = self.relation
         limited = query.limit(n, offset)
-        return OrderedRelation(self._db, limited.plan, self._kept_views())
+        return OrderedRelation(self._engine, limited.plan, self._kept_views())
 
     def index(self, row: object, start: int = 0, stop: int | None = None) -> int:
         """The first position of a row; `ValueError` if it is not there."""

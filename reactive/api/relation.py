@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from reactive.api.ordered_view import OrderedView
     from reactive.api.table import Table
     from reactive.api.view import AnyView, View
-    from reactive.database import Database
+    from reactive.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
@@ -73,9 +73,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
         table words
     """
 
-    def __init__(self, db: Database, node: plan.Node, views: tuple[AnyView, ...] = ()) -> None:
+    def __init__(self, engine: Engine, node: plan.Node, views: tuple[AnyView, ...] = ()) -> None:
         check_reads(node)
-        self._db = db
+        self._engine = engine
         self.plan = node
         """The query as data (`optimizer.plan`)."""
         self._views = views
@@ -215,7 +215,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
             return self._take(of, "order_by")
 
         keys = sort_keys((key, *more), take, descending=descending, nulls=nulls)
-        return OrderedRelation(self._db, plan.OrderBy(self.plan, keys, None, 0), self._kept_views())
+        return OrderedRelation(
+            self._engine, plan.OrderBy(self.plan, keys, None, 0), self._kept_views()
+        )
 
     # Two relations.
 
@@ -430,14 +432,15 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
         The view lives as long as somebody holds it. A callable that raises on a row that is
         already there raises here.
         """
-        view: View[*Ts] = self._db._materialize(self._query(), name, caller())
+        view: View[*Ts] = self._engine.materialize(self._query(), name, caller())
         return view
 
     def _subscribed(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
     ) -> Subscription[Any]:
         """Nothing is kept of the relation for it."""
-        return subscribe(self, callback, caller(), snapshot=snapshot, way=way)
+        engine, query = self._engine, self.plan
+        return subscribe(engine, query, callback, caller(), snapshot=snapshot, way=way)
 
     def _first_rows(self, n: int) -> list[Any]:
         with self.materialize() as view:
@@ -472,7 +475,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
         >>> [table.name for table in words.union(names).union(words).tables()]
         ['words', 'names']
         """
-        return [self._db._table_of(node) for node in tables(self.plan)]
+        return [self._engine.table_of(node) for node in tables(self.plan)]
 
     def explain(self, *, optimized: bool = True) -> Explanation:
         """The plan as it was written and as it is run, as trees of text.
@@ -495,9 +498,11 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
               table words
         rules: push_where_below_distinct
         """
-        if not (optimized and self._db._queries.phases):
+        if not (optimized and self._engine.queries.phases):
             return explain(self.plan)
-        return report(self.plan, self._db._queries.optimized(self.plan), self._db._offloading.where)
+        return report(
+            self.plan, self._engine.queries.optimized(self.plan), self._engine.offloading.where
+        )
 
     def __repr__(self) -> str:
         return f"Relation:\n{as_read(self.plan)}"
@@ -524,10 +529,10 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
     # Construction.
 
     def _new(self, node: plan.Node, *others: AnyRelation) -> Relation[Any]:
-        return Relation(self._db, node, views_of(self, *others))
+        return Relation(self._engine, node, views_of(self, *others))
 
     def _grouped(self, node: plan.Node) -> GroupedRelation[Any]:
-        return GroupedRelation(self._db, node, self._kept_views())
+        return GroupedRelation(self._engine, node, self._kept_views())
 
     def _query(self) -> Relation[*Ts]:
         """What a view is made of."""
@@ -548,7 +553,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
             raise PlanError(
                 f"{role} takes a relation, not {type(other).__name__}\n  put the rows in a table"
             )
-        if other._db is not self._db and not agree(self._db, other._db):
+        if other._engine is not self._engine and not agree(self._engine, other._engine):
             raise PlanError(
                 f"{role} of relations of two databases\n"
                 "  a query reads the tables of one; subscribe to the other and copy what it needs"
@@ -581,7 +586,7 @@ class GroupedRelation(Relation[K, *Ts]):
 
     def materialize(self, name: str | None = None) -> GroupedView[K, *Ts]:
         """A view that is also a mapping from a group's key to its aggregates."""
-        view: Any = self._db._materialize(self._query(), name, caller())
+        view: Any = self._engine.materialize(self._query(), name, caller())
         return view  # type: ignore[no-any-return]
 
     def where(
@@ -589,7 +594,7 @@ class GroupedRelation(Relation[K, *Ts]):
     ) -> GroupedRelation[K, *Ts]:
         """The groups for which the predicate is true (SQL's HAVING); see `Relation.where`."""
         node = where_of(self, predicate, fields)
-        return GroupedRelation(self._db, node, self._kept_views())
+        return GroupedRelation(self._engine, node, self._kept_views())
 
 
 @boundary
@@ -614,11 +619,11 @@ class OrderedRelation(Relation[*Ts]):
         if node.limit is not None or node.offset:
             raise PlanError("limit of a relation that is limited already\n  order_by() it again")
         ordered = plan.OrderBy(node.input, node.keys, n, offset)
-        return OrderedRelation(self._db, ordered, self._kept_views())
+        return OrderedRelation(self._engine, ordered, self._kept_views())
 
     def materialize(self, name: str | None = None) -> OrderedView[*Ts]:
         """A view that is also a sequence."""
-        view: Any = self._db._materialize(self._query(), name, caller())
+        view: Any = self._engine.materialize(self._query(), name, caller())
         return view  # type: ignore[no-any-return]
 
 

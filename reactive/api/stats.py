@@ -11,7 +11,7 @@ from optimizer.properties import free
 from reactive.dataflow.node import Node
 
 if TYPE_CHECKING:
-    from reactive.database import Database
+    from reactive.transactions.engine import Engine
 
 
 INDEXES = ("index", "key")
@@ -91,16 +91,16 @@ def _held(node: Node) -> OperatorStats:
     return OperatorStats(name, rows, size, node.operator.touched)
 
 
-def analyzed(root: plan.Node, db: Database) -> Explanation:
+def analyzed(root: plan.Node, engine: Engine) -> Explanation:
     """The plan as a tree, each line with the state and work of its operator."""
 
-    optimized, made = db._queries.compiled(root)
+    optimized, made = engine.queries.compiled(root)
 
     def remark(node: plan.Node) -> str:
         if isinstance(node, plan.Known):
             return ""
         if isinstance(node, plan.Table):
-            return f"  [{db._table_of(node)._held()} rows]"
+            return f"  [{engine.table_of(node)._held()} rows]"
         compiled = made.get(id(node))
         if compiled is None:
             return "  [in the recursion above]" if free(node) else "  [in the loop above]"

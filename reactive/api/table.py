@@ -35,7 +35,7 @@ from reactive.transactions.committed import Committed
 from reactive.transactions.statements import Statements
 
 if TYPE_CHECKING:
-    from reactive.database import Database
+    from reactive.transactions.engine import Engine
 
 T = TypeVar("T")
 K = TypeVar("K", default=Any)
@@ -68,7 +68,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
 
     def __init__(
         self,
-        db: Database,
+        engine: Engine,
         number: int,
         row_type: Any,
         name: str | None,
@@ -80,23 +80,23 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         check_row_type(row_type)
         if key is not None and not stored:
             raise PlanError("a keyed table must be stored: its keys are what it is asked for")
-        names = {table.name for table in db.tables() if table is not replaces}
+        names = {table.name for table in engine.tables.values() if table is not replaces}
         self.name: str = name_of_table(names, row_type, name)
         self.row_type: Any = row_type
         self.identity = identity
         """Whether it was promised that rows do not change in place, whatever their class."""
         chosen = None if key is None else taken(key_function(row_type, key), 1, "the key of table")
-        super().__init__(db, plan.Table(number, self.name, chosen, stored, row_type))
+        super().__init__(engine, plan.Table(number, self.name, chosen, stored, row_type))
         if chosen is not None:
             check_callable(chosen, self.plan)
-        self._gate = db._gate
+        self._gate = engine.gate
         self._flowed = False
         self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
         hashable = row_type if is_hashable(row_type) else None
-        self._do = Statements(self)
+        self._do = Statements(self, engine)
         self._add, self._remove = self._do.add, self._do.remove
         self._move_to(self._new_store(hashable))
-        self._node = db._graph.source(self._contents, self.plan)
+        self._node = engine.graph.source(self._contents, self.plan)
 
     # Changes.
 
@@ -112,7 +112,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         """
         try:
             add = self._add
-            self._db._write(self, add if count == 1 else lambda row: add(row, count), row)
+            self._engine.write(self, add if count == 1 else lambda row: add(row, count), row)
         except Exception as error:
             hide(error)
             raise
@@ -133,7 +133,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         """
         try:
             remove = self._remove
-            self._db._write(self, remove if count == 1 else lambda row: remove(row, count), row)
+            self._engine.write(self, remove if count == 1 else lambda row: remove(row, count), row)
         except Exception as error:
             hide(error)
             raise
@@ -146,7 +146,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         """Remove one copy of a row if there is one."""
         try:
             self._check_stored("discard")
-            self._db._write(self, self._do.discard, row)
+            self._engine.write(self, self._do.discard, row)
         except Exception as error:
             hide(error)
             raise
@@ -160,7 +160,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         """
         try:
             update = self._do.update
-            self._db._write(self, lambda new: update(old, new), new)
+            self._engine.write(self, lambda new: update(old, new), new)
         except Exception as error:
             hide(error)
             raise
@@ -208,7 +208,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         """Put a row in the place of the one with its key, or add it. Only for keyed tables."""
         try:
             self._need_key("upsert")
-            self._db._write(self, self._do.upsert, row)
+            self._engine.write(self, self._do.upsert, row)
         except Exception as error:
             hide(error)
             raise
@@ -227,7 +227,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         """
         try:
             self._need_key("delete")
-            self._db._write(self, self._do.delete, key)
+            self._engine.write(self, self._do.delete, key)
         except Exception as error:
             hide(error)
             raise
@@ -332,7 +332,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
     def stats(self) -> Stats:
         """Rows that the table holds, and the bytes of what holds them, without the rows."""
         with self._reading():
-            return Stats(len(self._visible()), self._store.bytes(), self._db.version, 0)
+            return Stats(len(self._visible()), self._store.bytes(), self._engine.version, 0)
 
     def show(self, limit: int = 20) -> None:
         """Print the first rows as a table."""
@@ -369,21 +369,21 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         if not self.plan.stored:
             return NoStore(hashable=hashable)
         store: Store = BagStore() if self._keyed is None else self._keyed
-        return WatchedStore(store, self.name) if self._db._strict else store
+        return WatchedStore(store, self.name) if self._engine.strict else store
 
     def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
         def change(given: tuple[Any, ...]) -> Sequence[Pair]:
             return in_pause(lambda: statement(*given), self._store.revert)
 
-        self._db._write(self, change, arguments)
+        self._engine.write(self, change, arguments)
 
     def _reading(self) -> AbstractContextManager[None]:
-        self._db._check_open()
+        self._engine.check_open()
         return self._gate.inside()
 
     def _visible(self) -> Any:
         """What the running thread or task sees of the rows: its own transaction, nobody else's."""
-        pending = self._db._pending
+        pending = self._engine.pending
         if pending is None or self._gate.is_mine:
             return self._store
         key = None if self._keyed is None else self._keyed.key
@@ -434,7 +434,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         if not self.plan.stored:
             return []
         pairs = list(self._store.pairs())
-        pending = self._db._pending
+        pending = self._engine.pending
         return consolidate([*pairs, *negate(pending.of(self))]) if pending else pairs
 
 

@@ -40,9 +40,9 @@ from reactive.subscriptions.subscribe import join
 
 if TYPE_CHECKING:
     from optimizer.source import Place
-    from reactive.database import Database
     from reactive.dataflow.feed import Feed
     from reactive.dataflow.node import Node
+    from reactive.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")
 Cs = TypeVarTuple("Cs")
@@ -73,22 +73,22 @@ class View(Closing, Relation[*Ts]):
 
     def __init__(
         self,
-        db: Database,
+        engine: Engine,
         relation: Relation[*Ts],
         node: Node,
         feed: Feed,
     ) -> None:
         own = relation.plan
         rows = own if isinstance(own, plan.Table) else plan.View(own, feed.name)
-        super().__init__(db, rows)
+        super().__init__(engine, rows)
         self.relation = relation
         """The query by itself: what is made of it is optimized as a whole, and does not hold the
         view."""
-        self._gate = db._gate
+        self._gate = engine.gate
         self._node: Any = node
         self._feed = feed
-        self._drop = drop_with(self, db, node)
-        db._views[node.rank] = cast(AnyView, self)
+        self._drop = drop_with(self, engine, node)
+        engine.views[node.rank] = cast(AnyView, self)
 
     @property
     def _contents(self) -> Any:
@@ -195,7 +195,9 @@ class View(Closing, Relation[*Ts]):
     ) -> Subscription[Any]:
         """The subscription holds the view."""
         self._check_open()
-        return join(self._db, self._feed, callback, self, self._snapshot if snapshot else None, way)
+        return join(
+            self._engine, self._feed, callback, self, self._snapshot if snapshot else None, way
+        )
 
     def verify(self) -> None:
         """Evaluate the query from scratch, and compare.
@@ -211,14 +213,20 @@ class View(Closing, Relation[*Ts]):
         TableError: the query reads a table that is not stored.
         """
         self._check_open()
-        with self._db._inside():
-            self._db.flush()
-            verify(self.relation.plan, self._contents, str(self._feed), self._db)
+        with self._engine.inside():
+            self._engine.offloading.flush()
+            verify(
+                self.relation.plan,
+                self._contents,
+                str(self._feed),
+                lambda table: self._engine.table_of(table)._all(),
+                self._engine.graph.running(),
+            )
 
     def stats(self) -> Stats:
         """Rows and bytes that the view and what it depends on hold, and how much was touched."""
         with self._reading():
-            return stats_of(self._node, self._db.version)
+            return stats_of(self._node, self._engine.version)
 
     def explain(
         self, *, optimized: bool = True, analyze: bool = False, code: bool = False
@@ -232,7 +240,7 @@ class View(Closing, Relation[*Ts]):
         code: the generated functions that run it, in the order in which they step.
         """
         with self._reading():
-            parts = [analyzed(self.relation.plan, self._db)] if analyze else []
+            parts = [analyzed(self.relation.plan, self._engine)] if analyze else []
             parts += [generated(self._node)] if code else []
             if parts:
                 return Explanation("\n\n".join(parts))
@@ -249,12 +257,12 @@ class View(Closing, Relation[*Ts]):
         OffloadError: nothing of it can be moved, for the reasons that it names.
         """
         self._check_open()
-        self._db._offloading.move(self)
+        self._engine.offloading.move(self)
 
     def recall(self) -> None:
         """Bring what the view depends on back into the process."""
         self._check_open()
-        self._db._offloading.recall(self)
+        self._engine.offloading.recall(self)
 
     def to_spark(self, row_type: Any = None) -> Any:
         """The rows as a Spark `DataFrame`, with a column per field.
@@ -271,7 +279,7 @@ class View(Closing, Relation[*Ts]):
         ------
         OffloadError: the database does not offload to Spark, or the rows fit no columns.
         """
-        offload = self._db._offloading.need()
+        offload = self._engine.offloading.need()
         with self._reading():
             source = self._node.inputs[0]
             remote = source.operator.remote if source.is_remote else None
@@ -375,7 +383,7 @@ class View(Closing, Relation[*Ts]):
     def _reading(self) -> Any:
         self._check_open()
         if self._node.late:
-            self._db.flush()
+            self._engine.offloading.flush()
         return self._gate.inside()
 
     def _check_open(self) -> None:

@@ -19,19 +19,19 @@ class Definition:
     def __init__(self, what: str) -> None:
         self.what = what
         """The relations, for messages."""
-        self.db: Any = None
+        self.engine: Any = None
         self.is_open = True
         self._others: list[Definition] = []
 
     def __getattr__(self, name: str) -> Any:
         raise outside(self.what)
 
-    def learn(self, db: Any) -> None:
+    def learn(self, engine: Any) -> None:
         """Be told the database; those who wait for the same one are told too."""
-        if self.db is None:
-            self.db = db
+        if self.engine is None:
+            self.engine = engine
             for other in self._others:
-                other.learn(db)
+                other.learn(engine)
 
     def finish(self) -> Any:
         """The database, or a definition around this one that waits for it; None if there is none.
@@ -39,7 +39,7 @@ class Definition:
         From now on the relations have no meaning of their own.
         """
         waiting = (other for other in self._others if other.is_open)
-        found = self.db if self.db is not None else next(waiting, None)
+        found = self.engine if self.engine is not None else next(waiting, None)
         self.is_open = False
         return found
 
@@ -57,13 +57,13 @@ def outside(what: str) -> PlanError:
     )
 
 
-def database_of(db: Any) -> Any:
+def database_of(engine: Any) -> Any:
     """The database itself, or None where it is not known yet."""
-    if not isinstance(db, Definition):
-        return db
-    if not db.is_open:
-        raise outside(db.what)
-    return db.db
+    if not isinstance(engine, Definition):
+        return engine
+    if not engine.is_open:
+        raise outside(engine.what)
+    return engine.engine
 
 
 def agree(mine: Any, theirs: Any) -> bool:

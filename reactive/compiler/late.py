@@ -25,7 +25,7 @@ from reactive.errors import TableError
 from reactive.operators.plain import LINEAR
 
 if TYPE_CHECKING:
-    from reactive.database import Database
+    from reactive.compiler.queries import Queries
     from reactive.dataflow.feed import Feed
     from reactive.dataflow.node import Node
 
@@ -46,7 +46,7 @@ class Part:
 
 
 def over(
-    db: Database,
+    queries: Queries,
     written: plan.Node,
     feed: Feed,
     act: Callable[[Node], T],
@@ -61,28 +61,28 @@ def over(
     ------
     TableError: it reads rows that nobody holds.
     """
-    feed.base = db._queries.base(written)
+    feed.base = queries.base(written)
 
     def if_known(source: Node) -> T:
-        if complete and db._graph.forgets and not knows(source):
+        if complete and queries.graph.forgets and not knows(source):
             raise Lost
         return act(source)
 
     try:
-        return db._queries.over(feed.base, if_known)
+        return queries.over(feed.base, if_known)
     except Lost:
-        feed.base = _Late(db).over(written)
-        return db._queries.over(feed.base, act)
+        feed.base = _Late(queries).over(written)
+        return queries.over(feed.base, act)
 
 
 class _Late:
     """Looks for the parts of a plan that are held."""
 
-    def __init__(self, db: Database) -> None:
-        self._db = db
+    def __init__(self, queries: Queries) -> None:
+        self._queries = queries
         self._interned = Interned()
         self._shown: dict[int, Node] = {}  # leaves by the `id` of their plan, read and unread
-        for leaf in db._graph.leaves():
+        for leaf in queries.graph.leaves():
             if not leaf.late and knows(leaf.inputs[0]):
                 written = leaf.leaf.plan
                 for found in (written, rebuilt(written, read_callables)):
@@ -101,7 +101,7 @@ class _Late:
                 known = self._known(node, read[id(node)]) if id(node) in lost else None
                 made[id(node)] = known or with_inputs(node, [made[id(s)] for s in node.inputs()])
         finally:
-            self._db._graph.sweep()
+            self._queries.graph.sweep()
         self._check(made[id(root)])
         return made[id(root)]
 
@@ -115,7 +115,7 @@ class _Late:
         return found
 
     def _is_gone(self, table: plan.Table) -> bool:
-        return not table.stored and not knows(self._db._queries.source(table))
+        return not table.stored and not knows(self._queries.source(table))
 
     def _known(self, node: plan.Node, read: plan.Node) -> plan.Known | None:
         """What stands for a part; None if its rows are not held."""
@@ -125,7 +125,7 @@ class _Late:
         if isinstance(node, (*LINEAR, plan.Table)) or free(node):
             return None  # which hold nothing, or mean nothing alone
         try:
-            source = self._db._queries.node(node)
+            source = self._queries.node(node)
         except Lost:
             return None
         is_held = knows(source)

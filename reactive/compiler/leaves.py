@@ -16,7 +16,7 @@ from reactive.errors import TableError
 from reactive.remote.away import Away
 
 if TYPE_CHECKING:
-    from reactive.database import Database
+    from reactive.dataflow.graph import Graph
 
 
 def is_grouped(node: plan.Node) -> bool:
@@ -53,7 +53,7 @@ LOCAL = (*KEEPS_ROWS, Members, ByGroup)
 """Leaves whose rows are in the process."""
 
 
-def reattach(db: Database, leaf: Node, source: Node) -> None:
+def reattach(graph: Graph, leaf: Node, source: Node) -> None:
     """Have a leaf read another node that gives out the same rows; it keeps those that it holds."""
     if source is leaf.inputs[0]:
         return
@@ -68,14 +68,14 @@ def reattach(db: Database, leaf: Node, source: Node) -> None:
         if isinstance(operator, KEEPS_ROWS) and type(operator) is type(old):
             operator = old
         elif isinstance(operator, KEEPS_ROWS):
-            operator.step(db._graph.contents(source))
+            operator.step(graph.contents(source))
             operator.commit()
         elif isinstance(operator, Away):
             operator = Away(source.operator, len(old), key_of_group(leaf.leaf.plan))
-    db._graph.reattach(leaf, source, operator)
+    graph.reattach(leaf, source, operator)
 
 
-def rebuild(db: Database, leaf: Node, source: Node) -> None:
+def rebuild(graph: Graph, leaf: Node, source: Node) -> None:
     """Have a leaf that nobody believes any more read a node; subscribers are told all rows.
 
     Raises `TableError` if there are none to begin with. Who keeps no rows goes on without.
@@ -86,34 +86,24 @@ def rebuild(db: Database, leaf: Node, source: Node) -> None:
     pairs: Pairs | None = None
     if isinstance(operator, KEEPS_ROWS) or feed.subscribers:
         with nullcontext() if not is_tap else suppress(TableError):
-            pairs = consolidate(db._graph.contents(source))
+            pairs = consolidate(graph.contents(source))
     if isinstance(operator, KEEPS_ROWS):
         operator.step(pairs or ())
         operator.commit()
-    db._graph.reattach(leaf, source, operator)
+    graph.reattach(leaf, source, operator)
     if feed.subscribers and pairs is not None:
         rows = None if order is None else order.sequence()
-        db._outbox.append((feed.subscribers, feed.snapshot(db.version, pairs, rows)))
+        graph.send(feed.subscribers, feed.snapshot(graph.version, pairs, rows))
 
 
-def refill(db: Database, leaf: Node, source: Node) -> tuple[Node, list[Pair]]:
+def refill(graph: Graph, leaf: Node, source: Node) -> tuple[Node, list[Pair]]:
     """Have a leaf read a node that is ahead of it; the leaf, and what it did not know yet."""
-    old, rows = leaf.operator, db._graph.contents(source)
+    old, rows = leaf.operator, graph.contents(source)
     held = old.items() if isinstance(old, LOCAL) else ()
     operator = Tap() if isinstance(old, Tap) else contents(leaf.leaf.plan, source)
     if isinstance(operator, KEEPS_ROWS):
         operator.step(rows)
         operator.commit()
     changes = consolidate([*negate(held), *rows])
-    db._graph.reattach(leaf, source, operator)
+    graph.reattach(leaf, source, operator)
     return leaf, changes
-
-
-def end(db: Database, leaf: Node, why: str) -> None:
-    """Close the view that a leaf belongs to, and its subscriptions; who reads it is told why."""
-    leaf.leaf.reason = why
-    view = db._views.get(leaf.rank)
-    if view is not None:
-        view.close()
-    leaf.leaf.close()
-    db._graph.drop_leaf(leaf.rank)

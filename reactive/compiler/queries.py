@@ -15,7 +15,7 @@ import logging
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from optimizer import plan
 from optimizer.explain import headline
@@ -27,11 +27,10 @@ from reactive.compiler.compile import compile_plan
 from reactive.compiler.definition import open_names, outside
 from reactive.compiler.elsewhere import Begin
 from reactive.compiler.leaves import reattach
+from reactive.compiler.placement import Placement
+from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node
 from reactive.operators.sums_by import Unfit
-
-if TYPE_CHECKING:
-    from reactive.database import Database
 
 log = logging.getLogger("reactive")
 T = TypeVar("T")
@@ -42,14 +41,24 @@ class Queries:
 
     Parameters
     ----------
+    node_of: the node of the graph that a table feeds.
     rewrite: whether to use the rules that come with the optimizer; `rules` are tried besides.
     """
 
-    def __init__(self, db: Database, rules: Sequence[Rule], *, rewrite: bool) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        node_of: Callable[[plan.Table], Node],
+        rules: Sequence[Rule],
+        *,
+        rewrite: bool,
+    ) -> None:
         own: tuple[Phase, ...] = (tuple(rules),) if rules else ()
         self.phases: tuple[Phase, ...] = (*PHASES[:-1], *own, PHASES[-1]) if rewrite else own
         self.generates = rewrite
-        self._db = db
+        self.graph = graph
+        self.placement: Placement
+        self._node_of = node_of
 
     def optimized(self, written: plan.Node) -> Optimized:
         """The plan that is run for a plan as written."""
@@ -62,7 +71,7 @@ class Queries:
         found, of = whole(segment)
         made: dict[int, Node] = {}
         for each in segment.every():
-            made |= self.compiled_beside(each.run, self._db._offloading.moved)
+            made |= self.compiled_beside(each.run, self.placement.moved)
         parts = {key: made[id(part)] for key, part in of.items() if id(part) in made}
         return found.plan, parts
 
@@ -79,18 +88,18 @@ class Queries:
             try:
                 return act(self._made(self._segment(written)))
             except Unfit as unfit:
-                self._db._graph.sweep()
+                self.graph.sweep()
                 self._give_up([written], unfit)
             except BaseException:
-                self._db._graph.sweep()
+                self.graph.sweep()
                 raise
 
     def without(self, unfit: Unfit) -> None:
         """Have all views computed without what proved not to hold."""
-        leaves = self._db._graph.leaves_of(unfit.operator)
+        leaves = self.graph.leaves_of(unfit.operator)
         self._give_up([leaf.leaf.base for leaf in leaves], unfit)
         for leaf in leaves:
-            self.over(leaf.leaf.base, partial(reattach, self._db, leaf))
+            self.over(leaf.leaf.base, partial(reattach, self.graph, leaf))
 
     def source(self, read: Any) -> Node:
         """The node of what a plan that is run reads: a table, or what is computed by itself."""
@@ -100,12 +109,12 @@ class Queries:
             return top
         if isinstance(read, plan.Known):
             node: Node = read.part.node
-            return node if self._db._graph.has(node) else self.node(read.part.plan)
-        return self._db._table_of(read)._node
+            return node if self.graph.has(node) else self.node(read.part.plan)
+        return self._node_of(read)
 
     def base(self, written: plan.Node) -> plan.Node:
         """What is compiled for a plan as written: something else for that of a late view."""
-        graph = self._db._graph
+        graph = self.graph
         if graph.forgets:
             for leaf in graph.leaves():
                 if leaf.leaf.plan is written:
@@ -118,7 +127,7 @@ class Queries:
 
         A segment is watched once, by the leaf that came first; when that goes, by the next.
         """
-        graph, read = self._db._graph, [self.source(table) for table in tables(written)]
+        graph, read = self.graph, [self.source(table) for table in tables(written)]
         leaf.query = self._segment(written)
         for segment in leaf.query.every(until=lambda s: s.watcher is not None):
             called = [function for node in segment.own() for function in functions(node)]
@@ -128,25 +137,25 @@ class Queries:
     def compiled_beside(self, run: plan.Node, moved: Mapping[plan.Node, Begin]) -> dict[int, Node]:
         """The nodes of the graph for those of a plan that is run, by their `id`, with parts
         elsewhere, which are not filled yet."""
-        offloading, graph = self._db._offloading, self._db._graph
-        elsewhere = offloading.elsewhere(moved)
+        placement = self.placement
+        elsewhere = placement.elsewhere(moved)
         if elsewhere:
-            offloading.flush()
+            placement.flush()
         if elsewhere is not None:
-            offloading.spilling.bring_back(run, elsewhere)
+            placement.read_here(run, elsewhere)
         try:
             return compile_plan(
-                run, graph, self.source, generate=self.generates, elsewhere=elsewhere
+                run, self.graph, self.source, generate=self.generates, elsewhere=elsewhere
             )
         except BaseException:
-            graph.sweep()
+            self.graph.sweep()
             raise
 
     def _segment(self, written: plan.Node) -> Segment:
         if free(written):
             raise outside(open_names(written))
-        written, graph = self.base(written), self._db._graph
-        if self._db._offloading.offload is None:
+        written, graph = self.base(written), self.graph
+        if not self.placement.is_possible:
             return settle(written, graph, lambda node: optimize(node, self.phases))
         found: Segment | None = written.known.get("segment")
         if found is None or found.owner is not graph:
@@ -158,23 +167,23 @@ class Queries:
         """The node of the graph that computes a segment, made where it is missing."""
         found = self._top(segment)
         for each in segment.every(until=lambda s: self._top(s) is not None):
-            made = self.compiled_beside(each.run, self._db._offloading.moved)
+            made = self.compiled_beside(each.run, self.placement.moved)
             found = made[id(each.run)]
             each.top = weakref.ref(found)
-        if self._db._offloading.is_used:
-            self._db._graph.fill()
+        if self.placement.is_used:
+            self.graph.fill()
         assert found is not None
         return found
 
     def _top(self, segment: Segment) -> Node | None:
         """The node that computes a segment, if it is in the graph. Not if parts may be elsewhere,
         of which another one may be the right one by now."""
-        if self._db._offloading.offload is not None:
+        if self.placement.is_possible:
             return None
         if isinstance(segment.run, plan.Table):
             return self.source(segment.run)
         found = None if segment.top is None else segment.top()
-        return found if found is not None and self._db._graph.has(found) else None
+        return found if found is not None and self.graph.has(found) else None
 
     def _give_up(self, queries: Iterable[plan.Node], unfit: Unfit) -> None:
         """Run queries without what was made of them by a rule that does not hold for their rows;

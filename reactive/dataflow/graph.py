@@ -31,7 +31,7 @@ from reactive.dataflow.delta import Delta
 from reactive.dataflow.fan import Fan
 from reactive.dataflow.held import at_hand
 from reactive.dataflow.node import NOWHERE, Node, Told, comes_late
-from reactive.dataflow.outbox import Delivery, Outbox
+from reactive.dataflow.outbox import Delivery, Outbox, Subscribers
 from reactive.dataflow.schedule import Fed, Schedule, reached, take_back
 from reactive.dataflow.straight import straight
 from reactive.dataflow.watch import Watch
@@ -255,6 +255,10 @@ class Graph:
         """Undo what has been stepped of a commit, if that can be done."""
         if take_back(error, stepped):
             self.stepping = False
+
+    def send(self, subscribers: Subscribers, delta: Delta[Any]) -> None:
+        """Put a delta for some subscribers into the outbox."""
+        self._outbox.append((subscribers, delta))
 
     def announce(self, told: Sequence[Told], version: int) -> None:
         """Put what leaves have to tell of a commit into the outbox."""

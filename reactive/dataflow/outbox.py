@@ -11,8 +11,9 @@ from typing import Any
 from reactive.dataflow.delta import Delta
 from reactive.runtime.interrupts import is_asynchronous
 
-NOBODY: Sequence[weakref.ref[Any]] = ()
-Delivery = tuple[Sequence["weakref.ref[Any]"], Delta[Any]]
+Subscribers = Sequence["weakref.ref[Any]"]
+NOBODY: Subscribers = ()
+Delivery = tuple[Subscribers, Delta[Any]]
 
 
 class Outbox(deque[Delivery]):

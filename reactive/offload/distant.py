@@ -18,7 +18,7 @@ from reactive.remote.fed import Rows
 from reactive.storage.store import Store
 
 if TYPE_CHECKING:
-    from reactive.database import Database
+    from reactive.transactions.engine import Engine
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class DistantTable(Table[T]):
 
     def __init__(
         self,
-        db: Database,
+        engine: Engine,
         number: int,
         row_type: Any,
         name: str | None,
@@ -40,7 +40,7 @@ class DistantTable(Table[T]):
         rows: Callable[[str], Rows],
     ) -> None:
         self._open = rows
-        super().__init__(db, number, row_type, name, key, True)
+        super().__init__(engine, number, row_type, name, key, True)
         self._keyed = None
 
     def _new_store(self, hashable: Any) -> Store:
@@ -51,7 +51,7 @@ class DistantTable(Table[T]):
 
     def save(self) -> int:
         """Give what has been committed a version; the number of the last one. Inside the gate."""
-        pending = self._db._pending
+        pending = self._engine.pending
         open_changes = [] if pending is None else pending.of(self)
         return self._waiting.save(open_changes)
 
@@ -120,16 +120,16 @@ class DistantTable(Table[T]):
 
     def _bulk(self, what: str, change: Callable[[], int]) -> None:
         """A change that is a commit and a version of its own."""
-        db = self._db
-        with db._inside(to_write=True):
-            if db._pending is not None:
+        engine = self._engine
+        with engine.inside(to_write=True):
+            if engine.pending is not None:
                 raise TransactionError(
                     f"{what} of table {self.name!r} is a commit of its own\n"
                     "  make it outside the transaction"
                 )
             self.save()
             change()
-            db._committed([self], 1)
+            engine.committed([self], 1)
 
     def _need_own_key(self, what: str) -> Callable[[Row], Any]:
         if self.plan.key is None:

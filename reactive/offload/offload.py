@@ -39,7 +39,7 @@ from reactive.storage.store import Store
 
 if TYPE_CHECKING:
     from reactive.api.view import AnyView
-    from reactive.database import Database
+    from reactive.transactions.engine import Engine
 
 T = TypeVar("T")
 
@@ -107,29 +107,34 @@ class Offload(Protocol):
 class Offloading:
     """The parts of a database that are elsewhere."""
 
-    def __init__(self, db: Database, offload: Offload | None) -> None:
-        self._db = db
+    def __init__(self, engine: Engine, offload: Offload | None) -> None:
+        self._engine = engine
         self.offload = offload
         self.moved: dict[plan.Node, Begin] = {}
         self._flush: Flush | None = None
-        self.spilling = Spilling(db)
+        self.spilling = Spilling(engine)
         self.overflow = None if offload is None else Overflow(self, offload)
         if offload is not None:
             offload.open()
 
     @property
+    def is_possible(self) -> bool:
+        """Whether parts can be elsewhere at all."""
+        return self.offload is not None
+
+    @property
     def remotes(self) -> tuple[Node, ...]:
         """The nodes of the graph whose work is elsewhere."""
-        return self._db._graph.remotes
+        return self._engine.graph.remotes
 
     @property
     def is_used(self) -> bool:
         """Whether anything is elsewhere."""
-        return bool(self.moved or self._distant() or self._db._graph.pinned)
+        return bool(self.moved or self._distant() or self._engine.graph.pinned)
 
     def _distant(self) -> dict[int, DistantTable[Any]]:
         """The tables whose rows are elsewhere, by their number."""
-        tables = self._db._tables
+        tables = self._engine.tables
         return {n: t for n, t in tables.items() if isinstance(t, DistantTable)}
 
     def elsewhere(self, moved: Mapping[plan.Node, Begin]) -> Elsewhere | None:
@@ -144,27 +149,35 @@ class Offloading:
             lambda part: offload.scan(part, _name(part.of[0])),
         )
 
+    def read_here(self, run: plan.Node, elsewhere: Elsewhere) -> None:
+        """Have the tables in the process that a plan reads there."""
+        self.spilling.bring_back(run, elsewhere)
+
+    def forget(self, table: Any) -> None:
+        """A table was dropped."""
+        self.spilling.forget(table)
+
     # Flushes.
 
     def flush(self) -> None:
         """Bring what is late to the state of the last commit, or a later one."""
-        db = self._db
-        with self._db._inside():
-            wanted = db._version
+        engine = self._engine
+        with self._engine.inside():
+            wanted = engine.version
         while self.is_used:
-            with self._db._inside():
+            with self._engine.inside():
                 flush = self._flush
                 if flush is None or flush.is_over:
-                    flush = self._flush = Flush(db._graph, db._version, db._graph.announce)
+                    flush = self._flush = Flush(engine.graph, engine.version, engine.graph.announce)
             try:
-                flush.run(db._inside)
+                flush.run(engine.inside)
             except OffloadError as error:
                 raise self._affected(error) from error
             if flush.is_done and flush.version >= wanted:
                 return
 
     def _affected(self, error: OffloadError) -> OffloadError:
-        late = [str(leaf.leaf) for leaf in self._db._graph.leaves() if leaf.late]
+        late = [str(leaf.leaf) for leaf in self._engine.graph.leaves() if leaf.late]
         return OffloadError(
             f"{error}\n  not up to date: {', '.join(late) or 'nothing'}; all others go on\n"
             "  view.recall() computes them in the process again"
@@ -172,8 +185,8 @@ class Offloading:
 
     def look(self, at: Callable[[list[Node]], T]) -> T:
         """What there is to see in the graph while nobody changes it."""
-        with self._db._inside():
-            return at(self._db._graph.nodes())
+        with self._engine.inside():
+            return at(self._engine.graph.nodes())
 
     # Moves.
 
@@ -192,17 +205,17 @@ class Offloading:
 
     def hand_over(self, node: plan.Node) -> None:
         """Move one node of the plans, with what follows on it row by row."""
-        db, offload = self._db, self.need()
+        engine, offload = self._engine, self.need()
         node = self._top(node)
         moved: dict[plan.Node, Begin] = {node: lambda part: offload.begin(part, _name(node))}
-        with self._db._inside():
+        with self._engine.inside():
             if node in self.moved:
                 return
             self.flush()
             with paused():
-                top = db._queries.compiled_beside(node, {**self.moved, **moved})[id(node)]
+                top = engine.queries.compiled_beside(node, {**self.moved, **moved})[id(node)]
             made = top if top.is_remote else top.inputs[0]
-            db._graph.pinned.add(made)
+            engine.graph.pinned.add(made)
         try:
             with offload.progress(headline(node), made.operator.lag):
                 made.operator.fill()
@@ -211,9 +224,9 @@ class Offloading:
             if self.overflow is not None and offload.flush_interval is not None:
                 self.overflow.background.start()
         finally:
-            with self._db._inside():
-                db._graph.pinned.discard(made)
-                db._graph.sweep()
+            with self._engine.inside():
+                engine.graph.pinned.discard(made)
+                engine.graph.sweep()
             del made, top
             offload.release()
 
@@ -252,7 +265,7 @@ class Offloading:
         return self.offload
 
     def _plan(self, written: plan.Node) -> plan.Node:
-        return self._db._queries.optimized(written).plan
+        return self._engine.queries.optimized(written).plan
 
     def _parts(self, written: plan.Node) -> tuple[list[plan.Node], list[str]]:
         """The nodes of a query that can be moved, and why the others cannot."""
@@ -283,7 +296,7 @@ class Offloading:
 
     def _top(self, node: plan.Node) -> plan.Node:
         """The end of the chain on a node that nobody reads the middle of."""
-        roots = [self._plan(leaf.leaf.plan) for leaf in self._db._graph.leaves()]
+        roots = [self._plan(leaf.leaf.plan) for leaf in self._engine.graph.leaves()]
         orders = [n for root in roots for n in nodes(root) if isinstance(n, plan.OrderBy)]
         readers: dict[plan.Node, set[plan.Node]] = defaultdict(set)
         for reader in {n for root in roots for n in nodes(root)}:
@@ -309,31 +322,33 @@ class Offloading:
 
     def _switch(self, moved: dict[plan.Node, Begin]) -> None:
         """Compile all queries again, with these parts elsewhere."""
-        db = self._db
-        with self._db._inside():
+        engine = self._engine
+        with self._engine.inside():
             self.flush()
             for leaf, source in self._compiled(moved):
-                reattach(db, leaf, source)
+                reattach(engine.graph, leaf, source)
 
     def _rescue(self) -> None:
         """Compute all in the process again, from the tables: there is nobody to ask any more."""
-        db = self._db
-        with self._db._inside():
+        engine = self._engine
+        with self._engine.inside():
             self._flush = None
-            late = [leaf for leaf in db._graph.leaves() if leaf.late]
+            late = [leaf for leaf in engine.graph.leaves() if leaf.late]
             sources = self._compiled({})
-            changed = [refill(db, leaf, source) for leaf, source in sources if leaf in late]
-            db._graph.announce(changed, db._version)
+            changed = [
+                refill(engine.graph, leaf, source) for leaf, source in sources if leaf in late
+            ]
+            engine.graph.announce(changed, engine.version)
 
     def _compiled(self, moved: dict[plan.Node, Begin]) -> list[tuple[Node, Node]]:
         """All leaves with what they are to read, now that these parts are elsewhere."""
-        db = self._db
+        engine = self._engine
         before, self.moved = self.moved, moved
         try:
-            return [(leaf, db._queries.node(leaf.leaf.base)) for leaf in db._graph.leaves()]
+            return [(leaf, engine.queries.node(leaf.leaf.base)) for leaf in engine.graph.leaves()]
         except BaseException:
             self.moved = before
-            db._graph.sweep()
+            engine.graph.sweep()
             raise
 
     def reset(self) -> None:

@@ -70,6 +70,10 @@ class Overflow:
         finally:
             self._is_looking = False
 
+    def stop(self) -> None:
+        """Do nothing in the background any more."""
+        self.background.stop()
+
     def forget(self) -> None:
         """Nothing is elsewhere any more."""
         self._moved.clear()

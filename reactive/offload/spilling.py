@@ -19,8 +19,8 @@ from reactive.operators.plain import LINEAR
 from reactive.storage.store import BagStore
 
 if TYPE_CHECKING:
-    from reactive.database import Database
     from reactive.offload.offload import Offload
+    from reactive.transactions.engine import Engine
 
 
 RECURSIVE = (plan.Fixpoint, plan.Component, plan.Iterate)
@@ -29,14 +29,14 @@ RECURSIVE = (plan.Fixpoint, plan.Component, plan.Iterate)
 class Spilling:
     """Which tables of a database are spilled."""
 
-    def __init__(self, db: Database) -> None:
-        self._db = db
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self.stores: dict[Table[Any], Any] = {}
 
     def spill(self, node: plan.Node, offload: Offload) -> None:
         """Spill the tables that a part reads, and nothing in the process does."""
         for read in tables(node):
-            table = self._db._table_of(read)
+            table = self._engine.table_of(read)
             if type(table) is Table and table not in self.stores and self._may_go(table):
                 self._spill(table, offload)
 
@@ -47,12 +47,12 @@ class Spilling:
             store = offload.spill(table.name, first.items())
         if store is None:
             return
-        db = self._db
-        with db._inside():
-            if db._pending is not None or not self._may_go(table):
+        engine = self._engine
+        with engine.inside():
+            if engine.pending is not None or not self._may_go(table):
                 store.close()
                 return
-            changed = _difference(first, table._store.pairs()) if db._version != version else ()
+            changed = _difference(first, table._store.pairs()) if engine.version != version else ()
             for row, count in changed:
                 if count > 0:
                     store.add(row, count)
@@ -63,8 +63,8 @@ class Spilling:
 
     def _rows(self, table: Table[Any]) -> tuple[int, dict[Row, int]]:
         """All rows of a table, and of which version they are."""
-        with self._db._inside():
-            return self._db._version, dict(table._contents())
+        with self._engine.inside():
+            return self._engine.version, dict(table._contents())
 
     def _may_go(self, table: Table[Any]) -> bool:
         return isinstance(table._store, BagStore) and _is_read_elsewhere_only(table._node)
@@ -73,7 +73,7 @@ class Spilling:
         """Bring back the tables that a plan reads in the process. Inside the gate."""
         spilled = {table.plan.number for table in self.stores}
         for number in _read_here(root, elsewhere, spilled) if spilled else ():
-            table = self._db._tables[number]
+            table = self._engine.tables[number]
             gone = self.stores.pop(table)
             store = BagStore()
             for row, count in gone.pairs():

@@ -5,26 +5,30 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager
+from typing import Any
 
 from optimizer import plan
 from optimizer.properties import tables
 from reactive.collections.order import tie_key
 from reactive.collections.zset import Row
 from reactive.errors import TableError, VerificationError
-from reactive.reference.bags import Bag
+from reactive.reference.bags import Bag, Tables
 from reactive.reference.evaluate import evaluate
 from reactive.reference.order import in_order, order_key
 from reactive.runtime.collector import paused
 from reactive.runtime.progress import watched
 
-if TYPE_CHECKING:
-    from reactive.database import Database
-
 MOST = 5
 
 
-def verify(node: plan.Node, contents: Any, name: str, db: Database) -> None:
+def verify(
+    node: plan.Node,
+    contents: Any,
+    name: str,
+    rows: Tables,
+    running: AbstractContextManager[None],
+) -> None:
     """Raise `VerificationError` unless `contents` are the rows of the plan."""
     for table in tables(node):
         if not table.stored:
@@ -33,10 +37,7 @@ def verify(node: plan.Node, contents: Any, name: str, db: Database) -> None:
                 "  there are no rows to evaluate the query on"
             )
 
-    def rows(table: plan.Table) -> Any:
-        return db._table_of(table)._all()
-
-    with paused(), db._graph.running(), watched(f"verifying {name}") as progress:
+    with paused(), running, watched(f"verifying {name}") as progress:
         _compare(node, contents, name, lambda source: evaluate(source, rows, progress))
 
 

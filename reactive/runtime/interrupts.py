@@ -111,7 +111,7 @@ def _opened_in(frame: FrameType | None) -> Gate | None:
         if frame.f_code.co_name in ENDS and frame.f_globals.get("__name__") == TRANSACTION:
             transaction = frame.f_locals["self"]
             if transaction._entered:
-                return transaction._db._gate  # type: ignore[no-any-return]
+                return transaction._engine.gate  # type: ignore[no-any-return]
         frame = frame.f_back
     return None
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from concurrent.futures import Executor
 
-    from reactive.database import Database
     from reactive.subscriptions.relay import Relay
+    from reactive.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")
 Cs = TypeVarTuple("Cs")
@@ -28,7 +28,7 @@ B = TypeVar("B")
 class Listening(Generic[*Ts]):
     """Base of what can be subscribed to."""
 
-    _db: Database
+    _engine: Engine
 
     def _subscribed(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
@@ -83,7 +83,7 @@ class Listening(Generic[*Ts]):
         ------
         PlanError: the callback is asynchronous, and there is no loop to run it.
         """
-        way = relay(callback, on, every, self._db._timer)
+        way = relay(callback, on, every, self._engine.timer)
         return self._subscribed(callback, snapshot=snapshot, way=way)
 
     @overload
@@ -126,7 +126,7 @@ class Listening(Generic[*Ts]):
         + be
         """
         callback = notify(observer, on)
-        way = relay(callback, on, every, self._db._timer)
+        way = relay(callback, on, every, self._engine.timer)
         return self._subscribed(callback, snapshot=False, way=way)
 
     @overload

@@ -22,10 +22,10 @@ from reactive.subscriptions.waiting import Waiting, told
 if TYPE_CHECKING:
     import asyncio
 
-    from reactive.database import Database
     from reactive.dataflow.feed import Feed
     from reactive.dataflow.node import Node
     from reactive.subscriptions.relay import Relay
+    from reactive.transactions.engine import Engine
 
 T = TypeVar("T", default=Any)
 T_contra = TypeVar("T_contra", contravariant=True, default=Any)
@@ -146,25 +146,25 @@ class Leaf:
 
     __slots__ = ("__weakref__", "node")
 
-    def __init__(self, db: Database, node: Node) -> None:
+    def __init__(self, engine: Engine, node: Node) -> None:
         self.node = node
-        drop_with(self, db, node)
+        drop_with(self, engine, node)
 
 
-def drop_with(holder: object, db: Database, node: Node) -> weakref.finalize[..., Any]:
+def drop_with(holder: object, engine: Engine, node: Node) -> weakref.finalize[..., Any]:
     """Drop a leaf when nobody holds `holder` any more, or when the result is called.
 
     It knows the database weakly: what finalizers know lives until they have run.
     """
-    finalizer = weakref.finalize(holder, _drop, weakref.ref(db), node.rank)
+    finalizer = weakref.finalize(holder, _drop, weakref.ref(engine), node.rank)
     finalizer.atexit = False
     return finalizer
 
 
-def _drop(db: weakref.ref[Database], leaf: int) -> None:
-    owner = db()
+def _drop(engine: weakref.ref[Engine], leaf: int) -> None:
+    owner = engine()
     if owner is not None:
-        owner._drop(leaf)
+        owner.drop(leaf)
 
 
 class Changes(NotCopied, Closing, Generic[T]):

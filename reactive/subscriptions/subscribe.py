@@ -20,8 +20,7 @@ from reactive.subscriptions.relay import Relay
 from reactive.subscriptions.rerun import note
 
 if TYPE_CHECKING:
-    from reactive.api.relation import AnyRelation
-    from reactive.database import Database
+    from reactive.transactions.engine import Engine
 
 Callback = Callable[[Delta[Any]], object]
 Rows = tuple[Sequence[Pair], Iterable[Row] | None]
@@ -30,7 +29,8 @@ Snapshot = Callable[[], Rows]
 
 
 def subscribe(
-    relation: AnyRelation,
+    engine: Engine,
+    query: plan.Node,
     callback: Callback,
     place: Place,
     *,
@@ -38,28 +38,27 @@ def subscribe(
     way: Relay | None,
 ) -> Subscription[Any]:
     """Subscribe to a relation that nobody needs to read: only its changes pass, nothing is kept."""
-    db = relation._db
-    with db._shaping():
-        feed = Feed(relation.plan, None, place)
+    with engine.shaping():
+        feed = Feed(query, None, place)
 
         def attached(source: Node) -> tuple[Node, Rows | None]:
-            order = source.operator if isinstance(relation.plan, plan.OrderBy) else None
-            rows = _rows(db, source, order) if snapshot else None
-            return db._graph.attach(Tap(order), source, feed, fill=False), rows
+            order = source.operator if isinstance(query, plan.OrderBy) else None
+            rows = _rows(engine, source, order) if snapshot else None
+            return engine.graph.attach(Tap(order), source, feed, fill=False), rows
 
-        node, rows = over(db, relation.plan, feed, attached, complete=snapshot)
-        db._queries.watch(node, relation.plan)
+        node, rows = over(engine.queries, query, feed, attached, complete=snapshot)
+        engine.queries.watch(node, query)
         begin = None if rows is None else lambda: rows
-        return join(db, feed, callback, Leaf(db, node), begin, way)
+        return join(engine, feed, callback, Leaf(engine, node), begin, way)
 
 
-def _rows(db: Database, source: Node, order: OrderBy | None) -> Rows:
+def _rows(engine: Engine, source: Node, order: OrderBy | None) -> Rows:
     sequence = None if order is None else order.sequence()
-    return consolidate(db._graph.contents(source)), sequence
+    return consolidate(engine.graph.contents(source)), sequence
 
 
 def join(
-    db: Database,
+    engine: Engine,
     feed: Feed,
     callback: Callback,
     held: object,
@@ -71,13 +70,13 @@ def join(
     The snapshot takes its place among the deltas that wait to be delivered: after those of the
     commits that it contains, which go to the subscribers of then, and before all later ones.
     """
-    with db._shaping():
+    with engine.shaping():
         subscription = Subscription(feed, callback, held, way)
         reference = feed.add(subscription)
-        db._feeds.add(feed)
+        engine.feeds.add(feed)
         if snapshot is not None:
             rows, order = snapshot()
-            db._outbox.append(((reference,), feed.snapshot(db.version, rows, order)))
+            engine.graph.send((reference,), feed.snapshot(engine.version, rows, order))
         if result_is_discarded():
             place = caller()
             warnings.warn_explicit(_UNHELD, RuntimeWarning, place.file, place.line)

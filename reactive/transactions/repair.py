@@ -15,9 +15,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from reactive.compiler.leaves import end, rebuild
+from reactive.compiler.leaves import rebuild
 from reactive.errors import TableError
 from reactive.runtime.collector import paused
 from reactive.runtime.gate import IDLE
@@ -25,10 +25,10 @@ from reactive.runtime.gate import IDLE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reactive.api.table import Table
     from reactive.collections.zset import Pair
-    from reactive.database import Database
     from reactive.dataflow.node import Node
+    from reactive.transactions.base import Base
+    from reactive.transactions.engine import Engine
 
 log = logging.getLogger("reactive")
 WHY = "an exception from outside broke a commit off, and table {} keeps no rows to begin anew with"
@@ -38,7 +38,7 @@ WHY = "an exception from outside broke a commit off, and table {} keeps no rows 
 class Broken:
     """What a commit that was broken off had changed in tables, and is still to be taken back."""
 
-    back: list[tuple[Table[Any], Sequence[Pair]]]
+    back: list[tuple[Base, Sequence[Pair]]]
     views: bool = True
     """Whether operators may be half changed too."""
 
@@ -50,20 +50,20 @@ class Broken:
             self.back.pop()
 
 
-def repair(db: Database) -> None:
+def repair(engine: Engine) -> None:
     """Take back what was broken off, and compute all views again. Done inside the gate.
 
     If it is broken off itself, the next one goes on.
     """
-    gate, broken = db._gate, db._broken
+    gate, broken = engine.gate, engine.broken
     assert broken is not None
     was_critical, gate.critical = gate.critical, True
     try:
         broken.put_back()
-        for table in db._tables.values():
+        for table in engine.tables.values():
             table._store.recount()
-        leaves = _all_again(db) if broken.views else 0
-        db._broken, gate.at_rest = None, IDLE
+        leaves = _all_again(engine) if broken.views else 0
+        engine.broken, gate.at_rest = None, IDLE
         gate.has_news = True
     finally:
         gate.critical = was_critical
@@ -71,21 +71,21 @@ def repair(db: Database) -> None:
         log.warning("a commit was broken off; %d views were computed again", leaves)
 
 
-def _all_again(db: Database) -> int:
+def _all_again(engine: Engine) -> int:
     """Compute all views again; how many could be."""
-    db._graph.reset()
-    db._offloading.reset()
+    engine.graph.reset()
+    engine.offloading.reset()
     with paused():
-        return sum([_again(db, leaf) for leaf in db._graph.leaves()])
+        return sum([_again(engine, leaf) for leaf in engine.graph.leaves()])
 
 
-def _again(db: Database, leaf: Node) -> bool:
+def _again(engine: Engine, leaf: Node) -> bool:
     """Compute what a leaf stands for again; False if it cannot be, and is closed."""
     try:
-        db._queries.over(leaf.leaf.base, partial(rebuild, db, leaf))
+        engine.queries.over(leaf.leaf.base, partial(rebuild, engine.graph, leaf))
     except TableError:
-        gone = next(t for t in db._tables.values() if t._flowed and not t.plan.stored)
-        end(db, leaf, WHY.format(repr(gone.name)))
+        gone = next(t for t in engine.tables.values() if t._flowed and not t.plan.stored)
+        engine.end(leaf, WHY.format(repr(gone.name)))
         return False
-    db._queries.watch(leaf, leaf.leaf.plan)
+    engine.queries.watch(leaf, leaf.leaf.plan)
     return True

@@ -20,7 +20,8 @@ from reactive.storage.rows import class_of, nan_test, wrong_class
 from reactive.storage.store import Absent, Duplicate, Store
 
 if TYPE_CHECKING:
-    from reactive.api.table import Table
+    from reactive.transactions.base import Base
+    from reactive.transactions.engine import Engine
 
 
 Predicate = Callable[[Row], object]
@@ -32,7 +33,7 @@ class Statements:
     __slots__ = (
         "_accepted",
         "_class",
-        "_db",
+        "_engine",
         "_has_nan",
         "_known",
         "_may_hold_nan",
@@ -41,7 +42,7 @@ class Statements:
         "store",
     )
 
-    def __init__(self, table: Table[Any]) -> None:
+    def __init__(self, table: Base, engine: Engine) -> None:
         self._table = table
         self.store: Store
         """Of the table; it may be replaced between two commits."""
@@ -54,7 +55,7 @@ class Statements:
         is_sure = isinstance(self._class, type) and self._accepts(self._class)
         self._plain = self._class if quick and is_sure else None
         """The class whose rows need at most that test."""
-        self._db = table._db
+        self._engine = engine
         self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
 
     def add(self, row: Row, count: int = 1) -> list[Pair]:
@@ -63,7 +64,7 @@ class Statements:
         if count != 1:
             _check_count(count)
         try:
-            if self._known is not None or self._db._pending is not None:
+            if self._known is not None or self._engine.pending is not None:
                 row = self._interned(row) if self._may_return() else row
             return [self.store.add(row, count)]
         except (Duplicate, TypeError) as error:
@@ -146,7 +147,7 @@ class Statements:
     def replace_where(self, predicate: Predicate, rows: Iterable[Row]) -> list[Pair]:
         """As `replace_all`, of the rows for which a predicate is true."""
         wanted = [self._checked(row) for row in rows]
-        with self._db._graph.running():
+        with self._engine.graph.running():
             outside = [row for row in wanted if not self._asked(predicate, row)]
             held = [pair for pair in self.store.pairs() if self._asked(predicate, pair[0])]
         if outside:
@@ -207,14 +208,14 @@ class Statements:
 
     def _may_return(self) -> bool:
         """Whether this statement or transaction has removed rows that may be added again."""
-        pending = self._db._pending
+        pending = self._engine.pending
         return self._known is not None or (pending is not None and pending.has_lost(self._table))
 
     def _interned(self, row: Row) -> Row:
         """The object that an equal row was which this statement or transaction has removed."""
         if self._known is not None and row in self._known:
             return self._known[row]
-        pending = self._table._db._pending
+        pending = self._engine.pending
         return row if pending is None else pending.interned(self._table, row)
 
     def is_row(self, row: object) -> bool:

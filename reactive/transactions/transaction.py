@@ -19,8 +19,8 @@ from reactive.runtime.interrupts import SIGINT, is_asynchronous, surely
 from reactive.transactions.repair import Broken
 
 if TYPE_CHECKING:
-    from reactive.api.table import Table
-    from reactive.database import Database
+    from reactive.transactions.base import Base
+    from reactive.transactions.engine import Engine
 
 
 _holder: ContextVar[Any] = ContextVar("transaction", default=None)
@@ -33,38 +33,38 @@ class Pending:
     __slots__ = ("_lost", "_net", "_statements", "depth", "failed", "version")
 
     def __init__(self) -> None:
-        self._statements: dict[Table[Any], list[Sequence[Pair]]] = {}
-        self._net: dict[Table[Any], _Net] = {}
-        self._lost: set[Table[Any]] = set()
+        self._statements: dict[Base, list[Sequence[Pair]]] = {}
+        self._net: dict[Base, _Net] = {}
+        self._lost: set[Base] = set()
         self.depth = 1
         self.failed = False
         self.version: int | None = None
         """The version of the graph when it began to end."""
 
-    def record(self, table: Table[Any], changes: Sequence[Pair]) -> None:
+    def record(self, table: Base, changes: Sequence[Pair]) -> None:
         """Add a statement's changes."""
         if table not in self._lost and _removes(changes):
             self._lost.add(table)
         self._statements.setdefault(table, []).append(changes)
 
-    def has(self, table: Table[Any], changes: Sequence[Pair]) -> bool:
+    def has(self, table: Base, changes: Sequence[Pair]) -> bool:
         """Whether these are the last changes of a table."""
         return any(last is changes for last in self._statements.get(table, ())[-1:])
 
-    def has_lost(self, table: Table[Any]) -> bool:
+    def has_lost(self, table: Base) -> bool:
         """Whether rows of a stored table have been removed, which may come again."""
         return table in self._lost and table.plan.stored
 
-    def interned(self, table: Table[Any], row: Row) -> Row:
+    def interned(self, table: Base, row: Row) -> Row:
         """The object that an equal row is in this transaction, or the row itself."""
         known = self._net_of(table).get(row)
         return row if known is None else known[0]
 
-    def of(self, table: Table[Any]) -> list[Pair]:
+    def of(self, table: Base) -> list[Pair]:
         """The net changes of a table."""
         return [pair for pair in self._net_of(table).values() if pair[1]]
 
-    def changes(self) -> list[tuple[Table[Any], Sequence[Pair]]]:
+    def changes(self) -> list[tuple[Base, Sequence[Pair]]]:
         """The changes of all tables that have any."""
         found = [(table, self._delta(table)) for table in self._statements]
         return [pair for pair in found if pair[1]]
@@ -76,11 +76,11 @@ class Pending:
                 table._store.revert(statements[-1])
                 statements.pop()
 
-    def all(self) -> list[tuple[Table[Any], Sequence[Pair]]]:
+    def all(self) -> list[tuple[Base, Sequence[Pair]]]:
         """The changes of each statement that have not been taken back."""
         return [(table, changes) for table, of in self._statements.items() for changes in of]
 
-    def _delta(self, table: Table[Any]) -> Sequence[Pair]:
+    def _delta(self, table: Base) -> Sequence[Pair]:
         """The statements' changes as one; net, if rows come and go."""
         statements = self._statements[table]
         if len(statements) == 1:
@@ -90,7 +90,7 @@ class Pending:
         pairs = [pair for changes in statements for pair in changes]
         return consolidate(pairs) if table in self._lost else pairs
 
-    def _net_of(self, table: Table[Any]) -> dict[Row, Pair]:
+    def _net_of(self, table: Base) -> dict[Row, Pair]:
         net = self._net.get(table)
         if net is None:
             net = self._net[table] = _Net()
@@ -148,10 +148,10 @@ class Transaction(NotCopied):
     1
     """
 
-    __slots__ = ("_db", "_entered", "_outer")
+    __slots__ = ("_engine", "_entered", "_outer")
 
-    def __init__(self, db: Database) -> None:
-        self._db = db
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._entered: tuple[Pending, ...] = ()
         """The pending changes of each time it was entered and not yet left."""
         self._outer: Token[Any] | None = None
@@ -163,14 +163,14 @@ class Transaction(NotCopied):
         return "a transaction"
 
     def __repr__(self) -> str:
-        return f"Transaction of {self._db!r}"
+        return f"Transaction of {self._engine!r}"
 
     def __enter__(self) -> Transaction:
-        gate = self._db._gate
+        gate = self._engine.gate
         try:
             gate.enter_to_write()
             try:
-                self._db._check_entered()
+                self._engine.check_entered()
                 self._begin()
             finally:
                 gate.depth -= 1
@@ -189,14 +189,14 @@ class Transaction(NotCopied):
         return self
 
     async def __aenter__(self) -> Transaction:
-        gate = self._db._gate
+        gate = self._engine.gate
         try:
             try:
                 await gate.begin_async(_holder.get())
-                self._db._check_entered()
+                self._engine.check_entered()
                 self._begin()
             except BaseException:
-                if self._db._pending is None and gate.is_mine:
+                if self._engine.pending is None and gate.is_mine:
                     gate.end()
                 raise
         except Exception as error:
@@ -238,7 +238,7 @@ class Transaction(NotCopied):
     ) -> None:
         if self._outer is not None:
             _holder.reset(self._outer)
-            self._outer = self._db._gate.transaction = None
+            self._outer = self._engine.gate.transaction = None
         try:
             self._leave(failed=error is not None)
         except Exception as own:
@@ -246,22 +246,22 @@ class Transaction(NotCopied):
             raise
 
     def _begin(self) -> None:
-        db = self._db
-        pending = db._pending
+        engine = self._engine
+        pending = engine.pending
         if pending is None:
             pending = Pending()
         else:
             pending.depth += 1
         self._entered = (*self._entered, pending)
-        db._pending = pending
-        db._gate.begin()
+        engine.pending = pending
+        engine.gate.begin()
 
     def _leave(self, *, failed: bool, is_lost: bool = False) -> None:
         """End it as often as it was entered; the outermost time, commit or take all back.
 
         One that is lost may be ended by any thread: that of the garbage collector.
         """
-        db, gate = self._db, self._db._gate
+        engine, gate = self._engine, self._engine.gate
         *outer, pending = self._entered
         try:
             if is_lost:
@@ -275,7 +275,7 @@ class Transaction(NotCopied):
         try:
             gate.critical = True
             self._entered = (*outer,)
-            if db._pending is pending:
+            if engine.pending is pending:
                 pending.failed |= failed
                 pending.depth -= 1
                 if not pending.depth:
@@ -290,15 +290,15 @@ class Transaction(NotCopied):
                 gate.turns, gate.critical, gate.depth = gate.turns + 1, False, gate.at_rest
             gate.lock.release()
             if gate.owner is None:
-                db._after()
+                engine.after()
             elif gate.noted is not None:
                 SIGINT.release(gate)
 
     def _finish(self, pending: Pending, *, failed: bool) -> None:
-        db = self._db
-        pending.version = db._graph.version
-        db._gate.end()
-        db._pending = None
+        engine = self._engine
+        pending.version = engine.graph.version
+        engine.gate.end()
+        engine.pending = None
         try:
             changes = [] if pending.failed else pending.changes()
             tables = [table for table, _ in changes]
@@ -308,7 +308,7 @@ class Transaction(NotCopied):
             surely(pending.revert)
             raise
         if changes:
-            db._commit_surely(tables, deltas)
+            engine.commit_surely(tables, deltas)
         elif pending.failed:
             surely(pending.revert)
         if pending.failed and not failed:
@@ -319,9 +319,9 @@ class Transaction(NotCopied):
 
     def _break_off(self, pending: Pending) -> None:
         """Its end was broken off, wherever that was: what it changed is taken back later."""
-        db = self._db
-        if db._pending is pending:
-            db._pending = None
-            db._gate.end()
-        if db._broken is None and pending.version in (None, db._graph.version):
-            db._broken, db._gate.at_rest = Broken(pending.all()), BROKEN
+        engine = self._engine
+        if engine.pending is pending:
+            engine.pending = None
+            engine.gate.end()
+        if engine.broken is None and pending.version in (None, engine.graph.version):
+            engine.broken, engine.gate.at_rest = Broken(pending.all()), BROKEN

@@ -225,7 +225,7 @@ def test_an_exception_over_rows_that_are_there_is_told_when_the_view_is_made(cas
         place=place(case.function),
     ):
         case.build(left, right).materialize("ages")
-    assert not db._graph._nodes
+    assert not db._engine.graph._nodes
     left.remove(BAD)
     case.build(left, right).materialize("ages").verify()
 

@@ -38,7 +38,7 @@ def test_a_variable_of_a_condition_that_was_dropped_is_reported() -> None:
     assert "'debug', captured by" in message
     assert warned(lambda: table.add(3)) == []
     view.close()
-    assert db._graph._sources[0].watchers == ()
+    assert db._engine.graph._sources[0].watchers == ()
 
 
 def test_a_variable_of_a_condition_that_emptied_the_view_is_reported() -> None:

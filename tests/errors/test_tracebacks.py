@@ -210,11 +210,11 @@ def test_a_refusal_shows_the_call_alone(call: str) -> None:
 def test_all_frames_are_shown_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "full")
     shown = functions(raised_by(lambda: Shop().numbers.remove(5)))
-    assert {"remove", "_write"} <= {*shown}
+    assert {"remove", "write"} <= {*shown}
 
 
 def test_what_can_only_be_a_mistake_of_the_library_shows_where() -> None:
-    impossible: Any = OrderedRelation(Database(), Database().table(int).plan)
+    impossible: Any = OrderedRelation(Database()._engine, Database().table(int).plan)
     error = raised_by(lambda: impossible.limit(3))
     assert isinstance(error, AssertionError) and functions(error)[-1] == "limit"
 

@@ -18,6 +18,7 @@ from reactive import Database, Table
 from reactive.api.relation import Relation
 from reactive.reference import evaluate
 from reactive.reference.evaluate import Bag
+from reactive.transactions.transaction import Transaction
 from tests.golden.tables import CALM, RAISING, tables
 
 Contents = dict[str, Bag]
@@ -67,15 +68,16 @@ class Run:
     """A plan at work, in a database of its own."""
 
     def __init__(self, node: plan.Node) -> None:
-        self._db = Database(optimize=False)
-        self._tables = tables(self._db)
+        db = Database(optimize=False)
+        self._tables = tables(db)
+        self._engine = db._engine
         self._held: Contents = {}
-        self._view: Any = Relation(self._db, node).materialize()
+        self._view: Any = Relation(self._engine, node).materialize()
 
     def become(self, contents: Contents) -> Bag | str:
         """The rows after a commit that makes this the contents of the tables."""
         try:
-            with self._db.transaction():
+            with Transaction(self._engine):
                 for name, bag in contents.items():
                     _change(self._tables[name], self._held.get(name, Counter()), bag)
         except Exception:

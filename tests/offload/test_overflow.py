@@ -22,8 +22,8 @@ def orders(offload: Elsewhere) -> Orders:
 
 
 def settle(db: Database) -> None:
-    assert db._overflow is not None
-    db._overflow.background.settle()
+    assert db._offloading.overflow is not None
+    db._offloading.overflow.background.settle()
 
 
 def fill(table: Any, start: int, end: int) -> None:
@@ -244,7 +244,7 @@ def test_a_circle_that_is_counted_moves_as_the_joins_that_it_stands_for() -> Non
         .aggregate(Count())
         .materialize("circles")
     )
-    assert [type(node.operator) for node in db._graph.nodes()] == [Circling]
+    assert [type(node.operator) for node in db._engine.graph.nodes()] == [Circling]
     edges.add_all({(n % 20, n * n % 17) for n in range(300)})
     settle(db)
     assert all(line.view == "view 'circles'" for line in db.offload_status())
@@ -254,5 +254,5 @@ def test_a_circle_that_is_counted_moves_as_the_joins_that_it_stands_for() -> Non
     edges.add_all([(40, 41), (41, 1)])
     view.verify()
     view.recall()
-    assert [type(node.operator) for node in db._graph.nodes()] == [Circling]
+    assert [type(node.operator) for node in db._engine.graph.nodes()] == [Circling]
     view.verify()

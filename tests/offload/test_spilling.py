@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Sum, TableError
+from reactive.transactions.transaction import Transaction
 from tests.offload.elsewhere import Apart, Elsewhere
 
 
@@ -68,7 +69,7 @@ def test_another_part_elsewhere_leaves_it_where_it_is_and_a_recall_brings_it_bac
 def test_a_transaction_over_a_spilled_table_is_all_or_nothing() -> None:
     _, table, view = orders(Elsewhere())
     view.offload()
-    with pytest.raises(ZeroDivisionError), table._db.transaction():
+    with pytest.raises(ZeroDivisionError), Transaction(table._engine):
         table.add(("cyd", 1))
         table.remove(("ann", 5))
         raise ZeroDivisionError
@@ -106,7 +107,7 @@ def test_a_spilled_table_can_be_dropped() -> None:
     table.add(("cyd", 1))
     db.drop(table, views=True)
     assert view.closed
-    assert db._offloading.spilling.stores == {}
+    assert db._engine.offloading.spilling.stores == {}
     with pytest.raises(TableError, match="table 'orders' was dropped"):
         table.add(("dan", 1))
     new = db.table(tuple, name="orders")
@@ -126,4 +127,4 @@ def test_a_table_with_views_elsewhere_can_be_replaced() -> None:
     new = db.table(tuple, name="orders", replace=True)
     assert view.closed and kept.closed
     assert list(new) == []
-    assert db._graph.nodes() == [] and db._graph.remotes == ()
+    assert db._engine.graph.nodes() == [] and db._engine.graph.remotes == ()

@@ -95,8 +95,9 @@ def test_a_default_argument_binds_the_value(words: Table[str]) -> None:
     assert [list(view) for view in views] == [["a"], ["to"]]
 
 
-def test_only_operators_that_run_are_checked(words: Table[str]) -> None:
-    other = words._db.table(str, name="other")
+def test_only_operators_that_run_are_checked() -> None:
+    db = Database()
+    words, other = db.table(str, name="words"), db.table(str, name="other")
     predicate, change = longer_than(2)
     view = words.where(predicate).materialize()
     change(3)

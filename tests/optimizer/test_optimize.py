@@ -135,10 +135,10 @@ def test_two_views_with_the_same_join_have_one_pair_of_indexes() -> None:
     made = {**NAMES, **tables(db)}
     join = "students.join(council, on=lambda s, m: s.last_name == m.last_name)"
     one = evaluated(f"{join}.select(lambda s, m: s.age)", made).materialize()
-    before = len(db._graph._nodes)
+    before = len(db._engine.graph._nodes)
     two = evaluated(f"{join}.select(lambda s, m: m.role)", made).materialize()
     assert indexes(db) == 2
-    assert len(db._graph._nodes) == before + 1
+    assert len(db._engine.graph._nodes) == before + 1
     assert len(one) == len(two) == 0
 
 
@@ -152,7 +152,7 @@ def test_the_condition_may_be_written_in_several_ways() -> None:
             "students.join(council).where(lambda x, y: x.last_name == y.last_name)",
         )
     ]
-    assert len(db._graph._nodes) == 3
+    assert len(db._engine.graph._nodes) == 3
     assert indexes(db) == 2
     assert [len(view) for view in views] == [0, 0]
 
@@ -163,7 +163,7 @@ def test_equal_parts_of_one_query_are_computed_once() -> None:
     for query in (part.format("s"), f"{part.format('s')}.union_all({part.format('t')})"):
         db = Database()
         view = relation(query, db).materialize()
-        counts.append(len(db._graph._nodes))
+        counts.append(len(db._engine.graph._nodes))
         view.close()
     assert counts[1] == counts[0] + 1
 
@@ -204,17 +204,17 @@ def test_a_rule_of_the_user_is_one_of_the_rules() -> None:
     query = "students.where(lambda s: s.age <= 99).select(lambda s: s.last_name)"
     db = Database(rules=[nobody_is_older_than_99])
     made = relation(query, db)
-    done = db._queries.optimized(made.plan)
+    done = db._engine.queries.optimized(made.plan)
     assert shown(done.plan) == "select s.last_name\n  table students"
     assert "nobody_is_older_than_99" in done.fired
     alone = Database(optimize=False, rules=[nobody_is_older_than_99])
-    assert "where" in shown(alone._queries.optimized(made.plan).plan)
+    assert "where" in shown(alone._engine.queries.optimized(made.plan).plan)
 
 
 def test_without_optimizing_the_plan_is_as_written() -> None:
     db = Database(optimize=False)
     made = relation("students.where(lambda s: 1 < 2).distinct().distinct()", db)
-    assert db._queries.optimized(made.plan).plan is made.plan
+    assert db._engine.queries.optimized(made.plan).plan is made.plan
 
 
 @pytest.mark.parametrize("step", ["where", "select", "union", "join"])
@@ -233,7 +233,7 @@ def test_a_plan_of_a_thousand_levels_is_optimized(step: str) -> None:
                 made = made.union(others)
             case _:
                 made = made.semi_join(others, on=lambda n, m: n == m)
-    assert nodes(db._queries.optimized(made.plan).plan)
+    assert nodes(db._engine.queries.optimized(made.plan).plan)
 
 
 def test_a_chain_of_selects_does_not_double_with_every_step() -> None:
@@ -285,7 +285,7 @@ def test_rules_come_to_an_end_where_constants_follow_from_each_other(
 
 def indexes(db: Database) -> int:
     """How many indexes a database keeps."""
-    return sum(isinstance(node.operator, IndexBy) for node in db._graph._nodes.values())
+    return sum(isinstance(node.operator, IndexBy) for node in db._engine.graph._nodes.values())
 
 
 @pytest.mark.parametrize(

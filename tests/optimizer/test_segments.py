@@ -16,7 +16,7 @@ from reactive import Count, Database, StaleCaptureWarning, Sum, fixpoint
 
 
 def segment_of(relation: Any) -> Segment:
-    found: Segment = relation._db._queries._segment(relation.plan)
+    found: Segment = relation._engine.queries._segment(relation.plan)
     return found
 
 
@@ -93,9 +93,9 @@ def test_a_view_over_a_view_finds_its_operators() -> None:
     db = Database()
     table = db.table(int)
     first = table.where(lambda n: n > 3).materialize()
-    made = len(db._graph.nodes())
+    made = len(db._engine.graph.nodes())
     again = first.where(lambda n: n < 9).materialize()
-    assert len(db._graph.nodes()) == made + 1
+    assert len(db._engine.graph.nodes()) == made + 1
     table.add_all([2, 5, 12])
     assert (sorted(first), list(again)) == ([5, 12], [5])
 
@@ -110,7 +110,7 @@ def test_a_dropped_view_is_computed_again_for_the_query_over_it() -> None:
     del view
     gc.collect()
     db.views()
-    assert not db._graph.nodes()
+    assert not db._engine.graph.nodes()
     assert list(query.materialize()) == [1]
 
 

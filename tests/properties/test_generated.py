@@ -19,7 +19,7 @@ def copies(query: str) -> list[Copy]:
     read = optimize(node, ((read_callables,),)).plan
     made = [Copy("plain operators", node), Copy("loops", read), Copy("loops", optimize(node).plan)]
     for copy in made[1:]:
-        copy.db._queries.generates = True
+        copy.db._engine.queries.generates = True
     return made
 
 

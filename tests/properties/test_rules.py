@@ -52,7 +52,7 @@ class Copy:
         return Counter(dict(self.view.items()))
 
     def _materialize(self) -> None:
-        self.view = Relation(self.db, self.node).materialize()
+        self.view = Relation(self.db._engine, self.node).materialize()
 
     def _commit(self, changes: list[random_rows.Change]) -> None:
         with self.db.transaction():

@@ -83,7 +83,7 @@ class Side:
         return Counter(dict(self.view.items()))
 
     def operators(self, kind: type) -> list[Any]:
-        return [n.operator for n in self.db._graph.nodes() if isinstance(n.operator, kind)]
+        return [n.operator for n in self.db._engine.graph.nodes() if isinstance(n.operator, kind)]
 
 
 def changes(random: Random, values: tuple[Any, ...], count: int) -> list[tuple[Any, int]]:

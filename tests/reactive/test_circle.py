@@ -101,7 +101,7 @@ def count(edges: Any) -> Any:
 
 
 def operators(db: Database) -> set[type[Any]]:
-    return {type(node.operator) for node in db._graph.nodes()}
+    return {type(node.operator) for node in db._engine.graph.nodes()}
 
 
 def test_ends_that_have_no_hash_are_compared_as_written() -> None:

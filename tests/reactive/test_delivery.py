@@ -212,10 +212,10 @@ def test_a_subscription_holds_its_view(db: Database, words: Table[str]) -> None:
 
 def test_a_dropped_view_costs_nothing(db: Database, words: Table[str]) -> None:
     view = words.distinct().materialize()
-    assert len(db._graph._nodes) == 1
+    assert len(db._engine.graph._nodes) == 1
     del view
     gc.collect()
-    assert db._graph._nodes == {}
+    assert db._engine.graph._nodes == {}
 
 
 def test_a_view_dropped_in_a_transaction_goes_at_once(db: Database, words: Table[str]) -> None:
@@ -224,7 +224,7 @@ def test_a_view_dropped_in_a_transaction_goes_at_once(db: Database, words: Table
         words.add("a")
         del view
         gc.collect()
-        assert db._graph._nodes == {}
+        assert db._engine.graph._nodes == {}
     assert list(words) == ["a"]
 
 
@@ -233,7 +233,7 @@ def test_equal_queries_share_their_operators(db: Database, words: Table[str]) ->
         return words.group_by(len).aggregate(Sum(lambda w: len(w)))
 
     first, second = lengths().materialize(), lengths().materialize()
-    assert len(db._graph._nodes) == 1
+    assert len(db._engine.graph._nodes) == 1
     words.add("a")
     assert dict(first) == dict(second) == {1: 1}
 
@@ -245,7 +245,7 @@ def test_callables_with_other_captured_values_are_not_shared(
         return words.where(lambda w: len(w) > than).materialize()
 
     views = [longer(than) for than in (1, 1, True, 1.0, 2)]
-    assert len(db._graph._nodes) == 4
+    assert len(db._engine.graph._nodes) == 4
     words.add("to")
     assert [len(view) for view in views] == [1, 1, 1, 1, 0]
 
@@ -257,7 +257,9 @@ def test_joins_on_the_same_key_share_an_index(db: Database, words: Table[str]) -
         getattr(words, name)(other, left_key=size, right_key=size).materialize()
         for name in ("join", "left_join", "full_join")
     ]
-    indexes = [n for n in db._graph._nodes.values() if type(n.operator).__name__ == "IndexBy"]
+    indexes = [
+        n for n in db._engine.graph._nodes.values() if type(n.operator).__name__ == "IndexBy"
+    ]
     assert len(indexes) == 2
     assert len(joins) == 3
 

@@ -101,4 +101,4 @@ def test_a_view_that_reads_itself_twice_at_each_step_is_closed_in_no_time() -> N
     numbers.add_all([1, 2, 3])
     assert sorted(view) == [1, 2, 3]
     view.close()
-    assert numbers._db._graph.nodes() == []
+    assert numbers._engine.graph.nodes() == []

@@ -185,7 +185,7 @@ def test_a_query_shows_its_rows_and_keeps_nothing(capsys: pytest.CaptureFixture[
     out = capsys.readouterr().out
     assert "Ulm" in out and "1 more rows" in out
     assert db.views() == []
-    assert db._graph.nodes() == []
+    assert db._engine.graph.nodes() == []
 
 
 def test_a_query_says_what_it_does_with_each_row() -> None:

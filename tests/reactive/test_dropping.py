@@ -273,8 +273,8 @@ def test_nothing_of_a_dropped_table_is_kept() -> None:
     db.drop(words, views=True)
     gc.collect()
     assert held() is None
-    assert db._graph.nodes() == []
-    assert db._graph.leaves() == []
+    assert db._engine.graph.nodes() == []
+    assert db._engine.graph.leaves() == []
     assert view.closed
 
 

@@ -240,7 +240,7 @@ def history(random: Random, values: tuple[Any, ...], commits: int) -> Any:
 
 
 def sums(side: Side) -> list[SumsBy]:
-    found = (node.operator for node in side.db._graph.nodes())
+    found = (node.operator for node in side.db._engine.graph.nodes())
     return [operator for operator in found if isinstance(operator, SumsBy)]
 
 

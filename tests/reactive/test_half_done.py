@@ -123,7 +123,7 @@ def test_an_interrupt_after_a_commit_stands_takes_nothing_back(commits: int) -> 
     db = Database()
     outbox = Interrupted()
     outbox.is_due = False
-    db._outbox = db._graph._outbox = outbox
+    db._engine.outbox = db._engine.graph._outbox = outbox
     numbers = db.table(int)
     view = numbers.select(lambda n: -n).materialize()
     told: list[Any] = []
@@ -167,9 +167,9 @@ def test_transactions_may_end_in_another_order() -> None:
     second.__enter__()
     first.__exit__(None, None, None)
     numbers.add(2)
-    assert (db._gate.is_mine, len(view)) == (True, 0)
+    assert (db._engine.gate.is_mine, len(view)) == (True, 0)
     second.__exit__(None, None, None)
-    assert (db._gate.is_mine, sorted(view)) == (False, [-2, -1])
+    assert (db._engine.gate.is_mine, sorted(view)) == (False, [-2, -1])
 
 
 def test_a_transaction_that_nobody_ends_is_rolled_back() -> None:
@@ -180,6 +180,6 @@ def test_a_transaction_that_nobody_ends_is_rolled_back() -> None:
     dropped.__enter__()
     numbers.add(1)
     del dropped
-    assert (db._gate.owner, list(numbers), list(view)) == (None, [], [])
+    assert (db._engine.gate.owner, list(numbers), list(view)) == (None, [], [])
     numbers.add(2)
     assert list(view) == [-2]

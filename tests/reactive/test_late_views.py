@@ -247,7 +247,7 @@ def test_where_nobody_knows_the_rows_it_is_said_of_what() -> None:
     odd = clicks.where(lambda n: n % 2 == 1).materialize("odd")
     heard = clicks.select(lambda n: -n).subscribe(lambda delta: None)
     clicks.add(1)
-    nodes = len(db._graph.nodes())
+    nodes = len(db._engine.graph.nodes())
     refusals: list[tuple[Rel, str]] = [
         (clicks, "table clicks"),
         (clicks.where(lambda n: n > 3), "where <lambda> (test_late_views.py:"),
@@ -266,7 +266,7 @@ def test_where_nobody_knows_the_rows_it_is_said_of_what() -> None:
                 "  query a view that was there before (view.relation), "
                 "or make the table with stored=True"
             )
-        assert len(db._graph.nodes()) == nodes
+        assert len(db._engine.graph.nodes()) == nodes
     clicks.add(3)
     assert sorted(odd) == [1, 3]
     del heard

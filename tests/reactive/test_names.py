@@ -196,7 +196,7 @@ SAME: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 def plan_of(relation: Any) -> Any:
-    return relation._db._queries.optimized(relation.plan).plan
+    return relation._engine.queries.optimized(relation.plan).plan
 
 
 @pytest.mark.parametrize("kind", KINDS)

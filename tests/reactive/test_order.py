@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from reactive import Database, Edit, Table
 from reactive.collections.edits import fewest
 from reactive.dataflow.schedule import OFTEN
+from reactive.transactions.transaction import Transaction
 from tests.replica import Replica
 
 WINDOWS = [(None, 0), (5, 0), (5, 3), (0, 0), (0, 4), (1000, 0)]
@@ -34,7 +35,7 @@ def test_an_ordered_view_is_the_sorted_rows(
             (random.randrange(20), random.randrange(50)) for _ in range(random.choice([1, 60]))
         ]
         held = list(table)
-        with table._db.transaction():
+        with Transaction(table._engine):
             table.remove_all(random.sample(held, len(held) // 3))
             table.add_all(batch)
         rows = sorted(table)

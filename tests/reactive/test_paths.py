@@ -15,6 +15,7 @@ from reactive.collections.index import NOTHING, rows_of
 from reactive.collections.trie import Trie, common, meetings
 from reactive.operators.generated.circling import Circling
 from reactive.operators.index_by import IndexBy
+from reactive.transactions.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +187,7 @@ def test_a_circle_of_one_input_of_which_nothing_is_read_needs_no_index(
     query: Any, of_one: bool, is_around: bool
 ) -> None:
     side = Side(query, optimize=True, of_one=of_one)
-    operators = [type(n.operator) for n in side.db._graph.nodes()]
+    operators = [type(n.operator) for n in side.db._engine.graph.nodes()]
     assert (Circling in operators) == is_around
     assert (IndexBy not in operators) == is_around
 
@@ -214,7 +215,7 @@ def test_joins_without_a_circle_hold_no_pairs_either(query: Any) -> None:
     assert "inputs at once" in str(side.relation.explain())
     for table in side.tables:
         table.add_all(Edge(n % 4, n % 3) for n in range(60))
-    held = [n.operator for n in side.db._graph.nodes() if hasattr(n.operator, "footprint")]
+    held = [n.operator for n in side.db._engine.graph.nodes() if hasattr(n.operator, "footprint")]
     assert all(isinstance(operator, IndexBy) for operator in held)
     assert all(operator.index.rows <= 12 for operator in held)
     side.view.verify()
@@ -227,7 +228,7 @@ def test_no_pairs_of_two_inputs_are_held(query: Any) -> None:
     hub = [Edge(n, 1_000) for n in range(50)] + [Edge(1_000, n) for n in range(100, 150)]
     side.tables[0].add_all(hub)  # 2,500 ways through the hub, and no circle
     assert len(side.view) == (1 if query is count else 0)
-    indexes = [n.operator for n in side.db._graph.nodes() if isinstance(n.operator, IndexBy)]
+    indexes = [n.operator for n in side.db._engine.graph.nodes() if isinstance(n.operator, IndexBy)]
     assert all(operator.index.rows <= len(hub) for operator in indexes)
 
 
@@ -246,7 +247,7 @@ def test_a_change_goes_through_the_smaller_side() -> None:
 def test_indexes_are_shared_among_inputs_and_views() -> None:
     side = Side(corners, optimize=True, of_one=True)
     other = all_rows(*side.tables * 3).materialize()
-    indexes = [n for n in side.db._graph.nodes() if isinstance(n.operator, IndexBy)]
+    indexes = [n for n in side.db._engine.graph.nodes() if isinstance(n.operator, IndexBy)]
     assert len(indexes) == 2  # by source and destination, and the other way round
     side.tables[0].add_all([Edge(1, 2), Edge(2, 3), Edge(3, 1)])
     assert len(side.view) == len(other) == 3
@@ -290,7 +291,7 @@ def test_several_rows_may_have_the_same_ends(query: Any, seed: int) -> None:
         came += [came[0]] * random.randrange(2)
         went = random.sample(held, min(len(held), random.randrange(4)))
         for lines, _ in views:
-            with lines._db.transaction():
+            with Transaction(lines._engine):
                 lines.add_all(came)
                 lines.remove_all(went)
         held += came

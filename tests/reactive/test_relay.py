@@ -116,7 +116,7 @@ def test_however_it_is_written(words: Table[str], callback: Any, where: str) -> 
         thing.subscribe(callback)
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="is asynchronous"):
         thing.subscribe(callback, on=pool, every=1)
-    assert not words._db._feeds
+    assert not words._engine.feeds
 
 
 def test_an_observer_with_an_asynchronous_method_is_refused(words: Table[str]) -> None:
@@ -285,7 +285,7 @@ def test_a_subscription_that_nobody_holds_ends(words: Table[str], pool: ThreadPo
     words.add("c")
     pool.shutdown()
     assert 3 not in first.versions and second.versions == [1]
-    assert not words._db._graph.leaves()
+    assert not words._engine.graph.leaves()
 
 
 class Manual:
@@ -529,7 +529,7 @@ def later() -> Iterator[Later]:
 
 
 def throttled(words: Table[str], later: Later, callback: Any, on: Any = None) -> Any:
-    words._db._timer = later
+    words._engine.timer = later
     return words.subscribe(callback, every=10, on=on)
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactive import Database, Delta, Sum, Table, TableError
+from reactive.transactions.transaction import Transaction
 from tests.errors.golden import place, refused
 
 ROWS = st.tuples(st.integers(0, 3), st.integers(0, 3))
@@ -143,7 +144,7 @@ on row Price(shop='b', item='tea', cents=4)
         broken=place(broken),
     ):
         table.replace_where(broken, [])
-    assert len(table) == 3 and table._db.version == 1
+    assert len(table) == 3 and table._engine.version == 1
 
 
 def test_a_predicate_cannot_change_tables() -> None:
@@ -168,15 +169,14 @@ def test_a_table_that_is_not_stored_is_refused() -> None:
 
 def test_inside_a_transaction_it_sees_the_changes_so_far() -> None:
     table = prices()
-    db = table._db
     view = table.materialize()
-    with pytest.raises(KeyError), db.transaction():
+    with pytest.raises(KeyError), Transaction(table._engine):
         table.add(Price("a", "rye", 8))
         table.replace_where(lambda p: p.shop == "a", [Price("a", "rye", 9)])
         assert sorted(p.item for p in table) == ["rye", "tea"]
         raise KeyError
     assert len(table) == len(view) == 3
-    with db.transaction():
+    with Transaction(table._engine):
         table.add(Price("a", "rye", 8))
         table.replace_where(lambda p: p.shop == "a", [Price("a", "rye", 8)])
     assert sorted(p.item for p in view) == ["rye", "tea"]

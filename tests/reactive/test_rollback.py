@@ -192,7 +192,7 @@ def test_a_view_that_cannot_be_made_leaves_nothing_behind(relation: int) -> None
     with pytest.raises(ZeroDivisionError) as caught:
         made[relation].materialize()
     assert "on row 0" in caught.value.__notes__[0]
-    assert db._graph._nodes == {}
+    assert db._engine.graph._nodes == {}
     assert table._node.consumers == []
 
 

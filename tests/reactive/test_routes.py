@@ -45,7 +45,7 @@ def shapes(orders: Any, customer: Any) -> list[Any]:
 
 
 def routed(db: Database) -> list[Any]:
-    return [n for n in db._graph.nodes() if isinstance(n.operator, At)]
+    return [n for n in db._engine.graph.nodes() if isinstance(n.operator, At)]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -116,7 +116,7 @@ def test_the_index_goes_with_the_last_of_them() -> None:
     views.clear()
     gc.collect()
     orders.add(Order(-2, 17, 0))
-    assert not db._graph.nodes()
+    assert not db._engine.graph.nodes()
 
 
 def test_few_views_have_no_index() -> None:

@@ -24,6 +24,7 @@ import pytest
 
 from reactive import Collect, Count, Database, TableError
 from reactive.storage.immutable import why_changeable
+from reactive.transactions.transaction import Transaction
 
 
 @dataclass(frozen=True)
@@ -330,7 +331,7 @@ def test_a_strict_table_forgets_rows_that_an_aborted_transaction_added() -> None
     """Another row may be at the place in memory of one that is no more."""
     table = Database(strict=True).table(Word, name="words")
     for number in range(1_000):
-        with suppress(ZeroDivisionError), table._db.transaction():
+        with suppress(ZeroDivisionError), Transaction(table._engine):
             table.add(Word(number, number))
             raise ZeroDivisionError
     table.add_all([Word(number, -1) for number in range(1_000)])

@@ -491,7 +491,7 @@ def test_ctrl_c_ends_a_program_that_only_writes(tmp_path: Path) -> None:
         except KeyboardInterrupt:
             view.verify()
             assert len(table) == sum(count for _, count in view)
-            print("ended", db._broken is None)
+            print("ended", db._engine.broken is None)
         """)
     )
     found = subprocess.run(
@@ -528,7 +528,7 @@ def test_at_no_moment_does_ctrl_c_leave_a_transaction_open_for_who_keeps_the_tra
         gc.enable()
         where = moments.where or ""
         assert len(kept) == (where != ""), where
-        assert (side.db._pending, side.db._gate.owner) == (None, None), where
+        assert (side.db._engine.pending, side.db._engine.gate.owner) == (None, None), where
         side.view.verify()
         side.a.add((9, 9))
         assert (9, 9) in side.view, where

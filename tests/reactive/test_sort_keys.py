@@ -227,7 +227,7 @@ def test_one_key_is_the_plan_that_it_always_was() -> None:
     assert table.order_by(asc(by)).plan == table.order_by(by).plan
     view = table.order_by(desc(by)).materialize()
     same = table.order_by(by, descending=True).materialize()
-    assert len(table._db._graph.nodes()) == 1
+    assert len(table._engine.graph.nodes()) == 1
     del view, same
 
 

@@ -48,7 +48,7 @@ def test_statements_of_many_rows_are_all_or_nothing(words: Table[str]) -> None:
     with pytest.raises(TableError):
         words.add_all(["c", 1])  # type: ignore[list-item]
     assert sorted(words) == ["a", "b"]
-    assert words._db.version == 1
+    assert words._engine.version == 1
 
 
 def test_an_iterable_that_raises_changes_nothing(words: Table[str]) -> None:
@@ -66,7 +66,7 @@ def test_discard_removes_only_what_is_there(words: Table[str]) -> None:
     words.discard("a")
     words.discard("a")
     assert len(words) == 0
-    assert words._db.version == 2
+    assert words._engine.version == 2
 
 
 def test_update_replaces_one_copy(words: Table[str]) -> None:

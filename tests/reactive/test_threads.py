@@ -159,7 +159,7 @@ def test_views_made_and_dropped_while_others_write_are_complete() -> None:
 
     together(write, write, views, views)
     assert db.views() == []
-    assert db._graph._nodes == {}
+    assert db._engine.graph._nodes == {}
     assert table._node.consumers == []
 
 
@@ -228,15 +228,15 @@ class Elsewhere:
     """A store that may only be asked by who is inside the gate."""
 
     def __init__(self, db: Database, store: Any) -> None:
-        self._db = db
+        self._gate = db._engine.gate
         self._held = store
 
     def __len__(self) -> int:
-        assert self._db._gate.depth
+        assert self._gate.depth
         return len(self._held)
 
     def count(self, row: Any) -> int:
-        assert self._db._gate.depth
+        assert self._gate.depth
         return int(self._held.count(row))
 
 
@@ -260,7 +260,7 @@ def test_a_statement_that_waits_goes_to_the_store_of_when_it_begins() -> None:
         words.add("to")
 
     writer = threading.Thread(target=write)
-    with db._gate.inside():
+    with db._engine.gate.inside():
         writer.start()
         begun.wait()
         time.sleep(0.05)  # by then it waits for the gate

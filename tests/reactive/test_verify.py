@@ -35,6 +35,7 @@ from reactive.reference import joins as reference_joins
 from reactive.reference import keys as reference_keys
 from reactive.reference.evaluate import evaluate
 from reactive.runtime import progress
+from reactive.transactions.transaction import Transaction
 
 
 class Edge(NamedTuple):
@@ -80,7 +81,7 @@ NUMBERS = st.integers(-(2**70), 2**70) | st.booleans() | st.fractions() | st.flo
 def test_sums_and_averages_of_any_numbers_are_those_of_the_view(values: list[Any]) -> None:
     table = Database().table(tuple)
     view = table.aggregate(Sum(lambda r: r[1]), Avg(lambda r: r[1]), Count()).materialize()
-    with table._db.transaction():
+    with Transaction(table._engine):
         for number, (value, times) in enumerate(values):
             table.add((number, value), times)
     view.verify()

@@ -26,6 +26,7 @@ from reactive import (
     fixpoint,
     iterate,
 )
+from reactive.transactions.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,12 +353,12 @@ def test_head_takes_a_number_of_rows(n: Any) -> None:
 def test_the_first_rows_of_a_relation_leave_no_view_behind() -> None:
     words = words_of(WORDS)
     assert words.distinct().head(2) and words.distinct().first()
-    assert words._db.views() == []
+    assert words._engine.views() == []
 
 
 def test_the_first_rows_of_a_table_are_those_of_the_transaction() -> None:
     words = words_of([])
-    with words._db.transaction():
+    with Transaction(words._engine):
         words.add("to")
         assert words.first() == "to" and words.head(2) == ["to"]
 

@@ -128,7 +128,7 @@ def test_a_view_over_data_that_never_settles_leaves_nothing_behind() -> None:
     numbers.add(1)
     with pytest.raises(FixpointError):
         counting(numbers, 10**9, max_rounds=10).materialize()
-    assert (db.views(), len(db._graph._nodes)) == ([], 0)
+    assert (db.views(), len(db._engine.graph._nodes)) == ([], 0)
     numbers.remove(1)
     view = counting(numbers, 10**9, max_rounds=10).materialize()
     assert list(view) == []

@@ -86,7 +86,7 @@ def test_a_recursive_relation_has_no_rows_to_read(use: str, inside: bool) -> Non
             fixpoint(early)
         else:
             READING[use](stolen(edges))
-    assert edges._db.views() == []
+    assert edges._engine.live_views() == []
     edges.add(Edge(1, 2))
     assert set(left_linear(edges).materialize()) == {Edge(1, 2)}
 

@@ -241,7 +241,7 @@ def test_a_view_that_cannot_be_made_leaves_nothing_behind(kind: str, optimize: b
         rig.fuse.calls, rig.fuse.at = 0, at
         with pytest.raises(ZeroDivisionError):
             rig.relation.materialize()
-        assert (rig.db.views(), len(rig.db._graph._nodes)) == ([], 0)
+        assert (rig.db.views(), len(rig.db._engine.graph._nodes)) == ([], 0)
     rig.fuse.at = NEVER
     assert Counter(dict(rig.relation.materialize().items())) == wanted
 

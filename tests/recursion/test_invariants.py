@@ -24,7 +24,7 @@ from tests.recursion.test_keep import Dist, Map, legs, shortest
 
 def facts_of(db: Database) -> Iterator[Any]:
     """Those of all relations of all fixpoints, in the order in which they were made."""
-    for node in db._graph._nodes.values():
+    for node in db._engine.graph._nodes.values():
         if isinstance(node.operator, Fixpoint):
             yield from node.operator._circuit.facts
 

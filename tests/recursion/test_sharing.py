@@ -13,7 +13,7 @@ from tests.recursion.watched import COMPONENT, QUERIES, Watched
 
 
 def operators(db: Database) -> int:
-    return len(db._graph._nodes)
+    return len(db._engine.graph._nodes)
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -122,7 +122,7 @@ def test_a_recursion_through_what_is_not_monotone_is_refused(name: str) -> None:
         """
     ):
         fixpoint(lambda reach: edges.union(body(edges, reach)))
-    assert edges._db.views() == []
+    assert edges._engine.live_views() == []
 
 
 def test_the_cycle_of_a_mutual_recursion_names_all_on_its_way() -> None:

@@ -282,7 +282,7 @@ def test_the_order_of_tables_in_transactions_does_not_pile_up() -> None:
         with db.transaction():
             for table in tables[shift:] + tables[:shift]:
                 table.add(shift)
-    assert len(db._graph._schedules) == 1
+    assert len(db._engine.graph._schedules) == 1
     assert len(views) == 3
 
 

@@ -267,4 +267,4 @@ def same(a: Item, b: Item) -> bool:
 
 def operators(db: Database) -> int:
     """Nodes of the graph that are neither tables nor views."""
-    return len(db._graph._nodes)
+    return len(db._engine.graph._nodes)

@@ -24,12 +24,12 @@ def tables() -> tuple[Database, Table[Item], Table[Item]]:
 
 
 def operators(db: Database) -> int:
-    return len(db._graph._nodes)
+    return len(db._engine.graph._nodes)
 
 
 def readers(db: Database) -> int:
     """How many nodes read the tables directly."""
-    return sum(len(db._queries.source(table.plan).consumers) for table in db.tables())
+    return sum(len(db._engine.queries.source(table.plan).consumers) for table in db.tables())
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.name)

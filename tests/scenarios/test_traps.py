@@ -31,6 +31,7 @@ from reactive import (
     View,
 )
 from reactive.api.aggregates import Aggregation
+from reactive.transactions.transaction import Transaction
 from tests.scenarios.rows import A, Item
 
 
@@ -90,7 +91,7 @@ def test_a_keyed_table_is_put_back_when_a_transaction_fails() -> None:
     table = orders()
     table.add_all([Order(1, "new"), Order(2, "new")])
     view = table.select(lambda order: order.state).materialize()
-    with pytest.raises(KeyError), table._db.transaction():
+    with pytest.raises(KeyError), Transaction(table._engine):
         table.upsert(Order(1, "sent"))
         table.delete(2)
         table.add(Order(2, "sent"))

@@ -95,7 +95,7 @@ PARTS: dict[str, Make] = {
 def part(make: Make) -> Part:
     db = Database()
     relation = make(db.table(tuple, name="a"), db.table(tuple, name="b"))
-    return part_of(db._queries.optimized(relation.plan).plan)
+    return part_of(db._engine.queries.optimized(relation.plan).plan)
 
 
 def log(offload: SparkOffload, of: Part, folder: Any) -> LogRemote:

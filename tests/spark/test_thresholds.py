@@ -18,8 +18,8 @@ from tests.spark.conftest import SMALL
 
 
 def settle(db: Database) -> None:
-    assert db._overflow is not None
-    db._overflow.background.settle()
+    assert db._offloading.overflow is not None
+    db._offloading.overflow.background.settle()
 
 
 @pytest.fixture

@@ -1,0 +1,410 @@
+"""The engine of a database: its tables, its graph, and the commits that move both together.
+
+    statement --> delta of its table --> a transaction is open: kept until its end
+                                     --> else: graph --> outbox --> subscribers
+                                               (all or nothing)     (outside the gate)
+
+An exception that may have come at any moment (`interrupts.py`) is not taken back step by step: what
+it left behind is repaired at the next access (`repair.py`).
+
+State:  what of a transaction, what of leaves that nobody holds any more.
+Cost:   of a statement half a microsecond, beside the table and the nodes that it reaches.
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from logging import DEBUG
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from optimizer.captures import Capture
+from optimizer.errors import PlanError
+from optimizer.opaque import Opaque
+from optimizer.source import Place
+from optimizer.traverse import Rule
+from reactive.collections.zset import Pair, negate
+from reactive.compiler.placement import Overflow, Placement
+from reactive.compiler.queries import Queries
+from reactive.dataflow.feed import Feed
+from reactive.dataflow.graph import Graph
+from reactive.dataflow.node import Node
+from reactive.dataflow.outbox import Outbox
+from reactive.dataflow.schedule import Fed
+from reactive.errors import ClosedError, StaleCaptureError, StaleCaptureWarning, TransactionError
+from reactive.operators.sums_by import Unfit
+from reactive.runtime.gate import BROKEN, IDLE, Gate
+from reactive.runtime.interrupts import SIGINT, is_asynchronous, surely
+from reactive.runtime.timer import Timer
+from reactive.transactions.base import Base
+from reactive.transactions.commit_times import CommitTimes, is_logged
+from reactive.transactions.repair import Broken, repair
+from reactive.transactions.stale import stale
+
+if TYPE_CHECKING:
+    from reactive.transactions.transaction import Pending
+
+NO_CHANGES: Sequence[Pair] = ()
+MANY = 16
+"""Rows of a commit from which on it is timed, and the garbage collector pauses."""
+
+
+class Engine:
+    """What the tables, relations, views and transactions of a database share.
+
+    Parameters
+    ----------
+    rules, rewrite, strict: as of `Database`.
+    """
+
+    def __init__(self, rules: Sequence[Rule], *, rewrite: bool, strict: bool) -> None:
+        self.strict = strict
+        self.outbox = Outbox()
+        self.gate = Gate(partial(repair, self), self.outbox.deliver)
+        self.broken: Broken | None = None
+        self.timer = Timer()
+        self.graph = Graph(self._on_stale, self.outbox)
+        self.queries = Queries(self.graph, self._node_of, rules, rewrite=rewrite)
+        self.tables: dict[int, Any] = {}
+        """By their number in plans."""
+        self.numbers = count()
+        self.views: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        """Those that somebody holds, by the rank of their leaf."""
+        self.version = 0
+        """How many commits there were that changed something."""
+        self.times = CommitTimes()
+        self.pending: Pending | None = None
+        self.dropped: deque[int] = deque()
+        self.feeds: weakref.WeakSet[Feed] = weakref.WeakSet()
+        self.materialize: Callable[..., Any]
+        """Makes a view of a relation."""
+        self.offloading: Placement
+        self.overflow: Overflow | None = None
+
+    def place(self, offloading: Placement) -> None:
+        """Be told where parts of queries are; before anything else is done."""
+        self.offloading = self.queries.placement = offloading
+        self.overflow = offloading.overflow
+
+    def __repr__(self) -> str:
+        state = "closed" if self.gate.is_closed else f"version {self.version}"
+        return f"Database({len(self.tables)} tables, {len(self.live_views())} views, {state})"
+
+    # Tables and views.
+
+    def table_of(self, plan: Any) -> Any:
+        """The table that a plan reads.
+
+        Raises
+        ------
+        PlanError: it was dropped.
+        """
+        found = self.tables.get(plan.number)
+        if found is None:
+            raise PlanError(
+                f"table {plan.name!r} of this query was dropped, or replaced by another one\n"
+                "  make the query again, over a table that is there: see db.tables()"
+            )
+        return found
+
+    def live_views(self) -> list[Any]:
+        """The views that somebody holds, in the order they were made."""
+        self.sweep()
+        return [view for _, view in sorted(self.views.items()) if not view.closed]
+
+    def end(self, leaf: Node, why: str) -> None:
+        """Close the view that a leaf belongs to, and its subscriptions; who reads it is told
+        why."""
+        leaf.leaf.reason = why
+        view = self.views.get(leaf.rank)
+        if view is not None:
+            view.close()
+        leaf.leaf.close()
+        self.graph.drop_leaf(leaf.rank)
+
+    def _node_of(self, plan: Any) -> Node:
+        node: Node = self.table_of(plan)._node
+        return node
+
+    def _on_stale(self, function: Opaque, capture: Capture) -> None:
+        message = stale(function, capture)
+        if self.strict:
+            raise StaleCaptureError(message)
+        place = function.place or Place("?", 0)
+        warnings.warn_explicit(message, StaleCaptureWarning, place.file, place.line)
+
+    # Statements and commits.
+
+    def write(self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
+        """A statement on a table. It enters the gate by itself: calls would take longer."""
+        gate = self.gate
+        if gate.depth or gate.is_special:
+            self._write_inside(table, statement, of)
+            return
+        is_inside = False
+        try:
+            gate.lock.acquire()
+            if gate.depth or gate.is_special:  # by now
+                gate.lock.release()
+                self._write_inside(table, statement, of)
+                return
+            gate.depth, gate.critical = 1, True
+            is_inside = True
+            changes, version = NO_CHANGES, self.version + 1
+            try:
+                changes = statement(of)
+                if changes:
+                    source = table._node
+                    straight = source.straight
+                    if (
+                        straight is None
+                        or len(changes) >= MANY
+                        or self.times.wanted
+                        or is_logged(DEBUG)
+                    ):
+                        self._commit((table,), ((source, changes),))
+                    else:
+                        straight(changes, version)
+                        self.version = version
+                        table._flowed = True
+                        if self.overflow is not None:
+                            self.overflow.note(len(changes))
+            except BaseException as error:
+                deltas = ((table._node, changes),)
+                try:
+                    self._put_back(error, (table,), deltas, version)
+                except BaseException:
+                    self._break((table,), deltas, version)
+                    raise
+                if not isinstance(error, Unfit):
+                    raise
+                self._begin_without(error, (table,), deltas)
+        finally:
+            if is_inside:
+                gate.turns += 1
+                gate.critical = False
+                gate.depth = gate.at_rest
+                gate.lock.release()
+                if self.outbox:
+                    self.outbox.deliver()
+                if self.dropped or self.overflow is not None or gate.noted:
+                    self.look_after()
+            else:
+                gate.let_go()
+
+    def _write_inside(
+        self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any
+    ) -> None:
+        """A statement of a transaction, or one that has to wait, or of who may not make one."""
+        gate, changes, version = self.gate, NO_CHANGES, self.version + 1
+        gate.enter_to_write()
+        try:
+            self.check_entered()
+            gate.critical = True
+            changes = statement(of)
+            if changes and self.pending is not None:
+                self.pending.record(table, changes)
+            elif changes:
+                self.commit_surely((table,), ((table._node, changes),))
+        except BaseException as error:
+            pending = self.pending
+            recorded = pending is not None and pending.has(table, changes)
+            if is_asynchronous(error) or (changes and pending is not None and not recorded):
+                pairs = NO_CHANGES if recorded else changes
+                self._break((table,), ((table._node, pairs),), version)
+            raise
+        finally:
+            gate.depth -= 1
+            if not gate.depth:
+                gate.turns, gate.critical, gate.depth = gate.turns + 1, False, gate.at_rest
+            gate.lock.release()
+            if gate.owner is None:
+                self.after()
+            elif gate.noted is not None:
+                SIGINT.release(gate)
+
+    def commit_surely(self, tables: Sequence[Base], deltas: Sequence[Fed]) -> None:
+        """One step of the graph; on failure the tables are put back too."""
+        version = self.version + 1
+        try:
+            self._commit(tables, deltas)
+        except BaseException as error:
+            try:
+                self._put_back(error, tables, deltas, version)
+            except BaseException:
+                self._break(tables, deltas, version)
+                raise
+            if not isinstance(error, Unfit):
+                raise
+            self._begin_without(error, tables, deltas)
+
+    def _commit(self, tables: Sequence[Base], deltas: Sequence[Fed]) -> None:
+        """One step of the graph. If it fails, who called puts the tables back."""
+        if self.dropped:
+            self.drain()
+        rows = _rows(deltas)
+        if rows < MANY and not (self.times.wanted or is_logged(DEBUG)):
+            self.graph.commit(deltas, self.version + 1)
+            self.committed(tables, rows)
+            return
+        began = perf_counter()
+        collects = gc.isenabled()
+        try:  # as `paused`, whose end an interrupt could keep from coming
+            gc.disable()
+            self.graph.commit(deltas, self.version + 1)
+        finally:
+            if collects:
+                gc.enable()
+        self.committed(tables, rows)
+        self.times.note(perf_counter() - began, self.version, deltas, few=rows < MANY)
+
+    def _put_back(
+        self,
+        error: BaseException,
+        tables: Sequence[Base],
+        deltas: Sequence[Fed],
+        version: int,
+    ) -> None:
+        """Put the tables back to what they were before a commit that raised.
+
+        What may have come at any moment may have come when the commit stood, or has left operators
+        half changed: then it is noted, and the next access does what is to be done. So it is if
+        putting back is broken off itself.
+        """
+        self._break(tables, deltas, version)
+        cause = error.__cause__ if isinstance(error, Unfit) else error
+        assert cause is not None and self.broken is not None
+        if self.graph.stepping or is_asynchronous(cause):
+            if cause is not error:
+                raise cause
+            return
+        self.broken.views = False
+        if self.broken.back:
+            surely(self.broken.put_back)
+        self.broken, self.gate.at_rest = None, IDLE
+
+    def _break(self, tables: Sequence[Base], deltas: Sequence[Fed], version: int) -> None:
+        """Note what is to be taken back before anything else is done, unless that is noted."""
+        if self.broken is not None:
+            return
+        stands = self.graph.version == version
+        if stands and self.version != version:
+            self.committed(tables, _rows(deltas))
+        fed = [] if stands else [*zip(tables, deltas, strict=True)]
+        back = [(table, pairs) for table, (_, pairs) in fed if pairs]
+        self.broken, self.gate.at_rest = Broken(back), BROKEN
+
+    def _begin_without(self, unfit: Unfit, tables: Sequence[Base], deltas: Sequence[Fed]) -> None:
+        """Commit changes once an aggregate is computed as its plan was without factors."""
+        with self.shaping():
+            self.queries.without(unfit)
+        for table, (_, delta) in zip(tables, deltas, strict=True):
+            table._store.revert(negate(delta))
+        self.commit_surely(tables, deltas)
+
+    def committed(self, tables: Sequence[Base], rows: int) -> None:
+        """Count a commit of so many rows."""
+        self.version += 1
+        for table in tables:
+            table._flowed = True
+        if self.overflow is not None:
+            self.overflow.note(rows)
+
+    # The gate.
+
+    @contextmanager
+    def inside(self, *, to_write: bool = False) -> Iterator[None]:
+        """Be inside to look at views or the graph with care, or to change them or tables."""
+        try:
+            with self.gate.inside(to_write=to_write):
+                self.check_entered()
+                yield
+        finally:
+            self.after()
+
+    @contextmanager
+    def shaping(self, *, to_write: bool = False) -> Iterator[None]:
+        """Be inside to make or drop views; or tables, which no transaction may have changed.
+
+        Ctrl-C may come while callables of the user's run over rows that are there; what is left
+        half done then is repaired at the next access.
+        """
+        with self.inside(to_write=to_write):
+            try:
+                yield
+            except BaseException as error:
+                if is_asynchronous(error) and self.graph.is_changing:
+                    self.broken, self.gate.at_rest = self.broken or Broken([]), BROKEN
+                raise
+
+    def check_open(self) -> None:
+        if self.gate.is_closed:
+            raise ClosedError(_CLOSED)
+
+    def check_entered(self) -> None:
+        """Raise what keeps this database from being changed."""
+        self.check_open()
+        if self.graph.stepping:
+            raise TransactionError(
+                "a callable of a query cannot change tables or make views\n"
+                "  subscribe to the view, and make the change in the subscriber"
+            )
+
+    def after(self) -> None:
+        """What is done when nobody is inside: the subscribers hear what happened.
+
+        Not while the caller has a transaction open, of which what they write would be part.
+        """
+        gate = self.gate
+        if gate.held:
+            return
+        if gate.owner is None or not gate.is_mine:
+            if self.outbox:
+                self.outbox.deliver()
+            self.look_after()
+        elif gate.noted is not None:
+            SIGINT.release(gate)
+
+    def look_after(self) -> None:
+        """What is due when nobody is inside."""
+        if self.dropped:
+            self.sweep()
+        if self.overflow is not None and self.overflow.is_due:
+            self.overflow.look_after()
+        if self.gate.noted is not None:
+            SIGINT.release(self.gate)
+
+    # Leaves that nobody holds.
+
+    def drop(self, leaf: int) -> None:
+        """A leaf that nobody holds any more; called by the garbage collector, at any time."""
+        self.dropped.append(leaf)
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Take dropped leaves out of the graph, unless somebody is at work in it."""
+        gate = self.gate
+        if self.dropped and gate.try_enter():
+            try:
+                self.drain()
+            finally:
+                gate.turns, gate.depth = gate.turns + 1, gate.at_rest
+                gate.lock.release()
+
+    def drain(self) -> None:
+        while self.dropped:
+            self.graph.drop_leaf(self.dropped.popleft())
+
+
+def _rows(deltas: Sequence[Fed]) -> int:
+    return sum([len(delta) for _, delta in deltas])
+
+
+_CLOSED = "the database is closed\n  make another one"
