@@ -39,6 +39,12 @@ class Texts:
         self._is_nan = mode == "nan"
         self.lines: list[str] = []
 
+    def name(self, field: str) -> str:
+        """A callable that is the name of a field, or of one of each side."""
+        name = f"f{next(self._numbers)}"
+        self.lines.append(f"{name} = {field}")
+        return name
+
     def source(self, names: set[str]) -> str:
         """A module with these callables."""
         return "\n".join([*lines_of("\n".join(self.lines), names), ""])
