@@ -2,7 +2,7 @@
 
 values, rows    what is in tables
 texts           callables, as text that the library can read, or cannot
-nodes, plans    trees of operators over tables; recursion, and fields that are named, have files of their own
+nodes, plans    trees of operators over tables; recursion and naming have files of their own
 telling         which of them are played
 histories       commits: statements, transactions that fail, interrupts
 oracle          what the rows of a plan are; it shares nothing with the library
