@@ -75,9 +75,14 @@ class Naming:
         more = self._random.choice(found), self._random.choice(values)
         return Node("equals", (node,), node.kinds, more=more)
 
-    def columns(self, folds: tuple[Fold, ...], *, is_grouped: bool) -> tuple[str, tuple[Fold, ...]]:
-        """The kind of the named rows of two aggregates, and these; often no kind."""
-        if len(folds) != 2 or not self._chance():
+    def columns(
+        self, node: Node, folds: tuple[Fold, ...], *, is_grouped: bool
+    ) -> tuple[str, tuple[Fold, ...]]:
+        """The kind of the named rows of two aggregates, and these; often no kind.
+
+        None if a key may be called as one of the columns is.
+        """
+        if len(folds) != 2 or "G" in node.kinds or "O" in node.kinds or not self._chance():
             return "", folds
         kind = "G" if is_grouped else self._random.choice(AS)
         pairs = zip(folds, COLUMNS[kind], strict=True)

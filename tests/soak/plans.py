@@ -297,7 +297,7 @@ class Plans:
     def group(self, depth: int, node: Node | None = None) -> Node:
         node = node or self.relation(depth - 1)
         names = parameters(node.kinds)
-        kind, folds = self._naming.columns(self._folds(node), is_grouped=True)
+        kind, folds = self._naming.columns(node, self._folds(node), is_grouped=True)
         key = self._naming.field(node)
         key = key or self.texts.callable(names, self.texts.value(names))
         kinds = (kind,) if kind else ("V",) * (1 + len(folds))
@@ -308,7 +308,7 @@ class Plans:
 
     def aggregate(self, depth: int, node: Node | None = None) -> Node:
         node = node or self.relation(depth - 1)
-        kind, folds = self._naming.columns(self._folds(node), is_grouped=False)
+        kind, folds = self._naming.columns(node, self._folds(node), is_grouped=False)
         return Node("group", (node,), (kind,) if kind else ("V",) * len(folds), {}, folds)
 
     def limit(self, depth: int) -> Node:
