@@ -19,8 +19,8 @@ OFTEN = 0.25
 
 def named_fields(node: Node) -> list[str]:
     """The fields that one binding has, of which it is certain what class it is of."""
-    if not _is_certain(node):
-        return []
+    if not _is_certain(node) or ("G" in node.kinds and len(node.kinds) > 1):
+        return []  # the key of a group may be called as a field of another binding
     found = [name for kind in node.kinds for name in BY_NAME.get(str(kind)[0], ())]
     unsure = {n for kind in node.kinds if "?" in str(kind) for n in BY_NAME.get(str(kind)[0], ())}
     return [name for name in found if found.count(name) == 1 and name not in unsure]
@@ -56,6 +56,8 @@ class Naming:
         """That fields of both sides are equal."""
         mine, others = named_fields(left), named_fields(right)
         if not mine or not others or len(right.kinds) > 1 or not self._chance():
+            return None
+        if "G" in (*left.kinds, *right.kinds):
             return None
         one, other = self._random.choice(mine), self._random.choice(others)
         if self._random.random() < 0.5:
