@@ -120,6 +120,7 @@ class Commits(Closing):
     ) -> None:
         """A statement of a transaction, or one that has to wait, or of who may not make one."""
         gate, changes, version = self._gate, NO_CHANGES, self._version + 1
+        taken: list[Sequence[Fed]] = []
         gate.enter_to_write()
         try:
             self._check_entered()
@@ -128,11 +129,10 @@ class Commits(Closing):
             if changes and self._pending is not None:
                 self._pending.record(table, changes)
             elif changes:
-                self._commit_surely((table,), ((table._node, changes),))
+                self._commit_surely((table,), ((table._node, changes),), taken)
         except BaseException as error:
-            pending = self._pending
-            recorded = pending is not None and pending.has(table, changes)
-            if is_asynchronous(error) or (changes and pending is not None and not recorded):
+            recorded = self._pending is not None and self._pending.has(table, changes)
+            if is_asynchronous(error) or (changes and not recorded and not taken):
                 pairs = NO_CHANGES if recorded else changes
                 self._break((table,), ((table._node, pairs),), version)
             raise
@@ -146,10 +146,16 @@ class Commits(Closing):
             elif gate.noted is not None:
                 SIGINT.release(gate)
 
-    def _commit_surely(self, tables: Sequence[Table[Any]], deltas: Sequence[Fed]) -> None:
-        """One step of the graph; on failure the tables are put back too."""
+    def _commit_surely(
+        self, tables: Sequence[Table[Any]], deltas: Sequence[Fed], taken: list[Sequence[Fed]]
+    ) -> None:
+        """One step of the graph; on failure the tables are put back too.
+
+        What is `taken` the caller has not to put back any more.
+        """
         version = self._version + 1
         try:
+            taken.append(deltas)
             self._commit(tables, deltas)
         except BaseException as error:
             try:
@@ -225,7 +231,7 @@ class Commits(Closing):
             self._compile_without(unfit)
         for table, (_, delta) in zip(tables, deltas, strict=True):
             table._store.revert(negate(delta))
-        self._commit_surely(tables, deltas)
+        self._commit_surely(tables, deltas, [])
 
     def _compile_without(self, unfit: Unfit) -> None:
         """Have all views computed without what proved not to hold."""
