@@ -49,7 +49,7 @@ class Moments:
         if not name.startswith((HERE, "<reactive ")) or frame.f_code.co_name == "__del__":
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        self._last[frame] = None
+        self._last[frame] = RESUME  # which tells of no opcode of its own before Python 3.12
         return self._step
 
     def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
@@ -59,7 +59,7 @@ class Moments:
             after_call = last in CALLS and frame not in self._called
             self._last[frame] = now
             self._called.discard(frame)
-            if after_call or last in BACK or last == RESUME:
+            if after_call or last in BACK or (last == RESUME and now != RESUME):
                 self._left -= 1
                 if self._left < 0:
                     self.where = f"{frame.f_code.co_name} in {frame.f_code.co_filename}"

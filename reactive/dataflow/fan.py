@@ -107,12 +107,15 @@ def _is_found(kind: Any) -> bool:
 
 
 def send(readers: Sequence[Reader], delta: Sequence[Any], tell: Tell) -> None:
-    """Put a delta into the inboxes of all these, and tell of each the first time."""
+    """Put a delta into the inboxes of all these, and tell of each the first time.
+
+    Who has been told of it can empty the inbox, if that is broken off.
+    """
     for node, port in readers:
-        node.inbox[port] = delta
         if not node.dirty:
-            node.dirty = True
             tell(node)
+            node.dirty = True
+        node.inbox[port] = delta
 
 
 def _most_compared(readers: Sequence[Reader]) -> str | None:

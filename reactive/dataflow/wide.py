@@ -62,8 +62,8 @@ class Wide:
             if node.stateful:
                 stepped.append(node)
             out = node.step(*node.inbox)
-            heappop(waiting)
             node.clear()
+            heappop(waiting)
             if node.routes:
                 self._look(node, check)
                 _route(node, out, tell)

@@ -204,6 +204,7 @@ class Engine:
     ) -> None:
         """A statement of a transaction, or one that has to wait, or of who may not make one."""
         gate, changes, version = self.gate, NO_CHANGES, self.version + 1
+        taken: list[Sequence[Fed]] = []
         gate.enter_to_write()
         try:
             self.check_entered()
@@ -212,11 +213,10 @@ class Engine:
             if changes and self.pending is not None:
                 self.pending.record(table, changes)
             elif changes:
-                self.commit_surely((table,), ((table._node, changes),))
+                self.commit_surely((table,), ((table._node, changes),), taken)
         except BaseException as error:
-            pending = self.pending
-            recorded = pending is not None and pending.has(table, changes)
-            if is_asynchronous(error) or (changes and pending is not None and not recorded):
+            recorded = self.pending is not None and self.pending.has(table, changes)
+            if is_asynchronous(error) or (changes and not recorded and not taken):
                 pairs = NO_CHANGES if recorded else changes
                 self._break((table,), ((table._node, pairs),), version)
             raise
@@ -230,10 +230,16 @@ class Engine:
             elif gate.noted is not None:
                 SIGINT.release(gate)
 
-    def commit_surely(self, tables: Sequence[Base], deltas: Sequence[Fed]) -> None:
-        """One step of the graph; on failure the tables are put back too."""
+    def commit_surely(
+        self, tables: Sequence[Base], deltas: Sequence[Fed], taken: list[Sequence[Fed]]
+    ) -> None:
+        """One step of the graph; on failure the tables are put back too.
+
+        What is `taken` the caller has not to put back any more.
+        """
         version = self.version + 1
         try:
+            taken.append(deltas)
             self._commit(tables, deltas)
         except BaseException as error:
             try:
@@ -307,7 +313,7 @@ class Engine:
             self.queries.without(unfit)
         for table, (_, delta) in zip(tables, deltas, strict=True):
             table._store.revert(negate(delta))
-        self.commit_surely(tables, deltas)
+        self.commit_surely(tables, deltas, [])
 
     def committed(self, tables: Sequence[Base], rows: int) -> None:
         """Count a commit of so many rows."""

@@ -30,7 +30,7 @@ _holder: ContextVar[Any] = ContextVar("transaction", default=None)
 class Pending:
     """The changes of a transaction so far: per table those of each statement, in their order."""
 
-    __slots__ = ("_lost", "_net", "_statements", "depth", "failed", "version")
+    __slots__ = ("_lost", "_net", "_statements", "depth", "failed", "taken", "version")
 
     def __init__(self) -> None:
         self._statements: dict[Base, list[Sequence[Pair]]] = {}
@@ -38,6 +38,8 @@ class Pending:
         self._lost: set[Base] = set()
         self.depth = 1
         self.failed = False
+        self.taken: list[Any] = []
+        """What a commit has begun with: from then on it puts that back if it fails."""
         self.version: int | None = None
         """The version of the graph when it began to end."""
 
@@ -281,7 +283,8 @@ class Transaction(NotCopied):
                 if not pending.depth:
                     self._finish(pending, failed=failed)
         except BaseException as error:
-            if not pending.depth and (is_asynchronous(error) or (pending.failed and pending.all())):
+            is_left = pending.all() and not pending.taken
+            if not pending.depth and (is_left or is_asynchronous(error)):
                 self._break_off(pending)
             raise
         finally:
@@ -304,11 +307,10 @@ class Transaction(NotCopied):
             tables = [table for table, _ in changes]
             deltas = [(table._node, pairs) for table, pairs in changes]
         except BaseException:
-            pending.failed = True
             surely(pending.revert)
             raise
         if changes:
-            engine.commit_surely(tables, deltas)
+            engine.commit_surely(tables, deltas, pending.taken)
         elif pending.failed:
             surely(pending.revert)
         if pending.failed and not failed:

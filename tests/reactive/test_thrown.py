@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, Max, Sum
+from reactive.compiler.routes import ROUTED
 from reactive.dataflow.delta import Delta
 from reactive.dataflow.schedule import OFTEN
 from tests.moments import Moments
@@ -33,7 +34,7 @@ class Fails(Exception):
 class Side:
     """A database with views, and what their subscribers have heard."""
 
-    def __init__(self, *, optimize: bool, in_use: bool) -> None:
+    def __init__(self, *, optimize: bool, in_use: bool, readers: int = 0) -> None:
         self.db = Database(optimize=optimize)
         left: Any = self.db.table(tuple, name="left")
         right: Any = self.db.table(tuple, name="right")
@@ -44,6 +45,7 @@ class Side:
             left.order_by(lambda a: a[1]).limit(2),
             left.select(lambda a: a[1] + 0).difference(right.select(lambda b: b[0])),
         ]
+        queries += [left.where(_is(number % 4)).select(lambda a: a[1]) for number in range(readers)]
         self.views = [query.materialize() for query in queries]
         self.heard: list[Counter[Any]] = [Counter() for _ in queries]
         pairs = zip(self.views, self.heard, strict=True)
@@ -64,6 +66,10 @@ class Side:
         for view, heard in zip(self.views, self.heard, strict=True):
             view.verify()
             assert Counter(view) == +heard, where
+
+
+def _is(number: int) -> Callable[[tuple[Any, Any]], bool]:
+    return lambda row: row[0] == number
 
 
 def _into(heard: Counter[Any]) -> Callable[[Delta[Any]], None]:
@@ -115,18 +121,22 @@ CASES = [
     for error in (OutOfTime, KeyboardInterrupt)
     for act in (update, raises, replace, together, together_failing)
 ]
+MANY = [(True, False, OutOfTime, update)]
+"""Beside many readers of a value each, which are found by it."""
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("case", range(len(CASES)))
+@pytest.mark.parametrize("case", range(len(CASES + MANY)))
 def test_at_any_moment_it_leaves_all_or_nothing(
     case: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL, "reactive")  # what is not undone is repaired
-    optimize, in_use, error, act = CASES[case]
-    done = Side(optimize=optimize, in_use=in_use)
+    optimize, in_use, error, act = (CASES + MANY)[case]
+    readers = ROUTED + 1 if case >= len(CASES) else 0
+    done = Side(optimize=optimize, in_use=in_use, readers=readers)
     act(done)
-    moment = case % EVERY
+    every = 3 if readers else EVERY
+    moment = case % every
     where: str | None = ""
 
     def late() -> None:
@@ -134,7 +144,7 @@ def test_at_any_moment_it_leaves_all_or_nothing(
 
     with ThreadPoolExecutor(1) as thread:
         while where is not None:
-            side = Side(optimize=optimize, in_use=in_use)
+            side = Side(optimize=optimize, in_use=in_use, readers=readers)
             before = side.rows()
             moments = Moments(moment, late)
 
@@ -147,5 +157,7 @@ def test_at_any_moment_it_leaves_all_or_nothing(
             where = moments.where
             assert side.rows() in (before, done.rows()), where
             side.check(where)
-            moment += EVERY
+            side.tables[0].add((3, 5))
+            side.check(where)
+            moment += every
     assert moment > 20

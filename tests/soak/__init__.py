@@ -2,7 +2,8 @@
 
 values, rows    what is in tables
 texts           callables, as text that the library can read, or cannot
-nodes, plans    trees of operators over tables; recursion has a file of its own
+nodes, plans    trees of operators over tables; recursion and naming have files of their own
+telling         which of them are played
 histories       commits: statements, transactions that fail, interrupts
 oracle          what the rows of a plan are; it shares nothing with the library
 build, side     the same plan in the library, and a database that is played in

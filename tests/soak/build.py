@@ -22,6 +22,7 @@ from reactive import (
 from reactive import fixpoint as typed_fixpoint
 from reactive import iterate as typed_iterate
 from tests.soak.nodes import Fold, Key, Node
+from tests.soak.rows import CLASSES
 
 fixpoint: Any = typed_fixpoint
 iterate: Any = typed_iterate
@@ -90,6 +91,9 @@ class Build:
         match node.op:
             case "where" | "select" | "select_many" | "unnest":
                 return getattr(source, node.op)(self._names[node.calls["of"]])
+            case "equals":
+                field, place = node.more
+                return source.where(**{field: self._names["POOL"][place]})
             case "distinct":
                 return source.distinct()
             case "group":
@@ -107,7 +111,10 @@ class Build:
 
     def _group(self, node: Node, source: Any) -> Any:
         groups = source.group_by(self._names[node.calls["key"]]) if node.calls else source
-        return groups.aggregate(*map(self._fold, node.more))
+        if node.more[0].column is None:
+            return groups.aggregate(*map(self._fold, node.more))
+        named = {fold.column: self._fold(fold) for fold in node.more}
+        return groups.aggregate(**named, as_=CLASSES.get(str(node.row)))
 
     def _fold(self, fold: Fold) -> Any:
         of = None if fold.of is None else self._names[fold.of]

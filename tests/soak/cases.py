@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial, wraps
+from functools import lru_cache, partial, wraps
 from random import Random
 from typing import Any
 
@@ -153,6 +153,7 @@ def _known(mode: str) -> dict[str, Any]:
         "same": same,
         "hash_of": hash_of,
         "partial": partial,
+        "lru_cache": lru_cache,
         "through": through,
         "inverted": inverted,
         "D": D,

@@ -16,11 +16,12 @@ NAMES = "xyzuvw"
 
 
 class Fold(NamedTuple):
-    """An aggregate, and the callable that gives its values."""
+    """An aggregate, the callable that gives its values, and the name of its column."""
 
     name: str
     of: str | None
     skip_none: bool = False
+    column: str | None = None
 
 
 class Key(NamedTuple):

@@ -6,15 +6,24 @@ here raises in the library, and nothing else does.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, namedtuple
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from tests.soak.folds import folded
 from tests.soak.nodes import Node, every
 from tests.soak.orders import Keyed, in_order
-from tests.soak.rows import bag, frozen, once
+from tests.soak.rows import BY_NAME, A, Kind, M, S, bag, frozen, once
 
+NAMED: Mapping[str, Callable[..., Any]] = {
+    "G": namedtuple("G", "key one two"),
+    "O": namedtuple("O", "one two"),
+    "S": lambda a, b: S(a=a, b=b),
+    "A": lambda a, b: A(a=a, b=b),
+    "M": lambda a, b: M(a=a, b=b),
+}
+"""What makes the named rows of an aggregate."""
 MOST_ROWS = 700
 MOST_PAIRS = 60_000
 MOST_ROUNDS = 300
@@ -51,8 +60,33 @@ class Oracle:
 
     def _call(self, name: str, node: Node) -> Callable[[Any], Any]:
         """A callable, of a row of the only input, or of the left one."""
+        function, kinds = self._names[name], node.inputs[0].kinds
+        if isinstance(function, str):
+            return self._field(function, kinds)
+        return function if len(kinds) == 1 else lambda row: function(*row)
+
+    def _field(self, name: str, kinds: tuple[Kind, ...]) -> Callable[[Any], Any]:
+        """The field of a row; of the only one of its bindings that has it."""
+        if len(kinds) == 1:
+            return attrgetter(name)
+        (place,) = (i for i, kind in enumerate(kinds) if name in BY_NAME.get(str(kind), ()))
+        return lambda row: getattr(row[place], name)
+
+    def _of_right(self, name: str) -> Callable[[Any], Any]:
         function = self._names[name]
-        return function if len(node.inputs[0].kinds) == 1 else lambda row: function(*row)
+        return attrgetter(function) if isinstance(function, str) else function
+
+    def _of_both(self, name: str, node: Node) -> Callable[..., Any]:
+        """A condition of two rows, of which the left one may have several bindings."""
+        on = self._names[name]
+        if callable(on):
+            return on  # type: ignore[no-any-return]
+        one, other = (on, on) if isinstance(on, str) else on
+        kinds = node.inputs[0].kinds
+        left, right = self._field(one, kinds), attrgetter(other)
+        if len(kinds) == 1:
+            return lambda a, b: left(a) == right(b)
+        return lambda *rows: left(rows[:-1]) == right(rows[-1])
 
     def _input(self, node: Node, inside: Inside) -> Rows:
         return self.rows(node.inputs[0], inside)
@@ -69,6 +103,11 @@ class Oracle:
     def _where(self, node: Node, inside: Inside) -> Rows:
         test = self._call(node.calls["of"], node)
         return [row for row in self._input(node, inside) if test(row)]
+
+    def _equals(self, node: Node, inside: Inside) -> Rows:
+        name, place = node.more
+        of, value = self._field(name, node.kinds), self._names["POOL"][place]
+        return [row for row in self._input(node, inside) if of(row) == value]
 
     def _select(self, node: Node, inside: Inside) -> Rows:
         return [*map(self._call(node.calls["of"], node), self._input(node, inside))]
@@ -122,10 +161,10 @@ class Oracle:
         calls, count = node.calls, len(node.inputs[0].kinds)
         if "left_key" in calls:
             mine = [*map(self._call(calls["left_key"], node), left)]
-            others = [*map(self._names[calls["right_key"]], right)]
+            others = [*map(self._of_right(calls["right_key"]), right)]
             pairs = [(i, j) for i, j in pairs if mine[i] == others[j]]
         if "on" in calls:
-            on = self._names[calls["on"]]
+            on = self._of_both(calls["on"], node)
             bound = [(row,) if count == 1 else row for row in left]
             pairs = [(i, j) for i, j in pairs if on(*bound[i], right[j])]
         return left, right, pairs
@@ -156,18 +195,21 @@ class Oracle:
 
     def _group(self, node: Node, inside: Inside) -> Rows:
         rows = self._input(node, inside)
+        made = NAMED.get(str(node.row)) if node.more[0].column else None
         if "key" not in node.calls:
-            return [_alone(self._folds(node, rows))]
+            folds = self._folds(node, rows)
+            return [_alone(folds) if made is None else made(*folds)]
         groups: dict[Any, tuple[Any, list[Any]]] = {}
         key_of = self._call(node.calls["key"], node)
         for row in rows:
             key = key_of(row)
             groups.setdefault(frozen(key), (key, []))[1].append(row)
-        return [(key, *self._folds(node, members)) for key, members in groups.values()]
+        found = [(key, *self._folds(node, members)) for key, members in groups.values()]
+        return found if made is None else [made(*row) for row in found]
 
     def _folds(self, node: Node, rows: Rows) -> list[Any]:
         found = []
-        for name, of, skip_none in node.more:
+        for name, of, skip_none, _ in node.more:
             values = [] if of is None else [*map(self._call(of, node), rows)]
             if skip_none:
                 values = [value for value in values if value is not None]

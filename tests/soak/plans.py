@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from tests.soak.naming import Naming
 from tests.soak.nodes import NAMES, Fold, Key, Node
 from tests.soak.recursions import Recursions
 from tests.soak.rows import Kind
@@ -48,6 +49,7 @@ class Plans:
         self._mode = mode
         self._tables = tables
         self._recursions = Recursions(random, self, texts, exact=mode in ("ints", "huge"))
+        self._naming = Naming(random, mode, texts)
         self.texts = texts
         self.pool: list[Node] = []
         """Plans that others may be parts of."""
@@ -122,6 +124,9 @@ class Plans:
 
     def where(self, depth: int, node: Node | None = None) -> Node:
         node = node or self.relation(depth - 1)
+        named = self._naming.equals(node)
+        if named is not None:
+            return named
         names = parameters(node.kinds)
         test = self.texts.callable(names, self.texts.condition(names, 2), inverted=True)
         return Node("where", (node,), node.kinds, {"of": test})
@@ -194,6 +199,9 @@ class Plans:
         return Node(op, (left, right), kinds, self._condition(left, right), more)
 
     def _condition(self, left: Node, right: Node) -> dict[str, str]:
+        named = self._naming.condition(left, right)
+        if named is not None:
+            return named
         mine, others = of_sides(left, right)
         chance, calls = self._random.random(), {}
         if chance < 0.8:
@@ -252,11 +260,15 @@ class Plans:
         left, right = (self.where(0, node) if self.chance(0.7) else node for _ in range(2))
         return Node(self._random.choice(SETS), (left, right), node.kinds)
 
-    def _folds(self, names: Names) -> tuple[Fold, ...]:
-        return tuple(self._fold(names) for _ in range(self._random.choice((1, 1, 2, 3))))
+    def _folds(self, node: Node) -> tuple[Fold, ...]:
+        return tuple(self._fold(node) for _ in range(self._random.choice((1, 1, 2, 2, 3))))
 
-    def _fold(self, names: Names) -> Fold:
-        name, texts = self._random.choice(FOLDS), self.texts
+    def _fold(self, node: Node) -> Fold:
+        name, texts, names = self._random.choice(FOLDS), self.texts, parameters(node.kinds)
+        if name not in ("Count", "Product"):
+            field = self._naming.field(node, counted=name not in ("Collect", "CountDistinct"))
+            if field is not None:
+                return Fold(name, field)
         if name in ("Sum", "Avg") and self._mode in (
             "decimals",
             "fractions",
@@ -285,17 +297,19 @@ class Plans:
     def group(self, depth: int, node: Node | None = None) -> Node:
         node = node or self.relation(depth - 1)
         names = parameters(node.kinds)
-        folds = self._folds(names)
-        key = self.texts.callable(names, self.texts.value(names))
-        return Node("group", (node,), ("V",) * (1 + len(folds)), {"key": key}, folds)
+        kind, folds = self._naming.columns(node, self._folds(node), is_grouped=True)
+        key = self._naming.field(node)
+        key = key or self.texts.callable(names, self.texts.value(names))
+        kinds = (kind,) if kind else ("V",) * (1 + len(folds))
+        return Node("group", (node,), kinds, {"key": key}, folds)
 
     def having(self, depth: int) -> Node:
         return self.where(0, self.group(depth))
 
     def aggregate(self, depth: int, node: Node | None = None) -> Node:
         node = node or self.relation(depth - 1)
-        folds = self._folds(parameters(node.kinds))
-        return Node("group", (node,), ("V",) * len(folds), {}, folds)
+        kind, folds = self._naming.columns(node, self._folds(node), is_grouped=False)
+        return Node("group", (node,), (kind,) if kind else ("V",) * len(folds), {}, folds)
 
     def limit(self, depth: int) -> Node:
         limit = self._random.randrange(1, 5), self._random.choice((0, 0, 1, 2))

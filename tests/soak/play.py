@@ -6,6 +6,7 @@ import linecache
 from collections.abc import Sequence
 from contextlib import suppress
 from random import Random
+from types import FunctionType
 from typing import Any
 
 from reactive import TableError
@@ -54,8 +55,8 @@ class Playing:
             linecache.cache.pop(file, None)
 
     def _codes(self) -> Any:
-        functions = self._names.values()
-        return (f.__code__ for f in functions if getattr(f, "__module__", 0) is None)
+        functions = (f for f in self._names.values() if isinstance(f, FunctionType))
+        return (f.__code__ for f in functions if f.__module__ is None)
 
     def play(self) -> int:
         case, commits = self._case, 0

@@ -56,8 +56,23 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "A": ("{}.a", "{}.b"),
     "M": ("{}.a", "{}.b"),
     "V": ("{}",),
+    "G": ("{}[0]", "{}.one", "{}.two"),
+    "O": ("{}.one", "{}[1]"),
 }
-"""How a field of a row is read. "V" is any value that is a row by itself."""
+"""How a field of a row is read. "V" is any value that is a row by itself; "G" and "O" are the named
+rows of groups, and of one that is made of all."""
+BY_NAME: Mapping[str, tuple[str, ...]] = {
+    "N": ("id", "x", "y"),
+    "D": ("k", "v", "i"),
+    "S": ("a", "b"),
+    "A": ("a", "b"),
+    "M": ("a", "b"),
+    "G": ("one", "two"),
+    "O": ("one", "two"),
+}
+"""The fields that a query may name."""
+COUNTED = ("id", "i")
+"""Those whose values are small integers."""
 CLASSES: Mapping[str, type] = {
     "P": tuple,
     "N": N,

@@ -230,8 +230,7 @@ def _check_view(view: Any, node: Node, rows: Rows, oracle: Oracle) -> None:
 
 def _check_groups(view: Any, rows: Rows) -> None:
     for key, *values in rows:
-        found = view[key]
-        expected = values[0] if len(values) == 1 else tuple(values)
+        found, expected = view[key], values[0] if len(values) == 1 else tuple(values)
         assert frozen(found) == frozen(expected), f"[{key!r}] is {found!r}, not {expected!r}"
     assert len(view.keys()) == len(rows)
 

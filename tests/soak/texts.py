@@ -37,7 +37,14 @@ class Texts:
         self._numbers = itertools.count()
         self._constants = CONSTANTS[mode]
         self._is_nan = mode == "nan"
+        self._is_cached = mode not in ("mixed", "fractions")  # True is another 1 than 1.0
         self.lines: list[str] = []
+
+    def name(self, field: str) -> str:
+        """A callable that is the name of a field, or of one of each side."""
+        name = f"f{next(self._numbers)}"
+        self.lines.append(f"{name} = {field}")
+        return name
 
     def source(self, names: set[str]) -> str:
         """A module with these callables."""
@@ -203,6 +210,7 @@ class Texts:
                 f"    def __call__(self, {all_names}): return {body}",
                 f"{name} = H{name}()",
             ): 3,
+            (f"{name} = lru_cache(None)(lambda {all_names}: {body})",): 3 * self._is_cached,
             (f"{name} = eval({f'lambda {all_names}: {body}'!r})",): 3,
             (
                 f"{name}_, {name} = (lambda {all_names}: {self.simple(names)}),"
