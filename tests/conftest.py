@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-settings.register_profile("repeatable", derandomize=True)
+settings.register_profile("timeless", deadline=None)  # a machine may be busy
+settings.load_profile("timeless")
+settings.register_profile("repeatable", settings.get_profile("timeless"), derandomize=True)
 if os.environ.get("CI"):  # elsewhere Hypothesis explores anew in each run
     settings.load_profile("repeatable")
 

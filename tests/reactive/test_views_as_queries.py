@@ -353,7 +353,7 @@ def test_head_takes_a_number_of_rows(n: Any) -> None:
 def test_the_first_rows_of_a_relation_leave_no_view_behind() -> None:
     words = words_of(WORDS)
     assert words.distinct().head(2) and words.distinct().first()
-    assert words._engine.views() == []
+    assert words._engine.live_views() == []
 
 
 def test_the_first_rows_of_a_table_are_those_of_the_transaction() -> None:
