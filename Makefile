@@ -10,7 +10,7 @@ SPARK := .venv/.spark
 DOCS := .venv/.docs
 READY := .venv/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
-CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks docs/conf.py docs/reference.py
+CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks docs/conf.py docs/reference.py docs/figures/pictures.py
 
 .PHONY: demo demo-spark test test-process test-spark check soak bench report docs clean
 
