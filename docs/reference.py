@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import pairwise
-from typing import Any
-
-from sphinx.application import Sphinx
+from typing import TYPE_CHECKING, Any
 
 import reactive
 from reactive.runtime.missing import Missing
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 COMMENT = re.compile(r"^<!-- reference: (.*?) -->$", re.MULTILINE)
 SECTIONS = {"Parameters", "Raises", "Returns"}

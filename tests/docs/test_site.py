@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import runpy
 import subprocess
 import sys
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +18,8 @@ import reactive
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
-REFERENCE = re.compile(r"^<!-- reference: (.*?) -->$", re.MULTILINE)
+REFERENCE: dict[str, Any] = runpy.run_path(str(DOCS / "reference.py"))
+PAGES = sorted((DOCS / "api").glob("*.md"))
 TOOLS = ("sphinx", "myst_parser", "furo")
 
 
@@ -63,13 +67,20 @@ def test_methods_have_their_docstrings_on_the_site(site: Path) -> None:
 
 
 def test_every_exported_name_is_once_in_the_reference() -> None:
-    listed = Counter(
-        name
-        for page in (DOCS / "api").glob("*.md")
-        for names in REFERENCE.findall(page.read_text())
-        for name in names.split(", ")
-    )
+    listed = Counter(name for page in PAGES for name in REFERENCE["names_in"](page.read_text()))
     assert listed == Counter([*reactive.__all__, "spark_backend.SparkOffload"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_tables_of_a_page_have_all_names_and_their_methods(page: Path) -> None:
+    tables, _, _ = page.read_text().partition("<!-- reference")
+    said = set(re.findall(r"\w+", tables))
+    for path in REFERENCE["names_in"](page.read_text()):
+        name = path.rpartition(".")[2]
+        assert name in said
+        if path == name and inspect.isclass(of := getattr(reactive, name)):
+            methods = () if issubclass(of, BaseException) else REFERENCE["own_members"](of)
+            assert [method for method in methods if method not in said] == []
 
 
 def test_every_exported_name_has_a_docstring() -> None:
