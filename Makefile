@@ -45,7 +45,7 @@ report: $(READY)  ## the benchmark tables of docs/benchmarks.md, several runs ea
 	$(BIN)/python -m asv_benchmarks.report
 
 docs: $(DOCS)  ## the site, in build/site: links or references that lead nowhere are errors
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs build/site
 	@echo build/site/index.html
 
 $(BIN)/pip:
