@@ -7,11 +7,12 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 BIN := .venv/bin
 DEMO := .venv/.demo
 SPARK := .venv/.spark
+DOCS := .venv/.docs
 READY := .venv/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
-CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks
+CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks docs/conf.py docs/reference.py docs/figures/pictures.py
 
-.PHONY: demo demo-spark test test-process test-spark check soak bench report clean
+.PHONY: demo demo-spark test test-process test-spark check soak bench report docs clean
 
 demo: $(DEMO)  ## lint the standard library live, and edit it 200 times
 	$(BIN)/python -m examples.live_lint
@@ -43,6 +44,10 @@ bench: $(READY)  ## all benchmarks once, quickly
 report: $(READY)  ## the benchmark tables of docs/benchmarks.md, several runs each
 	$(BIN)/python -m asv_benchmarks.report
 
+docs: $(DOCS)  ## the site, in build/site: links or references that lead nowhere are errors
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs build/site
+	@echo build/site/index.html
+
 $(BIN)/pip:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3"; exit 1; }
 	$(PYTHON) -m venv .venv
@@ -55,9 +60,13 @@ $(SPARK): pyproject.toml | $(BIN)/pip
 	$(INSTALL) '.[demo,spark]'
 	@touch $(DEMO) $(SPARK)
 
+$(DOCS): pyproject.toml | $(BIN)/pip
+	$(INSTALL) '.[docs]'
+	@touch $(DOCS)
+
 $(READY): pyproject.toml | $(BIN)/pip
 	$(INSTALL) '.[dev,demo]'
-	@touch $(DEMO) $(SPARK) $(READY)
+	@touch $(DEMO) $(SPARK) $(DOCS) $(READY)
 
 clean:
 	rm -rf .soak.json .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
@@ -25,6 +25,10 @@ def programs() -> list[tuple[Path, str]]:
     return [(page, block) for page, block in found if ">>>" not in block]
 
 
+def page_of(value: object) -> str:
+    return name(value) if isinstance(value, Path) else ""
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_sessions_show_what_they_say(page: Path) -> None:
     result = doctest.testfile(
@@ -35,7 +39,7 @@ def test_sessions_show_what_they_say(page: Path) -> None:
     assert result.failed == 0
 
 
-@pytest.mark.parametrize(("page", "program"), programs(), ids=lambda v: "")
+@pytest.mark.parametrize(("page", "program"), programs(), ids=page_of)
 def test_programs_run_and_print_what_their_comments_say(
     page: Path, program: str, tmp_path: Path
 ) -> None:
