@@ -58,7 +58,7 @@ CHANGE = Picture(
         Step(
             "take the lock",
             "one writer at a time; readers wait for nobody's transaction",
-            ("reactive/transactions/commits.py: Commits", "reactive/runtime/gate.py: Gate"),
+            ("reactive/transactions/engine.py: Engine", "reactive/runtime/gate.py: Gate"),
         ),
         Step(
             "the store takes the row",
