@@ -70,7 +70,7 @@ ONE_ARGUMENT: dict[str, Callable[[Any, Any], Any]] = {
     "Sum": lambda t, f: t.aggregate(Sum(f)),
     "the left key of join": lambda t, f: t.join(t, left_key=f, right_key=abs),
     "the right key of semi_join": lambda t, f: t.semi_join(t, left_key=abs, right_key=f),
-    "the key of table": lambda t, f: t._engine.table(int, key=f),
+    "the key of table": lambda t, f: Database().table(int, key=f),
 }
 TWO_ARGUMENTS: dict[str, Callable[[Any, Any], Any]] = {
     "join": lambda t, f: t.join(t, on=f),
