@@ -13,8 +13,8 @@ class Engine:
     """Runs a query as a user would; `optimize=False`: as it is written."""
 
     def __init__(self, asked: Asked, listener: Listener, *, optimize: bool = True) -> None:
-        self._engine = Database(optimize=optimize)
-        self._tables = tables_of(asked, self._engine)
+        self._db = Database(optimize=optimize)
+        self._tables = tables_of(asked, self._db)
         self.view = asked.query(*self._tables).materialize(asked.name)
         self._subscription = self.view.subscribe(listener.delta)
 
@@ -27,7 +27,7 @@ class Engine:
             statement, rows = statements[0]
             statement(rows)
             return
-        with self._engine.transaction():
+        with self._db.transaction():
             for statement, rows in statements:
                 statement(rows)
 

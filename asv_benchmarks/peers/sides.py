@@ -97,8 +97,8 @@ class DuckDB:
     def __init__(self, query: str) -> None:
         import duckdb
 
-        self._engine: Any = duckdb.connect(":memory:")
-        self._engine.execute("SET threads TO 1")
+        self._db: Any = duckdb.connect(":memory:")
+        self._db.execute("SET threads TO 1")
         by, source = ("product", "orders") if query == GROUP else ("region", _JOINED)
         self._sql = f"SELECT {by}, sum(quantity * price) FROM {source} WHERE quantity > 1"
         self._sql += ("" if query == GROUP else " AND active") + " GROUP BY ALL"
@@ -109,21 +109,21 @@ class DuckDB:
 
         made = polars.DataFrame(columns_of(orders))
         others = polars.DataFrame(_customer_columns(customers))
-        self._engine.register("made", made.to_arrow())
-        self._engine.register("others", others.to_arrow())
-        self._engine.execute("CREATE TABLE orders AS SELECT * FROM made")
-        self._engine.execute("CREATE TABLE customers AS SELECT * FROM others")
+        self._db.register("made", made.to_arrow())
+        self._db.register("others", others.to_arrow())
+        self._db.execute("CREATE TABLE orders AS SELECT * FROM made")
+        self._db.execute("CREATE TABLE customers AS SELECT * FROM others")
         self._compute()
 
     def add(self, order: Order) -> None:
-        self._engine.execute("INSERT INTO orders VALUES (?, ?, ?, ?, ?)", _values(order))
+        self._db.execute("INSERT INTO orders VALUES (?, ?, ?, ?, ?)", _values(order))
         self._compute()
 
     def result(self) -> Result:
         return {key: int(total) for key, total in self._rows}
 
     def _compute(self) -> None:
-        self._rows = self._engine.execute(self._sql).fetchall()
+        self._rows = self._db.execute(self._sql).fetchall()
 
 
 class Polars:

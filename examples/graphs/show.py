@@ -42,7 +42,7 @@ class Story:
         limit: int = LIMIT,
         out: Console | None = None,
     ) -> None:
-        self._engine = db
+        self._db = db
         self._views = dict(views)
         self._limit = limit
         self._out = console() if out is None else out
@@ -62,7 +62,7 @@ class Story:
         deltas: dict[str, list[Delta[Any]]] = {name: [] for name in self._views}
         listening = [view.subscribe(deltas[name].append) for name, view in self._views.items()]
         before, start = self._touched(), perf_counter()
-        with self._engine.transaction():
+        with self._db.transaction():
             yield
         milliseconds = (perf_counter() - start) * 1000
         for subscription in listening:
