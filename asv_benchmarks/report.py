@@ -3,6 +3,7 @@
 python -m asv_benchmarks.report [--size 1000000] [--runs 5] [--only group_sum ...] [--write]
 python -m asv_benchmarks.report --only recursion [--runs 5] [--write]
 python -m asv_benchmarks.report --only verifying [--runs 5] [--write]
+python -m asv_benchmarks.report --only ways [--runs 40] [--write]
 python -m asv_benchmarks.report --only findbugs [--runs 5] [--write]
 python -m asv_benchmarks.report --only offload [--size 1000000] [--runs 1] [--write]
 
@@ -19,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from asv_benchmarks import sections, verifying
+from asv_benchmarks import sections, verifying, ways
 from asv_benchmarks.figures import Measured, Run
 from asv_benchmarks.findbugs.report import findbugs
 from asv_benchmarks.measure import AS_WRITTEN, ENGINE
@@ -37,6 +38,8 @@ from asv_benchmarks.table import (
     RECURSION_END,
     VERIFYING,
     VERIFYING_END,
+    WAYS,
+    WAYS_END,
     machine,
     put,
 )
@@ -50,6 +53,8 @@ RECURSIVE = "recursion"
 """All cases of recursion; they have sizes of their own."""
 OF_VERIFYING = "verifying"
 """All queries that are verified; they have sizes of their own."""
+OF_WAYS = "ways"
+"""All special ways, on and off."""
 OF_CLASS_FILES = "findbugs"
 """All measurements of the FindBugs example; they have sizes of their own."""
 OF_SPARK = "offload"
@@ -63,7 +68,7 @@ RUNS = 5
 def main() -> None:
     """Measure, print, and with --write put the tables into the docs."""
     options = _options()
-    asked = options.only or [*NAMES, RECURSIVE, OF_VERIFYING, OF_CLASS_FILES, OF_SPARK]
+    asked = options.only or [*NAMES, RECURSIVE, OF_VERIFYING, OF_WAYS, OF_CLASS_FILES, OF_SPARK]
     runs = options.runs or RUNS
     if set(asked) & set(NAMES):
         text = report(asked, size=options.size, runs=runs)
@@ -81,6 +86,11 @@ def main() -> None:
         print(text)
         if options.write:
             put(text, DOCS, VERIFYING, VERIFYING_END)
+    if OF_WAYS in asked:
+        text = ways.report(options.runs or ways.RUNS)
+        print(text)
+        if options.write:
+            put(text, DOCS, WAYS, WAYS_END)
     if OF_CLASS_FILES in asked:
         text = findbugs(in_process, runs=runs)
         print(text)
@@ -159,7 +169,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="asv_benchmarks.report", description="Measure it all.")
     parser.add_argument("--size", type=int, default=1_000_000, help="rows of the first table")
     parser.add_argument("--runs", type=int, help=f"medians are over these; {RUNS}, of Spark 1")
-    names = [*NAMES, RECURSIVE, *CASE_NAMES, OF_VERIFYING, OF_CLASS_FILES, OF_SPARK]
+    names = [*NAMES, RECURSIVE, *CASE_NAMES, OF_VERIFYING, OF_WAYS, OF_CLASS_FILES, OF_SPARK]
     parser.add_argument("--only", nargs="*", choices=names, metavar="NAME", help="not all of them")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {DOCS.name}")
     return parser.parse_args()

@@ -14,6 +14,8 @@ RECURSION = "<!-- recursion: begin -->"
 RECURSION_END = "<!-- recursion: end -->"
 VERIFYING = "<!-- verifying: begin -->"
 VERIFYING_END = "<!-- verifying: end -->"
+WAYS = "<!-- ways: begin -->"
+WAYS_END = "<!-- ways: end -->"
 FINDBUGS = "<!-- findbugs: begin -->"
 FINDBUGS_END = "<!-- findbugs: end -->"
 

@@ -1,0 +1,413 @@
+"""What each special way of running something is worth: the same query with it and without.
+
+python -m asv_benchmarks.ways [--runs 40] [--only "generated loops" ...]
+
+A way is switched off by replacing one name of its module while the query is made and run. Both
+sides get the same changes in turns, in one process; the gain is the median, over the turns, of the
+time without by the time with. One that gains less than `LEAST` is to go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from statistics import median
+from time import thread_time
+from typing import Any
+from unittest.mock import patch
+
+from asv_benchmarks.table import machine, markdown
+from reactive import Count, Database, Max, Sum
+from reactive.collections.zset import consolidate
+
+LEAST = 1.2
+RUNS = 40
+CHANGES = 200
+SMALL, LARGE = 2_000, 20_000
+ROOT = Path(__file__).resolve().parent.parent
+NEVER = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    id: int
+    customer: int
+    price: int
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    id: int
+    region: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    source: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A query over tables that are full: what changes, by which rows, and the views to compare."""
+
+    table: Any
+    rows: Sequence[Any]
+    views: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A special way.
+
+    Parameters
+    ----------
+    off: names that are replaced to switch it off, each with what stands there then.
+    files: what could be deleted with it, in the order of its lines' share.
+    rules: rules that are left out instead.
+    plain: whether it is switched off by running plain operators.
+    """
+
+    name: str
+    queries: Sequence[Callable[[Database], Running]]
+    files: Sequence[str]
+    off: Sequence[tuple[str, object]] = ()
+    rules: Sequence[str] = ()
+    plain: bool = False
+
+
+def group_sum(db: Database) -> Running:
+    """where, group_by"""
+    orders = db.table(Order)
+    view = (
+        orders.where(lambda o: o.price > 3)
+        .group_by(lambda o: o.customer)
+        .aggregate(Sum(lambda o: o.price), Count())
+        .materialize()
+    )
+    orders.add_all(_orders(LARGE, customers=1_000))
+    return Running(orders, _orders(CHANGES, customers=1_000, first=NEVER), [view])
+
+
+def join_sum(db: Database) -> Running:
+    """join, group_by; an order changes"""
+    return _join_sum(db, is_left=True)
+
+
+def join_sum_right(db: Database) -> Running:
+    """join, group_by; a customer changes"""
+    return _join_sum(db, is_left=False)
+
+
+def _join_sum(db: Database, *, is_left: bool) -> Running:
+    orders, customers = db.table(Order), db.table(Customer)
+    view = (
+        orders.join(customers, on=lambda o, c: o.customer == c.id)
+        .where(lambda o, c: o.price > 3)
+        .group_by(lambda o, c: c.region)
+        .aggregate(Sum(lambda o, c: o.price), Count())
+        .materialize()
+    )
+    customers.add_all(_customers(SMALL))
+    orders.add_all(_orders(LARGE, customers=SMALL))
+    if is_left:
+        return Running(orders, _orders(CHANGES, customers=SMALL, first=NEVER), [view])
+    return Running(customers, [Customer(n, 50 + n % 50) for n in range(CHANGES)], [view])
+
+
+def join_rows(db: Database) -> Running:
+    """join, where, select"""
+    orders, customers = db.table(Order), db.table(Customer)
+    view = (
+        orders.join(customers, on=lambda o, c: o.customer == c.id)
+        .where(lambda o, c: o.price > 3)
+        .select(lambda o, c: (c.region, o.price))
+        .materialize()
+    )
+    customers.add_all(_customers(SMALL))
+    orders.add_all(_orders(LARGE, customers=SMALL))
+    return Running(orders, _orders(CHANGES, customers=SMALL, first=NEVER), [view])
+
+
+def triangles(db: Database) -> Running:
+    """triangles, counted"""
+    edges = db.table(Edge)
+    return _over_edges(edges, _triangles(edges).aggregate(Count()))
+
+
+def triangles_listed(db: Database) -> Running:
+    """triangles, listed"""
+    edges = db.table(Edge)
+    found = _triangles(edges).select(lambda a, b, c: (a.source, b.source, c.source))
+    return _over_edges(edges, found)
+
+
+def _triangles(edges: Any) -> Any:
+    return edges.join(edges, on=lambda a, b: a.target == b.source).join(
+        edges, on=lambda a, b, c: b.target == c.source and c.target == a.source
+    )
+
+
+def _over_edges(edges: Any, query: Any) -> Running:
+    view, random = query.materialize(), Random(1)
+    edges.add_all({Edge(random.randrange(800), random.randrange(800)) for _ in range(8_000)})
+    new = [Edge(random.randrange(800), 800 + n) for n in range(CHANGES)]
+    return Running(edges, new, [view])
+
+
+def distinct(db: Database) -> Running:
+    """distinct"""
+    orders = db.table(Order)
+    view = orders.select(lambda o: o.customer).distinct().materialize()
+    orders.add_all(_orders(LARGE, customers=SMALL))
+    return Running(orders, _orders(CHANGES, customers=2 * SMALL, first=NEVER), [view])
+
+
+def largest(db: Database) -> Running:
+    """group_by, Max"""
+    orders = db.table(Order)
+    view = orders.group_by(lambda o: o.customer).aggregate(Max(lambda o: o.price)).materialize()
+    orders.add_all(_orders(LARGE, customers=1_000))
+    return Running(orders, _orders(CHANGES, customers=1_000, first=NEVER), [view])
+
+
+def watchers(db: Database) -> Running:
+    """100 views of one value each"""
+    return _watched(db, 100)
+
+
+def many_watchers(db: Database) -> Running:
+    """1,000 views of one value each"""
+    return _watched(db, 1_000)
+
+
+def _watched(db: Database, count: int) -> Running:
+    orders = db.table(Order)
+    orders.add_all(_orders(SMALL, customers=count))
+    views = []
+    for customer in range(count):
+        own = orders.where(lambda o, customer=customer: o.customer == customer)  # type: ignore[misc]
+        views.append(own.materialize())
+    return Running(orders, _orders(CHANGES, customers=count, first=NEVER), views)
+
+
+def _take_as_many(sums: Any, delta: Sequence[Any]) -> Sequence[Any]:
+    """`SumsBy._take_one` as if it was one of many rows."""
+    out = [change for change in sums._loop(delta).items() if any(change[1])]
+    sums._take(out)
+    return out
+
+
+def _add_as_many(distinct: Any, delta: Sequence[Any]) -> Any:
+    """`Distinct._add_one` as if it was one of many rows."""
+    return distinct._add_net(consolidate(delta))
+
+
+WAYS = (
+    Way(
+        "generated loops",
+        (group_sum, join_rows, join_sum),
+        ("reactive/operators/generated", "reactive/codegen", "reactive/operators/fuse.py"),
+        plain=True,
+    ),
+    Way(
+        "a commit as one function",
+        (group_sum, join_rows),
+        ("reactive/dataflow/straight.py",),
+        off=(("reactive.dataflow.schedule.OFTEN", NEVER),),
+    ),
+    Way(
+        "a group of one row",
+        (group_sum, largest),
+        ("reactive/operators/generated/single.py",),
+        off=(("reactive.operators.fuse.GroupingOfOne.fits", staticmethod(lambda *_: False)),),
+    ),
+    Way(
+        "one row of a join of sums",
+        (join_sum, join_sum_right),
+        ("reactive/operators/generated/alone.py",),
+        off=(
+            ("reactive.operators.fuse.alone", lambda *_, **__: None),
+            ("reactive.operators.sums_by.SumsBy._take_one", _take_as_many),
+            ("reactive.operators.fuse.GroupingOfOne.fits", staticmethod(lambda *_: False)),
+        ),
+    ),
+    Way(
+        "sums in the place of rows",
+        (join_sum, join_sum_right),
+        (
+            *("reactive/operators/sums_by.py", "reactive/operators/generated/summing.py"),
+            *("reactive/operators/generated/factored.py", "reactive/compiler/sums.py"),
+            *("reactive/operators/generated/both_sides.py", "optimizer/rules/factor_aggregate.py"),
+        ),
+        rules=("factor_aggregate",),
+    ),
+    Way(
+        "joins of three at once",
+        (triangles_listed,),
+        (
+            *("reactive/operators/generated/paths.py", "reactive/codegen/itinerary.py"),
+            *("reactive/compiler/wide.py", "reactive/collections/trie.py"),
+            "optimizer/rules/widen_join.py",
+        ),
+        rules=("widen_join",),
+    ),
+    Way(
+        "a circle of one table",
+        (triangles,),
+        ("reactive/operators/generated/circling.py", "reactive/collections/circle.py"),
+        off=(("reactive.compiler.wide.around", lambda *_, **__: None),),
+    ),
+    Way(
+        "one row of a distinct",
+        (distinct,),
+        (),
+        off=(("reactive.operators.distinct.Distinct._add_one", _add_as_many),),
+    ),
+    Way(
+        "readers found by an index",
+        (watchers, many_watchers),
+        ("reactive/compiler/routes.py", "reactive/operators/at.py"),
+        off=(("reactive.compiler.routes.ROUTED", NEVER),),
+    ),
+    Way(
+        "readers found by a value",
+        (watchers,),
+        ("reactive/dataflow/fan.py", "optimizer/pinned.py"),
+        off=(
+            ("reactive.compiler.routes.ROUTED", NEVER),
+            ("reactive.dataflow.fan.WORTHWHILE", NEVER),
+        ),
+    ),
+)
+
+
+def gain(way: Way, query: Callable[[Database], Running], runs: int = RUNS) -> tuple[float, float]:
+    """Microseconds of one change with the way, and how many times that it is without."""
+    with_it = query(Database())
+    with _without(way):
+        without = query(_database(way))
+        for _ in range(2):
+            _microseconds(without)
+    for _ in range(2):
+        _microseconds(with_it)
+    ratios, times = [], []
+    for turn in range(runs):
+        took = {}
+        for is_on in (turn % 2 == 0, turn % 2 != 0):
+            if is_on:
+                took[True] = _microseconds(with_it)
+            else:
+                with _without(way):
+                    took[False] = _microseconds(without)
+        times.append(took[True])
+        ratios.append(took[False] / took[True])
+    for one, other in zip(with_it.views, without.views, strict=True):
+        if one != other.snapshot():
+            raise AssertionError(f"{way.name}: the view differs without it")
+    return median(times), median(ratios)
+
+
+def table(ways: Sequence[Way], runs: int = RUNS) -> list[str]:
+    """A line per way and query."""
+    lines = []
+    for way in ways:
+        size = f"{_lines_of(way):,}" if way.files else ""
+        for query in way.queries:
+            time, ratio = gain(way, query, runs)
+            verdict = "stays" if ratio >= LEAST else "**goes**"
+            what = f"{way.name}: {query.__doc__}"
+            lines.append([what, f"{time:.2f}", f"{ratio:.2f}", size, verdict])
+            size = ""
+    header = ["way: query", "one change, µs", "times without", "lines", f"at least {LEAST:g}"]
+    return markdown(header, lines)
+
+
+def report(runs: int = RUNS) -> str:
+    """The section of the report."""
+    lines = [
+        "### Special ways",
+        "",
+        "One change with each special way, and how many times that it takes without; medians of",
+        f"{runs} turns, in processor time. Lines are those of its own files. {machine()}",
+        "",
+        *table(WAYS, runs),
+    ]
+    return "\n".join(lines)
+
+
+def _database(way: Way) -> Database:
+    db = Database()
+    queries = db._engine.queries
+    queries.generates = not way.plain
+    queries.phases = tuple(
+        tuple(rule for rule in phase if rule.__name__ not in way.rules) for phase in queries.phases
+    )
+    return db
+
+
+@contextmanager
+def _without(way: Way) -> Iterator[None]:
+    with ExitStack() as stack:
+        for name, value in way.off:
+            owner, _, attribute = name.rpartition(".")
+            stack.enter_context(patch.object(_named(owner), attribute, value))
+        yield
+
+
+def _named(path: str) -> Any:
+    """A module, or a class in one."""
+    try:
+        return import_module(path)
+    except ModuleNotFoundError:
+        owner, _, name = path.rpartition(".")
+        return getattr(import_module(owner), name)
+
+
+def _microseconds(running: Running) -> float:
+    """Of one change: each row is added, and removed again."""
+    add, remove = running.table.add, running.table.remove
+    gc.collect(0)
+    gc.disable()
+    start = thread_time()
+    for row in running.rows:
+        add(row)
+    for row in running.rows:
+        remove(row)
+    took = thread_time() - start
+    gc.enable()
+    return took / (2 * len(running.rows)) * 1e6
+
+
+def _lines_of(way: Way) -> int:
+    paths = [ROOT / name for name in way.files]
+    files = [file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])]
+    return sum(len(file.read_text().splitlines()) for file in files)
+
+
+def _orders(count: int, *, customers: int, first: int = 0) -> list[Order]:
+    return [Order(first + n, n % customers, 4 + n % 97) for n in range(count)]
+
+
+def _customers(count: int) -> list[Customer]:
+    return [Customer(n, n % 50) for n in range(count)]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="asv_benchmarks.ways", description="Special ways.")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--only", nargs="*", choices=[way.name for way in WAYS])
+    options = parser.parse_args()
+    chosen = [way for way in WAYS if not options.only or way.name in options.only]
+    print("\n".join([*table(chosen, options.runs), "", machine()]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""The measurement of special ways, at its shortest: each can be switched off, with no other rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from asv_benchmarks import ways
+from asv_benchmarks.ways import WAYS, Way
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
+def test_a_way_is_switched_off_and_gives_the_same(
+    way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ways, "SMALL", 50)
+    monkeypatch.setattr(ways, "LARGE", 200)
+    monkeypatch.setattr(ways, "CHANGES", 10)
+    for query in way.queries:
+        time, ratio = ways.gain(way, query, runs=1)
+        assert time > 0
+        assert ratio > 0
+
+
+def test_the_files_of_each_way_are_there() -> None:
+    for way in WAYS:
+        for name in way.files:
+            assert (ways.ROOT / name).exists(), name
