@@ -1,4 +1,4 @@
-"""The measurement of special ways, at its shortest: each can be switched off, with no other rows."""
+"""The measurement of special ways, at its shortest: each can be switched off; rows are the same."""
 
 from __future__ import annotations
 
