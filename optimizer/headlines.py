@@ -58,6 +58,10 @@ def order_by(node: Any) -> str:
     return f"order_by {_sorted_by(node.keys)}" + _window(node.limit, node.offset)
 
 
+def reduce(node: Any) -> str:
+    return f"reduce {written(node.function)} by {written(node.key)}"
+
+
 def fixpoint(node: Any) -> str:
     return f"fixpoint {', '.join(map(_defined, node.names, node.best))}"
 

@@ -32,6 +32,7 @@ from reactive.operators.matching import Fits, KeyMatching, Matching, PredicateMa
 from reactive.operators.order_by import OrderBy
 from reactive.operators.outer_join import Kept, OuterJoin
 from reactive.operators.product import product
+from reactive.operators.reduce import Reduce
 from reactive.operators.select import Select
 from reactive.operators.select_many import SelectMany
 from reactive.operators.semi_join import semi_join
@@ -74,6 +75,11 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
         case plan.Aggregate(_, key, aggregates):
             functions = (f for a in aggregates for f in (a.value, *a.functions))
             return lambda: plain_aggregate(node), (key, *functions)
+        case plan.Reduce(source, key, function):
+            return lambda: Reduce(spread(key, bindings(source)), callable_of(function)), (
+                key,
+                function,
+            )
         case plan.OrderBy(_, keys, limit, offset):
             return lambda: OrderBy(
                 order_key(node), descending=node.descending, limit=limit, offset=offset

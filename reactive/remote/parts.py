@@ -93,6 +93,8 @@ def part_of(node: plan.Node) -> Part:
         case plan.Aggregate(source, key):
             assert key is not None
             return _aggregate_part(node, source, key)
+        case plan.Reduce():
+            raise Unmovable("its callable is asked of whole groups, which stay in the process")
         case plan.Where(source) | plan.Select(source) | plan.SelectMany(source):
             return _chained(node, part_of(source))
         case plan.Unnest(source):

@@ -70,6 +70,7 @@ def build(db: Database, fuse: Fuse) -> list[Any]:
             Monoid(0, fuse(max), fuse(lambda v: v), of=fuse(lambda r: r[1])),
         ),
         a.aggregate(total, Sum(fuse(lambda r: r[1]))),
+        a.group_by(fuse(lambda r: r[0])).reduce(fuse(lambda k, rows: sorted(rows)[:1])),
         a.order_by(fuse(lambda r: r[1])).limit(2, 1),
         *joined,
         a.join(a, left_key=key, right_key=other),

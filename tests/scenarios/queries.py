@@ -178,6 +178,13 @@ GROUPED = (
         lambda t: t.group_by(group).aggregate(Count()).where(lambda key, n: n > 1),
         lambda rows: [(key, len(g)) for key, g in _groups(rows).items() if len(g) > 1],
     ),
+    unary(
+        "reduce",
+        lambda t: t.group_by(group).reduce(lambda key, rows: [len(rows), max(map(value, rows))]),
+        lambda rows: [
+            (key, row) for key, g in _groups(rows).items() for row in (len(g), max(map(value, g)))
+        ],
+    ),
 )
 
 

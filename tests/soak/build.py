@@ -21,7 +21,7 @@ from reactive import (
 )
 from reactive import fixpoint as typed_fixpoint
 from reactive import iterate as typed_iterate
-from tests.soak.nodes import Fold, Key, Node
+from tests.soak.nodes import REDUCERS, Fold, Key, Node
 
 fixpoint: Any = typed_fixpoint
 iterate: Any = typed_iterate
@@ -94,6 +94,9 @@ class Build:
                 return source.distinct()
             case "group":
                 return self._group(node, source)
+            case "reduce":
+                groups = source.group_by(self._names[node.calls["key"]])
+                return groups.reduce(REDUCERS[node.more])
             case "order":
                 return self._order(node, source)
             case "join" | "semi_join" | "anti_join":

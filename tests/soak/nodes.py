@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,6 +13,15 @@ from tests.soak.rows import Kind
 _numbers = itertools.count(1)
 NAMES = "xyzuvw"
 """What parameters are called, one per binding."""
+
+
+REDUCERS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "size": lambda key, rows: [len(rows)],
+    "keys": lambda key, rows: [key] * min(len(rows), 2),
+    "rows": lambda key, rows: iter(rows),
+    "none": lambda key, rows: (),
+}
+"""What is made of the rows of a group; a plan has the name of it."""
 
 
 class Fold(NamedTuple):

@@ -7,11 +7,11 @@ here raises in the library, and nothing else does.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from tests.soak.folds import folded
-from tests.soak.nodes import Node, every
+from tests.soak.nodes import REDUCERS, Node, every
 from tests.soak.orders import Keyed, in_order
 from tests.soak.rows import bag, frozen, once
 
@@ -158,12 +158,21 @@ class Oracle:
         rows = self._input(node, inside)
         if "key" not in node.calls:
             return [_alone(self._folds(node, rows))]
+        groups = self._groups(node, rows)
+        return [(key, *self._folds(node, members)) for key, members in groups]
+
+    def _groups(self, node: Node, rows: Rows) -> Collection[tuple[Any, list[Any]]]:
         groups: dict[Any, tuple[Any, list[Any]]] = {}
         key_of = self._call(node.calls["key"], node)
         for row in rows:
             key = key_of(row)
             groups.setdefault(frozen(key), (key, []))[1].append(row)
-        return [(key, *self._folds(node, members)) for key, members in groups.values()]
+        return groups.values()
+
+    def _reduce(self, node: Node, inside: Inside) -> Rows:
+        groups = self._groups(node, self._input(node, inside))
+        make = REDUCERS[node.more]
+        return [(key, row) for key, members in groups for row in make(key, members)]
 
     def _folds(self, node: Node, rows: Rows) -> list[Any]:
         found = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from tests.soak.nodes import NAMES, Fold, Key, Node
+from tests.soak.nodes import NAMES, REDUCERS, Fold, Key, Node
 from tests.soak.recursions import Recursions
 from tests.soak.rows import Kind
 from tests.soak.texts import Names, Texts, of_sides, parameters
@@ -33,6 +33,7 @@ OPERATORS = {
     "of_itself": 1,
     "group": 3,
     "having": 1,
+    "reduce": 1,
     "aggregate": 1,
     "limit": 1,
     "fixpoint": 1,
@@ -288,6 +289,14 @@ class Plans:
         folds = self._folds(names)
         key = self.texts.callable(names, self.texts.value(names))
         return Node("group", (node,), ("V",) * (1 + len(folds)), {"key": key}, folds)
+
+    def reduce(self, depth: int) -> Node:
+        node = self.relation(depth - 1)
+        names = parameters(node.kinds)
+        key = self.texts.callable(names, self.texts.value(names))
+        name = self._random.choice([*REDUCERS])
+        made = node.row if name == "rows" else "V"
+        return Node("reduce", (node,), ("V", made), {"key": key}, name)
 
     def having(self, depth: int) -> Node:
         return self.where(0, self.group(depth))

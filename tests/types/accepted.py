@@ -198,6 +198,19 @@ def groups() -> None:
     assert_type(four.materialize().keys(), list[str])
 
 
+def per_group() -> None:
+    shop = Shop()
+    by_customer = shop.orders.group_by(lambda o: o.customer)
+    largest = by_customer.reduce(lambda name, rows: [max(o.total for o in rows)])
+    assert_type(largest, Relation[str, float])
+    assert_type(largest.where(lambda name, total: total > 3), Relation[str, float])
+    by_town = shop.both.group_by(lambda o, c: c.town)
+    towns = by_town.reduce(lambda town, rows: ((o.id, c.name) for o, c in rows))
+    assert_type(towns, Relation[str, tuple[int, str]])
+    shop.orders.add(Order(3, "ann", 2.5))
+    assert list(largest.materialize()) == [("ann", 2.5)]
+
+
 def own_aggregates() -> None:
     words = Shop().words
 

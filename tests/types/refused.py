@@ -58,6 +58,10 @@ orders.where(lambda o, c: o.total > c)  # error
 both.select(lambda o: o)  # error
 by_town.aggregate(Sum(lambda o: 3))  # error
 
+by_town.reduce(lambda rows: [1])  # error
+by_town.reduce(lambda town, rows: [o.totl for o, c in rows])  # error
+by_town.reduce(lambda town, rows: 3)  # error
+
 # A sum of what has no sum, an order of what does not compare.
 orders.aggregate(Sum(name))  # error
 orders.aggregate(Sum(lambda o: o.customer))  # error
