@@ -40,6 +40,7 @@ from optimizer.rules.push_where_below_outer_join import push_where_below_outer_j
 from optimizer.rules.push_where_below_reduce import push_where_below_reduce
 from optimizer.rules.push_where_below_select import push_where_below_select
 from optimizer.rules.push_where_below_semi_join import push_where_below_semi_join
+from optimizer.rules.push_where_below_top import push_where_below_top
 from optimizer.rules.push_where_below_union import push_where_below_union
 from optimizer.rules.push_where_into_fixpoint import push_where_into_fixpoint
 from optimizer.rules.read_callables import read_callables
@@ -65,7 +66,8 @@ PHASES: tuple[Phase, ...] = (
     (
         *(split_where, make_join, merge_where_into_join, strengthen_outer_join),
         *(push_where_below_select, push_where_below_union, push_where_below_distinct),
-        *(push_where_below_difference, push_where_below_aggregate, push_where_below_reduce),
+        *(push_where_below_difference, push_where_below_aggregate),
+        *(push_where_below_reduce, push_where_below_top),
         *(push_where_below_semi_join, push_where_below_outer_join, push_where_into_fixpoint),
         *(propagate_constants, push_test_below_join),
     ),

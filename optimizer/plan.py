@@ -51,6 +51,7 @@ from optimizer.naming import naming_of
 from optimizer.nodes.order_by import OrderBy as OrderBy
 from optimizer.nodes.order_by import SortKey as SortKey
 from optimizer.nodes.reduce import Reduce as Reduce
+from optimizer.nodes.top import Top as Top
 from optimizer.opaque import Opaque
 from optimizer.plan_node import Node as Node
 from optimizer.plan_node import nodes_in as nodes_in

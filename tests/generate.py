@@ -135,7 +135,7 @@ REDUCERS: list[Callable[[Any, Any], Any]] = [
 
 def one_to_one(draw: Any, r: Rel) -> Rel:
     """A relation made of one."""
-    match draw(st.integers(0, 8)):
+    match draw(st.integers(0, 9)):
         case 0:
             return r.where(draw(st.sampled_from(PREDICATES)))
         case 1:
@@ -152,6 +152,8 @@ def one_to_one(draw: Any, r: Rel) -> Rel:
         case 6:
             made = r.aggregate(draw(st.sampled_from(AGGREGATES))())
             return made.select(lambda value: (0, small(value)))
+        case 8:
+            return topped(draw, r)
         case 7:
             return reduced(draw, r).select(lambda key, row: (small(row), 1))
         case _:
@@ -216,13 +218,28 @@ def reduced(draw: Any, r: Rel) -> Rel:
     return r.group_by(draw(st.sampled_from(KEYS))).reduce(draw(st.sampled_from(REDUCERS)))
 
 
+def topped(draw: Any, r: Rel) -> Rel:
+    """The first or last few rows of groups."""
+    groups = r.group_by(draw(st.sampled_from(KEYS)))
+    by = draw(st.lists(st.sampled_from(ORDERS), min_size=1, max_size=2))
+    match draw(st.integers(0, 3)):
+        case 0:
+            return groups.first(by)
+        case 1:
+            return groups.last(by)
+        case _:
+            return groups.top(draw(st.integers(0, 3)), by, descending=draw(st.booleans()))
+
+
 @st.composite
 def finals(draw: Any, tables: Any) -> Rel:
     """A random query, or one more step on top whose rows need not be pairs."""
     r = draw(queries(tables))
-    match draw(st.integers(0, 4)):
+    match draw(st.integers(0, 5)):
         case 0:
             return grouped(draw, r)
+        case 4:
+            return topped(draw, r)
         case 3:
             return reduced(draw, r)
         case 1:

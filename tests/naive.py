@@ -124,6 +124,11 @@ def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
             return of(*node.inputs())
         case plan.Aggregate():
             return _aggregate(node, of(node.input))
+        case plan.Top():
+            groups = _groups(node.key, node.input, of(node.input)).values()
+            return _sum(
+                (row, 1) for group in groups for row in _in_order(node.order, Counter(group))
+            )
         case plan.Reduce():
             return _reduced(node, of(node.input))
         case plan.OrderBy():

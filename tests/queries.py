@@ -47,6 +47,7 @@ class Generator:
                 self.sets,
                 self.grouped,
                 self.reduced,
+                self.topped,
                 self.unnest,
                 self.existing,
                 self.of_itself,
@@ -185,6 +186,21 @@ class Generator:
         if self._some.chance(4):
             test = self._some.condition({"x": "V"})
             made = Rel(f"{made.text}.where(lambda x, y: {test})", made.kinds)
+        return made
+
+    def topped(self, depth: int) -> Rel:
+        """The first rows of each group, in an order that tells all apart; or all of them."""
+        r = self.relation(depth - 1)
+        names = ", ".join(PARAMETERS[: len(r.kinds)])
+        key = self._some.plain(dict(zip(PARAMETERS, r.kinds, strict=False)))
+        count, by = self._some.one_of(
+            (1, f"rank(({names},))"), (2, f"rank(({names},))"), (1000, "0")
+        )
+        groups = f"{r.text}.group_by(lambda {names}: {key})"
+        made = Rel(f"{groups}.top({count}, lambda {names}: {by})", r.kinds)
+        if self._some.chance(4):
+            test = f"{key} == 1" if self._some.chance(6) else f"not {key}"
+            made = Rel(f"{made.text}.where(lambda {names}: {test})", made.kinds)
         return made
 
     def unnest(self, depth: int) -> Rel:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
+from optimizer.errors import PlanError
 from optimizer.expr import Function
 from reactive.api.callables import taken
+from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys, turned
 from reactive.collections.multiset import Multiset
 from reactive.runtime.boundary import boundary
 
@@ -21,6 +23,12 @@ B = TypeVar("B")
 K = TypeVar("K")
 T = TypeVar("T")
 U = TypeVar("U")
+V = TypeVar("V")
+
+By: TypeAlias = (
+    Callable[[*Ts], V] | SortKey[V, *Ts] | str | list[Callable[[*Ts], V] | SortKey[V, *Ts] | str]
+)
+"""What rows stand by: one key, or several."""
 
 
 @boundary
@@ -64,3 +72,107 @@ class PerGroup(Generic[K, *Ts]):
         """
         made = taken(function, 2, "reduce")
         return self._relation._new(plan.Reduce(self._relation.plan, self._key, made))
+
+    @overload
+    def top(self, n: int, by: By[*Ts, Less], *, descending: bool = True) -> Relation[*Ts]: ...
+    @overload
+    def top(
+        self, n: int, by: By[*Ts, Less | None], *, descending: bool = True, nulls: Nulls | None
+    ) -> Relation[*Ts]: ...
+    def top(
+        self, n: Any = None, by: Any = None, *, descending: bool = True, nulls: Nulls | None = None
+    ) -> Relation[*Ts]:
+        """Of each group the `n` rows with the greatest values, or as many as it has.
+
+        Parameters
+        ----------
+        n: how many, from 0 on.
+        by: callable, bindings -> values that `<` compares; the name of a field; `asc(f)` or
+            `desc(f)`; or a list of these, as `order_by` takes several. NaN comes after everything.
+        descending: greatest first, of what is no `asc` or `desc`.
+        nulls: `"first"` or `"last"`, where None stands; see `order_by`.
+
+        Of rows with equal values those are there that `order_by` puts first. The result has no
+        order itself, and its rows the bindings that they had.
+
+        State: all rows, sorted, by group. Cost: O(changed rows x log group), whatever `n` is.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> longest = words.group_by(lambda w: w[0]).top(2, by=len).materialize()
+        >>> words.add_all(["to", "that", "the", "be"])
+        >>> sorted(longest)
+        ['be', 'that', 'the']
+        """
+        if by is None:
+            raise PlanError(
+                'top takes what its rows stand by\n  top(3, by="total"), top(3, by=len)'
+            )
+        if type(n) is not int or n < 0:
+            raise PlanError(
+                f"top takes a number of rows, from 0 on, not {n!r:.60}\n"
+                '  top(3, by="total") keeps three of each group'
+            )
+        return self._top("top", n, by, descending=descending, nulls=nulls)
+
+    @overload
+    def first(self, by: By[*Ts, Less]) -> Relation[*Ts]: ...
+    @overload
+    def first(self, by: By[*Ts, Less | None], *, nulls: Nulls | None) -> Relation[*Ts]: ...
+    def first(self, by: Any = None, *, nulls: Nulls | None = None) -> Relation[*Ts]:
+        """Of each group the row that is first in the order of a key: that of the least value.
+
+        See `top`, of which it has the parameters, state and cost.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> shortest = words.group_by(lambda w: w[0]).first(by=len).materialize()
+        >>> words.add_all(["to", "that", "be"])
+        >>> sorted(shortest)
+        ['be', 'to']
+        """
+        if by is None:
+            raise PlanError('first takes what its rows stand by\n  first(by="time"), first(by=len)')
+        return self._top("first", 1, by, descending=False, nulls=nulls)
+
+    @overload
+    def last(self, by: By[*Ts, Less]) -> Relation[*Ts]: ...
+    @overload
+    def last(self, by: By[*Ts, Less | None], *, nulls: Nulls | None) -> Relation[*Ts]: ...
+    def last(self, by: Any = None, *, nulls: Nulls | None = None) -> Relation[*Ts]:
+        """Of each group the row that is last in the order of a key: that of the greatest value.
+
+        It is the first in the order the other way round, also among rows with equal values. With
+        `nulls="first"` a row whose value is None is there only if the group has no other.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> longest = words.group_by(lambda w: w[0]).last(by=len).materialize()
+        >>> words.add_all(["to", "that", "be"])
+        >>> sorted(longest)
+        ['be', 'that']
+        """
+        if by is None:
+            raise PlanError('last takes what its rows stand by\n  last(by="time"), last(by=len)')
+        return self._top("last", 1, by, descending=False, nulls=nulls, turns=True)
+
+    def _top(
+        self,
+        role: str,
+        n: int,
+        by: Any,
+        *,
+        descending: bool,
+        nulls: Nulls | None,
+        turns: bool = False,
+    ) -> Relation[Any]:
+        given = tuple(by) if isinstance(by, list | tuple) else (by,)
+        if not given:
+            raise PlanError(f"{role}: by={by!r} names nothing that its rows stand by")
+        descending = descending and not all(isinstance(key, SortKey) for key in given)
+        relation = self._relation
+        keys = sort_keys(
+            given, lambda of: relation._take(of, role), role, descending=descending, nulls=nulls
+        )
+        keys = tuple(map(turned, keys)) if turns else keys
+        return relation._new(plan.Top(relation.plan, self._key, keys, n))

@@ -36,6 +36,7 @@ from reactive.operators.reduce import Reduce
 from reactive.operators.select import Select
 from reactive.operators.select_many import SelectMany
 from reactive.operators.semi_join import semi_join
+from reactive.operators.top import Top
 from reactive.operators.union import Union
 from reactive.operators.union_all import UnionAll
 from reactive.operators.unnest import Unnest
@@ -80,6 +81,14 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
                 key,
                 function,
             )
+        case plan.Top(source, key, keys, limit, offset):
+            return lambda: Top(
+                spread(key, bindings(source)),
+                order_key(node.order),
+                descending=node.order.descending,
+                limit=limit,
+                offset=offset,
+            ), (key, *(k.function for k in keys))
         case plan.OrderBy(_, keys, limit, offset):
             return lambda: OrderBy(
                 order_key(node), descending=node.descending, limit=limit, offset=offset

@@ -11,6 +11,7 @@ from reactive.reference.groups import grouped
 from reactive.reference.joins import joined, pairing
 from reactive.reference.order import in_order
 from reactive.reference.reduce import reduced
+from reactive.reference.top import topped
 from reactive.runtime.progress import SILENT, Progress
 
 
@@ -52,6 +53,8 @@ def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
             return grouped(node, of(source))
         case plan.Reduce(source):
             return reduced(node, of(source))
+        case plan.Top(source):
+            return topped(node, of(source))
         case plan.OrderBy(source):
             return Counter(in_order(node, of(source)))
         case _:

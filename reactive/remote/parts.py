@@ -99,6 +99,8 @@ def part_of(node: plan.Node) -> Part:
             return _chained(node, part_of(source))
         case plan.Unnest(source):
             return _chained(node, part_of(source))
+        case plan.Top():
+            raise Unmovable("the orders of its groups are in the process")
         case plan.OrderBy(source, limit=int()):
             return Part(_given(0, source), (node,), (source,), (_by_row,), _alone, node)
         case plan.OrderBy():

@@ -97,6 +97,11 @@ class Build:
             case "reduce":
                 groups = source.group_by(self._names[node.calls["key"]])
                 return groups.reduce(REDUCERS[node.more])
+            case "top":
+                keys, count, how = node.more
+                groups = source.group_by(self._names[node.calls["key"]])
+                by = [*map(self._key, keys)]
+                return groups.top(count, by) if how == "top" else getattr(groups, how)(by)
             case "order":
                 return self._order(node, source)
             case "join" | "semi_join" | "anti_join":

@@ -90,7 +90,7 @@ def called(node: Node) -> set[str]:
         found.update(each.calls.values())
         if each.op == "group":
             found.update(fold.of for fold in each.more if fold.of)
-        if each.op == "order":
+        if each.op in ("order", "top"):
             found.update(key.of for key in each.more[0])
     return found
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from tests.soak.folds import folded
-from tests.soak.nodes import REDUCERS, Node, every
+from tests.soak.nodes import REDUCERS, Key, Node, every
 from tests.soak.orders import Keyed, in_order
 from tests.soak.rows import bag, frozen, once
 
@@ -173,6 +173,15 @@ class Oracle:
         groups = self._groups(node, self._input(node, inside))
         make = REDUCERS[node.more]
         return [(key, row) for key, members in groups for row in make(key, members)]
+
+    def _top(self, node: Node, inside: Inside) -> Rows:
+        groups = self._groups(node, self._input(node, inside))
+        keys, count, how = node.more
+        if how == "last":
+            flip = {"first": "last", "last": "first", None: None}
+            keys = tuple(Key(k.of, not k.descending, flip[k.nulls]) for k in keys)
+        keyed = [(self._call(key.of, node), key) for key in keys]
+        return [row for _, members in groups for row in in_order(members, keyed)[:count]]
 
     def _folds(self, node: Node, rows: Rows) -> list[Any]:
         found = []

@@ -34,6 +34,7 @@ OPERATORS = {
     "group": 3,
     "having": 1,
     "reduce": 1,
+    "top": 2,
     "aggregate": 1,
     "limit": 1,
     "fixpoint": 1,
@@ -297,6 +298,16 @@ class Plans:
         name = self._random.choice([*REDUCERS])
         made = node.row if name == "rows" else "V"
         return Node("reduce", (node,), ("V", made), {"key": key}, name)
+
+    def top(self, depth: int) -> Node:
+        """The first rows of groups of pairs of numbers, as below a limit."""
+        node = self.numbers(self.relation(depth - 1))
+        names = parameters(node.kinds)
+        key = self.texts.callable(names, self.texts.value(names))
+        keys = tuple(self._key(names) for _ in range(self._random.choice((1, 1, 2))))
+        how = self._random.choice(("top", "top", "first", "last"))
+        count = self._random.choice((0, 1, 2, 3)) if how == "top" else 1
+        return Node("top", (node,), node.kinds, {"key": key}, (keys, count, how))
 
     def having(self, depth: int) -> Node:
         return self.where(0, self.group(depth))

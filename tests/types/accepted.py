@@ -207,6 +207,12 @@ def per_group() -> None:
     by_town = shop.both.group_by(lambda o, c: c.town)
     towns = by_town.reduce(lambda town, rows: ((o.id, c.name) for o, c in rows))
     assert_type(towns, Relation[str, tuple[int, str]])
+    assert_type(by_customer.top(3, by="total"), Relation[Order])
+    assert_type(by_customer.top(3, lambda o: o.total, descending=False), Relation[Order])
+    assert_type(by_customer.top(3, by=[desc("total"), asc("id")]), Relation[Order])
+    assert_type(by_customer.top(3, lambda o: o.discount, nulls="last"), Relation[Order])
+    assert_type(by_customer.first(by=desc(lambda o: o.id)), Relation[Order])
+    assert_type(by_town.last(by=lambda o, c: (o.total, c.name)), Relation[Order, Customer])
     shop.orders.add(Order(3, "ann", 2.5))
     assert list(largest.materialize()) == [("ann", 2.5)]
 
