@@ -48,6 +48,7 @@ from optimizer.facts import (
 )
 from optimizer.knowledge import Shapes, shape_of
 from optimizer.naming import naming_of
+from optimizer.nodes.each import Each as Each
 from optimizer.nodes.order_by import OrderBy as OrderBy
 from optimizer.nodes.order_by import SortKey as SortKey
 from optimizer.nodes.reduce import Reduce as Reduce

@@ -135,7 +135,7 @@ REDUCERS: list[Callable[[Any, Any], Any]] = [
 
 def one_to_one(draw: Any, r: Rel) -> Rel:
     """A relation made of one."""
-    match draw(st.integers(0, 9)):
+    match draw(st.integers(0, 10)):
         case 0:
             return r.where(draw(st.sampled_from(PREDICATES)))
         case 1:
@@ -154,6 +154,9 @@ def one_to_one(draw: Any, r: Rel) -> Rel:
             return made.select(lambda value: (0, small(value)))
         case 8:
             return topped(draw, r)
+        case 9:
+            each = r.group_by(draw(st.sampled_from(KEYS))).each(lambda g: one_to_one(draw, g))
+            return each.select(lambda key, row: (small(row), small(n(key))))
         case 7:
             return reduced(draw, r).select(lambda key, row: (small(row), 1))
         case _:

@@ -120,7 +120,7 @@ def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
             return _sum((row, 1) for row in of(left) & of(right))
         case plan.IntersectionAll(left, right):
             return of(left) & of(right)
-        case plan.View():
+        case plan.View() | plan.Each():
             return of(*node.inputs())
         case plan.Aggregate():
             return _aggregate(node, of(node.input))

@@ -30,7 +30,7 @@ def propagate_empty(node: plan.Node) -> plan.Node:
     match node:
         case plan.Where() | plan.Select() | plan.Unnest() | plan.SelectMany() | plan.Distinct():
             return Empty(bindings(node))
-        case plan.Aggregate(key=Lifted() | Opaque()) | plan.Reduce() | plan.Top():
+        case plan.Aggregate(key=Lifted() | Opaque()) | plan.Reduce() | plan.Top() | plan.Each():
             return Empty(bindings(node))
         case plan.Union(Empty(), other) | plan.Union(other, Empty()):
             return plan.Distinct(other)

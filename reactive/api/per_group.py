@@ -9,6 +9,7 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
 from reactive.api.callables import taken
+from reactive.api.each import each
 from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys, turned
 from reactive.collections.multiset import Multiset
 from reactive.runtime.boundary import boundary
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from reactive.api.relation import Relation
 
 Ts = TypeVarTuple("Ts")
+Us = TypeVarTuple("Us")
 Cs = TypeVarTuple("Cs")
 A = TypeVar("A")
 B = TypeVar("B")
@@ -72,6 +74,33 @@ class PerGroup(Generic[K, *Ts]):
         """
         made = taken(function, 2, "reduce")
         return self._relation._new(plan.Reduce(self._relation.plan, self._key, made))
+
+    def each(self, query: Callable[[Relation[*Ts]], Relation[*Us]]) -> Relation[K, *Us]:
+        """What a query gives for each group, behind the key of the group.
+
+        Parameters
+        ----------
+        query: callable, the rows of a group as a relation -> a relation. It is called once, with
+            one that stands for all groups.
+
+        A group exists while it has a row. An aggregate of all rows has one in each group, of no
+        rows where others leave none of them; other relations in the query are the same for all.
+        The rows of these by themselves, as in `group | others`, are there once for every group.
+
+        State and cost: those of the same operators with the key of the group added to their keys.
+
+        >>> from reactive import Count, Database
+        >>> words = Database().table(str)
+        >>> short = words.group_by(lambda w: w[0]).each(
+        ...     lambda group: group.where(lambda w: len(w) < 3).aggregate(Count())
+        ... )
+        >>> view = short.materialize()
+        >>> words.add_all(["to", "that", "be", "not"])
+        >>> sorted(view)
+        [('b', 1), ('n', 0), ('t', 1)]
+        """
+        made: Relation[K, *Us] = each(self._relation, self._key, query)
+        return made
 
     @overload
     def top(self, n: int, by: By[*Ts, Less], *, descending: bool = True) -> Relation[*Ts]: ...

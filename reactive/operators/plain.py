@@ -23,6 +23,7 @@ from reactive.operators.anti_join import anti_join
 from reactive.operators.difference import difference
 from reactive.operators.difference_all import difference_all
 from reactive.operators.distinct import Distinct
+from reactive.operators.each import Each
 from reactive.operators.folds import CountFold
 from reactive.operators.intersection import intersection
 from reactive.operators.intersection_all import intersection_all
@@ -59,6 +60,8 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
         case plan.Unnest(source, f):
             count = bindings(source)
             return lambda: Unnest(spread(f, count), pair_with(count)), (f,)
+        case plan.Each():
+            return Each, ()
         case plan.Distinct():
             return Distinct, ()
         case plan.Union():

@@ -179,6 +179,11 @@ GROUPED = (
         lambda rows: [(key, len(g)) for key, g in _groups(rows).items() if len(g) > 1],
     ),
     unary(
+        "each",
+        lambda t: t.group_by(group).each(lambda g: g.where(is_high).aggregate(Count())),
+        lambda rows: [(key, sum(map(is_high, g))) for key, g in _groups(rows).items()],
+    ),
+    unary(
         "top",
         lambda t: t.group_by(group).top(2, by=value),
         lambda rows: [

@@ -84,7 +84,7 @@ class Build:
                 return self._tables[node.more]
             case "recursive":
                 return inside[node.more]
-            case "fixpoint" | "best" | "iterate":
+            case "fixpoint" | "best" | "iterate" | "each":
                 return getattr(self, f"_{node.op}")(node, inside)
         source, *others = (self.relation(each, inside) for each in node.inputs)
         match node.op:
@@ -149,6 +149,11 @@ class Build:
             keep=(Max if largest else Min)(value),
             by=by,
         )
+
+    def _each(self, node: Node, inside: Inside) -> Any:
+        source, body = node.inputs
+        groups = self.relation(source, inside).group_by(self._names[node.calls["key"]])
+        return groups.each(lambda g: self.relation(body, {**inside, node.more: g}))
 
     def _iterate(self, node: Node, inside: Inside) -> Any:
         start, body = node.inputs

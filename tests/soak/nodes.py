@@ -66,7 +66,7 @@ class Node:
         match self.op:
             case "recursive":
                 return found | {self.more[0]}
-            case "fixpoint" | "best" | "iterate":
+            case "fixpoint" | "best" | "iterate" | "each":
                 return found - {self.more[0]}
         return found
 

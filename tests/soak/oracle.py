@@ -174,6 +174,15 @@ class Oracle:
         make = REDUCERS[node.more]
         return [(key, row) for key, members in groups for row in make(key, members)]
 
+    def _each(self, node: Node, inside: Inside) -> Rows:
+        groups = self._groups(node, self._input(node, inside))
+        body = node.inputs[1]
+        return [
+            (key, row) if len(body.kinds) == 1 else (key, *row)
+            for key, members in groups
+            for row in self.rows(body, {**inside, node.more: members})
+        ]
+
     def _top(self, node: Node, inside: Inside) -> Rows:
         groups = self._groups(node, self._input(node, inside))
         keys, count, how = node.more

@@ -213,6 +213,12 @@ def per_group() -> None:
     assert_type(by_customer.top(3, lambda o: o.discount, nulls="last"), Relation[Order])
     assert_type(by_customer.first(by=desc(lambda o: o.id)), Relation[Order])
     assert_type(by_town.last(by=lambda o, c: (o.total, c.name)), Relation[Order, Customer])
+    dear = by_customer.each(lambda g: g.where(lambda o: o.total > 2))
+    assert_type(dear, Relation[str, Order])
+    counts = by_town.each(lambda g: g.aggregate(Count(), Sum(lambda o, c: o.total)))
+    assert_type(counts, Relation[str, int, float])
+    with_town = by_customer.each(lambda g: g.join(shop.customers, on=lambda o, c: o.id > 1))
+    assert_type(with_town, Relation[str, Order, Customer])
     shop.orders.add(Order(3, "ann", 2.5))
     assert list(largest.materialize()) == [("ann", 2.5)]
 

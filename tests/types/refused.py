@@ -63,6 +63,8 @@ by_town.reduce(lambda town, rows: [o.totl for o, c in rows])  # error
 by_town.reduce(lambda town, rows: 3)  # error
 by_town.top(3, by=lambda o: o.total)  # error
 by_town.top("total")  # error
+by_town.each(lambda g: 3)  # error
+by_town.each(lambda g: g.where(lambda o: True))  # error
 orders.group_by(lambda o: o.customer).top(3, by=lambda o: o.discount)  # error
 orders.group_by(lambda o: o.customer).first(by=lambda o: o.totl)  # error
 
