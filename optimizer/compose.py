@@ -16,6 +16,7 @@ from optimizer.expr import (
     Item,
     Lifted,
     Parameter,
+    constant,
     origins,
     substitute,
     surely,
@@ -72,6 +73,13 @@ def needs(expr: Expr, shapes: Shapes) -> tuple[Expr, ...]:
         given = (*expr.arguments, *(value for _, value in expr.keywords))
         return tuple(need for item in given for need in needs(item, shapes))
     return (expr,)
+
+
+def of_items(function: Lifted, count: int) -> Lifted:
+    """A callable of bindings as one of the tuple that has them as its items."""
+    items = tuple(Item(Parameter(0), constant(place)) for place in range(count))
+    body = transform(substitute(function.body, items), projected)
+    return Lifted(body, ("row",), function.origins, 1)
 
 
 def one_row(expr: Expr, start: int, count: int) -> Expr:

@@ -58,6 +58,15 @@ def order_by(node: Any) -> str:
     return f"order_by {_sorted_by(node.keys)}" + _window(node.limit, node.offset)
 
 
+def top(node: Any) -> str:
+    window = f", offset {node.offset}" if node.offset else ""
+    return f"top {node.limit}{window} by {_sorted_by(node.keys)} of each {written(node.key)}"
+
+
+def reduce(node: Any) -> str:
+    return f"reduce {written(node.function)} by {written(node.key)}"
+
+
 def fixpoint(node: Any) -> str:
     return f"fixpoint {', '.join(map(_defined, node.names, node.best))}"
 

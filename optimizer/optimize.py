@@ -36,12 +36,16 @@ from optimizer.rules.push_test_below_join import push_test_below_join
 from optimizer.rules.push_where_below_aggregate import push_where_below_aggregate
 from optimizer.rules.push_where_below_difference import push_where_below_difference
 from optimizer.rules.push_where_below_distinct import push_where_below_distinct
+from optimizer.rules.push_where_below_each import push_where_below_each
 from optimizer.rules.push_where_below_outer_join import push_where_below_outer_join
+from optimizer.rules.push_where_below_reduce import push_where_below_reduce
 from optimizer.rules.push_where_below_select import push_where_below_select
 from optimizer.rules.push_where_below_semi_join import push_where_below_semi_join
+from optimizer.rules.push_where_below_top import push_where_below_top
 from optimizer.rules.push_where_below_union import push_where_below_union
 from optimizer.rules.push_where_into_fixpoint import push_where_into_fixpoint
 from optimizer.rules.read_callables import read_callables
+from optimizer.rules.select_from_each import select_from_each
 from optimizer.rules.shape_recursion import shape_recursion
 from optimizer.rules.split_where import split_where
 from optimizer.rules.strengthen_outer_join import strengthen_outer_join
@@ -65,10 +69,18 @@ PHASES: tuple[Phase, ...] = (
         *(split_where, make_join, merge_where_into_join, strengthen_outer_join),
         *(push_where_below_select, push_where_below_union, push_where_below_distinct),
         *(push_where_below_difference, push_where_below_aggregate),
+        *(push_where_below_reduce, push_where_below_top, push_where_below_each),
         *(push_where_below_semi_join, push_where_below_outer_join, push_where_into_fixpoint),
         *(propagate_constants, push_test_below_join),
     ),
-    (make_semi_join, fuse_wheres, fuse_selects, drop_identity_select, drop_distinct),
+    (
+        make_semi_join,
+        fuse_wheres,
+        select_from_each,
+        fuse_selects,
+        drop_identity_select,
+        drop_distinct,
+    ),
     (fold_constants, drop_true_where, empty_false_where, propagate_empty),
     (prune_join_inputs, fuse_wheres, fuse_selects),
     (find_join_keys, widen_join, factor_aggregate),

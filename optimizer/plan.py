@@ -48,6 +48,11 @@ from optimizer.facts import (
 )
 from optimizer.knowledge import Shapes, shape_of
 from optimizer.naming import naming_of
+from optimizer.nodes.each import Each as Each
+from optimizer.nodes.order_by import OrderBy as OrderBy
+from optimizer.nodes.order_by import SortKey as SortKey
+from optimizer.nodes.reduce import Reduce as Reduce
+from optimizer.nodes.top import Top as Top
 from optimizer.opaque import Opaque
 from optimizer.plan_node import Node as Node
 from optimizer.plan_node import nodes_in as nodes_in
@@ -693,38 +698,3 @@ class Aggregate(Node):
         is_set=always,
         headline=headlines.aggregate,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class SortKey:
-    """One key of an order, least or greatest first. `nulls` says where None stands, as the key or
-    as a part of it that is a tuple; without it, None is compared like any value."""
-
-    function: Function
-    descending: bool = False
-    nulls: Literal["first", "last"] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OrderBy(Node):
-    """Rows in order of keys, one after the other, at least one: the `limit` rows (None: all) that
-    follow the first `offset`."""
-
-    input: Node
-    keys: tuple[SortKey, ...]
-    limit: int | None
-    offset: int
-
-    facts = Facts(
-        calls=(Calls("keys.function", of_input),),
-        raises=True,
-        recursion=lambda _: ("order",),
-        shapes=same_rows,
-        is_set=as_first,
-        headline=headlines.order_by,
-    )
-
-    @property
-    def descending(self) -> bool:
-        """Whether the first key is."""
-        return self.keys[0].descending

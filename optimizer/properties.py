@@ -110,7 +110,7 @@ def _some_of(node: plan.Node) -> plan.Node:
 
 
 def _below_some_of(node: plan.Node) -> plan.Node:
-    is_some = isinstance(node, plan.Where | plan.OrderBy | plan.View)
+    is_some = isinstance(node, plan.Where | plan.OrderBy | plan.Top | plan.View)
     return node.inputs()[0].known["some_of"] if is_some else node
 
 
@@ -131,7 +131,7 @@ def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
 
 
 _SOME_OF_LEFT = (
-    *(plan.Where, plan.Distinct, plan.OrderBy, plan.SemiJoin, plan.AntiJoin),
+    *(plan.Where, plan.Distinct, plan.OrderBy, plan.Top, plan.SemiJoin, plan.AntiJoin),
     *(plan.Difference, plan.DifferenceAll, plan.View),
 )
 

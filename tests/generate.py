@@ -124,10 +124,18 @@ AGGREGATES: list[Callable[[], Any]] = [
     lambda: Monoid(frozenset(), frozenset.union, of=lambda r: frozenset([r[1]])),
 ]
 
+REDUCERS: list[Callable[[Any, Any], Any]] = [
+    lambda key, rows: [len(rows)],
+    lambda key, rows: sorted(rows, key=repr)[:2],
+    lambda key, rows: (r[1] for r in rows),
+    lambda key, rows: [(key, r) for r, times in rows.items() if times > 1],
+    lambda key, rows: [],
+]
+
 
 def one_to_one(draw: Any, r: Rel) -> Rel:
     """A relation made of one."""
-    match draw(st.integers(0, 7)):
+    match draw(st.integers(0, 10)):
         case 0:
             return r.where(draw(st.sampled_from(PREDICATES)))
         case 1:
@@ -144,6 +152,13 @@ def one_to_one(draw: Any, r: Rel) -> Rel:
         case 6:
             made = r.aggregate(draw(st.sampled_from(AGGREGATES))())
             return made.select(lambda value: (0, small(value)))
+        case 8:
+            return topped(draw, r)
+        case 9:
+            each = r.group_by(draw(st.sampled_from(KEYS))).each(lambda g: one_to_one(draw, g))
+            return each.select(lambda key, row: (small(row), small(n(key))))
+        case 7:
+            return reduced(draw, r).select(lambda key, row: (small(row), 1))
         case _:
             return ordered(draw, r).limit(draw(st.integers(0, 4)), draw(st.integers(0, 2)))
 
@@ -201,13 +216,35 @@ def grouped(draw: Any, r: Rel) -> Rel:
     return r.group_by(key).aggregate(*(make() for make in makers))
 
 
+def reduced(draw: Any, r: Rel) -> Rel:
+    """What a callable makes of groups."""
+    return r.group_by(draw(st.sampled_from(KEYS))).reduce(draw(st.sampled_from(REDUCERS)))
+
+
+def topped(draw: Any, r: Rel) -> Rel:
+    """The first or last few rows of groups."""
+    groups = r.group_by(draw(st.sampled_from(KEYS)))
+    by = draw(st.lists(st.sampled_from(ORDERS), min_size=1, max_size=2))
+    match draw(st.integers(0, 3)):
+        case 0:
+            return groups.first(by)
+        case 1:
+            return groups.last(by)
+        case _:
+            return groups.top(draw(st.integers(0, 3)), by, descending=draw(st.booleans()))
+
+
 @st.composite
 def finals(draw: Any, tables: Any) -> Rel:
     """A random query, or one more step on top whose rows need not be pairs."""
     r = draw(queries(tables))
-    match draw(st.integers(0, 3)):
+    match draw(st.integers(0, 5)):
         case 0:
             return grouped(draw, r)
+        case 4:
+            return topped(draw, r)
+        case 3:
+            return reduced(draw, r)
         case 1:
             return ordered(draw, r)
         case 2:

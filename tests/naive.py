@@ -120,10 +120,17 @@ def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
             return _sum((row, 1) for row in of(left) & of(right))
         case plan.IntersectionAll(left, right):
             return of(left) & of(right)
-        case plan.View():
+        case plan.View() | plan.Each():
             return of(*node.inputs())
         case plan.Aggregate():
             return _aggregate(node, of(node.input))
+        case plan.Top():
+            groups = _groups(node.key, node.input, of(node.input)).values()
+            return _sum(
+                (row, 1) for group in groups for row in _in_order(node.order, Counter(group))
+            )
+        case plan.Reduce():
+            return _reduced(node, of(node.input))
         case plan.OrderBy():
             return Counter(_in_order(node, of(node.input)))
         case _:
@@ -230,10 +237,8 @@ def _key(key: Function | None, source: plan.Node | None) -> Callable[[Row], Any]
 
 
 def _aggregate(node: plan.Aggregate, rows: Bag) -> Bag:
-    groups: dict[Any, list[Row]] = {} if node.key is not None else {(): []}
-    key_of = None if node.key is None else _caller(node.key, node.input)
-    for row in repeat(rows.items()):
-        groups.setdefault(() if key_of is None else key_of(row), []).append(row)
+    whole = {(): list(repeat(rows.items()))}
+    groups = whole if node.key is None else _groups(node.key, node.input, rows)
     values = [None if a.value is None else _caller(a.value, node.input) for a in node.aggregates]
     out: Bag = Counter()
     for key, members in groups.items():
@@ -244,6 +249,21 @@ def _aggregate(node: plan.Aggregate, rows: Bag) -> Bag:
         shown = (key, *results) if node.key is not None else results
         out[shown if len(shown) > 1 else shown[0]] += 1
     return out
+
+
+def _groups(key: Function, source: plan.Node, rows: Bag) -> dict[Any, list[Row]]:
+    key_of = _caller(key, source)
+    groups: dict[Any, list[Row]] = {}
+    for row in repeat(rows.items()):
+        groups.setdefault(key_of(row), []).append(row)
+    return groups
+
+
+def _reduced(node: plan.Reduce, rows: Bag) -> Bag:
+    make = callable_of(node.function)
+    groups = _groups(node.key, node.input, rows)
+    made = [(key, row) for key, group in groups.items() for row in make(key, Multiset(group))]
+    return _sum((row, 1) for row in made)
 
 
 def _nan_of(values: list[Any]) -> Any:

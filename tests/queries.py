@@ -42,7 +42,16 @@ class Generator:
         step = self._some.one_of(
             *(self.where, self.where, self.select, self.distinct, self.join, self.join),
             *(self.product, self.outer, self.outer, self.half, self.half, self.half),
-            *(self.sets, self.sets, self.grouped, self.unnest, self.existing, self.of_itself),
+            *(
+                self.sets,
+                self.sets,
+                self.grouped,
+                self.reduced,
+                self.topped,
+                self.unnest,
+                self.existing,
+                self.of_itself,
+            ),
             *(self.trivial,) * (depth > 1),
         )
         made: Rel = step(depth)
@@ -165,6 +174,33 @@ class Generator:
             made = Rel(f"{made.text}.where(lambda x, y: {test})", made.kinds)
         if self._some.chance(1):
             made = Rel(f"{r.text}.aggregate({fold})", ("V",))
+        return made
+
+    def reduced(self, depth: int) -> Rel:
+        """Groups of which a callable that raises nothing makes rows."""
+        r = self.relation(depth - 1)
+        key = self._some.callable(r.kinds, self._some.plain)
+        make = self._some.one_of("[len(rows)]", "[k] * len(rows)", "[]", "(1 for _ in rows)")
+        call = self._some.one_of(f"lambda k, rows: {make}", f"Hidden(lambda k, rows: {make})")
+        made = Rel(f"{r.text}.group_by({key}).reduce({call})", ("V", "V"))
+        if self._some.chance(4):
+            test = self._some.condition({"x": "V"})
+            made = Rel(f"{made.text}.where(lambda x, y: {test})", made.kinds)
+        return made
+
+    def topped(self, depth: int) -> Rel:
+        """The first rows of each group, in an order that tells all apart; or all of them."""
+        r = self.relation(depth - 1)
+        names = ", ".join(PARAMETERS[: len(r.kinds)])
+        key = self._some.plain(dict(zip(PARAMETERS, r.kinds, strict=False)))
+        count, by = self._some.one_of(
+            (1, f"rank(({names},))"), (2, f"rank(({names},))"), (1000, "0")
+        )
+        groups = f"{r.text}.group_by(lambda {names}: {key})"
+        made = Rel(f"{groups}.top({count}, lambda {names}: {by})", r.kinds)
+        if self._some.chance(4):
+            test = f"{key} == 1" if self._some.chance(6) else f"not {key}"
+            made = Rel(f"{made.text}.where(lambda {names}: {test})", made.kinds)
         return made
 
     def unnest(self, depth: int) -> Rel:

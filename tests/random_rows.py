@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from reactive import Collect, Count, CountDistinct, Database, Sum, Table
+from reactive import Collect, Count, CountDistinct, Database, Multiset, Sum, Table
 
 Kind: TypeAlias = "str | tuple[Kind, ...]"
 NAN = math.nan
@@ -64,6 +64,22 @@ def n(value: Any) -> Any:
     return 0 if value is None else value
 
 
+def rank(value: Any) -> Any:
+    """A place among all values; that of equal ones is the same."""
+    match value:
+        case None:
+            return (0,)
+        case int() | float():
+            return (1, value) if value == value else (2,)
+        case tuple() | list():
+            return (3, *map(rank, value))
+        case T() | O():
+            return (4, rank(value.a), rank(value.b))
+        case Multiset():
+            return (5, *sorted(map(rank, value)))
+    return (6, repr(value))
+
+
 def odd(value: Any) -> Any:
     if value is None:
         raise LookupError("nothing is neither odd nor even")
@@ -77,6 +93,7 @@ NAMES: dict[str, Any] = {
     "O": O,
     "Hidden": Hidden,
     "n": n,
+    "rank": rank,
     "odd": odd,
     "nan": NAN,
     "Count": Count,

@@ -15,6 +15,8 @@ Source: empty relations of SQL optimizers.
 from __future__ import annotations
 
 from optimizer import plan
+from optimizer.expr import Lifted
+from optimizer.opaque import Opaque
 from optimizer.plan import Empty
 from optimizer.properties import bindings
 from optimizer.raising import may_raise
@@ -28,7 +30,7 @@ def propagate_empty(node: plan.Node) -> plan.Node:
     match node:
         case plan.Where() | plan.Select() | plan.Unnest() | plan.SelectMany() | plan.Distinct():
             return Empty(bindings(node))
-        case plan.Aggregate(key=key) if key is not None:
+        case plan.Aggregate(key=Lifted() | Opaque()) | plan.Reduce() | plan.Top() | plan.Each():
             return Empty(bindings(node))
         case plan.Union(Empty(), other) | plan.Union(other, Empty()):
             return plan.Distinct(other)

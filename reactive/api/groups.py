@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, TypeVarTuple, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple, overload
 
 from optimizer.expr import Function
 from optimizer.report import as_read
 from optimizer.text import written
 from reactive.api.aggregated import aggregated
 from reactive.api.aggregates import Aggregation
+from reactive.api.per_group import PerGroup
 from reactive.runtime.boundary import boundary
 from reactive.runtime.copying import NotCopied
 
@@ -30,8 +31,9 @@ A8 = TypeVar("A8")
 
 
 @boundary
-class Groups(NotCopied, Generic[K, *Ts]):
-    """Rows grouped by a key; say with `aggregate` what to keep of each group."""
+class Groups(NotCopied, PerGroup[K, *Ts]):
+    """Rows grouped by a key; say with `aggregate`, or another of its methods, what to make of each
+    group."""
 
     _pickle_instead = "pickle the rows: groups.aggregate(...).materialize().snapshot()"
 

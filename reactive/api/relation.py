@@ -218,7 +218,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
         def take(of: Key) -> Function:
             return self._take(of, "order_by")
 
-        keys = sort_keys((key, *more), take, descending=descending, nulls=nulls)
+        keys = sort_keys((key, *more), take, "order_by", descending=descending, nulls=nulls)
         return OrderedRelation(
             self._engine, plan.OrderBy(self.plan, keys, None, 0), self._kept_views()
         )

@@ -92,6 +92,7 @@ def desc(of: Any, *, nulls: Nulls | None = None) -> Any:
 def sort_keys(
     keys: tuple[Any, ...],
     take: Callable[[Any], Function],
+    role: str,
     *,
     descending: bool,
     nulls: Nulls | None,
@@ -105,20 +106,26 @@ def sort_keys(
     _check_nulls(nulls)
     if descending and all(isinstance(key, SortKey) for key in keys):
         raise PlanError(
-            "order_by(..., descending=True) of keys that all say asc or desc\n"
+            f"{role}(..., descending=True) of keys that all say asc or desc\n"
             "  it is for plain callables; write desc(...)"
         )
     made = []
     for key in keys:
         if key is asc or key is desc:
             raise PlanError(
-                f"order_by takes keys, not {key.__name__} itself\n  write {key.__name__}(f)"
+                f"{role} takes keys, not {key.__name__} itself\n  write {key.__name__}(f)"
             )
         if isinstance(key, SortKey):
             made.append(plan.SortKey(take(key.of), key.descending, key.nulls or nulls))
         else:
             made.append(plan.SortKey(take(key), descending, nulls))
     return tuple(made)
+
+
+def turned(key: plan.SortKey) -> plan.SortKey:
+    """The key of the order the other way round, None included."""
+    nulls: dict[Nulls | None, Nulls | None] = {"first": "last", "last": "first", None: None}
+    return plan.SortKey(key.function, not key.descending, nulls[key.nulls])
 
 
 def _check_nulls(nulls: object) -> None:

@@ -150,8 +150,12 @@ class Ranked:
         self.thin.append(key)
 
     def place_of(self, key: Any, row: Row) -> tuple[At, Tie | None] | None:
-        """Where a row stands, with its tie if it has one; None if it is not there."""
-        chunk, offset, is_there = self._find(key)
+        """Where a row stands, with its tie if it has one; None if it is not there.
+
+        The key of the only row is not looked at: it may compare with nothing, not even itself.
+        """
+        is_only = self.size == 1 and self._rows[0][0].__class__ is not Tied
+        chunk, offset, is_there = (0, 0, True) if is_only else self._find(key)
         if not is_there:
             return None
         slot = self._rows[chunk][offset]

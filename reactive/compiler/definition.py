@@ -52,8 +52,8 @@ class Definition:
 def outside(what: str) -> PlanError:
     """The error of using a recursive relation where it has no meaning."""
     return PlanError(
-        f"recursive relation {what} has no rows but in the query that its step makes\n"
-        "  use the relation that fixpoint() or iterate() returns"
+        f"relation {what} has no rows but in the query that its step makes\n"
+        "  use the relation that fixpoint(), iterate() or each() returns"
     )
 
 

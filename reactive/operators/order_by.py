@@ -212,6 +212,11 @@ class OrderBy:
             raise IndexError(f"position {position} of an ordered view of {size} rows")
         return self._ranked.at(self.first + position % size)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is held, in the window or outside."""
+        return not (self._ranked.size or self._owed)
+
     def footprint(self) -> tuple[int, int]:
         size = self._ranked.bytes() + (sys.getsizeof(self._owed) if self._owed else 0)
         return len(self._ranked) + len(self._owed), size

@@ -23,6 +23,7 @@ from reactive.operators.anti_join import anti_join
 from reactive.operators.difference import difference
 from reactive.operators.difference_all import difference_all
 from reactive.operators.distinct import Distinct
+from reactive.operators.each import Each
 from reactive.operators.folds import CountFold
 from reactive.operators.intersection import intersection
 from reactive.operators.intersection_all import intersection_all
@@ -32,9 +33,11 @@ from reactive.operators.matching import Fits, KeyMatching, Matching, PredicateMa
 from reactive.operators.order_by import OrderBy
 from reactive.operators.outer_join import Kept, OuterJoin
 from reactive.operators.product import product
+from reactive.operators.reduce import Reduce
 from reactive.operators.select import Select
 from reactive.operators.select_many import SelectMany
 from reactive.operators.semi_join import semi_join
+from reactive.operators.top import Top
 from reactive.operators.union import Union
 from reactive.operators.union_all import UnionAll
 from reactive.operators.unnest import Unnest
@@ -57,6 +60,8 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
         case plan.Unnest(source, f):
             count = bindings(source)
             return lambda: Unnest(spread(f, count), pair_with(count)), (f,)
+        case plan.Each():
+            return Each, ()
         case plan.Distinct():
             return Distinct, ()
         case plan.Union():
@@ -74,6 +79,19 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
         case plan.Aggregate(_, key, aggregates):
             functions = (f for a in aggregates for f in (a.value, *a.functions))
             return lambda: plain_aggregate(node), (key, *functions)
+        case plan.Reduce(source, key, function):
+            return lambda: Reduce(spread(key, bindings(source)), callable_of(function)), (
+                key,
+                function,
+            )
+        case plan.Top(source, key, keys, limit, offset):
+            return lambda: Top(
+                spread(key, bindings(source)),
+                order_key(node.order),
+                descending=node.order.descending,
+                limit=limit,
+                offset=offset,
+            ), (key, *(k.function for k in keys))
         case plan.OrderBy(_, keys, limit, offset):
             return lambda: OrderBy(
                 order_key(node), descending=node.descending, limit=limit, offset=offset

@@ -53,6 +53,16 @@ def caller(function: Function, source: plan.Node) -> Callable[[Row], Any]:
     return lambda row: canonical(call(*row))
 
 
+def members(key: Function, source: plan.Node, rows: Bag) -> dict[Any, list[Pair]]:
+    """The rows of each group that are there, by its key."""
+    key_of = caller(key, source)
+    groups: dict[Any, list[Pair]] = {}
+    for pair in rows.items():
+        if pair[1] > 0:
+            groups.setdefault(key_of(pair[0]), []).append(pair)
+    return groups
+
+
 def paired(left: plan.Node) -> Callable[[Row, Row], Row]:
     """What makes a row of one of a node and of one binding more."""
     if bindings(left) == 1:

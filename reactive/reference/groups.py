@@ -20,7 +20,7 @@ from optimizer.opaque import Opaque
 from reactive.collections.multiset import Multiset
 from reactive.collections.zset import DECIMAL_NAN, NAN, Pair, canonical, is_nan, repeat
 from reactive.operators import folds
-from reactive.reference.bags import Bag, caller
+from reactive.reference.bags import Bag, caller, members
 
 EXACTLY = Context(prec=10_000, traps=[Inexact])
 """For decimals, of which more digits are refused."""
@@ -31,9 +31,9 @@ def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
     """One row per group: its key, then each aggregate."""
     values = [None if a.value is None else caller(a.value, node.input) for a in node.aggregates]
     out: Bag = Counter()
-    for key, members in _groups(node, rows).items():
+    for key, group in _groups(node, rows).items():
         results = tuple(
-            _fold(folded.fold, members if value is None else [(value(r), n) for r, n in members])
+            _fold(folded.fold, group if value is None else [(value(r), n) for r, n in group])
             for folded, value in zip(node.aggregates, values, strict=True)
         )
         shown = results if node.key is None else (key, *results)
@@ -42,14 +42,9 @@ def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
 
 
 def _groups(node: plan.Aggregate, rows: Bag) -> dict[Any, list[Pair]]:
-    present = [pair for pair in rows.items() if pair[1] > 0]
     if node.key is None:
-        return {(): present}
-    key = caller(node.key, node.input)
-    groups: dict[Any, list[Pair]] = {}
-    for pair in present:
-        groups.setdefault(key(pair[0]), []).append(pair)
-    return groups
+        return {(): [pair for pair in rows.items() if pair[1] > 0]}
+    return members(node.key, node.input, rows)
 
 
 def _fold(fold: Any, values: Values) -> Any:

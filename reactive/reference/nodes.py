@@ -10,6 +10,8 @@ from reactive.reference.bags import Bag, Of, added, asked, caller, once, paired
 from reactive.reference.groups import grouped
 from reactive.reference.joins import joined, pairing
 from reactive.reference.order import in_order
+from reactive.reference.reduce import reduced
+from reactive.reference.top import topped
 from reactive.runtime.progress import SILENT, Progress
 
 
@@ -45,10 +47,14 @@ def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
             return once(of(left) & of(right))
         case plan.IntersectionAll(left, right):
             return of(left) & of(right)
-        case plan.View():
+        case plan.View() | plan.Each():
             return of(*node.inputs())
         case plan.Aggregate(source):
             return grouped(node, of(source))
+        case plan.Reduce(source):
+            return reduced(node, of(source))
+        case plan.Top(source):
+            return topped(node, of(source))
         case plan.OrderBy(source):
             return Counter(in_order(node, of(source)))
         case _:

@@ -16,6 +16,7 @@ from reactive.errors import TableError, VerificationError
 from reactive.reference.bags import Bag, Tables
 from reactive.reference.evaluate import evaluate
 from reactive.reference.order import in_order, order_key
+from reactive.reference.top import are_as_good
 from reactive.runtime.collector import paused
 from reactive.runtime.progress import watched
 
@@ -47,6 +48,10 @@ def _compare(node: plan.Node, contents: Any, name: str, rows: Callable[[plan.Nod
         return
     expected, found = rows(node), dict(contents.items())
     if dict(expected) != found and expected != Counter(found):
+        if isinstance(node, plan.Top) and are_as_good(
+            node, Counter(found), expected, rows(node.input)
+        ):
+            return
         raise _differs(name, expected, Counter(found))
 
 

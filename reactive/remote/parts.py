@@ -93,10 +93,14 @@ def part_of(node: plan.Node) -> Part:
         case plan.Aggregate(source, key):
             assert key is not None
             return _aggregate_part(node, source, key)
+        case plan.Reduce():
+            raise Unmovable("its callable is asked of whole groups, which stay in the process")
         case plan.Where(source) | plan.Select(source) | plan.SelectMany(source):
             return _chained(node, part_of(source))
         case plan.Unnest(source):
             return _chained(node, part_of(source))
+        case plan.Top():
+            raise Unmovable("the orders of its groups are in the process")
         case plan.OrderBy(source, limit=int()):
             return Part(_given(0, source), (node,), (source,), (_by_row,), _alone, node)
         case plan.OrderBy():

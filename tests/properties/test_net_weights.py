@@ -87,7 +87,7 @@ def query_of(draw: Recorded) -> Any:
         again = draw.again()
         depth = again(st.integers(0, 3))
         relation = _relation(again, tables, depth)
-        match again(st.integers(0, 4)):
+        match again(st.integers(0, 6)):
             case 0 | 1:
                 return generate.grouped(again, relation)
             case 2:
@@ -95,6 +95,10 @@ def query_of(draw: Recorded) -> Any:
                 return found.limit(again(st.integers(0, 3)), again(st.integers(0, 2)))
             case 3:
                 return grouped_by_hand(again, relation)
+            case 4:
+                return generate.reduced(again, relation)
+            case 5:
+                return generate.topped(again, relation)
             case _:
                 return relation
 

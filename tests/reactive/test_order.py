@@ -168,6 +168,10 @@ def test_a_key_that_does_not_compare_with_itself_leaves_nothing_behind() -> None
     with pytest.raises(TypeError):
         numbers.add(2)
     assert list(numbers) == list(view) == [1]
+    numbers.update(1, 2)
+    assert list(numbers) == list(view) == [2]
+    numbers.remove(2)
+    assert not list(view)
 
 
 NUMBERS = st.integers(0, 9)

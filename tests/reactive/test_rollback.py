@@ -70,6 +70,8 @@ def build(db: Database, fuse: Fuse) -> list[Any]:
             Monoid(0, fuse(max), fuse(lambda v: v), of=fuse(lambda r: r[1])),
         ),
         a.aggregate(total, Sum(fuse(lambda r: r[1]))),
+        a.group_by(fuse(lambda r: r[0])).top(1, by=fuse(lambda r: r[1])),
+        a.group_by(fuse(lambda r: r[0])).reduce(fuse(lambda k, rows: sorted(rows)[:1])),
         a.order_by(fuse(lambda r: r[1])).limit(2, 1),
         *joined,
         a.join(a, left_key=key, right_key=other),
@@ -103,7 +105,7 @@ def _nodes(db: Database) -> list[Any]:
     return list(nodes)
 
 
-IGNORED = ("_hash", "touched", "changes", "edits", "_arrivals", "_nodes", "_log")
+IGNORED = ("_hash", "touched", "changes", "edits", "shares", "_arrivals", "_nodes", "_log")
 
 
 def _plain(value: Any) -> Any:

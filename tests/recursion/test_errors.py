@@ -51,8 +51,8 @@ def test_a_recursive_relation_has_no_meaning_outside_its_step(use: str) -> None:
     edges = edges_of()
     with refused(
         """
-        PlanError: recursive relation 'reach' has no rows but in the query that its step makes
-          use the relation that fixpoint() or iterate() returns
+        PlanError: relation 'reach' has no rows but in the query that its step makes
+          use the relation that fixpoint(), iterate() or each() returns
         """
     ):
         OUTSIDE[use](edges, stolen(edges))
@@ -78,8 +78,8 @@ def test_a_recursive_relation_has_no_rows_to_read(use: str, inside: bool) -> Non
 
     with refused(
         """
-        PlanError: recursive relation 'reach' has no rows but in the query that its step makes
-          use the relation that fixpoint() or iterate() returns
+        PlanError: relation 'reach' has no rows but in the query that its step makes
+          use the relation that fixpoint(), iterate() or each() returns
         """
     ):
         if inside:

@@ -178,6 +178,35 @@ GROUPED = (
         lambda t: t.group_by(group).aggregate(Count()).where(lambda key, n: n > 1),
         lambda rows: [(key, len(g)) for key, g in _groups(rows).items() if len(g) > 1],
     ),
+    unary(
+        "each",
+        lambda t: t.group_by(group).each(lambda g: g.where(is_high).aggregate(Count())),
+        lambda rows: [(key, sum(map(is_high, g))) for key, g in _groups(rows).items()],
+    ),
+    unary(
+        "top",
+        lambda t: t.group_by(group).top(2, by=value),
+        lambda rows: [
+            row
+            for g in _groups(rows).values()
+            for row in sorted(sorted(g), key=value, reverse=True)[:2]
+        ],
+    ),
+    unary(
+        "first",
+        lambda t: t.group_by(lambda r: r.value % 2).first(by="value"),
+        lambda rows: [
+            min((r for r in rows if r.value % 2 == odd), key=lambda r: (r.value, r))
+            for odd in {r.value % 2 for r in rows}
+        ],
+    ),
+    unary(
+        "reduce",
+        lambda t: t.group_by(group).reduce(lambda key, rows: [len(rows), max(map(value, rows))]),
+        lambda rows: [
+            (key, row) for key, g in _groups(rows).items() for row in (len(g), max(map(value, g)))
+        ],
+    ),
 )
 
 

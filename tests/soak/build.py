@@ -21,7 +21,7 @@ from reactive import (
 )
 from reactive import fixpoint as typed_fixpoint
 from reactive import iterate as typed_iterate
-from tests.soak.nodes import Fold, Key, Node
+from tests.soak.nodes import REDUCERS, Fold, Key, Node
 from tests.soak.rows import CLASSES
 
 fixpoint: Any = typed_fixpoint
@@ -85,7 +85,7 @@ class Build:
                 return self._tables[node.more]
             case "recursive":
                 return inside[node.more]
-            case "fixpoint" | "best" | "iterate":
+            case "fixpoint" | "best" | "iterate" | "each":
                 return getattr(self, f"_{node.op}")(node, inside)
         source, *others = (self.relation(each, inside) for each in node.inputs)
         match node.op:
@@ -98,6 +98,14 @@ class Build:
                 return source.distinct()
             case "group":
                 return self._group(node, source)
+            case "reduce":
+                groups = source.group_by(self._names[node.calls["key"]])
+                return groups.reduce(REDUCERS[node.more])
+            case "top":
+                keys, count, how = node.more
+                groups = source.group_by(self._names[node.calls["key"]])
+                by = [*map(self._key, keys)]
+                return groups.top(count, by) if how == "top" else getattr(groups, how)(by)
             case "order":
                 return self._order(node, source)
             case "join" | "semi_join" | "anti_join":
@@ -148,6 +156,11 @@ class Build:
             keep=(Max if largest else Min)(value),
             by=by,
         )
+
+    def _each(self, node: Node, inside: Inside) -> Any:
+        source, body = node.inputs
+        groups = self.relation(source, inside).group_by(self._names[node.calls["key"]])
+        return groups.each(lambda g: self.relation(body, {**inside, node.more: g}))
 
     def _iterate(self, node: Node, inside: Inside) -> Any:
         start, body = node.inputs

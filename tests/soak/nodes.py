@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,6 +13,15 @@ from tests.soak.rows import Kind
 _numbers = itertools.count(1)
 NAMES = "xyzuvw"
 """What parameters are called, one per binding."""
+
+
+REDUCERS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "size": lambda key, rows: [len(rows)],
+    "keys": lambda key, rows: [key] * min(len(rows), 2),
+    "rows": lambda key, rows: iter(rows),
+    "none": lambda key, rows: (),
+}
+"""What is made of the rows of a group; a plan has the name of it."""
 
 
 class Fold(NamedTuple):
@@ -58,7 +67,7 @@ class Node:
         match self.op:
             case "recursive":
                 return found | {self.more[0]}
-            case "fixpoint" | "best" | "iterate":
+            case "fixpoint" | "best" | "iterate" | "each":
                 return found - {self.more[0]}
         return found
 
@@ -82,7 +91,7 @@ def called(node: Node) -> set[str]:
         found.update(each.calls.values())
         if each.op == "group":
             found.update(fold.of for fold in each.more if fold.of)
-        if each.op == "order":
+        if each.op in ("order", "top"):
             found.update(key.of for key in each.more[0])
     return found
 

@@ -7,12 +7,12 @@ here raises in the library, and nothing else does.
 from __future__ import annotations
 
 from collections import Counter, namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 from tests.soak.folds import folded
-from tests.soak.nodes import Node, every
+from tests.soak.nodes import REDUCERS, Key, Node, every
 from tests.soak.orders import Keyed, in_order
 from tests.soak.rows import BY_NAME, A, Kind, M, S, bag, frozen, once
 
@@ -199,13 +199,40 @@ class Oracle:
         if "key" not in node.calls:
             folds = self._folds(node, rows)
             return [_alone(folds) if made is None else made(*folds)]
+        groups = self._groups(node, rows)
+        found = [(key, *self._folds(node, members)) for key, members in groups]
+        return found if made is None else [made(*row) for row in found]
+
+    def _groups(self, node: Node, rows: Rows) -> Collection[tuple[Any, list[Any]]]:
         groups: dict[Any, tuple[Any, list[Any]]] = {}
         key_of = self._call(node.calls["key"], node)
         for row in rows:
             key = key_of(row)
             groups.setdefault(frozen(key), (key, []))[1].append(row)
-        found = [(key, *self._folds(node, members)) for key, members in groups.values()]
-        return found if made is None else [made(*row) for row in found]
+        return groups.values()
+
+    def _reduce(self, node: Node, inside: Inside) -> Rows:
+        groups = self._groups(node, self._input(node, inside))
+        make = REDUCERS[node.more]
+        return [(key, row) for key, members in groups for row in make(key, members)]
+
+    def _each(self, node: Node, inside: Inside) -> Rows:
+        groups = self._groups(node, self._input(node, inside))
+        body = node.inputs[1]
+        return [
+            (key, row) if len(body.kinds) == 1 else (key, *row)
+            for key, members in groups
+            for row in self.rows(body, {**inside, node.more: members})
+        ]
+
+    def _top(self, node: Node, inside: Inside) -> Rows:
+        groups = self._groups(node, self._input(node, inside))
+        keys, count, how = node.more
+        if how == "last":
+            flip = {"first": "last", "last": "first", None: None}
+            keys = tuple(Key(k.of, not k.descending, flip[k.nulls]) for k in keys)
+        keyed = [(self._call(key.of, node), key) for key in keys]
+        return [row for _, members in groups for row in in_order(members, keyed)[:count]]
 
     def _folds(self, node: Node, rows: Rows) -> list[Any]:
         found = []

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from tests.soak.naming import Naming
-from tests.soak.nodes import NAMES, Fold, Key, Node
+from tests.soak.nodes import NAMES, REDUCERS, Fold, Key, Node, level
 from tests.soak.recursions import Recursions
 from tests.soak.rows import Kind
 from tests.soak.texts import Names, Texts, of_sides, parameters
@@ -34,6 +34,9 @@ OPERATORS = {
     "of_itself": 1,
     "group": 3,
     "having": 1,
+    "reduce": 1,
+    "top": 2,
+    "each": 2,
     "aggregate": 1,
     "limit": 1,
     "fixpoint": 1,
@@ -302,6 +305,58 @@ class Plans:
         key = key or self.texts.callable(names, self.texts.value(names))
         kinds = (kind,) if kind else ("V",) * (1 + len(folds))
         return Node("group", (node,), kinds, {"key": key}, folds)
+
+    def reduce(self, depth: int) -> Node:
+        node = self.relation(depth - 1)
+        names = parameters(node.kinds)
+        key = self.texts.callable(names, self.texts.value(names))
+        name = self._random.choice([*REDUCERS])
+        made = node.row if name == "rows" else "V"
+        return Node("reduce", (node,), ("V", made), {"key": key}, name)
+
+    def top(self, depth: int) -> Node:
+        """The first rows of groups of pairs of numbers, as below a limit."""
+        node = self.numbers(self.relation(depth - 1))
+        names = parameters(node.kinds)
+        key = self.texts.callable(names, self.texts.value(names))
+        keys = tuple(self._key(names) for _ in range(self._random.choice((1, 1, 2))))
+        how = self._random.choice(("top", "top", "first", "last"))
+        count = self._random.choice((0, 1, 2, 3)) if how == "top" else 1
+        return Node("top", (node,), node.kinds, {"key": key}, (keys, count, how))
+
+    def each(self, depth: int) -> Node:
+        """Some steps on the rows of each group."""
+        source, here = self.relation(depth - 1), (level(), 0)
+        names = parameters(source.kinds)
+        key = self.texts.callable(names, self.texts.value(names))
+        group = body = Node("recursive", (), source.kinds, more=here)
+        for _ in range(self._random.choice((1, 2, 2, 3))):
+            body = self._step(body, group)
+            body = self.pair(body) if len(body.kinds) > 2 else body
+        return Node("each", (source, body), ("V", *body.kinds), {"key": key}, here)
+
+    def _step(self, node: Node, group: Node) -> Node:
+        """One step on a part of a group. Rows of others are there for no group, too: what raises
+        on them is not asked."""
+        others = group if self.texts.raises else self.table()
+        match self._random.randrange(9):
+            case 0:
+                return self.where(0, node)
+            case 1:
+                return self.group(0, node)
+            case 2 | 3:
+                return self.aggregate(0, node)
+            case 4:
+                return self.pair(node)
+            case 5:
+                return self._joined(self._random.choice(("semi_join", "anti_join")), node, others)
+            case 6:
+                return self._joined("join", node, self._random.choice((others, group)))
+            case 7:
+                numbers = self.numbers(node)
+                return self.ordered(numbers, (self._random.randrange(1, 3), 0))
+        other = self.where(0, node)
+        return Node(self._random.choice(SETS), (node, other), node.kinds)
 
     def having(self, depth: int) -> Node:
         return self.where(0, self.group(depth))

@@ -33,7 +33,7 @@ class Texts:
 
     def __init__(self, random: Random, mode: str, *, raising: bool) -> None:
         self._random = random
-        self._raising = raising
+        self.raises = raising
         self._numbers = itertools.count()
         self._constants = CONSTANTS[mode]
         self._is_nan = mode == "nan"
@@ -114,7 +114,7 @@ class Texts:
         """A condition that is one comparison, or as short."""
         field, constant = self.field(names), self._random.choice(self._constants)
         other, more = self.field(names), self._random.choice(self._constants)
-        if self._raising and self._random.random() < 0.12:
+        if self.raises and self._random.random() < 0.12:
             return self._raises(field)
         nullable = [name for name, kind in names.items() if kind[-1] == "?"]
         if nullable and self._random.random() < 0.4:

@@ -198,6 +198,31 @@ def groups() -> None:
     assert_type(four.materialize().keys(), list[str])
 
 
+def per_group() -> None:
+    shop = Shop()
+    by_customer = shop.orders.group_by(lambda o: o.customer)
+    largest = by_customer.reduce(lambda name, rows: [max(o.total for o in rows)])
+    assert_type(largest, Relation[str, float])
+    assert_type(largest.where(lambda name, total: total > 3), Relation[str, float])
+    by_town = shop.both.group_by(lambda o, c: c.town)
+    towns = by_town.reduce(lambda town, rows: ((o.id, c.name) for o, c in rows))
+    assert_type(towns, Relation[str, tuple[int, str]])
+    assert_type(by_customer.top(3, by="total"), Relation[Order])
+    assert_type(by_customer.top(3, lambda o: o.total, descending=False), Relation[Order])
+    assert_type(by_customer.top(3, by=[desc("total"), asc("id")]), Relation[Order])
+    assert_type(by_customer.top(3, lambda o: o.discount, nulls="last"), Relation[Order])
+    assert_type(by_customer.first(by=desc(lambda o: o.id)), Relation[Order])
+    assert_type(by_town.last(by=lambda o, c: (o.total, c.name)), Relation[Order, Customer])
+    dear = by_customer.each(lambda g: g.where(lambda o: o.total > 2))
+    assert_type(dear, Relation[str, Order])
+    counts = by_town.each(lambda g: g.aggregate(Count(), Sum(lambda o, c: o.total)))
+    assert_type(counts, Relation[str, int, float])
+    with_town = by_customer.each(lambda g: g.join(shop.customers, on=lambda o, c: o.id > 1))
+    assert_type(with_town, Relation[str, Order, Customer])
+    shop.orders.add(Order(3, "ann", 2.5))
+    assert list(largest.materialize()) == [("ann", 2.5)]
+
+
 def own_aggregates() -> None:
     words = Shop().words
 

@@ -58,6 +58,16 @@ orders.where(lambda o, c: o.total > c)  # error
 both.select(lambda o: o)  # error
 by_town.aggregate(Sum(lambda o: 3))  # error
 
+by_town.reduce(lambda rows: [1])  # error
+by_town.reduce(lambda town, rows: [o.totl for o, c in rows])  # error
+by_town.reduce(lambda town, rows: 3)  # error
+by_town.top(3, by=lambda o: o.total)  # error
+by_town.top("total")  # error
+by_town.each(lambda g: 3)  # error
+by_town.each(lambda g: g.where(lambda o: True))  # error
+orders.group_by(lambda o: o.customer).top(3, by=lambda o: o.discount)  # error
+orders.group_by(lambda o: o.customer).first(by=lambda o: o.totl)  # error
+
 # A sum of what has no sum, an order of what does not compare.
 orders.aggregate(Sum(name))  # error
 orders.aggregate(Sum(lambda o: o.customer))  # error

@@ -1,0 +1,55 @@
+"""A query per group: what a callable makes of a relation that stands for one group."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from optimizer import plan
+from optimizer.errors import PlanError
+from optimizer.expr import Function
+from optimizer.per_group import per_group
+from optimizer.properties import is_set, shapes
+
+
+def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
+    """The relation with what a query gives for each group.
+
+    Raises
+    ------
+    PlanError: it is no callable of a relation that returns one, or cannot be asked of all groups.
+    """
+    level = object()
+    source = relation.plan
+    name = _parameter(query)
+    group = relation._new(plan.Recursive(level, 0, name, is_set(source), shapes(source)))
+    made = query(group)
+    if not isinstance(made, type(group)):
+        shown = "None (does it have a return?)" if made is None else type(made).__name__
+        raise PlanError(f"each takes a callable that returns a relation, not {shown}")
+    relation._check_other("each", made)
+    return relation._new(per_group(made.plan, level, source, key, _of_no_rows), made)
+
+
+def _parameter(query: Any) -> str:
+    """The name of the only parameter."""
+    if not callable(query):
+        raise PlanError(
+            f"each takes a callable, relation -> relation, not {query!r:.60}\n"
+            "  each(lambda group: group.aggregate(Count()))"
+        )
+    try:
+        signature = inspect.signature(query)
+        (name,) = signature.bind(None).arguments
+    except (TypeError, ValueError):
+        raise PlanError(
+            "each calls its callable with one relation, the rows of a group\n"
+            "  each(lambda group: group.aggregate(Count()))"
+        ) from None
+    return str(name)
+
+
+def _of_no_rows(folded: plan.Folded) -> Any:
+    """What an aggregate shows of no rows."""
+    return folded.fold.result(folded.fold.zero())
