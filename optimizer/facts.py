@@ -41,10 +41,12 @@ class Calls:
     path: the name of the field; through other records, and tuples of them, by dots.
     given: what is known of the arguments, from the shapes of the node's inputs and the place in
         the tuple.
+    of_rows: whether it is asked of one row after the other, so that it pays to have it read.
     """
 
     path: str
     given: Callable[[Sequence[Shapes], int], Shapes]
+    of_rows: bool = True
     names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
     join s.last_name == m.last_name, left where s.age > 30
     aggregate Count() by r[0]
 
-Each node names its function here as a fact (`plan.py`).
+Each node names its function as a fact: one of these, or one of its own file (`nodes/`).
 """
 
 from __future__ import annotations
@@ -55,16 +55,7 @@ def aggregate(node: Any) -> str:
 
 
 def order_by(node: Any) -> str:
-    return f"order_by {_sorted_by(node.keys)}" + _window(node.limit, node.offset)
-
-
-def top(node: Any) -> str:
-    window = f", offset {node.offset}" if node.offset else ""
-    return f"top {node.limit}{window} by {_sorted_by(node.keys)} of each {written(node.key)}"
-
-
-def reduce(node: Any) -> str:
-    return f"reduce {written(node.function)} by {written(node.key)}"
+    return f"order_by {sorted_by(node.keys)}" + _window(node.limit, node.offset)
 
 
 def fixpoint(node: Any) -> str:
@@ -126,7 +117,7 @@ def _factors(factors: Any) -> str:
     return " and ".join(shown)
 
 
-def _sorted_by(keys: Any) -> str:
+def sorted_by(keys: Any) -> str:
     """The keys of an order; of several, directions as one writes them."""
     if len(keys) > 1:
         return ", ".join(map(_sort_key, keys))

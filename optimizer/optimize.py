@@ -53,7 +53,7 @@ from optimizer.rules.widen_join import narrowed, widen_join
 from optimizer.traverse import (
     Interned,
     Rule,
-    functions,
+    functions_of_rows,
     has_components,
     rebuilt,
     with_inputs,
@@ -101,7 +101,7 @@ class Optimized:
         """The callables that could not be read, or parts of one, and why."""
         found: dict[int, tuple[Opaque, str]] = {}
         for node in nodes(self.plan):
-            for function in functions(node):
+            for function in functions_of_rows(node):
                 if isinstance(function, Lifted):
                     for part in walk(function.body):
                         if isinstance(part, Apply) and part.reason:

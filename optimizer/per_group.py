@@ -35,7 +35,9 @@ from optimizer.errors import PlanError
 from optimizer.explain import headline
 from optimizer.expr import (
     NONE,
+    Call,
     Conditional,
+    Constant,
     Display,
     Expr,
     Function,
@@ -48,7 +50,7 @@ from optimizer.expr import (
     transform,
     tuple_of,
 )
-from optimizer.knowledge import Shapes, total
+from optimizer.knowledge import Shapes, is_canonical, total
 from optimizer.lift import lift
 from optimizer.opaque import Opaque
 from optimizer.properties import bindings, free, nodes, shapes
@@ -71,25 +73,35 @@ def per_group(
     level: object,
     source: plan.Node,
     key: Function,
+    *,
     of_no_rows: Callable[[plan.Folded], Any],
+    canonical: Callable[[Any], Any],
 ) -> plan.Node:
     """The plan of a query for each group of `source`, in which it is `Recursive` of the level.
 
-    `of_no_rows` gives what an aggregate shows of no rows. Rows are the key of the group, and the
-    bindings of the query.
+    `of_no_rows` gives what an aggregate shows of no rows, `canonical` a value in which every NaN is
+    the same. Rows are the key of the group, and the bindings of the query.
 
     Raises
     ------
     PlanError: something in the query cannot be asked of all groups at once.
     """
-    translation = _PerGroup(level, source, _read(key, shapes(source)), of_no_rows)
+    read = _read(key, shapes(source))
+    same = None if is_canonical(read.body, shapes(source)) else constant(canonical, "canonical")
+    translation = _PerGroup(level, source, read, of_no_rows, same)
     return translation.bindings_of(query)
 
 
 class _PerGroup:
     def __init__(
-        self, level: object, source: plan.Node, key: Lifted, of_no_rows: Callable[..., Any]
+        self,
+        level: object,
+        source: plan.Node,
+        key: Lifted,
+        of_no_rows: Callable[..., Any],
+        canonical: Constant | None,
     ) -> None:
+        self._canonical = canonical
         self._level = level
         self._of_no_rows = of_no_rows
         row: tuple[Expr, ...] = _parameters(bindings(source))
@@ -303,7 +315,9 @@ class _PerGroup:
         own = None if match.left_key is None else self._of(match.left_key, left)
         other = _of_right(match.right_key)
         new = plan.Match(
-            _with_group(own), _with_group(other), _asked(match.on, (*left.row, row), 2)
+            self._with_group(own),
+            self._with_group(other),
+            _asked(match.on, (*left.row, row), 2),
         )
         made = _with_match(with_inputs(node, [left.node, right.node]), new)
         match node:
@@ -313,6 +327,15 @@ class _PerGroup:
                 return self._packed(_outer(made, kind, left, right))
             case _:
                 return Keyed(made, FIRST, (*left.row, row))
+
+    def _with_group(self, own: Lifted | None) -> Lifted:
+        """The key of a packed side, with that of the group before it."""
+        group = _same(FIRST if self._canonical is None else Call(self._canonical, (FIRST,)))
+        if own is None:
+            return _one(tuple_of(group))
+        is_tuple = isinstance(own.body, Display) and own.body.kind == "tuple"
+        items = own.body.items if is_tuple else (own.body,)  # type: ignore[attr-defined]
+        return own.with_body(tuple_of(group, *items))
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,16 +412,6 @@ def _asked(f: Function | None, row: tuple[Expr, ...], parameters: int) -> Lifted
 def _same(key: Expr) -> Expr:
     """A key that is equal to itself if it is NaN: of a key, only its items may be none."""
     return tuple_of(tuple_of(key))
-
-
-def _with_group(own: Lifted | None) -> Lifted:
-    """The key of a packed side, with that of the group before it."""
-    group = _same(FIRST)
-    if own is None:
-        return _one(tuple_of(group))
-    is_tuple = isinstance(own.body, Display) and own.body.kind == "tuple"
-    items = own.body.items if is_tuple else (own.body,)  # type: ignore[attr-defined]
-    return own.with_body(tuple_of(group, *items))
 
 
 def _outer(made: plan.Node, kind: str, left: Keyed, right: Keyed) -> Keyed:

@@ -143,6 +143,12 @@ def functions(node: plan.Node) -> list[Function]:
     return [function for calls in node.facts.calls for function, _ in _at(node, calls.names)]
 
 
+def functions_of_rows(node: plan.Node) -> list[Function]:
+    """The callables of a node that are asked of one row after the other."""
+    every = [calls for calls in node.facts.calls if calls.of_rows]
+    return [function for calls in every for function, _ in _at(node, calls.names)]
+
+
 def called(node: plan.Node, of: Sequence[Shapes] | None = None) -> list[tuple[Function, Shapes]]:
     """The callables of a node, with what is known of their arguments: by the shapes of its inputs,
     or by what else is known `of` these."""

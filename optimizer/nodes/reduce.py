@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from optimizer import headlines
 from optimizer.expr import Function
 from optimizer.facts import Calls, Facts, never, of_input
 from optimizer.knowledge import Shapes
 from optimizer.plan_node import Node
+from optimizer.text import written
 
 
 def _key_and_rows(inputs: Sequence[Shapes], place: int) -> Shapes:
@@ -26,10 +26,10 @@ class Reduce(Node):
     function: Function
 
     facts = Facts(
-        calls=(Calls("key", of_input), Calls("function", _key_and_rows)),
+        calls=(Calls("key", of_input), Calls("function", _key_and_rows, of_rows=False)),
         raises=True,
         recursion=lambda _: ("aggregate",),
         shapes=lambda node, _: (None, None),
         is_set=never,
-        headline=headlines.reduce,
+        headline=lambda node: f"reduce {written(node.function)} by {written(node.key)}",
     )

@@ -9,6 +9,13 @@ from optimizer.expr import Function
 from optimizer.facts import Calls, Facts, as_first, of_input, same_rows
 from optimizer.nodes.order_by import OrderBy, SortKey
 from optimizer.plan_node import Node
+from optimizer.text import written
+
+
+def _headline(node: Top) -> str:
+    window = f", offset {node.offset}" if node.offset else ""
+    by = headlines.sorted_by(node.keys)
+    return f"top {node.limit}{window} by {by} of each {written(node.key)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +34,7 @@ class Top(Node):
         recursion=lambda _: ("order",),
         shapes=same_rows,
         is_set=as_first,
-        headline=headlines.top,
+        headline=_headline,
     )
 
     @property

@@ -11,6 +11,7 @@ from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.per_group import per_group
 from optimizer.properties import is_set, shapes
+from reactive.collections.zset import canonical
 
 
 def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
@@ -29,7 +30,8 @@ def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
         shown = "None (does it have a return?)" if made is None else type(made).__name__
         raise PlanError(f"each takes a callable that returns a relation, not {shown}")
     relation._check_other("each", made)
-    return relation._new(per_group(made.plan, level, source, key, _of_no_rows), made)
+    node = per_group(made.plan, level, source, key, of_no_rows=_of_no_rows, canonical=canonical)
+    return relation._new(node, made)
 
 
 def _parameter(query: Any) -> str:

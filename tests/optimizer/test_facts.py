@@ -23,7 +23,7 @@ ROWS = plan.Table(0, "rows", None, True, tuple)
 
 
 @dataclass(frozen=True, slots=True)
-class Top(plan.Node):
+class Few(plan.Node):
     """The rows of largest values: a node that no other file of the project has heard of."""
 
     input: plan.Node
@@ -36,12 +36,12 @@ class Top(plan.Node):
         recursion=lambda _: ("order",),
         shapes=same_rows,
         is_set=as_first,
-        headline=lambda node: f"top {node.count}",
+        headline=lambda node: f"few {node.count}",
     )
 
 
-def top(source: plan.Node = ROWS) -> Top:
-    return Top(source, 3, opaque(lambda row: 1 // row[0], 1, "top"))
+def few(source: plan.Node = ROWS) -> Few:
+    return Few(source, 3, opaque(lambda row: 1 // row[0], 1, "few"))
 
 
 def test_a_node_without_facts_cannot_be_defined() -> None:
@@ -51,45 +51,45 @@ def test_a_node_without_facts_cannot_be_defined() -> None:
 
 @pytest.mark.parametrize("fact", [field.name for field in fields(Facts)])
 def test_a_node_cannot_leave_a_fact_open(fact: str) -> None:
-    given = {f.name: getattr(Top.facts, f.name) for f in fields(Facts) if f.name != fact}
+    given = {f.name: getattr(Few.facts, f.name) for f in fields(Facts) if f.name != fact}
     with pytest.raises(TypeError, match=fact):
         Facts(**given)
 
 
 def test_the_callables_of_an_unknown_node_are_read() -> None:
-    (read,) = functions(optimize(top()).plan)
+    (read,) = functions(optimize(few()).plan)
     assert isinstance(read, Lifted)
-    assert called(top())[0][1] == (tuple,)
+    assert called(few())[0][1] == (tuple,)
 
 
 def test_an_unknown_node_that_may_raise_is_not_dropped() -> None:
     never = opaque(lambda row: 1 > 2, 1, "where")
-    found = optimize(plan.Where(top(), never)).plan
-    assert may_raise(top())
-    assert any(isinstance(node, Top) for node in [found, *found.inputs()])
+    found = optimize(plan.Where(few(), never)).plan
+    assert may_raise(few())
+    assert any(isinstance(node, Few) for node in [found, *found.inputs()])
 
 
 def test_rows_of_an_unknown_node_are_known_by_its_facts() -> None:
     keyed = plan.Table(1, "keyed", opaque(lambda row: row, 1, "key"), True, tuple)
-    assert (bindings(top()), row_shape(top())) == (1, tuple)
-    assert not is_set(top()) and is_set(top(keyed))
+    assert (bindings(few()), row_shape(few())) == (1, tuple)
+    assert not is_set(few()) and is_set(few(keyed))
 
 
 def test_an_unknown_node_is_shown_by_its_headline() -> None:
-    assert explain(top()) == "top 3\n  table rows"
+    assert explain(few()) == "few 3\n  table rows"
 
 
 def test_recursion_through_an_unknown_node_is_refused_if_it_says_so() -> None:
     inner = plan.Recursive(1, 0, "r", True)
-    body = plan.Union(ROWS, top(inner))
-    with pytest.raises(StratificationError, match="depends on its own order\n  r -> top -> r"):
+    body = plan.Union(ROWS, few(inner))
+    with pytest.raises(StratificationError, match="depends on its own order\n  r -> few -> r"):
         check_stratified(plan.Fixpoint((body,), 1, ("r",), (None,), 10))
 
 
 def test_callables_are_replaced_where_the_facts_say_they_are() -> None:
-    other = opaque(lambda row: row[1], 1, "top")
-    changed = with_functions(top(), lambda _: other)
-    assert isinstance(changed, Top) and changed.by is other
+    other = opaque(lambda row: row[1], 1, "few")
+    changed = with_functions(few(), lambda _: other)
+    assert isinstance(changed, Few) and changed.by is other
     assert with_functions(changed, lambda f: f) is changed
 
 

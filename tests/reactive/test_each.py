@@ -380,6 +380,17 @@ def test_a_change_touches_its_group_alone(rows: int) -> None:
     assert view.stats().touched - before <= 30
 
 
+@pytest.mark.parametrize("optimize", [True, False])
+def test_parts_of_a_group_whose_key_is_a_computed_nan_meet(optimize: bool) -> None:
+    numbers = Database(optimize=optimize).table(int)
+    groups = numbers.group_by(lambda n: float("nan") if n > 1 else n)
+    view = groups.each(lambda g: g.join(g, on=lambda a, b: a < b)).materialize()
+    numbers.add_all([0, 1, 2, 3])
+    ((_, *pair),) = view
+    assert pair == [2, 3]
+    view.verify()
+
+
 def test_values_are_collected_with_one_nan() -> None:
     floats = Database().table(float)
     view = (

@@ -192,6 +192,17 @@ def test_none_and_nan_have_a_place() -> None:
         view.verify()
 
 
+def test_computed_nan_keys_are_one_group() -> None:
+    numbers = Database().table(int)
+    view = numbers.group_by(lambda n: float("nan")).top(1, by=lambda n: n).materialize()
+    numbers.add(1)
+    numbers.add(2)
+    assert list(view) == [2]
+    numbers.remove(1)
+    numbers.remove(2)
+    assert not list(view) and view.stats().rows == 0
+
+
 def test_bindings_stay_as_they_were() -> None:
     db = Database()
     orders, rates = db.table(Order, name="orders"), db.table(Pair, name="rates")
@@ -312,8 +323,9 @@ def test_an_operator_that_is_taken_back_is_as_it_was() -> None:
     operator.step([(1, 1), (2, 1), (3, 1)])
     operator.commit()
     before = sorted(operator.contents())
-    operator.step([(1, -1), (2, -1), (5, 1)])
+    operator.step([(1, -1), (2, -1), (5, 1), (0.5, 1)])
     operator.undo()
+    assert sorted(operator.groups) == [0, 1]
     assert sorted(operator.contents()) == before == [(1, 1), (2, 1)]
     assert operator.step([(1, -1), (2, -1), (3, -1)]) == [(1, -1), (2, -1)]
     operator.commit()
