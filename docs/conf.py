@@ -27,7 +27,7 @@ CONTENTS = {
     ],
     "Reference": ["api", "operators", "optimizer", "words", "sources"],
     "Examples": ["live_lint", "parser", "findbugs"],
-    "Inside": ["internals", "performance", "benchmarks"],
+    "Inside": ["internals", "adding_an_operator", "performance", "benchmarks"],
 }
 API = [
     f"api/{page}"
