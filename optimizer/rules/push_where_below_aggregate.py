@@ -1,12 +1,15 @@
 """Filter rows before they are grouped, by a condition on the key of their group.
 
-    where p(k)                aggregate by f
-      aggregate by f  ->        where p(f(r))
-        R                         R
+    where p(k)                where p(k) again, if it may raise and rows may be negative
+      aggregate by f  ->        aggregate by f
+        R                         where p(f(r)), or it raises
+                                    R
 
 Sound:  all rows of a group pass or fail together; what the key and the values may raise is
-        evaluated before the condition, for dropped rows too. What an aggregate itself refuses
-        (values that have no sum, or no order) goes unnoticed in a group that is dropped.
+        evaluated before the condition, for dropped rows too. A guard is asked of groups that are
+        not shown, as their weight is negative; where it raises it keeps the row. What an aggregate
+        itself refuses (values that have no sum, or no order) goes unnoticed in a group that is
+        dropped.
 Needs:  the condition reads the key only; key and values make no iterator and cost no call twice.
 Pays:   no group is kept that is not shown.
 Source: HAVING to WHERE of SQL optimizers; beyond [i3ql].
@@ -15,10 +18,11 @@ Source: HAVING to WHERE of SQL optimizers; beyond [i3ql].
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.compose import compose, first, needs
+from optimizer.compose import compose, first, needs, over
 from optimizer.expr import Expr, Lifted, reads
+from optimizer.guarded import asked_again, condition, guard
 from optimizer.knowledge import Shapes, is_value, total
-from optimizer.properties import shapes
+from optimizer.properties import may_be_negative, shapes
 
 
 def push_where_below_aggregate(node: plan.Node) -> plan.Node:
@@ -31,8 +35,14 @@ def push_where_below_aggregate(node: plan.Node) -> plan.Node:
             needed = _needs(aggregates, of)
             if asked is None or needed is None:
                 return node
-            asked = asked.with_body(first(needed, asked.body))
-            return plan.Aggregate(plan.Where(source, asked), grouped.key, aggregates)
+            if total(p.body, shapes(grouped)) or not may_be_negative(source):
+                asked = asked.with_body(first(needed, asked.body))
+                return plan.Aggregate(plan.Where(source, asked), key, aggregates)
+            if condition(node) is None:
+                return node
+            asked = asked.with_body(over(p.body, (key.body,)))
+            test = guard(asked, (*needs(key.body, of), *needed))
+            return asked_again(plan.Aggregate(plan.Where(source, test), key, aggregates), p)
         case _:
             return node
 

@@ -21,23 +21,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.expr import Again, Guard, Lifted
+from optimizer.expr import Lifted
+from optimizer.guarded import asked_again, condition, guard
 from optimizer.knowledge import total
 from optimizer.properties import shapes
 
-KINDS = (plan.Difference, plan.DifferenceAll, plan.Intersection, plan.IntersectionAll)
+AnyDifference = plan.Difference | plan.DifferenceAll | plan.Intersection | plan.IntersectionAll
 
 
 def push_where_below_difference(node: plan.Node) -> plan.Node:
-    if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
-        return node
-    below, p = node.input, node.predicate
-    if not isinstance(below, KINDS) or isinstance(p.body, Again):
+    p = condition(node)
+    if p is None or not isinstance(below := node.inputs()[0], AnyDifference):
         return node
     if total(p.body, shapes(below.left)) and total(p.body, shapes(below.right)):
-        return replace(below, left=plan.Where(below.left, p), right=plan.Where(below.right, p))
-    guard = p.with_body(Guard(p.body))
-    filtered = replace(
-        below, left=plan.Where(below.left, guard), right=plan.Where(below.right, guard)
-    )
-    return plan.Where(filtered, p.with_body(Again(p.body)))
+        return _filtered(below, p)
+    return asked_again(_filtered(below, guard(p)), p)
+
+
+def _filtered(node: AnyDifference, p: Lifted) -> plan.Node:
+    return replace(node, left=plan.Where(node.left, p), right=plan.Where(node.right, p))

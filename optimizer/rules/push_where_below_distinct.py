@@ -1,10 +1,12 @@
 """Filter before removing duplicates.
 
-    where p                   distinct
-      distinct        ->        where p
-        A                         A
+    where p                   where p again, if it may raise and rows may be negative
+      distinct        ->        distinct
+        A                         where p, or it raises
+                                    A
 
-Sound:  copies of a row pass or fail together.
+Sound:  copies of a row pass or fail together. A guard is asked of rows that distinct drops, as
+        their weight is negative; where it raises it keeps the row.
 Needs:  nothing.
 Pays:   distinct holds only rows that pass, and the condition can go further down.
 Source: [dbsp] section 4, commuting filter and distinct.
@@ -14,11 +16,18 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Lifted
+from optimizer.guarded import asked_again, condition, guard
+from optimizer.knowledge import total
+from optimizer.properties import may_be_negative, shapes
 
 
 def push_where_below_distinct(node: plan.Node) -> plan.Node:
     match node:
         case plan.Where(plan.Distinct(source), Lifted() as p):
-            return plan.Distinct(plan.Where(source, p))
+            if total(p.body, shapes(source)) or not may_be_negative(source):
+                return plan.Distinct(plan.Where(source, p))
+            if condition(node) is None:
+                return node
+            return asked_again(plan.Distinct(plan.Where(source, guard(p))), p)
         case _:
             return node

@@ -1,12 +1,14 @@
 """Filter rows before their groups are reduced, by a condition on the key of their group.
 
-    where p(k)              reduce f by g
-      reduce f by g   ->      where p(g(r))
-        R                       R
+    where p(k)              where p(k) again, if it may raise
+      reduce f by g   ->      reduce f by g
+        R                       where p(g(r)), or it raises
+                                  R
 
 Sound:  all rows of a group pass or fail together, and what the key may raise is evaluated before
-        the condition. What the callable itself refuses goes unnoticed in a group that is dropped,
-        as what an aggregate refuses does.
+        the condition. A guard is asked of groups that come to nothing; where it raises it keeps the
+        row. What the callable itself refuses goes unnoticed in a group that is dropped, as what an
+        aggregate refuses does.
 Needs:  the condition reads the key only; the key makes no iterator and costs no call twice.
 Pays:   no group is kept that is not shown, and its callable is not asked.
 Source: as `push_where_below_aggregate`.
@@ -15,8 +17,10 @@ Source: as `push_where_below_aggregate`.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.compose import compose
+from optimizer.compose import compose, needs, over
 from optimizer.expr import Lifted, reads
+from optimizer.guarded import asked_again, condition, guard
+from optimizer.knowledge import total
 from optimizer.properties import shapes
 
 
@@ -25,7 +29,15 @@ def push_where_below_reduce(node: plan.Node) -> plan.Node:
         case plan.Where(plan.Reduce(source, Lifted() as key, function), Lifted() as p) if reads(
             p.body
         ) <= {0}:
-            asked = compose(Lifted(p.body, p.names[:1], p.origins, 1), key, shapes(source))
-            return node if asked is None else plan.Reduce(plan.Where(source, asked), key, function)
+            of = shapes(source)
+            asked = compose(Lifted(p.body, p.names[:1], p.origins, 1), key, of)
+            if asked is None:
+                return node
+            if total(p.body, shapes(node)):
+                return plan.Reduce(plan.Where(source, asked), key, function)
+            if condition(node) is None:
+                return node
+            test = guard(asked.with_body(over(p.body, (key.body,))), needs(key.body, of))
+            return asked_again(plan.Reduce(plan.Where(source, test), key, function), p)
         case _:
             return node

@@ -20,16 +20,15 @@ from dataclasses import replace
 from optimizer import plan
 from optimizer.compose import needs
 from optimizer.early import pair_shapes
-from optimizer.expr import Again, Guard, Lifted
+from optimizer.expr import Lifted
+from optimizer.guarded import asked_again, condition, guard
 from optimizer.knowledge import total
 from optimizer.properties import shapes
 
 
 def push_where_below_semi_join(node: plan.Node) -> plan.Node:
-    if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
-        return node
-    joined, p = node.input, node.predicate
-    if not isinstance(joined, plan.SemiJoin | plan.AntiJoin) or isinstance(p.body, Again):
+    p = condition(node)
+    if p is None or not isinstance(joined := node.inputs()[0], plan.SemiJoin | plan.AntiJoin):
         return node
     on, key, of = joined.match.on, joined.match.left_key, shapes(joined.left)
     if on is not None and not (isinstance(on, Lifted) and total(on.body, pair_shapes(joined))):
@@ -39,6 +38,4 @@ def push_where_below_semi_join(node: plan.Node) -> plan.Node:
     needed = () if key is None else needs(key.body, of)
     if total(p.body, of) and not needed:
         return replace(joined, left=plan.Where(joined.left, p))
-    guard = p.with_body(Guard(p.body, needed))
-    filtered = replace(joined, left=plan.Where(joined.left, guard))
-    return plan.Where(filtered, p.with_body(Again(p.body)))
+    return asked_again(replace(joined, left=plan.Where(joined.left, guard(p, needed))), p)

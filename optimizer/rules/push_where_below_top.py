@@ -1,40 +1,47 @@
 """Filter rows before the first of each group are found, by a condition on the key of their group.
 
-    where p(k(r))             top n by s of each k
-      top n by s of each k  ->   where p(k(r))
-        R                          R
+    where p(k(r))                where p(k(r)) again, if it may raise and groups show nothing
+      top n by s of each k  ->     top n by s of each k
+        R                            where p(k(r)), or it raises
+                                       R
 
 Sound:  all rows of a group pass or fail together; what the key and the keys of the order may raise
-        is evaluated before the condition, for dropped rows too. Values that have no order go
+        is evaluated before the condition, for dropped rows too. A guard is asked of groups without
+        a row in the window; where it raises it keeps the row. Values that have no order go
         unnoticed in a group that is dropped, as they do in an aggregate.
 Needs:  the condition reads nothing but the key, or parts of one that is a tuple; keys make no
-        iterator and cost no call twice; the condition is asked of each group anyway, which has a
-        row in the window, or cannot raise.
+        iterator and cost no call twice.
 Pays:   no group is kept that is not shown.
 Source: as `push_where_below_aggregate`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from optimizer import plan
 from optimizer.compose import first, needs
 from optimizer.expr import Display, Expr, Lifted, Parameter, parts, reads, surely
+from optimizer.guarded import asked_again, condition, guard
 from optimizer.knowledge import is_value, total
-from optimizer.properties import shapes
+from optimizer.properties import may_be_negative, shapes
 
 
 def push_where_below_top(node: plan.Node) -> plan.Node:
     match node:
         case plan.Where(plan.Top(source, Lifted() as key) as top, Lifted() as p) if _is_of_key(
             p.body, key.body
-        ) and _is_asked(top, p):
+        ):
             needed = _needs(top)
             if needed is None:
                 return node
-            asked = set(surely(p.body))
-            body = first(tuple(need for need in needed if need not in asked), p.body)
-            below = plan.Where(source, p.with_body(body))
-            return plan.Top(below, key, top.keys, top.limit, top.offset)
+            if _is_asked(top, p):
+                asked = set(surely(p.body))
+                body = first(tuple(need for need in needed if need not in asked), p.body)
+                return replace(top, input=plan.Where(source, p.with_body(body)))
+            if condition(node) is None:
+                return node
+            return asked_again(replace(top, input=plan.Where(source, guard(p, needed))), p)
         case _:
             return node
 
@@ -52,7 +59,8 @@ def _reads_only(known: set[Expr], expr: Expr) -> bool:
 
 
 def _is_asked(top: plan.Top, p: Lifted) -> bool:
-    shows_all = top.limit > 0 and not top.offset
+    """Whether the condition is asked of each group anyway, or cannot raise."""
+    shows_all = top.limit > 0 and not top.offset and not may_be_negative(top)
     return shows_all or total(p.body, shapes(top))
 
 

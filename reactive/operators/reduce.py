@@ -21,7 +21,7 @@ from typing import Any
 
 from reactive.collections.multiset import Multiset
 from reactive.collections.returned import rows_returned
-from reactive.collections.zset import Pair, Pairs, Row, canonical, consolidate
+from reactive.collections.zset import Pair, Pairs, Row, by_group, canonical
 
 Weights = dict[Row, int]
 
@@ -47,27 +47,25 @@ class Reduce:
     [(('t', 4), -1), (('t', 2), 1)]
     """
 
-    __slots__ = ("_before", "_function", "_key", "groups", "touched")
+    __slots__ = ("_before", "_function", "_groups", "_key", "touched")
 
     def __init__(
         self, key: Callable[[Row], Any], function: Callable[[Any, Multiset[Row]], Iterable[Row]]
     ) -> None:
         self._key = key
         self._function = function
-        self.groups: dict[Any, Group] = {}
+        self._groups: dict[Any, Group] = {}
         self._before: dict[Any, Group | None] = {}  # touched groups, as they were
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[Pair]:
-        changes = consolidate(delta)
         before: dict[Any, Group | None] = {}
         after: dict[Any, Group] = {}
-        for key, changed in zip(self._keys(changes), changes, strict=True):
-            self._change(key, changed, before, after)
         out: list[Pair] = []
-        for key, group in after.items():
+        for key, changes in by_group(delta, self._key).items():
+            old = before[key] = self._groups.get(key)
+            group = after[key] = _changed(Group(key, {}, {}) if old is None else old, changes)
             self.touched += len(group.weights)
-            old = before[key]
             out += self._renew(group, {} if old is None else old.shown)
         self._replace(before, after)
         return out
@@ -75,46 +73,24 @@ class Reduce:
     def undo(self) -> None:
         for key, group in self._before.items():
             if group is None:
-                self.groups.pop(key, None)
+                self._groups.pop(key, None)
             else:
-                self.groups[key] = group
+                self._groups[key] = group
         self._before = {}
 
     def commit(self) -> None:
         self._before = {}
 
     def contents(self) -> Iterable[Pair]:
-        return [pair for group in self.groups.values() for pair in group.shown.items()]
+        return [pair for group in self._groups.values() for pair in group.shown.items()]
 
     def footprint(self) -> tuple[int, int]:
-        rows, size = 0, sys.getsizeof(self.groups)
-        for group in self.groups.values():
+        rows, size = 0, sys.getsizeof(self._groups)
+        for group in self._groups.values():
             rows += len(group.weights)
             size += sum(map(sys.getsizeof, (group, group.weights, group.shown)))
             size += sum(map(sys.getsizeof, group.shown))
         return rows, size
-
-    def _keys(self, changes: Sequence[Pair]) -> list[Any]:
-        keys = []
-        for row, _ in changes:
-            keys.append(canonical(self._key(row)))
-        return keys
-
-    def _change(
-        self, key: Any, pair: Pair, before: dict[Any, Group | None], after: dict[Any, Group]
-    ) -> None:
-        """Have a row of another weight in its group, in a copy of it."""
-        group = after.get(key)
-        if group is None:
-            old = before[key] = self.groups.get(key)
-            group = Group(key, {}, {}) if old is None else Group(old.key, dict(old.weights), {})
-            after[key] = group
-        row, change = pair
-        weight = group.weights.get(row, 0) + change
-        if weight:
-            group.weights[row] = weight
-        else:
-            del group.weights[row]
 
     def _renew(self, group: Group, old: Weights) -> list[Pair]:
         """Make the rows that a group shows; how they differ from the old ones.
@@ -146,9 +122,21 @@ class Reduce:
         try:
             for key, group in after.items():
                 if group.weights:
-                    self.groups[key] = group
+                    self._groups[key] = group
                 else:
-                    self.groups.pop(key, None)
+                    self._groups.pop(key, None)
         except BaseException:
             self.undo()
             raise
+
+
+def _changed(group: Group, changes: Sequence[Pair]) -> Group:
+    """A copy of a group in which rows have other weights; nothing is shown of it yet."""
+    weights = dict(group.weights)
+    for row, change in changes:
+        weight = weights.get(row, 0) + change
+        if weight:
+            weights[row] = weight
+        else:
+            del weights[row]
+    return Group(group.key, weights, {})

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from reactive.collections.zset import Pair, Pairs, Row, canonical, consolidate
+from reactive.collections.zset import Pair, Pairs, Row, by_group
 from reactive.operators.order_by import OrderBy
 
 
@@ -35,7 +35,7 @@ class Top:
     [('that', -1), ('to', 1)]
     """
 
-    __slots__ = ("_key", "_made", "_order", "_stepped", "groups", "touched")
+    __slots__ = ("_groups", "_key", "_made", "_order", "_stepped", "touched")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Top:
     ) -> None:
         self._key = key
         self._order = partial(OrderBy, by, descending=descending, limit=limit, offset=offset)
-        self.groups: dict[Any, OrderBy] = {}
+        self._groups: dict[Any, OrderBy] = {}
         self._stepped: dict[Any, OrderBy] = {}
         self._made: list[Any] = []  # the keys of groups that were not there before
         self.touched = 0
@@ -58,7 +58,7 @@ class Top:
         self._stepped, self._made = {}, []
         out: list[Pair] = []
         try:
-            for key, changes in self._by_group(delta).items():
+            for key, changes in by_group(delta, self._key).items():
                 out += self._group(key).step(changes)
         except BaseException:
             self.undo()
@@ -69,7 +69,7 @@ class Top:
         for group in self._stepped.values():
             group.undo()
         for key in self._made:
-            self.groups.pop(key, None)
+            self._groups.pop(key, None)
         self._stepped, self._made = {}, []
 
     def commit(self) -> None:
@@ -77,31 +77,24 @@ class Top:
             group.commit()
             group.edits = []  # which nobody follows
             if group.is_empty:
-                del self.groups[key]
+                del self._groups[key]
         self._stepped, self._made = {}, []
 
     def contents(self) -> Iterable[Pair]:
-        return [pair for group in self.groups.values() for pair in group.contents()]
+        return [pair for group in self._groups.values() for pair in group.contents()]
 
     def footprint(self) -> tuple[int, int]:
-        rows, size = 0, sys.getsizeof(self.groups)
-        for group in self.groups.values():
+        rows, size = 0, sys.getsizeof(self._groups)
+        for group in self._groups.values():
             held, taken = group.footprint()
             rows += held
             size += taken + sys.getsizeof(group)
         return rows, size
 
-    def _by_group(self, delta: Pairs) -> dict[Any, list[Pair]]:
-        """The net change of each group."""
-        changes: dict[Any, list[Pair]] = {}
-        for row, weight in consolidate(delta):
-            changes.setdefault(canonical(self._key(row)), []).append((row, weight))
-        return changes
-
     def _group(self, key: Any) -> OrderBy:
-        group = self.groups.get(key)
+        group = self._groups.get(key)
         if group is None:
             self._made.append(key)
-            group = self.groups[key] = self._order()
+            group = self._groups[key] = self._order()
         self._stepped[key] = group
         return group

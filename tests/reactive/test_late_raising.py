@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from reactive import Database
+from reactive import Count, Database
 
 
 @pytest.mark.parametrize("optimize", [True, False])
@@ -32,3 +33,52 @@ def test_a_condition_above_a_circle_raises_though_another_input_has_no_rows(
         with pytest.raises(ZeroDivisionError):
             edges.add((2, 2))
         assert not list(view) and not list(edges)
+
+
+QUERIES: dict[str, Callable[[Any], Any]] = {
+    "distinct": lambda t: t.select(lambda x: x[0]).distinct().where(lambda k: 1 / k > 0),
+    "aggregate": lambda t: (
+        t.group_by(lambda x: x[0]).aggregate(Count()).where(lambda k, n: 1 / k > 0)
+    ),
+    "top": lambda t: (
+        t.group_by(lambda x: x[0]).top(1, by=lambda x: x[1]).where(lambda x: 1 / x[0] > 0)
+    ),
+    "reduce": lambda t: (
+        t.group_by(lambda x: x[0]).reduce(lambda k, rows: rows).where(lambda k, x: 1 / k > 0)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("optimize", [True, False])
+def test_a_condition_is_asked_of_the_rows_that_come_out_and_of_no_others(
+    name: str, optimize: bool
+) -> None:
+    db = Database(optimize=optimize)
+    numbers: Any = db.table(tuple, name="numbers", stored=False)
+    view = QUERIES[name](numbers).materialize()
+    assert not optimize or "unless_raises" in str(view.explain())
+    numbers.remove((0, 2))
+    numbers.add((1, 2))
+    assert len(view) == 1
+    with pytest.raises(ZeroDivisionError), db.transaction():
+        numbers.add((0, 2))
+        numbers.add((0, 2))
+    assert len(view) == 1
+    numbers.add((0, 2))
+    assert len(view) == 1
+
+
+def test_a_condition_on_the_key_of_a_group_that_comes_to_nothing_is_not_asked() -> None:
+    numbers: Any = Database().table(tuple, name="numbers")
+    view = (
+        numbers.group_by(lambda x: x[0])
+        .reduce(lambda k, rows: list(rows)[1:])
+        .where(lambda k, x: 1 / k > 0)
+        .materialize()
+    )
+    numbers.add_all([(0, 1), (1, 1), (1, 2)])
+    assert list(view) == [(1, (1, 2))]
+    with pytest.raises(ZeroDivisionError):
+        numbers.add((0, 2))
+    assert list(view) == [(1, (1, 2))]

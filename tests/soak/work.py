@@ -30,14 +30,14 @@ class EndlessError(BaseException):
 
 
 def quiet() -> None:
-    """The library is to say nothing of what is repaired, and collections to look at what is new."""
-    gc.collect()
-    gc.freeze()
+    """The library is to say nothing of what is repaired."""
     logging.getLogger("reactive").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
 
 
 def played(seeds: range) -> Played:
+    gc.collect()
+    gc.freeze()  # collections look at what these histories make, and no further
     commits, differences = 0, []
     for seed in seeds:
         made, told = played_one(seed)
