@@ -14,7 +14,6 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -69,7 +68,7 @@ class Way:
     Parameters
     ----------
     off: names that are replaced to switch it off, each with what stands there then.
-    files: what could be deleted with it, in the order of its lines' share.
+    files: what could be deleted with it; of these the lines are counted.
     rules: rules that are left out instead.
     plain: whether it is switched off by running plain operators.
     pays: what else it is for than single changes; then it stays for that.
@@ -359,18 +358,8 @@ def _database(way: Way) -> Database:
 def _without(way: Way) -> Iterator[None]:
     with ExitStack() as stack:
         for name, value in way.off:
-            owner, _, attribute = name.rpartition(".")
-            stack.enter_context(patch.object(_named(owner), attribute, value))
+            stack.enter_context(patch(name, value))
         yield
-
-
-def _named(path: str) -> Any:
-    """A module, or a class in one."""
-    try:
-        return import_module(path)
-    except ModuleNotFoundError:
-        owner, _, name = path.rpartition(".")
-        return getattr(import_module(owner), name)
 
 
 def _microseconds(running: Running) -> float:

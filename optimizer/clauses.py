@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Expr, Lifted, Parameter, tuple_of
+from optimizer.expr import Expr, Lifted, all_parameters, one_value, tuple_of
 from optimizer.knowledge import Shapes
 from optimizer.properties import bindings, free, is_set, may_be_negative, shapes
 from optimizer.traverse import substituted, unrolled, with_inputs
@@ -194,7 +194,7 @@ def _first(count: int) -> Lifted:
 
 
 def _row(count: int) -> Expr:
-    return Parameter(0) if count == 1 else tuple_of(*map(Parameter, range(count)))
+    return one_value(all_parameters(count))
 
 
 def _function(body: Expr, parameters: int) -> Lifted:

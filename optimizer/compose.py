@@ -16,7 +16,7 @@ from optimizer.expr import (
     Item,
     Lifted,
     Parameter,
-    constant,
+    items_of,
     origins,
     substitute,
     surely,
@@ -77,9 +77,13 @@ def needs(expr: Expr, shapes: Shapes) -> tuple[Expr, ...]:
 
 def of_items(function: Lifted, count: int) -> Lifted:
     """A callable of bindings as one of the tuple that has them as its items."""
-    items = tuple(Item(Parameter(0), constant(place)) for place in range(count))
-    body = transform(substitute(function.body, items), projected)
+    body = over(function.body, items_of(Parameter(0), count))
     return Lifted(body, ("row",), function.origins, 1)
+
+
+def over(body: Expr, row: tuple[Expr, ...]) -> Expr:
+    """An expression over other bindings; items of tuples that are written out are these."""
+    return transform(substitute(body, row), projected)
 
 
 def one_row(expr: Expr, start: int, count: int) -> Expr:

@@ -19,7 +19,7 @@ Three nodes have no syntax of their own. The optimizer makes them to keep except
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any, Literal, TypeAlias
@@ -224,6 +224,26 @@ def constant(value: Any, name: str | None = None) -> Constant:
 def tuple_of(*items: Expr) -> Display:
     """A tuple, written out."""
     return Display("tuple", items)
+
+
+def all_parameters(count: int) -> tuple[Parameter, ...]:
+    """The parameters of a callable of so many."""
+    return tuple(map(Parameter, range(count)))
+
+
+def items_of(tuple_: Expr, count: int) -> tuple[Expr, ...]:
+    """The items of a tuple of so many."""
+    return tuple(Item(tuple_, constant(place)) for place in range(count))
+
+
+def one_value(row: Sequence[Expr]) -> Expr:
+    """Bindings as one value: several are a tuple."""
+    return row[0] if len(row) == 1 else tuple_of(*row)
+
+
+def row_names(count: int) -> tuple[str, ...]:
+    """Names for parameters of which none are known: row, row1, row2, ..."""
+    return tuple(f"row{place or ''}" for place in range(count))
 
 
 LEAVES = frozenset({Parameter, Constant, Local})

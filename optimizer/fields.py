@@ -32,6 +32,7 @@ from optimizer.expr import (
     Parameter,
     conjunction,
     constant,
+    row_names,
 )
 from optimizer.facts import as_row
 from optimizer.knowledge import Shape, Shapes
@@ -253,7 +254,7 @@ def _names(of: Shapes) -> tuple[str, ...]:
     usable = all(name.isidentifier() and not iskeyword(name) for name in names)
     if usable and len(set(names)) == len(names):
         return names
-    return tuple(f"row{index or ''}" for index in range(len(of)))
+    return row_names(len(of))
 
 
 def _lifted(body: Expr, call: Callable[..., Any], of: Shapes, role: str) -> Lifted:

@@ -47,6 +47,7 @@ from optimizer.expr import (
     Parameter,
     Text,
     constant,
+    row_names,
     surely,
     walk,
 )
@@ -113,7 +114,7 @@ def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
         body, names = Apply(function, _read_by(function), reason), ()
     except RecursionError:
         body, names = Apply(function, _read_by(function), "it is nested too deeply"), ()
-    names = names or tuple(f"row{i or ''}" for i in range(function.parameters))
+    names = names or row_names(function.parameters)
     return Lifted(body, names, (function,), function.parameters, function)
 
 

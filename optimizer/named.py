@@ -12,7 +12,7 @@ their columns are called, and rules look through the record to what it is made o
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.expr import Call, Lifted, Parameter, constant
+from optimizer.expr import Call, Lifted, all_parameters, constant
 from optimizer.naming import Naming, naming_of
 from optimizer.opaque import Opaque
 from optimizer.source import caller
@@ -20,7 +20,7 @@ from optimizer.source import caller
 
 def named(node: plan.Aggregate, naming: Naming) -> plan.Select:
     """The rows of an aggregate as records."""
-    parameters = tuple(map(Parameter, range(len(naming.columns))))
+    parameters = all_parameters(len(naming.columns))
     kind = constant(naming.kind)
     if naming.generated:
         body = Call(kind, parameters)

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from optimizer import plan
-from optimizer.compose import projected
+from optimizer.compose import over, projected
 from optimizer.errors import PlanError
 from optimizer.explain import headline
 from optimizer.expr import (
@@ -45,9 +45,11 @@ from optimizer.expr import (
     Lifted,
     Operation,
     Parameter,
+    all_parameters,
     constant,
-    substitute,
-    transform,
+    items_of,
+    one_value,
+    row_names,
     tuple_of,
 )
 from optimizer.knowledge import Shapes, is_canonical, total
@@ -104,11 +106,11 @@ class _PerGroup:
         self._canonical = canonical
         self._level = level
         self._of_no_rows = of_no_rows
-        row: tuple[Expr, ...] = _parameters(bindings(source))
+        row: tuple[Expr, ...] = all_parameters(bindings(source))
         self._names, self._origins = key.names, key.origins
         self._whole = Keyed(source, key.body, row, covers=True)
         if not total(key.body, shapes(source)):  # it is asked of all rows, once
-            made = key.with_body(tuple_of(key.body, _value(row)))
+            made = key.with_body(tuple_of(key.body, one_value(row)))
             row = _items(Item(Parameter(0), ONE), len(row))
             self._whole = Keyed(plan.Select(source, made), FIRST, row, covers=True)
             self._names = ("row",)
@@ -128,7 +130,7 @@ class _PerGroup:
         """The rows of all groups, with the key of the group as their first binding."""
         x = self.of(query)
         count = len(x.row) + 1
-        if (x.key, *x.row) == _parameters(count) and bindings(x.node) == count:
+        if (x.key, *x.row) == all_parameters(count) and bindings(x.node) == count:
             return x.node
         return plan.Each(plan.Select(x.node, self._plain(tuple_of(x.key, *x.row), x)), count)
 
@@ -166,9 +168,9 @@ class _PerGroup:
             case plan.OrderBy(source, keys, limit, offset):
                 if limit is None:
                     raise _refusal(node, "what each gives has no order", "order_by() the result")
-                return self._top(plan.Top(source, NO_KEY, keys, limit, offset), self._side(source))
-            case plan.Top(source):
-                return self._top(node, self._side(source))
+                return self._top(self._side(source), None, keys, limit, offset)
+            case plan.Top(source, own, keys, limit, offset):
+                return self._top(self._side(source), own, keys, limit, offset)
             case plan.Reduce(source):
                 return self._reduced(node, self._packed(self._side(source)))
             case plan.Fixpoint() | plan.Component() | plan.Iterate():
@@ -184,12 +186,9 @@ class _PerGroup:
 
     # Callables.
 
-    def _of(self, f: Function, x: Keyed, *more: Expr, given: Shapes = ()) -> Lifted:
+    def _of(self, f: Function, x: Keyed, *more: Expr) -> Lifted:
         """A callable of the query's row, and of more, as one of the node's."""
-        read = _read(f, given)
-        count = bindings(x.node) + len(more)
-        body = transform(substitute(read.body, (*x.row, *more)), projected)
-        return _function(body, count, read)
+        return _over(f, (*x.row, *more), bindings(x.node) + len(more))
 
     def _by(self, x: Keyed, key: Function | None) -> Lifted:
         """The key of the group, with another one."""
@@ -202,7 +201,7 @@ class _PerGroup:
         count, known = bindings(x.node), len(self._whole.row)
         begins = x.key == self._whole.key and x.row[:known] == self._whole.row
         names = self._names if begins else ()
-        names += tuple(f"row{i or ''}" for i in range(len(names), count))
+        names += row_names(count)[len(names) :]
         return Lifted(body, names, self._origins, count)
 
     def _packed(self, x: Keyed, f: Function | None = None) -> Keyed:
@@ -210,7 +209,7 @@ class _PerGroup:
         row = _items(Item(Parameter(0), ONE), len(x.row))
         if (x.key, x.row, bindings(x.node)) == (FIRST, row, 1):
             return x
-        made = self._plain(tuple_of(x.key, _value(x.row)), x)
+        made = self._plain(tuple_of(x.key, one_value(x.row)), x)
         if f is not None:
             made = replace(made, origins=_read(f, ()).origins)
         return Keyed(plan.Select(x.node, made), FIRST, row, x.covers)
@@ -235,7 +234,7 @@ class _PerGroup:
     def _aggregated(self, node: plan.Aggregate, x: Keyed) -> Keyed:
         folded = tuple(replace(a, value=self._value_of(a, x)) for a in node.aggregates)
         made = plan.Aggregate(x.node, self._by(x, node.key), folded)
-        results = _parameters(len(folded) + 1)[1:]
+        results = all_parameters(len(folded) + 1)[1:]
         if node.key is not None:
             key, own = _items(Parameter(0), 2)
             return Keyed(made, key, (own, *results), x.covers)
@@ -246,22 +245,30 @@ class _PerGroup:
         """What an aggregate reads; without a callable of its own, the row."""
         if folded.value is not None:
             return self._of(folded.value, x)
-        return None if folded.name == "Count" else self._plain(_value(x.row), x)
+        return None if folded.name == "Count" else self._plain(one_value(x.row), x)
 
     def _filled(self, x: Keyed, node: plan.Aggregate) -> Keyed:
         """The rows of an aggregate of all, and those of groups of which it had none."""
         found = self._packed(x)
         match = plan.Match(_one(_same(Parameter(0))), _one(_same(FIRST)))
         missing = plan.AntiJoin(self._groups, found.node, match)
-        nothing = _value([constant(self._of_no_rows(a)) for a in node.aggregates])
+        nothing = one_value([constant(self._of_no_rows(a)) for a in node.aggregates])
         empty = plan.Select(missing, _one(tuple_of(Parameter(0), nothing)))
         return replace(found, node=plan.UnionAll(found.node, empty))
 
-    def _top(self, node: plan.Top, x: Keyed) -> Keyed:
-        keys = tuple(replace(key, function=self._of(key.function, x)) for key in node.keys)
-        by = self._by(x, None if node.key is NO_KEY else node.key)
-        covers = x.covers and node.limit > 0 and not node.offset
-        return replace(x, node=plan.Top(x.node, by, keys, node.limit, node.offset), covers=covers)
+    def _top(
+        self,
+        x: Keyed,
+        own: Function | None,
+        keys: tuple[plan.SortKey, ...],
+        limit: int,
+        offset: int,
+    ) -> Keyed:
+        """The first rows by the key of the group, and one of their own if they have one."""
+        keys = tuple(replace(key, function=self._of(key.function, x)) for key in keys)
+        covers = x.covers and limit > 0 and not offset
+        made = plan.Top(x.node, self._by(x, own), keys, limit, offset)
+        return replace(x, node=made, covers=covers)
 
     def _reduced(self, node: plan.Reduce, x: Keyed) -> Keyed:
         f = node.function
@@ -302,7 +309,7 @@ class _PerGroup:
         left, match = node.inputs()[0], _match(node)
         count = bindings(left)
         group, row = _items(Parameter(count), 2)
-        mine = _parameters(count)
+        mine = all_parameters(count)
         new = plan.Match(
             match.left_key, _of_right(match.right_key), _asked(match.on, (*mine, row), count + 1)
         )
@@ -352,8 +359,6 @@ class OfGroup:
 
 ZERO, ONE = constant(0), constant(1)
 FIRST = Item(Parameter(0), ZERO)
-NO_KEY = Lifted(NONE, (), (), 0)
-"""Of an order that is no order of parts."""
 
 
 def _read(f: Function, given: Shapes) -> Lifted:
@@ -362,26 +367,16 @@ def _read(f: Function, given: Shapes) -> Lifted:
 
 def _function(body: Expr, parameters: int, of: Lifted) -> Lifted:
     names = of.names if len(of.names) == parameters else ()
-    names = names or tuple(f"row{i or ''}" for i in range(parameters))
-    return Lifted(body, names, of.origins, parameters)
+    return Lifted(body, names or row_names(parameters), of.origins, parameters)
 
 
 def _one(body: Expr) -> Lifted:
     return Lifted(body, ("row",), (), 1)
 
 
-def _parameters(count: int) -> tuple[Parameter, ...]:
-    return tuple(map(Parameter, range(count)))
-
-
 def _items(of: Expr, count: int) -> tuple[Expr, ...]:
     """The bindings of a row that is one value."""
-    return (of,) if count == 1 else tuple(Item(of, constant(place)) for place in range(count))
-
-
-def _value(row: Any) -> Expr:
-    """The bindings as one value."""
-    return row[0] if len(row) == 1 else tuple_of(*row)
+    return (of,) if count == 1 else items_of(of, count)
 
 
 def _match(node: Any) -> plan.Match:
@@ -403,10 +398,12 @@ def _of_right(key: Function | None) -> Lifted | None:
 
 
 def _asked(f: Function | None, row: tuple[Expr, ...], parameters: int) -> Lifted | None:
-    if f is None:
-        return None
+    return None if f is None else _over(f, row, parameters)
+
+
+def _over(f: Function, row: tuple[Expr, ...], parameters: int) -> Lifted:
     read = _read(f, ())
-    return _function(transform(substitute(read.body, row), projected), parameters, read)
+    return _function(over(read.body, row), parameters, read)
 
 
 def _same(key: Expr) -> Expr:

@@ -80,18 +80,25 @@ class Segment:
         return list(found)
 
 
-def settle(root: plan.Node, owner: object, run: Callable[[plan.Node], Optimized]) -> Segment:
+def settle(
+    root: plan.Node,
+    owner: object,
+    run: Callable[[plan.Node], Optimized],
+    *,
+    in_parts: bool = True,
+) -> Segment:
     """The segment of a query, made where it is new; `run` optimizes a plan.
 
-    What came of the same query for another `owner` is forgotten.
+    What came of the same query for another `owner` is forgotten. If it is not optimized `in_parts`
+    it is one segment.
 
     Cost: that of the segments which are new.
     """
     found = _known(root, owner)
     if found is not None:
         return found
-    every = nodes(root, until=lambda node: _is_done(node, owner))
-    ends = _ends(root, every)
+    every = nodes(root, until=lambda node: _is_done(node, owner)) if in_parts else [root]
+    ends = _ends(root, every) if in_parts else set()
     for node in every:
         if (node is root or id(node) in ends) and _known(node, owner) is None:
             _settle(node, ends, owner, run)
@@ -166,12 +173,8 @@ def _is_high(node: plan.Node) -> bool:
 def _height(node: plan.Node) -> int:
     if isinstance(node, plan.View):
         return 1
-    below = (0 if _ends_below(source) else source.known["height"] for source in node.inputs())
+    below = (0 if _is_high(source) else source.known["height"] for source in node.inputs())
     return 1 + max(below, default=0)
-
-
-def _ends_below(source: plan.Node) -> bool:
-    return bool(source.known["height"] >= HIGHEST) and _may_end(source)
 
 
 def _may_end(node: plan.Node) -> bool:

@@ -32,9 +32,10 @@ from optimizer.expr import (
     Lifted,
     Parameter,
     constant,
+    one_value,
     parts,
     rebuilt,
-    tuple_of,
+    row_names,
 )
 from optimizer.knowledge import Shapes, hashable, total
 from optimizer.properties import bindings, keeps_identity
@@ -111,12 +112,12 @@ def _pruned(
     count = bindings(joined.left)
     source: plan.Node = getattr(joined, side)
     own = kept if side == "left" else tuple(one_row(p, count, bindings(source)) for p in kept)
-    body = own[0] if len(own) == 1 else tuple_of(*own)
+    body = one_value(own)
     origins = on.origins if isinstance(on, Lifted) else ()
     names = _names(node, count)
     made = names[:count] if side == "left" else names[count:]
     more = bindings(source)
-    made = made if len(made) == more else tuple(f"row{i or ''}" for i in range(more))
+    made = made if len(made) == more else row_names(more)
     select = plan.Select(source, Lifted(body, made, origins, more))
     change = _Reading(side, kept, count)
     match = replace(joined.match, on=None if on is None else change.function(on), early=None)
@@ -126,7 +127,7 @@ def _pruned(
 
 def _names(node: plan.Node, count: int) -> tuple[str, ...]:
     found = next((f.names for f in functions(node) if isinstance(f, Lifted)), ())
-    return found if len(found) == count + 1 else tuple(f"row{i or ''}" for i in range(count + 1))
+    return found if len(found) == count + 1 else row_names(count + 1)
 
 
 @dataclass(frozen=True)

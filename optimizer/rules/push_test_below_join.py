@@ -21,7 +21,7 @@ from dataclasses import replace
 from optimizer import plan
 from optimizer.compose import needs, one_row
 from optimizer.early import early, may_raise, strict
-from optimizer.expr import Again, Expr, Guard, Lifted, conjunction, conjuncts, reads
+from optimizer.expr import Again, Expr, Guard, Lifted, conjunction, conjuncts, reads, row_names
 from optimizer.knowledge import total
 from optimizer.properties import bindings, row_shape, shapes
 from optimizer.rules.propagate_constants import implied
@@ -93,7 +93,7 @@ def _with(node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]) ->
     if not drop:
         test = test.with_body(Guard(test.body, needed))
     if side == "right":
-        names = test.names if count == 1 else tuple(f"row{i or ''}" for i in range(count))
+        names = test.names if count == 1 else row_names(count)
         test = Lifted(one_row(test.body, 0, count), names, test.origins, count)
     others = tuple(t for t in tests if t is not original)
     again = tuple(Again(t) if t is original else t for t in tests)

@@ -20,7 +20,7 @@ from dataclasses import replace
 from optimizer import plan
 from optimizer.compose import first, needs, one_row
 from optimizer.early import pair_shapes
-from optimizer.expr import Lifted, reads
+from optimizer.expr import Lifted, reads, row_names
 from optimizer.knowledge import total
 from optimizer.properties import bindings, shapes
 
@@ -39,7 +39,7 @@ def push_where_below_outer_join(node: plan.Node) -> plan.Node:
     if joined.kind == "right" and reads(p.body) == {count}:
         more = bindings(joined.right)
         body = one_row(p.body, count, more)
-        names = p.names[count:] if more == 1 else tuple(f"row{i or ''}" for i in range(more))
+        names = p.names[count:] if more == 1 else row_names(more)
         return _filtered(joined, "right", Lifted(body, names, p.origins, more)) or node
     return node
 

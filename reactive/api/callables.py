@@ -49,6 +49,11 @@ def check_values(fields: Mapping[str, Any]) -> None:
             )
 
 
+def kind_shown(thing: Any) -> str:
+    """What something is that should be a relation, for messages."""
+    return "None (does it have a return?)" if thing is None else type(thing).__name__
+
+
 def _variables(function: Callable[..., Any], result: Opaque) -> Iterator[tuple[str, Any]]:
     yield from ((capture.name, capture.original) for capture in result.captures)
     if isinstance(function, FunctionType):

@@ -11,6 +11,7 @@ from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.per_group import per_group
 from optimizer.properties import is_set, shapes
+from reactive.api.callables import kind_shown
 from reactive.collections.zset import canonical
 
 
@@ -27,8 +28,8 @@ def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
     group = relation._new(plan.Recursive(level, 0, name, is_set(source), shapes(source)))
     made = query(group)
     if not isinstance(made, type(group)):
-        shown = "None (does it have a return?)" if made is None else type(made).__name__
-        raise PlanError(f"each takes a callable that returns a relation, not {shown}")
+        found = kind_shown(made)
+        raise PlanError(f"each takes a callable that returns a relation, not {found}")
     relation._check_other("each", made)
     node = per_group(made.plan, level, source, key, of_no_rows=_of_no_rows, canonical=canonical)
     return relation._new(node, made)

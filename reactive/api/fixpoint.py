@@ -25,7 +25,7 @@ from optimizer.strata import in_strata
 from optimizer.stratify import check_stratified
 from optimizer.traverse import substituted
 from reactive.api.aggregates import Aggregation, Max, Min
-from reactive.api.callables import taken
+from reactive.api.callables import kind_shown, taken
 from reactive.api.relation import AnyRelation, Relation, views_of
 from reactive.compiler.definition import Definition, agree
 from reactive.runtime.boundary import outermost
@@ -186,7 +186,7 @@ def _called(
     results = [result] if len(names) == 1 else result
     if not isinstance(results, tuple | list) or len(results) != len(names):
         raise PlanError(
-            f"the step must return a tuple of {len(names)} relations, not {_shown(result)}\n"
+            f"the step must return a tuple of {len(names)} relations, not {kind_shown(result)}\n"
             f"  one for each of its parameters {definition.what}"
         )
     for name, relation in zip(names, results, strict=True):
@@ -204,17 +204,13 @@ def _called(
 
 def _check_result(name: str, relation: Any, count: int) -> None:
     if not isinstance(relation, Relation):
-        raise PlanError(f"the step must return a relation for {name!r}, not {_shown(relation)}")
+        raise PlanError(f"the step must return a relation for {name!r}, not {kind_shown(relation)}")
     found = bindings(relation.plan)
     if found != count:
         raise PlanError(
             f"the step returns {found} bindings for {name!r}, which has {count}\n"
             "  select() what makes a row of it"
         )
-
-
-def _shown(thing: Any) -> str:
-    return "None (does it have a return?)" if thing is None else type(thing).__name__
 
 
 def _finished(node: plan.Fixpoint, level: int) -> plan.Fixpoint:
@@ -260,7 +256,7 @@ def _best_of(name: str | None, keep: Any, by: Any) -> plan.Best | None:
         )
     if not isinstance(keep, Min | Max):
         raise PlanError(
-            f"keep={_shown(keep)}{of}: only Min(...) and Max(...) say which row is best\n"
+            f"keep={kind_shown(keep)}{of}: only Min(...) and Max(...) say which row is best\n"
             "  other aggregates belong outside the fixpoint"
         )
     if keep._fold.skip_none:

@@ -34,6 +34,7 @@ from optimizer.expr import (
     Local,
     Operation,
     Parameter,
+    all_parameters,
     conjuncts,
     parts,
     reads,
@@ -72,7 +73,7 @@ class Plan:
         self.shapes = shapes
         self.bindings = bindings
         self.acts: list[Act] = []
-        self.row: tuple[Expr, ...] = tuple(map(Parameter, range(bindings)))
+        self.row: tuple[Expr, ...] = all_parameters(bindings)
         self.is_input = True
         """Whether the rows that come out are those that come in."""
         self.extend(chain)

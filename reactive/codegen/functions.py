@@ -30,7 +30,8 @@ from optimizer.expr import (
     Function,
     Guard,
     Lifted,
-    Parameter,
+    all_parameters,
+    row_names,
 )
 from optimizer.opaque import Opaque
 from optimizer.source import Place
@@ -149,7 +150,7 @@ def callable_of(function: Function) -> Callable[..., Any]:
         case Composition(outer, inner):
             return _after(callable_of(outer), callable_of(inner))
     body = function.body
-    arguments = tuple(map(Parameter, range(function.parameters)))
+    arguments = all_parameters(function.parameters)
     if isinstance(body, Apply) and body.arguments == arguments:
         return body.function.function
     return _deferred(function)
@@ -247,7 +248,7 @@ def _after(outer: Callable[..., Any], inner: Callable[..., Any]) -> Callable[...
 def _distinct(names: Sequence[str], count: int) -> tuple[str, ...]:
     """The names of parameters; others if two of them are the same, or they are missing."""
     usable = len(set(names)) == len(names) == count and all(map(str.isidentifier, names))
-    return tuple(names) if usable else tuple(f"row{i or ''}" for i in range(count))
+    return tuple(names) if usable else row_names(count)
 
 
 def _placed(text: str, place: Place | None) -> CodeType:

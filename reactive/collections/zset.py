@@ -80,6 +80,18 @@ def consolidate(pairs: Iterable[Pair]) -> list[Pair]:
     return [pair for pair in weights.items() if pair[1]]
 
 
+def by_group(delta: Pairs, key: Callable[[Row], Any]) -> dict[Any, list[Pair]]:
+    """The net changes of a delta by a key of their rows.
+
+    >>> by_group([("to", 1), ("be", 1), ("by", 2), ("to", -1)], lambda word: word[0])
+    {'b': [('be', 1), ('by', 2)]}
+    """
+    groups: dict[Any, list[Pair]] = {}
+    for row, weight in consolidate(delta):
+        groups.setdefault(canonical(key(row)), []).append((row, weight))
+    return groups
+
+
 def _is_consolidated(pairs: list[Pair]) -> bool:
     """Whether a short list is, as one sees without hashing; most commits change a row or two."""
     if len(pairs) < 2:

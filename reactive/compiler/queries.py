@@ -155,13 +155,12 @@ class Queries:
         if free(written):
             raise outside(open_names(written))
         written, graph = self.base(written), self.graph
-        if not self.placement.is_possible:
-            return settle(written, graph, lambda node: optimize(node, self.phases))
-        found: Segment | None = written.known.get("segment")
-        if found is None or found.owner is not graph:
-            run = optimize(without_views(written), self.phases)
-            found = written.known["segment"] = Segment(graph, written, run, ())
-        return found
+        moves = self.placement.is_possible
+
+        def run(node: plan.Node) -> Optimized:
+            return optimize(without_views(node) if moves else node, self.phases)
+
+        return settle(written, graph, run, in_parts=not moves)
 
     def _made(self, segment: Segment) -> Node:
         """The node of the graph that computes a segment, made where it is missing."""
