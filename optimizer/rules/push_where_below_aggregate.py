@@ -35,13 +35,14 @@ def push_where_below_aggregate(node: plan.Node) -> plan.Node:
             needed = _needs(aggregates, of)
             if asked is None or needed is None:
                 return node
-            if total(p.body, shapes(grouped)) or not may_be_negative(source):
+            body = over(p.body, (key.body,))
+            is_total = total(p.body, shapes(grouped)) or total(body, of)
+            if is_total or not may_be_negative(source):
                 asked = asked.with_body(first(needed, asked.body))
                 return plan.Aggregate(plan.Where(source, asked), key, aggregates)
             if condition(node) is None:
                 return node
-            asked = asked.with_body(over(p.body, (key.body,)))
-            test = guard(asked, (*needs(key.body, of), *needed))
+            test = guard(asked.with_body(body), (*needs(key.body, of), *needed))
             return asked_again(plan.Aggregate(plan.Where(source, test), key, aggregates), p)
         case _:
             return node

@@ -33,11 +33,12 @@ def push_where_below_reduce(node: plan.Node) -> plan.Node:
             asked = compose(Lifted(p.body, p.names[:1], p.origins, 1), key, of)
             if asked is None:
                 return node
-            if total(p.body, shapes(node)):
+            body = over(p.body, (key.body,))
+            if total(p.body, shapes(node)) or total(body, of):
                 return plan.Reduce(plan.Where(source, asked), key, function)
             if condition(node) is None:
                 return node
-            test = guard(asked.with_body(over(p.body, (key.body,))), needs(key.body, of))
+            test = guard(asked.with_body(body), needs(key.body, of))
             return asked_again(plan.Reduce(plan.Where(source, test), key, function), p)
         case _:
             return node
