@@ -244,7 +244,7 @@ WAYS = (
         (join_sum, join_sum_right),
         (
             *("reactive/operators/sums_by.py", "reactive/operators/generated/summing.py"),
-            *("reactive/operators/generated/factored.py", "reactive/compiler/sums.py"),
+            *("reactive/operators/generated/factored.py", "reactive/compiler/choices/sum_sides.py"),
             *("reactive/operators/generated/both_sides.py", "optimizer/rules/factor_aggregate.py"),
         ),
         rules=("factor_aggregate",),
@@ -254,7 +254,7 @@ WAYS = (
         (triangles_listed,),
         (
             *("reactive/operators/generated/paths.py", "reactive/codegen/itinerary.py"),
-            *("reactive/compiler/wide.py", "reactive/collections/trie.py"),
+            *("reactive/compiler/choices/join_multiway.py", "reactive/collections/trie.py"),
             "optimizer/rules/widen_join.py",
         ),
         rules=("widen_join",),
@@ -263,7 +263,7 @@ WAYS = (
         "a circle of one table",
         (triangles,),
         ("reactive/operators/generated/circling.py", "reactive/collections/circle.py"),
-        off=(("reactive.compiler.wide.around", lambda *_, **__: None),),
+        off=(("reactive.compiler.choices.count_cycles.around", lambda *_, **__: None),),
     ),
     Way(
         "one row of a distinct",
@@ -274,8 +274,8 @@ WAYS = (
     Way(
         "readers found by an index",
         (watchers, many_watchers),
-        ("reactive/compiler/routes.py", "reactive/operators/at.py"),
-        off=(("reactive.compiler.routes.ROUTED", NEVER),),
+        ("reactive/compiler/choices/look_up.py", "reactive/operators/at.py"),
+        off=(("reactive.compiler.compile.MANY_READERS", NEVER),),
         pays="makes views cheaply",
     ),
     Way(
@@ -283,7 +283,7 @@ WAYS = (
         (watchers,),
         ("reactive/dataflow/fan.py", "optimizer/pinned.py"),
         off=(
-            ("reactive.compiler.routes.ROUTED", NEVER),
+            ("reactive.compiler.compile.MANY_READERS", NEVER),
             ("reactive.dataflow.fan.WORTHWHILE", NEVER),
         ),
     ),

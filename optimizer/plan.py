@@ -55,7 +55,7 @@ from optimizer.nodes.reduce import Reduce as Reduce
 from optimizer.nodes.top import Top as Top
 from optimizer.opaque import Opaque
 from optimizer.plan_node import Node as Node
-from optimizer.plan_node import nodes_in as nodes_in
+from optimizer.tree import nodes_in as nodes_in
 
 
 def _rows_of_table(node: Table, inputs: Sequence[Shapes]) -> Shapes:

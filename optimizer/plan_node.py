@@ -1,131 +1,28 @@
-"""What all nodes of a plan have in common: how they are compared, hashed and shown at any depth.
-
-Those that dataclasses generate call themselves for each input, which Python allows a thousand deep.
-"""
+"""The base of the nodes of a logical plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
-from functools import lru_cache
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from optimizer.facts import Facts
-
-_ITERATIVE = ("__eq__", "__hash__", "__repr__", "__getstate__")
+from optimizer.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """Base of all plan nodes. Each kind states its `facts`; there are no defaults.
+class Node(Tree):
+    """Base of all plan nodes. Each kind states its `facts`; there are no defaults."""
 
-    `known` is what has been found out about this one so far (`properties.py`).
-    """
-
-    known: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     facts: ClassVar[Facts]
 
     def __init_subclass__(cls) -> None:
+        super(Node, cls).__init_subclass__()
         if "facts" not in vars(cls):
             raise TypeError(
                 f"plan node {cls.__name__} does not say what it is\n"
                 "  give the class `facts = Facts(...)`, as its neighbours have"
             )
-        for name in _ITERATIVE:  # those of dataclasses recurse into inputs, and keep what is known
-            setattr(cls, name, getattr(Node, name))
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Node) and _are_equal(self, other))
+    if TYPE_CHECKING:
 
-    def __hash__(self) -> int:
-        waiting = [] if "hash" in self.known else [self]
-        while waiting:
-            node = waiting[-1]
-            missing = [source for source in node.inputs() if "hash" not in source.known]
-            waiting.extend(missing)
-            if not missing:
-                waiting.pop()
-                inputs = [source.known["hash"] for source in node.inputs()]
-                node.known["hash"] = hash((type(node), *inputs, *_own(node)))
-        found: int = self.known["hash"]
-        return found
-
-    def __repr__(self) -> str:
-        waiting: list[Any] = [self]
-        shown: list[str] = []
-        while waiting:
-            value = waiting.pop()
-            shown.append(value if isinstance(value, str) else f"{type(value).__name__}(")
-            if not isinstance(value, str):
-                waiting.extend(reversed([*_spelled(value), ")"]))
-        return "".join(shown)
-
-    def __getstate__(self) -> list[Any]:
-        """The fields as dataclasses restore them. What is known is so in this process: hashes."""
-        return [{} if f.name == "known" else getattr(self, f.name) for f in fields(self)]
-
-    def inputs(self) -> tuple[Node, ...]:
-        """The nodes whose rows this one reads, left to right."""
-        known: tuple[Node, ...] | None = self.known.get("inputs")
-        if known is None:
-            kind: Any = type(self)
-            values = [getattr(self, name) for name in _fields(kind)]
-            known = tuple([node for value in values for node in nodes_in(value)])
-            self.known["inputs"] = known
-        return known
-
-
-def nodes_in(value: Any) -> tuple[Node, ...]:
-    """The nodes in a field of a node: itself, those of a tuple, or none."""
-    if isinstance(value, Node):
-        return (value,)
-    is_several = value.__class__ is tuple and value and isinstance(value[0], Node)
-    return value if is_several else ()
-
-
-@lru_cache(maxsize=64)
-def _fields(kind: type) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind))
-
-
-@lru_cache(maxsize=64)
-def _compared(kind: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if f.compare)
-
-
-def _own(node: Node) -> tuple[Any, ...]:
-    """What makes a node what it is, but for its inputs, of which there is how many a field has."""
-    kind: Any = type(node)
-    values = [getattr(node, name) for name in _compared(kind)]
-    return tuple([len(found) if (found := nodes_in(value)) else value for value in values])
-
-
-def _are_equal(a: Node, b: Node) -> bool:
-    asked: set[tuple[int, int]] = set()
-    waiting = [(a, b)]
-    while waiting:
-        a, b = waiting.pop()
-        if a is b or (id(a), id(b)) in asked:
-            continue
-        asked.add((id(a), id(b)))
-        if type(a) is not type(b) or _own(a) != _own(b):
-            return False
-        waiting.extend(zip(a.inputs(), b.inputs(), strict=True))
-    return True
-
-
-def _spelled(node: Node) -> Iterator[Any]:
-    """The fields of a node as they are written, with nodes in the place of their texts."""
-    between = ""
-    for each in fields(node):
-        if each.repr:
-            value = getattr(node, each.name)
-            yield f"{between}{each.name}="
-            between = ", "
-            if value.__class__ is tuple and nodes_in(value):
-                yield "("
-                for number, part in enumerate(value):
-                    yield from (", ", part) if number else (part,)
-                yield ",)" if len(value) == 1 else ")"
-            else:
-                yield value if isinstance(value, Node) else repr(value)
+        def inputs(self) -> tuple[Node, ...]: ...

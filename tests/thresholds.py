@@ -39,7 +39,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.transactions.commit_times.LAST": Threshold(1),
     "reactive.transactions.commit_times.SAMPLES": Threshold(0),
     "reactive.transactions.engine.MANY": Threshold(0),
-    "reactive.compiler.routes.ROUTED": Threshold(0),
+    "reactive.compiler.compile.MANY_READERS": Threshold(0),
     "reactive.dataflow.contents.MANY": Threshold(0),
     "reactive.collections.edits.LONG": Threshold(2, 512),
     "reactive.dataflow.fan.WORTHWHILE": Threshold(1),

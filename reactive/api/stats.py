@@ -9,12 +9,12 @@ from optimizer import plan
 from optimizer.explain import Explanation, explain, headline
 from optimizer.properties import free
 from reactive.dataflow.node import Node
+from reactive.operators.fixpoint.fixpoint import Fixpoint
 
 if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
 
 
-INDEXES = ("index", "key")
 _FIGURES = ("rows", "bytes", "touched")
 
 
@@ -86,7 +86,7 @@ def _held(node: Node) -> OperatorStats:
     name = "a relation" if node.plan is None else headline(node.plan)
     if node.leaf is not None:
         name = f"rows of {name}"
-    elif _kind(node) in INDEXES:
+    elif node.gives_keys:
         name = f"keys for {name}"
     return OperatorStats(name, rows, size, node.operator.touched)
 
@@ -123,7 +123,7 @@ def generated(leaf: Node) -> Explanation:
         source = getattr(node.operator, "source", None)
         if source is not None and node.plan is not None:
             below = node.inputs[0].plan
-            is_index = _kind(node) in INDEXES and below is not None
+            is_index = node.gives_keys and below is not None
             of = f"the keys of {headline(below)}, for " if is_index and below else ""
             parts.append(f"# {of}{headline(node.plan)}\n{source}")
     return Explanation("\n".join(parts).rstrip() or "# no generated code: plain operators run")
@@ -137,9 +137,4 @@ def _own(node: Node) -> list[Node]:
 
 def _is_part(node: Node) -> bool:
     """Whether a node serves the operator above it, having no plan node of its own."""
-    return _kind(node) in (*INDEXES, "fixpoint")
-
-
-def _kind(node: Node) -> object:
-    signature = node.signature
-    return signature[0][0] if isinstance(signature, tuple) else None
+    return node.gives_keys or isinstance(node.operator, Fixpoint)

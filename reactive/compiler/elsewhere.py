@@ -1,4 +1,4 @@
-"""From a plan to the nodes of the graph whose work is elsewhere.
+"""What of a plan is elsewhere.
 
 moved         part over nodes of the graph     a part that has grown too large
 on tables     part over tables, fed there      its rows do not come by
@@ -8,22 +8,16 @@ scan          rows of such tables              wanted in the process, by what ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from optimizer import plan
 from optimizer.properties import nodes
-from optimizer.traverse import functions
-from reactive.dataflow.node import Node
-from reactive.operators.plain import LINEAR, plain_operator, signature
+from reactive.operators.plain import LINEAR, chain_over
 from reactive.remote.fed import Source
-from reactive.remote.parts import Part, Unmovable, part_of, scan_of
-from reactive.remote.remote import Remote, RemoteOperator, Sources
-from reactive.remote.window import Window
-
-if TYPE_CHECKING:
-    from reactive.compiler.compile import Compiler
+from reactive.remote.parts import Part, Unmovable, part_of
+from reactive.remote.remote import Remote
 
 Begin = Callable[[Part], Remote]
+Feeding = tuple[Source, plan.Table, tuple[plan.Node, ...]]
 
 
 class Elsewhere:
@@ -44,72 +38,39 @@ class Elsewhere:
         scan: Begin,
     ) -> None:
         self.moved = moved
-        self._distant = distant
+        self.distant = distant
         self._begin = begin
-        self._scan = scan
+        self.scan = scan
         self._parts: dict[int, Part | None] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.moved or self._distant)
+        return bool(self.moved or self.distant)
 
     def includes(self, node: plan.Node) -> bool:
         """Whether a node runs there."""
         if node in self.moved:
             return True
-        return bool(self._distant) and self._is_fed(node)
+        return bool(self.distant) and self._is_fed(node)
 
     def holds(self, node: plan.Node) -> bool:
         """Whether the rows of a node are there, and it looks at one after the other."""
         while isinstance(node, LINEAR):
             node = node.input
-        return isinstance(node, plan.Table) and node.number in self._distant
+        return isinstance(node, plan.Table) and node.number in self.distant
 
     def reaches(self, node: plan.Node) -> bool:
         """Whether a node reads something that is there."""
         return bool(self) and any(self.includes(n) or self.holds(n) for n in nodes(node))
 
-    def inputs(self, node: plan.Node) -> tuple[plan.Node, ...]:
-        """What a node that runs there reads."""
+    def part(self, node: plan.Node) -> Part:
+        """The part of a node that runs there."""
         part = self._part(node)
         assert part is not None
-        return part.inputs
+        return part
 
-    def reads(self, node: plan.Node) -> tuple[plan.Node, ...]:
-        """What it reads that comes from the process."""
-        return tuple(source for source in self.inputs(node) if not self.holds(source))
-
-    def make(self, compiler: Compiler, node: plan.Node) -> Node:
-        """The node of the graph for one that runs there."""
-        part = self._part(node)
-        assert part is not None
-        made = self._made(compiler, node, part, self.moved.get(node, self._begin))
-        if not isinstance(node, plan.OrderBy):
-            return made
-        make, called = plain_operator(node)
-        return compiler.graph.node(signature(node), (made,), make, plan=node, functions=called)
-
-    def scan(self, compiler: Compiler, node: plan.Node) -> Node:
-        """The node of the graph for rows that are there, and are wanted here."""
-        return self._made(compiler, node, scan_of(node), self._scan)
-
-    def _made(self, compiler: Compiler, node: plan.Node, part: Part, begin: Begin) -> Node:
-        inputs, sources = [], {}
-        chains: list[plan.Node] = []
-        for place, source in enumerate(part.inputs):
-            if self.holds(source):
-                chain, table = _taken_apart(source)
-                inputs.append(compiler.source(table))
-                sources[place] = (self._distant[table.number], chain)
-                chains += chain
-            else:
-                inputs.append(compiler.made[id(source)])
-        return compiler.graph.node(
-            ("remote", *map(signature, part.of), *map(signature, chains), len(sources)),
-            tuple(inputs),
-            lambda: _operator(part, begin, sources),
-            plan=node,
-            functions=[f for n in (*part.of, *chains) for f in functions(n)],
-        )
+    def begin(self, node: plan.Node) -> Begin:
+        """How to begin the part of a node."""
+        return self.moved.get(node, self._begin)
 
     def _is_fed(self, node: plan.Node) -> bool:
         part = None if isinstance(node, LINEAR) else self._part(node)
@@ -125,17 +86,8 @@ class Elsewhere:
         return self._parts[id(node)]
 
 
-def _operator(part: Part, begin: Begin, sources: Sources) -> RemoteOperator:
-    remote = begin(part)
-    kept = remote if part.window is None else Window(part.window, remote)
-    return RemoteOperator(part, kept, sources)
-
-
-def _taken_apart(node: plan.Node) -> tuple[tuple[plan.Node, ...], plan.Table]:
-    """The table below a chain, and the chain, from the one that reads it on."""
-    chain: list[plan.Node] = []
-    while isinstance(node, LINEAR):
-        chain.append(node)
-        node = node.input
-    assert isinstance(node, plan.Table)
-    return tuple(reversed(chain)), node
+def feeding(away: Elsewhere, node: plan.Node) -> Feeding:
+    """What feeds a part there: the source, its table, and the chain over it."""
+    chain, table = chain_over(node)
+    assert isinstance(table, plan.Table)
+    return away.distant[table.number], table, chain

@@ -146,7 +146,7 @@ class Queries:
         try:
             return compile_plan(
                 run, self.graph, self.source, generate=self.generates, elsewhere=elsewhere
-            )
+            ).nodes
         except BaseException:
             self.graph.sweep()
             raise

@@ -9,8 +9,8 @@ recursive relation is inside the operator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from optimizer import plan
 from optimizer.clauses import Clause, Program, is_closed
@@ -19,73 +19,64 @@ from optimizer.properties import bindings, is_set, row_shape, shapes, tables
 from optimizer.traverse import functions
 from reactive.collections.index import itself
 from reactive.collections.row_index import RowIndex
+from reactive.compiler import physical
 from reactive.dataflow.node import Node
 from reactive.operators.fixpoint.best import BestFacts
 from reactive.operators.fixpoint.facts import Facts
-from reactive.operators.fixpoint.fixpoint import Circuit, Fixpoint
+from reactive.operators.fixpoint.fixpoint import Circuit
 from reactive.operators.fixpoint.loops import CopyLoops, PairLoops
 from reactive.operators.fixpoint.premise import FilteredKeys, Premise
 from reactive.operators.fixpoint.ways import Copied, Given, Lone, Paired
-from reactive.operators.fuse import chained
+from reactive.operators.fuse import chained, keys_of
 from reactive.operators.generated.derived import Way
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
 from reactive.operators.loops import Below
-from reactive.operators.plain import LINEAR, fitting, plain_join, side_key, sides, signature, spread
 from reactive.operators.plain import Side as KeySide
-
-if TYPE_CHECKING:
-    from reactive.compiler.compile import Compiler
-
-
-def inputs_of(program: Program, below: Callable[[plan.Node], Below]) -> list[plan.Node]:
-    """The plan nodes whose nodes of the graph a fixpoint is made from."""
-    found = []
-    for clause in program.clauses:
-        if is_closed(clause.body):
-            found.append(clause.body)
-            continue
-        _, base = _taken_apart(clause.body)
-        found += [below(side).base for side in base.inputs() if is_closed(side)]
-    return found
+from reactive.operators.plain import (
+    chain_over,
+    fitting,
+    plain_join,
+    side_key,
+    sides,
+    signature,
+    spread,
+)
 
 
-def build(node: plan.Fixpoint, program: Program, compiler: Compiler) -> Node:
-    """The node of the graph that computes all relations of a fixpoint."""
-    builder = _Builder(node, program, compiler)
+def circuit_of(
+    program: Program, of: physical.Fixpoint, inputs: Sequence[Node], *, generate: bool
+) -> tuple[Circuit, list[Node], list[Function]]:
+    """The circuit of a recursion, the nodes of the graph that feed it, each once, and the callables
+    in it. `inputs` are what its clauses read, in their order."""
+    builder = _Builder(program, of, inputs, generate=generate)
     for clause in program.clauses:
         builder.add(clause)
-    called = [f for clause in program.clauses for f in builder.called(clause.body)]
+    called = [f for rule in of.rules for op in rule for f in functions(op.node)]
     called += [f for best in program.best if best is not None for f in (best.by, best.value)]
-    circuit = builder.circuit
-    ways = tuple(builder.signature(clause) for clause in program.clauses)
-    return compiler.graph.node(
-        ("fixpoint", node.names, node.max_rounds, program.best, ways, circuit.wiring()),
-        tuple(builder.ports),
-        lambda: Fixpoint(circuit),
-        plan=node,
-        functions=called,
-    )
+    return builder.circuit, builder.ports, called
 
 
 class _Builder:
-    def __init__(self, node: plan.Fixpoint, program: Program, compiler: Compiler) -> None:
-        self._compiler = compiler
-        self._late = compiler.depends(node)
+    def __init__(
+        self, program: Program, of: physical.Fixpoint, inputs: Sequence[Node], *, generate: bool
+    ) -> None:
+        self._generates = generate
+        self._inputs = iter(inputs)
         self._premises: dict[Any, Premise] = {}
         self._ports_of: dict[int, int] = {}
         self.ports: list[Node] = []
-        self.circuit = Circuit(list(map(_facts, program.best)), node.names, node.max_rounds)
+        self.circuit = Circuit(list(map(_facts, program.best)), of.names, of.max_rounds)
 
     def add(self, clause: Clause) -> None:
         """The operator of a clause."""
         circuit = self.circuit
         if is_closed(clause.body):
-            port = self._port(self._compiler.made[id(clause.body)])
+            port = self._port(next(self._inputs))
             circuit.facts[clause.head].owes |= not all(t.stored for t in tables(clause.body))
             circuit.fed.append((Given(clause.head), port))
             return
-        chain, base = _taken_apart(clause.body)
+        chain, base = chain_over(clause.body)
         if isinstance(base, plan.Recursive):
             loops = CopyLoops(Below(chain, base)) if self._reads([*chain]) else None
             circuit.left.append((Copied(clause.head, chained(chain), loops), base.index))
@@ -94,25 +85,6 @@ class _Builder:
         else:
             assert isinstance(base, plan.Join | plan.Product)
             self._add_pairs(clause.head, base, chain)
-
-    def called(self, body: plan.Node) -> list[Function]:
-        """The callables that the operator of a clause calls."""
-        if is_closed(body):
-            return []
-        chain, base = _taken_apart(body)
-        parts = [*chain, base]
-        for source in base.inputs():
-            if not is_closed(source):
-                parts += _taken_apart(source)[0]
-        return [function for part in parts for function in functions(part)]
-
-    def signature(self, clause: Clause) -> Any:
-        """What a clause does, apart from what it reads of inputs."""
-        if is_closed(clause.body):
-            return ()
-        chain, base = _taken_apart(clause.body)
-        read = [part for source in base.inputs() for part in _open_parts(source)]
-        return tuple(map(signature, [*chain, base, *read]))
 
     def _add_lone(self, head: int, join: plan.AntiJoin, run: Any) -> None:
         left, right = self._sides(join, join.match)
@@ -161,8 +133,8 @@ class _Builder:
         """The sides of a join, which know of each other."""
         keys = sides(match)
         follows = not (is_closed(join.left) or is_closed(join.right))
-        left = self._side(join, join.left, keys[0], bindings(join.left), follows=follows)
-        right = self._side(join, join.right, keys[1], 1, follows=follows)
+        left = self._side(join.left, keys[0], bindings(join.left), follows=follows)
+        right = self._side(join.right, keys[1], 1, follows=follows)
         first, second = (s.index_by if isinstance(s, Premise) else s for s in (left, right))
         if not all(step.is_key for step in keys[0][1]):
             first.meets(second)
@@ -171,13 +143,11 @@ class _Builder:
         return left, right
 
     def _side(
-        self, join: plan.Node, source: plan.Node, key: KeySide, arguments: int, *, follows: bool
+        self, source: plan.Node, key: KeySide, arguments: int, *, follows: bool
     ) -> Premise | IndexBy:
         if not is_closed(source):
             return self._premise(source, key, arguments, follows=follows)
-        compiler = self._compiler
-        below = compiler.below(source)
-        node = compiler.index(join, below, key, arguments, late=self._late)
+        node = next(self._inputs)
         index: IndexBy = node.operator
         port = self._ports_of[id(index)] = self._port(node)
         self.circuit.indexes[port] = index
@@ -186,7 +156,7 @@ class _Builder:
     def _premise(
         self, source: plan.Node, key: KeySide, arguments: int, *, follows: bool
     ) -> Premise:
-        chain, base = _taken_apart(source)
+        chain, base = chain_over(source)
         assert isinstance(base, plan.Recursive)
         told = (base.index, key, arguments, follows, *map(signature, chain))
         if told not in self._premises:
@@ -203,7 +173,7 @@ class _Builder:
     def _key_maker(self, below: Below, key: KeySide, arguments: int) -> tuple[Any, Any]:
         """How to make what keys the rows of a relation below wheres, and how to filter them."""
         if self._reads(below.chain):
-            return self._compiler.key_maker(below, key, arguments)
+            return keys_of(below, key, arguments, generate=self._generates)
         run = chained(below.chain)
         return lambda: FilteredKeys(run, KeyBy(side_key(key, arguments))), run
 
@@ -219,7 +189,7 @@ class _Builder:
     ) -> PairLoops | None:
         """The generated loops of a side, if it is recursive and all that they call was read."""
         source = join.left if is_left else join.right
-        below, base = _taken_apart(source)
+        below, base = chain_over(source)
         key, steps = sides(match)[not is_left]
         rest = match.on if match.early is None else match.early.rest
         called = [f for part in (*below, *chain) for f in functions(part)]
@@ -233,7 +203,7 @@ class _Builder:
         return PairLoops(way, mine, other)
 
     def _all_read(self, called: Sequence[Function]) -> bool:
-        return self._compiler.generates and all(isinstance(f, Lifted) for f in called)
+        return self._generates and all(isinstance(f, Lifted) for f in called)
 
     def _reads(self, parts: Sequence[plan.Node]) -> bool:
         return self._all_read([f for part in parts for f in functions(part)])
@@ -248,19 +218,3 @@ def _facts(best: plan.Best | None) -> Facts:
     if best is None:
         return Facts()
     return BestFacts(by=spread(best.by, 1), value=spread(best.value, 1), largest=best.largest)
-
-
-def _taken_apart(node: plan.Node) -> tuple[tuple[plan.Node, ...], plan.Node]:
-    """A chain of linear nodes, the first to see a row first, and what it is over."""
-    chain: list[plan.Node] = []
-    while isinstance(node, LINEAR):
-        chain.append(node)
-        node = node.input
-    return tuple(chain[::-1]), node
-
-
-def _open_parts(source: plan.Node) -> Sequence[plan.Node]:
-    if is_closed(source):
-        return ()
-    chain, base = _taken_apart(source)
-    return (*chain, base)

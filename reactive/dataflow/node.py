@@ -163,7 +163,7 @@ class Node:
     @property
     def gives_keys(self) -> bool:
         """Whether its output has a key beside each pair."""
-        return isinstance(self.signature, tuple) and self.signature[0][0] in ("index", "key")
+        return getattr(self.operator, "gives_keys", False)
 
     def connect(self, reader: Node, port: int) -> None:
         """Have another node read this one."""

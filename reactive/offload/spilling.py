@@ -124,7 +124,7 @@ def _read_here(root: plan.Node, elsewhere: Elsewhere, of: set[int]) -> set[int]:
         elif isinstance(node, RECURSIVE):
             found |= {table.number for table in tables(node)} & of
         elif elsewhere.includes(node):
-            waiting += [(source, True) for source in elsewhere.inputs(node)]
+            waiting += [(source, True) for source in elsewhere.part(node).inputs]
         elif isinstance(node, LINEAR):
             waiting.append((node.input, is_given_away))
         else:

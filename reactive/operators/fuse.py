@@ -8,7 +8,7 @@ from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
 from optimizer.expr import Expr, Function, Lifted
-from optimizer.properties import bindings, row_shape, shapes
+from optimizer.properties import bindings, is_interned, row_shape, shapes
 from optimizer.traverse import read_functions
 from reactive.codegen.body import Plan, row_names
 from reactive.codegen.itinerary import path_from
@@ -32,7 +32,7 @@ from reactive.operators.generated.single import GroupingOfOne
 from reactive.operators.generated.summing import Summing, SummingOfOne
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
-from reactive.operators.loops import Below, inputs_of_wide
+from reactive.operators.loops import Below, all_read, inputs_of_wide
 from reactive.operators.plain import (
     Side,
     homes,
@@ -40,6 +40,7 @@ from reactive.operators.plain import (
     plain_join,
     plain_operator,
     side_functions,
+    side_key,
 )
 from reactive.operators.sums_by import SumsBy
 
@@ -76,10 +77,24 @@ def linear(below: Below) -> Linear:
     return Linear(loop, _Lazy(below.chain).run, text, made)
 
 
-def keyed(
+def keys_of(
+    below: Below, side: Side, arguments: int, *, generate: bool, late: bool = False
+) -> tuple[Make, Rows]:
+    """How to make what keys the rows of a chain, and these rows of those of the base.
+
+    What is late gets the changes of several commits at once, in which a row may have gone and an
+    equal one come: it goes by equality.
+    """
+    key = side_key(side, arguments)
+    identity = is_interned(below.top) and not late
+    if generate and all_read(side_functions(side)):
+        return _keyed(below, side, arguments, key, identity=identity)
+    return (lambda: KeyBy(key, identity=identity)), (lambda rows: rows)
+
+
+def _keyed(
     below: Below, side: Side, arguments: int, key: Callable[[Row], Key] | None, *, identity: bool
 ) -> tuple[Make, Rows]:
-    """What keys the rows of a chain, and how to make these rows of those of the base."""
     rows = _Lazy(below.chain).run
 
     def make() -> KeyLoop:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from reactive.collections.index import (
     NO_MATCH,
@@ -56,6 +56,7 @@ class IndexBy:
     [('anna', 1), ('otto', 1)]
     """
 
+    gives_keys: ClassVar[bool] = True
     __slots__ = (
         *("__weakref__", "_all_rows", "_hidden", "_keeps_rejected", "_keyed", "_last"),
         "_others",

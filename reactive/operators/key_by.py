@@ -10,6 +10,7 @@ Cost:   O(|dL|).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from reactive.collections.index import REJECTED, Key, KeyedPair
 from reactive.collections.zset import Pairs, Row, consolidate, is_mixed
@@ -25,6 +26,7 @@ class KeyBy:
     [(4, ('anna', 1))]
     """
 
+    gives_keys: ClassVar[bool] = True
     __slots__ = ("_identity", "_key", "tells_rejected", "touched")
 
     def __init__(self, key: Callable[[Row], Key] | None, *, identity: bool = False) -> None:

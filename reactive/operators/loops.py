@@ -12,7 +12,7 @@ from optimizer.pinned import NO_PINS, Pins, pinned
 from optimizer.properties import bindings, shapes
 from optimizer.traverse import functions
 from reactive.codegen.body import Plan
-from reactive.operators.plain import Side, signature
+from reactive.operators.plain import signature
 
 INNER = (plan.Product, plan.Join)
 Inner = plan.Product | plan.Join
@@ -20,12 +20,25 @@ MOST_NESTED = 15
 """Loops within loops of generated code; Python allows 20, and who takes the rows needs some."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Below:
-    """What a node reads: a chain of linear nodes, the first to see a row first, over a base."""
+    """What a node reads: a chain of linear nodes, the first to see a row first, over a base.
+
+    Two are equal that do the same, over whatever base.
+    """
 
     chain: tuple[plan.Node, ...]
     base: plan.Node
+
+    @property
+    def does(self) -> tuple[Hashable, ...]:
+        return tuple(map(signature, self.chain))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Below) and self.does == other.does
+
+    def __hash__(self) -> int:
+        return hash(self.does)
 
     @property
     def top(self) -> plan.Node:
@@ -74,20 +87,6 @@ def is_read(node: plan.Node) -> bool:
 def all_read(functions: Sequence[Function | None]) -> bool:
     """Whether all that there are have been read."""
     return all(function is None or isinstance(function, Lifted) for function in functions)
-
-
-def index_signature(
-    below: Below, side: Side, arguments: int, *, late: bool = False, trie: bool = False
-) -> tuple[Hashable, ...]:
-    """What the index of a chain by a key does."""
-    return (
-        "index",
-        *["late"] * late,
-        *["trie"] * trie,
-        side,
-        arguments,
-        *map(signature, below.chain),
-    )
 
 
 def within(join: plan.Join) -> list[plan.Node]:

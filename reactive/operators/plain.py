@@ -48,6 +48,15 @@ LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
 """Nodes that look at one row after the other."""
 
 
+def chain_over(node: plan.Node) -> tuple[tuple[plan.Node, ...], plan.Node]:
+    """A chain of linear nodes, the first to see a row first, and what it is over."""
+    chain: list[plan.Node] = []
+    while isinstance(node, LINEAR):
+        chain.append(node)
+        node = node.input
+    return tuple(chain[::-1]), node
+
+
 def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
     """How to make the operator of a node that is no join, and the callables in it."""
     match node:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, Max, Sum
-from reactive.compiler.routes import ROUTED
+from reactive.compiler.compile import MANY_READERS
 from reactive.dataflow.delta import Delta
 from reactive.dataflow.schedule import OFTEN
 from tests.moments import Moments
@@ -132,7 +132,7 @@ def test_at_any_moment_it_leaves_all_or_nothing(
 ) -> None:
     caplog.set_level(logging.CRITICAL, "reactive")  # what is not undone is repaired
     optimize, in_use, error, act = (CASES + MANY)[case]
-    readers = ROUTED + 1 if case >= len(CASES) else 0
+    readers = MANY_READERS + 1 if case >= len(CASES) else 0
     done = Side(optimize=optimize, in_use=in_use, readers=readers)
     act(done)
     every = 3 if readers else EVERY

@@ -13,7 +13,7 @@ Cost:   O(|dL|).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted
@@ -30,6 +30,7 @@ from reactive.runtime.interrupts import reraise_asynchronous
 class KeyLoop:
     """A `KeyBy` that runs the loop; when it raises, the plain one over the plain chain."""
 
+    gives_keys: ClassVar[bool] = True
     __slots__ = (
         *("_batch", "_code", "_identity", "_loop", "_plain", "_rows"),
         *("source", "tells_rejected", "touched"),

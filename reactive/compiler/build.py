@@ -1,0 +1,275 @@
+"""From a physical plan to nodes of the graph. Nothing is decided here: a function per node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Function
+from optimizer.pinned import NO_PINS, Pins
+from optimizer.properties import is_interned
+from optimizer.traverse import functions
+from reactive.collections.index import itself
+from reactive.compiler import physical
+from reactive.compiler.chooser import JOINS, match_of
+from reactive.compiler.physical import Op, Physical
+from reactive.compiler.recursion import circuit_of
+from reactive.dataflow.graph import Graph
+from reactive.dataflow.node import NOWHERE, Node
+from reactive.operators.at import At
+from reactive.operators.fixpoint.fixpoint import Fixpoint, Output
+from reactive.operators.fuse import (
+    around,
+    factored,
+    joined,
+    keys_of,
+    looped,
+    sums_of_pairs,
+    sums_of_rows,
+    wide,
+)
+from reactive.operators.index_by import IndexBy
+from reactive.operators.loops import INNER, Inner, called, pins_of
+from reactive.operators.nothing import Nothing
+from reactive.operators.plain import plain_join, plain_operator, side_functions, sides
+from reactive.remote.remote import RemoteOperator
+from reactive.remote.window import Window
+
+Inputs = tuple[Node, ...]
+
+
+@dataclass(slots=True)
+class Builder:
+    """Makes nodes of the graph, where they are missing; `made` are they by the `id` of physical
+    nodes. `source` has the node of what a scan reads."""
+
+    graph: Graph
+    source: Callable[[Any], Node]
+    generates: bool
+    made: dict[int, Node] = field(default_factory=dict)
+
+    def build(self, root: Physical) -> Node:
+        """The node of the graph for a physical one."""
+        waiting = [root]
+        while waiting:
+            node = waiting[-1]
+            missing = [n for n in node.inputs() if id(n) not in self.made]
+            waiting.extend(reversed(missing))
+            if not missing:
+                waiting.pop()
+                if id(node) not in self.made:
+                    inputs = tuple([self.made[id(source)] for source in node.inputs()])
+                    self.made[id(node)] = _BUILDS[type(node)](self, node, inputs)
+        return self.made[id(root)]
+
+    def node(
+        self,
+        of: Physical,
+        inputs: Inputs,
+        make: Callable[[], Any],
+        functions: Iterable[Function | None] = (),
+        *,
+        blamed: Iterable[Function | None] = (),
+        pins: Pins = NO_PINS,
+        late: bool = False,
+        at: Any = NOWHERE,
+    ) -> Node:
+        return self.graph.node(
+            of.does,
+            inputs,
+            make,
+            plan=of.of,
+            functions=functions,
+            blamed=blamed,
+            pins=pins,
+            late=late,
+            at=at,
+        )
+
+
+def _scan(builder: Builder, node: physical.Scan, inputs: Inputs) -> Node:
+    return builder.source(node.source.node)
+
+
+def _nothing(builder: Builder, node: physical.Nothing, inputs: Inputs) -> Node:
+    return builder.node(node, inputs, Nothing)
+
+
+def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
+    make, functions = plain_operator(node.op.node)
+    return builder.node(node, inputs, make, functions)
+
+
+def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node:
+    below = node.chain
+    parts = [*below.chain, *_nodes(node.sink)]
+    pins = pins_of(below) if inputs[0].at is NOWHERE else NO_PINS
+    return builder.node(node, inputs, looped(parts[-1], below), called(parts), pins=pins)
+
+
+def _index(builder: Builder, node: physical.Index, inputs: Inputs) -> Node:
+    below, graph, (base,) = node.chain, builder.graph, inputs
+    make, rows = keys_of(
+        below, node.side, node.arguments, generate=builder.generates, late=node.late
+    )
+    handle = id if is_interned(below.top) and not node.late else itself
+    all_rows = None if base.forgets else lambda: rows(graph.contents(base))
+    return builder.node(
+        node,
+        inputs,
+        lambda: IndexBy(None, handle, all_rows, make(), trie=node.trie),
+        (*called(below.chain), *side_functions(node.side)),
+        pins=pins_of(below),
+        late=node.late,
+    )
+
+
+def _keys(builder: Builder, node: physical.Keys, inputs: Inputs) -> Node:
+    below = node.chain
+    make, _ = keys_of(below, node.side, 1, generate=builder.generates)
+    functions = (*called(below.chain), *side_functions(node.side))
+    return builder.node(node, inputs, make, functions, pins=pins_of(below))
+
+
+def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
+    index, value = inputs[0].operator, node.value
+    return builder.node(node, inputs, lambda: At(index, value), called([node.of]), at=value)
+
+
+def _probe(builder: Builder, node: physical.Probe, inputs: Inputs) -> Node:
+    left, right = inputs
+    join, chain = _inner(node.join), _nodes(*node.chain)
+    parts = [join, *chain, *_nodes(node.sink)]
+    _introduce(join, left, right)
+    make = joined(join, parts[-1], tuple(chain), left.operator, right.operator)
+    return builder.node(node, inputs, make, called(parts))
+
+
+def _match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
+    (left, right), join = inputs, node.join.node
+    assert isinstance(join, JOINS)
+    match = match_of(join)
+    has_index = isinstance(right.operator, IndexBy)
+    if has_index:
+        _introduce(join, left, right)
+    return builder.node(
+        node,
+        inputs,
+        lambda: plain_join(join, match, left.operator, right.operator),
+        (match.on,),
+        blamed=() if has_index else (match.right_key,),
+    )
+
+
+def _multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node:
+    indexes = {key: inputs[place].operator for key, place in node.keys}
+    join, chain = node.joins[0].node, _nodes(*node.chain)
+    assert isinstance(join, plan.Join)
+    top = [join, *chain, *_nodes(node.sink)][-1]
+    parts = [*_nodes(*node.joins), *chain, *_nodes(node.sink)]
+    return builder.node(node, inputs, wide(join, top, tuple(chain), indexes), called(parts))
+
+
+def _cyclic_count(builder: Builder, node: physical.CyclicCount, inputs: Inputs) -> Node:
+    join, chain, aggregate = node.joins[0].node, _nodes(*node.chain), node.sink.node
+    assert isinstance(join, plan.Join)
+    assert isinstance(aggregate, plan.Aggregate)
+    make = around(join, aggregate, tuple(chain), node.chains)
+    assert make is not None
+    parts = [*_nodes(*node.joins), *chain, aggregate, *(n for c in node.chains for n in c.chain)]
+    return builder.node(node, inputs, make, called(parts), pins=pins_of(node.chains[0]))
+
+
+def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:
+    below = node.chain
+    make = sums_of_rows(below, node.side, node.arguments, node.sums, node.owner)
+    functions = (*called(below.chain), *side_functions(node.side))
+    return builder.node(node, inputs, make, functions, pins=pins_of(below))
+
+
+def _pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Node:
+    join, chain = _inner(node.join), tuple(_nodes(*node.chain))
+    operators = (inputs[0].operator, inputs[1].operator)
+    make = sums_of_pairs(join, chain, node.side, node.sums, operators, node.owner)
+    functions = (*called([join, *chain]), *side_functions(node.side))
+    return builder.node(node, inputs, make, functions)
+
+
+def _factorized_groups(builder: Builder, node: physical.FactorizedGroups, inputs: Inputs) -> Node:
+    join, aggregate = _inner(node.join), node.sink.node
+    assert isinstance(aggregate, plan.Aggregate)
+    make = factored(aggregate, join, (inputs[0].operator, inputs[1].operator))
+    return builder.node(node, inputs, make, called([aggregate, join, *_nodes(*node.between)]))
+
+
+def _fixpoint(builder: Builder, node: physical.Fixpoint, inputs: Inputs) -> Node:
+    assert isinstance(node.of, plan.Fixpoint | plan.Component)
+    circuit, ports, functions = circuit_of(node.program, node, inputs, generate=builder.generates)
+    places = tuple(map(ports.index, inputs))
+    return builder.graph.node(
+        (*node.does, places, circuit.wiring()),
+        tuple(ports),
+        lambda: Fixpoint(circuit),
+        plan=node.of,
+        functions=functions,
+    )
+
+
+def _relation(builder: Builder, node: physical.Relation, inputs: Inputs) -> Node:
+    operator = inputs[0].operator
+    return builder.node(node, inputs, lambda: Output(operator, node.index))
+
+
+def _remote(builder: Builder, node: physical.Remote, inputs: Inputs) -> Node:
+    def make() -> RemoteOperator:
+        part = node.part
+        remote = node.begin(part)
+        kept = remote if part.window is None else Window(part.window, remote)
+        return RemoteOperator(part, kept, node.fed)
+
+    parts = [*_nodes(*node.parts), *(n for _, chain in node.chains for n in _nodes(*chain))]
+    return builder.node(node, inputs, make, [f for part in parts for f in functions(part)])
+
+
+_BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
+    physical.Scan: _scan,
+    physical.Nothing: _nothing,
+    physical.Apply: _apply,
+    physical.Pipeline: _pipeline,
+    physical.Index: _index,
+    physical.Keys: _keys,
+    physical.Lookup: _lookup,
+    physical.Probe: _probe,
+    physical.Match: _match,
+    physical.Multiway: _multiway,
+    physical.CyclicCount: _cyclic_count,
+    physical.PartialSums: _partial_sums,
+    physical.PairSums: _pair_sums,
+    physical.FactorizedGroups: _factorized_groups,
+    physical.Fixpoint: _fixpoint,
+    physical.Relation: _relation,
+    physical.Remote: _remote,
+}
+
+
+def _nodes(*given: Op | None) -> list[plan.Node]:
+    return [op.node for op in given if op is not None]
+
+
+def _inner(op: Op) -> Inner:
+    assert isinstance(op.node, INNER)
+    return op.node
+
+
+def _introduce(join: plan.Node, left: Node, right: Node) -> None:
+    """Tell an index that leaves rows out whom it has to tell of them."""
+    assert isinstance(join, JOINS)
+    ours, theirs = sides(match_of(join))
+    for index, (_, steps), other in (
+        (left.operator, ours, right.operator),
+        (right.operator, theirs, left.operator),
+    ):
+        if not all(step.is_key for step in steps):
+            index.meets(other)

@@ -1,0 +1,27 @@
+"""The ways to run a query, a module each, in the order in which they are tried.
+
+In: a node of the logical plan. Out: a node of the physical plan, or None where a way does not fit.
+May import: the physical plan and the chooser.
+"""
+
+from __future__ import annotations
+
+from reactive.compiler.choices.apply_operator import apply_operator
+from reactive.compiler.choices.count_cycles import count_cycles
+from reactive.compiler.choices.join_multiway import join_multiway
+from reactive.compiler.choices.look_up import look_up
+from reactive.compiler.choices.match_rows import match_rows
+from reactive.compiler.choices.nothing import nothing
+from reactive.compiler.choices.probe_indexes import probe_indexes
+from reactive.compiler.choices.run_elsewhere import run_elsewhere
+from reactive.compiler.choices.run_fixpoint import run_fixpoint
+from reactive.compiler.choices.run_pipeline import run_pipeline
+from reactive.compiler.choices.scan import scan
+from reactive.compiler.choices.sum_sides import sum_sides
+from reactive.compiler.chooser import Rule
+
+CHOICES: tuple[Rule, ...] = (
+    *(run_elsewhere, scan, nothing, run_fixpoint),
+    *(sum_sides, count_cycles, join_multiway, probe_indexes, match_rows),
+    *(look_up, run_pipeline, apply_operator),
+)

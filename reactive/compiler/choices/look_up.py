@@ -1,0 +1,59 @@
+"""Find the rows that have a value through an index of a table.
+
+    where o.customer == 7                   look up 7 --+
+    where o.customer == 8           ->      look up 8 --+--  index of orders by customer
+    where o.customer == 9                   look up 9 --+
+
+Needs:  a stored table; the first condition of a chain is an equation of a field and a constant.
+Pays:   where many others look up the same field: 1,000 views of one value each, 28 us a change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Constant, Lifted, Operation
+from optimizer.knowledge import hashable
+from optimizer.pinned import pinned
+from optimizer.properties import shapes
+from reactive.compiler.choices.run_pipeline import sink_of
+from reactive.compiler.chooser import Asking, Chooser
+from reactive.compiler.physical import Index, Lookup, Op, Physical, Pipeline, Scan
+from reactive.operators.loops import Below
+from reactive.operators.plain import Side
+
+
+def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    below = chooser.chain_of(node)
+    wanted = None if below is None else _wanted(below)
+    if below is None or wanted is None:
+        return None
+    value, key, field = wanted
+    table, first = below.base, below.chain[0]
+    side: Side = (None, (plan.Step(key, is_key=True),))
+    index = Index(first, Scan(table, Op(table)), Below((), table), side, 1)
+    if not chooser.many_readers(index, field):
+        return None
+    return _look_up(node, Below(below.chain[1:], first), Lookup(first, index, value))
+
+
+def _look_up(node: plan.Node, rest: Below, source: Lookup) -> Asking[Physical]:
+    yield from ()
+    return source if node is rest.base else Pipeline(node, source, rest, sink_of(node, rest))
+
+
+def _wanted(below: Below) -> tuple[Any, Lifted, Any] | None:
+    """The value that a chain over a stored table wants of a field, the field as a key, and as
+    pins have it; None where that is not all that its first condition is sure to ask."""
+    base, chain = below.base, below.chain
+    if not (isinstance(base, plan.Table) and base.stored and chain):
+        return None
+    match chain[0]:
+        case plan.Where(_, Lifted(Operation("==", (field, Constant(value))) as body) as test):
+            found = pinned([body], shapes(base))
+        case _:
+            return None
+    if len(found) != 1 or not hashable(field, shapes(base)):
+        return None
+    return value, test.with_body(field), next(iter(found))

@@ -1,0 +1,69 @@
+"""Run a recursion as one operator; what reads its inputs alone is part of the graph.
+
+    reach <- edges                              edges
+    reach <- select(join(reach, edges))         index of edges
+
+Needs:  clauses that are unions of joins of recursive relations with each other, or with inputs.
+Pays:   an index of an input is shared with all others that have the same.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.clauses import Clause, is_closed
+from optimizer.properties import bindings
+from reactive.compiler.chooser import JOINS, Asking, Chooser, match_of
+from reactive.compiler.physical import Fixpoint, Ops, Physical, Relation, ops
+from reactive.operators.plain import chain_over, sides
+
+
+def run_fixpoint(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    return _run(chooser, node) if isinstance(node, plan.Fixpoint | plan.Component) else None
+
+
+def _run(chooser: Chooser, node: plan.Fixpoint | plan.Component) -> Asking[Physical]:
+    defining, index = (node, 0) if isinstance(node, plan.Fixpoint) else (node.input, node.index)
+    if id(defining) not in chooser.fixpoints:
+        chooser.fixpoints[id(defining)] = yield from _fixpoint(chooser, defining)
+    return Relation(node, chooser.fixpoints[id(defining)], index)
+
+
+def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[Fixpoint]:
+    program, sources = chooser.program(node), list[Physical]()
+    late = chooser.depends(node)
+    for clause in program.clauses:
+        if is_closed(clause.body):
+            sources.append((yield clause.body))
+            continue
+        _, base = chain_over(clause.body)
+        if not isinstance(base, JOINS):
+            continue
+        left, right = sides(match_of(base))
+        for source, side, count in (
+            (base.left, left, bindings(base.left)),
+            (base.right, right, 1),
+        ):
+            if is_closed(source):
+                below = chooser.below(source)
+                index = yield from chooser.index(base, below, side, count, late=late)
+                sources.append(index)
+    rules = tuple(map(_rule, program.clauses))
+    return Fixpoint(
+        node, tuple(sources), rules, node.names, node.max_rounds, tuple(program.best), program
+    )
+
+
+def _rule(clause: Clause) -> Ops:
+    """What a clause does, apart from what it reads of inputs."""
+    if is_closed(clause.body):
+        return ()
+    chain, base = chain_over(clause.body)
+    read = [part for source in base.inputs() for part in _open_parts(source)]
+    return ops((*chain, base, *read))
+
+
+def _open_parts(source: plan.Node) -> tuple[plan.Node, ...]:
+    if is_closed(source):
+        return ()
+    chain, base = chain_over(source)
+    return (*chain, base)

@@ -1,0 +1,310 @@
+"""The physical plan: how a query is run, as a tree of operators that are not made yet.
+
+    probe o.customer == c.id, aggregate Count() by c.region
+      index by o.customer, where o.qty > 3
+        scan orders
+      index by c.id
+        scan customers
+
+`choose` makes it from a logical plan; `build` makes nodes of the graph of it, and decides nothing.
+Equal nodes do the same; over the same inputs they are one node of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from optimizer import plan
+from optimizer.clauses import Program
+from optimizer.explain import headline
+from optimizer.expr import Function
+from optimizer.text import written
+from optimizer.tree import Tree, own
+from reactive.codegen.itinerary import Key as IndexKey
+from reactive.operators.loops import Below
+from reactive.operators.plain import Side, signature
+from reactive.remote.fed import Source
+from reactive.remote.parts import Part
+from reactive.remote.remote import Remote as RemotePart
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """What a node of the logical plan does, whatever it does it to."""
+
+    node: plan.Node = field(compare=False)
+    does: Hashable = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "does", signature(self.node))
+
+    def __repr__(self) -> str:
+        return headline(self.node)
+
+
+Ops = tuple[Op, ...]
+
+
+def ops(nodes: tuple[plan.Node, ...]) -> Ops:
+    return tuple(map(Op, nodes))
+
+
+@dataclass(frozen=True, slots=True)
+class Physical(Tree):
+    """Base of all physical nodes; `of` is the logical node that messages name it by."""
+
+    of: plan.Node = field(compare=False, repr=False)
+
+    @property
+    def does(self) -> tuple[Hashable, ...]:
+        """What it does, whatever it does it to."""
+        return (type(self), *own(self))
+
+    def headline(self) -> str:
+        """It in words, without its inputs."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Scan(Physical):
+    """What a table feeds, or what another part of the query computes."""
+
+    source: Op
+
+    def headline(self) -> str:
+        return f"scan {headline(self.of)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing(Physical):
+    """No rows."""
+
+    def headline(self) -> str:
+        return "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Physical):
+    """An operator that calls one callable after the other, or none."""
+
+    sources: tuple[Physical, ...]
+    op: Op
+
+    def headline(self) -> str:
+        return f"apply {self.op}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline(Physical):
+    """One loop: a chain of linear nodes, and what takes its rows, by default a list."""
+
+    source: Physical
+    chain: Below
+    sink: Op | None
+
+    def headline(self) -> str:
+        return f"pipeline {_fused(ops(self.chain.chain), self.sink)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Physical):
+    """The rows of a chain by a key; a `trie` has one of two parts.
+
+    One that is `late` follows at flushes, as the other side of its join does.
+    """
+
+    source: Physical
+    chain: Below
+    side: Side
+    arguments: int
+    late: bool = False
+    trie: bool = False
+
+    def headline(self) -> str:
+        kind = "trie" if self.trie else "index"
+        return f"{kind}{_by(self.side)}{_where(self.side, self.chain)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Keys(Physical):
+    """The rows of a chain with their keys, which nobody holds."""
+
+    source: Physical
+    chain: Below
+    side: Side
+
+    def headline(self) -> str:
+        return f"keys{_by(self.side)}{_where(self.side, self.chain)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup(Physical):
+    """The rows of one key of an index."""
+
+    index: Index
+    value: Any
+
+    def headline(self) -> str:
+        return f"look up {self.value!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe(Physical):
+    """The loops of a join over what changes on either side, with the chain above and its sink."""
+
+    left: Index
+    right: Index
+    join: Op
+    chain: Ops
+    sink: Op | None
+
+    def headline(self) -> str:
+        return f"probe {_fused((self.join, *self.chain), self.sink)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Physical):
+    """A join of any kind, a callable at a time."""
+
+    left: Index
+    right: Index | Keys
+    join: Op
+
+    def headline(self) -> str:
+        return f"match {self.join}"
+
+
+@dataclass(frozen=True, slots=True)
+class Multiway(Physical):
+    """Joins of three inputs and more as one: a change of one is followed through the others."""
+
+    indexes: tuple[Index, ...]
+    keys: tuple[tuple[IndexKey, int], ...]
+    """For each index that a loop wants, which of `indexes` it is."""
+    joins: Ops
+    chain: Ops
+    sink: Op | None
+
+    def headline(self) -> str:
+        return f"multiway {_fused((self.joins[0], *self.chain), self.sink)}"
+
+
+@dataclass(frozen=True, slots=True)
+class CyclicCount(Physical):
+    """The rows of a circle of joins of one input with itself, of which nothing is read."""
+
+    source: Physical
+    chains: tuple[Below, ...]
+    joins: Ops
+    chain: Ops
+    sink: Op
+
+    def headline(self) -> str:
+        return f"count cycles {_fused((self.joins[0], *self.chain), self.sink)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartialSums(Physical):
+    """The rows of a chain as sums by a key; `owner` is the aggregate that wants them."""
+
+    source: Physical
+    chain: Below
+    side: Side
+    arguments: int
+    sums: plan.Sums
+    owner: plan.Node = field(compare=False, repr=False)
+
+    def headline(self) -> str:
+        return f"sums{_by(self.side)}{_where(self.side, self.chain)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PairSums(Physical):
+    """The pairs of a join, after a chain, as sums by a key; nobody holds the pairs."""
+
+    left: Index | PartialSums | PairSums
+    right: Index | PartialSums | PairSums
+    join: Op
+    chain: Ops
+    side: Side
+    arguments: int
+    sums: plan.Sums
+    owner: plan.Node = field(compare=False, repr=False)
+
+    def headline(self) -> str:
+        return f"sums{_by(self.side)} of {_fused((self.join, *self.chain), None)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FactorizedGroups(Physical):
+    """The groups of a join of which sums are kept of one side or both."""
+
+    left: Index | PartialSums | PairSums
+    right: Index | PartialSums | PairSums
+    join: Op
+    between: Ops
+    sink: Op
+
+    def headline(self) -> str:
+        return f"groups of sums {_fused((self.join, *self.between), self.sink)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fixpoint(Physical):
+    """All relations of a recursion; `sources` are what its clauses read of inputs, in their order,
+    also several times."""
+
+    sources: tuple[Physical, ...]
+    rules: tuple[Ops, ...]
+    """What each clause does to recursive relations."""
+    names: tuple[str, ...]
+    max_rounds: int
+    best: tuple[plan.Best | None, ...]
+    program: Program = field(compare=False, repr=False)
+
+    def headline(self) -> str:
+        return headline(self.of)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation(Physical):
+    """One of the relations of a recursion."""
+
+    fixpoint: Fixpoint
+    index: int
+
+    def headline(self) -> str:
+        return f"relation {self.fixpoint.names[self.index]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Remote(Physical):
+    """A part whose work is elsewhere; `fed` are the sources that are read there, by their place."""
+
+    sources: tuple[Physical, ...]
+    parts: Ops
+    chains: tuple[tuple[int, Ops], ...]
+    part: Part = field(compare=False, repr=False)
+    begin: Callable[[Part], RemotePart] = field(compare=False, repr=False)
+    fed: dict[int, tuple[Source, tuple[plan.Node, ...]]] = field(compare=False, repr=False)
+
+    def headline(self) -> str:
+        return f"elsewhere {', '.join(map(repr, self.parts))}"
+
+
+def _fused(chain: Ops, sink: Op | None) -> str:
+    return ", ".join(map(repr, [*chain, *[sink] * (sink is not None)]))
+
+
+def _by(side: Side) -> str:
+    key, steps = side
+    keys: list[Function] = [] if key is None else [key]
+    keys += [step.function for step in steps if step.is_key]
+    return f" by {', '.join(map(written, keys))}" if keys else " of all"
+
+
+def _where(side: Side, chain: Below) -> str:
+    tests = [f"where {written(step.function)}" for step in side[1] if not step.is_key]
+    return "".join(f", {part}" for part in [*map(headline, chain.chain), *tests])
