@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer import plan
+from optimizer.early import AnyJoin, Step, early_of
 from optimizer.expr import Expr, Lifted, all_parameters, one_value, tuple_of
 from optimizer.knowledge import Shapes
 from optimizer.properties import bindings, free, is_set, may_be_negative, shapes
@@ -142,12 +143,12 @@ class _Normal:
         return self._inner[id(fixpoint)]
 
     def _over_sets(self, node: plan.Node) -> plan.Node:
-        match = getattr(node, "match", plan.Match())
-        steps = ((), ()) if match.early is None else (match.early.left, match.early.right)
+        found = early_of(node) if isinstance(node, AnyJoin) else None
+        steps = ((), ()) if found is None else (found.left, found.right)
         sides = zip(node.inputs(), steps, strict=True)
         return with_inputs(node, [self._premise(*side) for side in sides])
 
-    def _premise(self, node: plan.Node, steps: tuple[plan.Step, ...]) -> plan.Node:
+    def _premise(self, node: plan.Node, steps: tuple[Step, ...]) -> plan.Node:
         """What a join can read: a closed relation, or a recursive one below wheres."""
         if is_closed(node):
             counted = not may_be_negative(node) and all(step.is_key for step in steps)

@@ -15,25 +15,71 @@ are taken that cannot raise.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import cast
+
 from optimizer import plan
 from optimizer.compose import one_row
 from optimizer.expr import Expr, Function, Lifted, Operation, conjunction, conjuncts, reads
 from optimizer.knowledge import Shapes, total
 from optimizer.properties import bindings, row_shape, shapes
 
-AnyJoin = plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
+AnyJoin = plan.Product | plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 
 
-def early(node: AnyJoin) -> plan.Early | None:
-    """What the sides of a join can decide; None without a predicate that has been read."""
-    on = node.match.on
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A test of a row, or a part of its key."""
+
+    function: Lifted
+    is_key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """What a join can decide of a row on its own, before it sees pairs.
+
+    Tests and keys of a side are evaluated in the order of the predicate that they came from. A row
+    that fails a test is left out. One on which something raises is paired with all rows, and the
+    whole predicate is asked of the pairs. Of other rows, those with equal keys are paired, and
+    only the `rest` of the predicate is asked.
+    """
+
+    left: tuple[Step, ...]
+    right: tuple[Step, ...]
+    rest: Lifted | None
+
+
+def match_of(node: AnyJoin) -> plan.Match:
+    """What a join asks of pairs: a product nothing."""
+    return plan.Match() if isinstance(node, plan.Product) else node.match
+
+
+def residual(node: AnyJoin) -> Function | None:
+    """What a join asks of pairs whose keys are equal."""
+    found = early_of(node)
+    return match_of(node).on if found is None else found.rest
+
+
+def early_of(node: AnyJoin) -> Early | None:
+    """What the sides of a join can decide, found once; None of a predicate that has not been read,
+    or that says nothing of one side."""
+    if "early" not in node.known:
+        node.known["early"] = _found(node)
+    return cast(Early | None, node.known["early"])
+
+
+def _found(node: AnyJoin) -> Early | None:
+    on = match_of(node).on
     if not isinstance(on, Lifted):
         return None
     finder = _Finder(node, on)
     for test in conjuncts(on.body):
         finder.take(test)
+    if not (finder.left or finder.right):
+        return None
     rest = on.with_body(conjunction(tuple(finder.rest))) if finder.rest else None
-    return plan.Early(tuple(finder.left), tuple(finder.right), rest)
+    return Early(tuple(finder.left), tuple(finder.right), rest)
 
 
 def pair_shapes(node: AnyJoin) -> Shapes:
@@ -41,7 +87,7 @@ def pair_shapes(node: AnyJoin) -> Shapes:
     return (*shapes(node.left), row_shape(node.right))
 
 
-def may_raise(side: tuple[plan.Step, ...], of: Shapes) -> bool:
+def may_raise(side: tuple[Step, ...], of: Shapes) -> bool:
     """Whether a side has steps that may raise."""
     return not all(total(step.function.body, of) for step in side)
 
@@ -53,9 +99,9 @@ class _Finder:
         self._count = bindings(node.left)
         self._shapes = pair_shapes(node)
         self._blocked = False
-        self._is_strict = node.match.left_key is not None
-        self.left: list[plan.Step] = []
-        self.right: list[plan.Step] = []
+        self._is_strict = match_of(node).left_key is not None
+        self.left: list[Step] = []
+        self.right: list[Step] = []
         self.rest: list[Expr] = []
 
     def take(self, test: Expr) -> None:
@@ -104,13 +150,13 @@ class _Finder:
             return side == "right" and self._node.kind == "left"
         return side == "right"
 
-    def _left(self, expr: Expr, *, is_key: bool) -> plan.Step:
+    def _left(self, expr: Expr, *, is_key: bool) -> Step:
         names = self._on.names[: self._count]
-        return plan.Step(Lifted(expr, names, self._on.origins, self._count), is_key)
+        return Step(Lifted(expr, names, self._on.origins, self._count), is_key)
 
-    def _right(self, expr: Expr, *, is_key: bool) -> plan.Step:
+    def _right(self, expr: Expr, *, is_key: bool) -> Step:
         body = one_row(expr, self._count, 1)
-        return plan.Step(Lifted(body, self._on.names[self._count :], self._on.origins, 1), is_key)
+        return Step(Lifted(body, self._on.names[self._count :], self._on.origins, 1), is_key)
 
 
 def strict(function: Function | None, of: Shapes) -> bool:

@@ -8,49 +8,52 @@ distinct
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from html import escape
 
 from optimizer import plan
-
-INDENTED = 40
-"""Levels that are shown by indenting lines."""
+from optimizer.drawing import Drawing, drawn
 
 
 class Explanation(str):
-    """A plan in words: a text that shows itself as it is, at a prompt too."""
+    """A plan in words: a text that shows itself as it is, at a prompt too, and as a picture.
 
-    __slots__ = ()
+    In a notebook the picture is below the text.
+    """
+
+    drawing: Drawing
+    """The plan as it is run, as boxes; of one that is explained as written, that plan."""
+
+    def __new__(cls, text: str, drawing: Drawing | None = None) -> Explanation:
+        made = super().__new__(cls, text)
+        made.drawing = Drawing(()) if drawing is None else drawing
+        return made
 
     def __repr__(self) -> str:
         return str(self)
 
+    def mermaid(self) -> str:
+        """The plan as it is run, as the source of a Mermaid flowchart."""
+        return self.drawing.mermaid()
+
+    def dot(self) -> str:
+        """The plan as it is run, as the source of a Graphviz digraph."""
+        return self.drawing.dot()
+
+    def svg(self) -> str:
+        """The plan as it is run, as an SVG image; empty where there is none."""
+        return self.drawing.svg() if self.drawing.boxes else ""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self)}</pre>{self.svg()}"
+
 
 def explain(node: plan.Node, remark: Callable[[plan.Node], str] = lambda node: "") -> Explanation:
     """The plan as text; `remark` may add something at the end of a node's line."""
-    return Explanation("\n".join(_lines(node, remark)))
+    drawing = drawn(node, plan.Node.inputs, headline, remark)
+    return Explanation(drawing.text(), drawing)
 
 
 def headline(node: plan.Node) -> str:
     """One node in words, without its inputs."""
     return node.facts.headline(node)
-
-
-def _indent(depth: int) -> str:
-    """Two spaces a level; from `INDENTED` levels on their number, or a text would grow with the
-    square of its depth."""
-    return "  " * depth if depth <= INDENTED else f"{'  ' * INDENTED}({depth}) "
-
-
-def _lines(root: plan.Node, remark: Callable[[plan.Node], str]) -> Iterator[str]:
-    """The lines of a plan; a part that several nodes read is shown in full once."""
-    shown: set[int] = set()
-    waiting = [(root, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        line = _indent(depth) + headline(node)
-        if id(node) in shown and node.inputs():
-            yield line + "  (as above)"
-            continue
-        shown.add(id(node))
-        yield line + remark(node)
-        waiting.extend((source, depth + 1) for source in reversed(node.inputs()))

@@ -43,15 +43,12 @@ def view(node: Any) -> str:
 
 
 def join(node: Any) -> str:
-    wide = getattr(node, "wide", None)
-    at_once = "" if wide is None else f", {len(wide.tests)} inputs at once"
-    return f"{name(node)} {_match(node.match)}".rstrip() + at_once
+    return f"{name(node)} {_match(node.match)}".rstrip()
 
 
 def aggregate(node: Any) -> str:
     by = "" if node.key is None else f" by {written(node.key)}"
-    kept = "" if node.factors is None else f", sums kept of {_factors(node.factors)}"
-    return f"aggregate {', '.join(map(_folded, node.aggregates))}{by}{kept}"
+    return f"aggregate {', '.join(map(_folded, node.aggregates))}{by}"
 
 
 def order_by(node: Any) -> str:
@@ -75,19 +72,10 @@ def iterate(node: Any) -> str:
 
 
 def _match(match: Any) -> str:
-    """The condition of a join; where keys were found in it, these and what is left."""
+    """The condition of a join."""
     shown = [] if match.left_key is None else [_equation(match.left_key, match.right_key)]
-    early = match.early
-    if early is None:
-        shown += [] if match.on is None else [f"on {written(match.on)}"]
-        return " and ".join(shown)
-    keys = ([s.function for s in side if s.is_key] for side in (early.left, early.right))
-    shown += [_equation(a, b) for a, b in zip(*keys, strict=True)]
-    shown += [] if early.rest is None else [f"on {written(early.rest)}"]
-    for side, steps in (("left", early.left), ("right", early.right)):
-        tests = [written(s.function) for s in steps if not s.is_key]
-        shown += [f"{side} where {' and '.join(tests)}"] if tests else []
-    return ", ".join(shown)
+    shown += [] if match.on is None else [f"on {written(match.on)}"]
+    return " and ".join(shown)
 
 
 def _equation(left: Function | None, right: Function | None) -> str:
@@ -105,16 +93,6 @@ def _folded(folded: Any) -> str:
     given = [] if folded.value is None else [written(folded.value)]
     given += ["skip_none=True"] * folded.skip_none
     return f"{folded.name}({', '.join(given)})"
-
-
-def _factors(factors: Any) -> str:
-    """The sides of a join that are kept as sums by key."""
-    shown = []
-    for name, sums in (("left", factors.left), ("right", factors.right)):
-        if sums is not None:
-            inside = "" if sums.below is None else f" (sums kept of its {_factors(sums.below)})"
-            shown.append(name + inside)
-    return " and ".join(shown)
 
 
 def sorted_by(keys: Any) -> str:

@@ -6,8 +6,8 @@ The rules of a phase are tried at every node, inputs first, until none of them a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from optimizer import plan
 from optimizer.errors import PlanError
@@ -19,8 +19,6 @@ from optimizer.rules.drop_identity_select import drop_identity_select
 from optimizer.rules.drop_inner_distinct import drop_inner_distinct
 from optimizer.rules.drop_true_where import drop_true_where
 from optimizer.rules.empty_false_where import empty_false_where
-from optimizer.rules.factor_aggregate import factor_aggregate
-from optimizer.rules.find_join_keys import find_join_keys
 from optimizer.rules.fold_constants import fold_constants
 from optimizer.rules.fuse_selects import fuse_selects
 from optimizer.rules.fuse_wheres import fuse_wheres
@@ -49,7 +47,6 @@ from optimizer.rules.select_from_each import select_from_each
 from optimizer.rules.shape_recursion import shape_recursion
 from optimizer.rules.split_where import split_where
 from optimizer.rules.strengthen_outer_join import strengthen_outer_join
-from optimizer.rules.widen_join import narrowed, widen_join
 from optimizer.traverse import (
     Interned,
     Rule,
@@ -83,7 +80,6 @@ PHASES: tuple[Phase, ...] = (
     ),
     (fold_constants, drop_true_where, empty_false_where, propagate_empty),
     (prune_join_inputs, fuse_wheres, fuse_selects),
-    (find_join_keys, widen_join, factor_aggregate),
 )
 
 MOST_PASSES = 1000
@@ -120,40 +116,7 @@ def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:
         if node is not every[-1]:
             every = nodes(node)
     found = rebuilt(node, _unmarked)
-    if {"widen_join", "factor_aggregate"} <= fired.keys():
-        found = rebuilt(found, narrowed)
-    return Optimized(found, _still_true(found, fired))
-
-
-def without(found: Optimized, dropped: Collection[str]) -> Optimized:
-    """The same plan, but without what these rules made of it (`retractable`)."""
-
-    def plain(node: plan.Node) -> plan.Node:
-        if isinstance(node, plan.Aggregate) and "factor_aggregate" in dropped:
-            return node if node.factors is None else replace(node, factors=None)
-        if isinstance(node, plan.Join) and "widen_join" in dropped:
-            return node if node.wide is None else replace(node, wide=None)
-        return node
-
-    new = rebuilt(found.plan, plain)
-    return Optimized(new, _still_true(new, found.fired))
-
-
-def retractable(root: plan.Node) -> set[str]:
-    """The rules whose work in a plan can prove not to hold for the rows that come."""
-    found: set[str] = set()
-    for node in nodes(root):
-        if isinstance(node, plan.Aggregate) and node.factors is not None:
-            found.add("factor_aggregate")
-        if isinstance(node, plan.Join) and node.wide is not None:
-            found.add("widen_join")
-    return found
-
-
-def _still_true(root: plan.Node, fired: Iterable[str]) -> tuple[str, ...]:
-    """The rules, but for those whose work is nowhere to be seen any more."""
-    gone = {"factor_aggregate", "widen_join"} - retractable(root)
-    return tuple(name for name in fired if name not in gone)
+    return Optimized(found, tuple(fired))
 
 
 def _marked(root: plan.Node, known: Interned) -> plan.Node:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_origin
 
 from optimizer import headlines
-from optimizer.expr import Expr, Function, Lifted
+from optimizer.expr import Function, Lifted
 from optimizer.facts import (
     Barrier,
     Calls,
@@ -377,75 +377,25 @@ class Product(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Early:
-    """What a join can decide of a row on its own, before it sees pairs. Made by the optimizer.
-
-    Tests and keys of a side are evaluated in the order of the predicate that they came from. A row
-    that fails a test is left out. One on which something raises is paired with all rows, and the
-    whole predicate is asked of the pairs. Of other rows, those with equal keys are paired, and
-    only the `rest` of the predicate is asked.
-    """
-
-    left: tuple[Step, ...]
-    right: tuple[Step, ...]
-    rest: Lifted | None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A test of a row, or a part of its key."""
-
-    function: Lifted
-    is_key: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Match:
     """When a row of the left fits one of the right: equal keys, and then the predicate.
 
     Either may be absent: without keys all pairs are candidates, without a predicate all
-    candidates fit. `early` is what the optimizer found in the predicate.
+    candidates fit.
     """
 
     left_key: Function | None = None
     right_key: Function | None = None
     on: Function | None = None
-    early: Early | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Equation:
-    """What is equal in the rows of two inputs of a join, each in terms of its own row."""
-
-    left: int
-    of_left: Expr
-    right: int
-    of_right: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Wide:
-    """Nested joins as one of all their inputs, whose rows are parameters.
-
-    `tests` are those of each input, in terms of its own row, `rest` those of several; `row` is what
-    the outermost join gives out.
-    """
-
-    equations: tuple[Equation, ...]
-    tests: tuple[tuple[Expr, ...], ...]
-    rest: tuple[Expr, ...]
-    row: tuple[Expr, ...]
-    is_cyclic: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Join(Node):
-    """Pairs of rows that match; weights multiply. `wide` is made by the optimizer."""
+    """Pairs of rows that match; weights multiply."""
 
     left: Node
     right: Node
     match: Match
-    wide: Wide | None = None
 
     facts = Facts(
         calls=_OF_MATCH,
@@ -646,48 +596,16 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
-    """What is kept of a side of a join in the place of its rows: sums, by the key of the join.
-
-    `groups` are the parts of the group that the side has, `values` what is summed; both are
-    expressions over its rows, or, where it is a join that is split itself, over what is `below`.
-    Rows that fail one of the `tests` are left out.
-    """
-
-    groups: tuple[Expr, ...]
-    values: tuple[Expr, ...]
-    tests: tuple[Expr, ...] = ()
-    below: Factors | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Factors:
-    """How what is grouped and summed over the pairs of a join splits over its sides.
-
-    A side is kept as `Sums`, or as rows (None). `parts` and `values` are over the pair, in which
-    `left_group0` and `left_sum0` stand for what is kept of a side. A value is of one side, or the
-    product of one of the left and one of the right. `tests` are of sides that are kept as rows.
-    """
-
-    left: Sums | None
-    right: Sums | None
-    parts: tuple[Expr, ...]
-    values: tuple[Expr | tuple[Expr, Expr] | None, ...]
-    tests: tuple[Expr, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Aggregate(Node):
     """One row per group: its key, then each aggregate. Without a key, one row in all.
 
-    `factors` are made by the optimizer, where sums of the sides of a join tell all. `row` is the
-    class of named rows, set by the engine where the select that names them is done at once.
+    `row` is the class of named rows, set by the engine where the select that names them is done at
+    once.
     """
 
     input: Node
     key: Function | None
     aggregates: tuple[Folded, ...]
-    factors: Factors | None = None
     row: Any = None
 
     facts = Facts(

@@ -5,7 +5,9 @@ as written
     ...
 optimized
   ...
-rules: make_join, find_join_keys
+runs as
+  ...
+rules: make_join, split_where
 opaque: slow (people.py:31), in where
   a 'for' statement at line 33
   write it as one expression, or as names, choices and returns
@@ -16,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from optimizer import plan
+from optimizer.drawing import Drawing
+from optimizer.early import early_of
 from optimizer.explain import Explanation, explain, headline
 from optimizer.expr import Expr, Lifted, Operation, conjuncts
 from optimizer.opaque import Opaque
@@ -31,13 +35,16 @@ SHORT = (int, float, str, bytes, bool, type(None), tuple, frozenset)
 def report(
     written: plan.Node,
     optimized: Optimized,
+    runs: Drawing,
     where: Callable[[plan.Node], str | None] = lambda node: None,
 ) -> Explanation:
-    """Everything there is to say of a query's plan; `where` a node runs, if that is a question."""
+    """Everything there is to say of a query's plan, and how it `runs`; `where` a node does, if that
+    is a question."""
     read = rebuilt(written, read_callables)
     before, after = explain(read), explain(optimized.plan)
     lines = ["as written", *_indented(before)]
     lines += ["optimized", *_indented(after)] if after != before else []
+    lines += ["runs as", *_indented(runs.text())]
     fired = [name for name in optimized.fired if name not in OURS and after != before]
     lines.append(f"rules: {', '.join(fired) or 'none'}")
     lines += _captured(read)
@@ -46,7 +53,7 @@ def report(
         lines += _opaque(function, reason)
     places = {headline(node): where(node) for node in nodes(optimized.plan)}
     lines += [f"{head}: {place}" for head, place in places.items() if place is not None]
-    return Explanation("\n".join(lines))
+    return Explanation("\n".join(lines), runs)
 
 
 def as_read(written: plan.Node) -> Explanation:
@@ -67,9 +74,9 @@ def _unkeyed(node: plan.Node) -> list[str]:
     """What to say of a join that looks at every pair, though it has a predicate."""
     if not isinstance(node, plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
         return []
-    match = node.match
-    found = match.early is not None and any(step.is_key for step in match.early.left)
-    if found or match.left_key is not None or match.on is None:
+    match, found = node.match, early_of(node)
+    has_keys = found is not None and any(step.is_key for step in found.left)
+    if has_keys or match.left_key is not None or match.on is None:
         return []
     on = match.on
     equations = isinstance(on, Lifted) and any(_is_equation(t) for t in conjuncts(on.body)[1:])

@@ -33,8 +33,9 @@ HIGHEST = 24
 class Segment:
     """A part of a query, and how it is run.
 
-    `optimized` has `plan.Settled` for the segments `below`. `top` and `watcher` are the engine's:
-    what computes it, and who reports changes of what it captured.
+    `optimized` has `plan.Settled` for the segments `below`. The engine's are `top`, which computes
+    it, `watcher`, who reports changes of what it captured, the `physical` plan, and the ways which
+    it is run `without`, as they proved not to hold for its rows.
     """
 
     owner: object
@@ -43,6 +44,8 @@ class Segment:
     below: tuple[Segment, ...]
     top: Any = field(default=None, repr=False)
     watcher: Any = field(default=None, repr=False)
+    physical: Any = field(default=None, repr=False)
+    without: set[str] = field(default_factory=set, repr=False)
 
     shapes: Shapes = field(init=False)
     is_set: bool = field(init=False)

@@ -29,6 +29,6 @@ def merge_where_into_join(node: plan.Node) -> plan.Node:
             body = conjunction((*conjuncts(p.body), *conjuncts(q.body)))
             names = p.names if len(p.names) >= len(q.names) else q.names
             on = Lifted(body, names, origins(p, q), p.parameters, Conjunction((p, q)))
-            return plan.Join(left, right, replace(match, on=on, early=None))
+            return plan.Join(left, right, replace(match, on=on))
         case _:
             return node

@@ -29,7 +29,7 @@ def propagate_constants(node: plan.Node) -> plan.Node:
             if not new:
                 return node
             body = conjunction((*tests, *new))
-            return plan.Join(left, right, replace(match, on=on.with_body(body), early=None))
+            return plan.Join(left, right, replace(match, on=on.with_body(body)))
         case _:
             return node
 

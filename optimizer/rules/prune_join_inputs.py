@@ -120,7 +120,7 @@ def _pruned(
     made = made if len(made) == more else row_names(more)
     select = plan.Select(source, Lifted(body, made, origins, more))
     change = _Reading(side, kept, count)
-    match = replace(joined.match, on=None if on is None else change.function(on), early=None)
+    match = replace(joined.match, on=None if on is None else change.function(on))
     new = replace(joined, match=match, **{side: select})  # type: ignore[arg-type]
     return with_inputs(with_functions(node, change.function), [new])
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.compose import needs, one_row
-from optimizer.early import early, may_raise, strict
+from optimizer.early import Step, early_of, may_raise, strict
 from optimizer.expr import Again, Expr, Guard, Lifted, conjunction, conjuncts, reads, row_names
 from optimizer.knowledge import total
 from optimizer.properties import bindings, row_shape, shapes
@@ -36,7 +36,7 @@ DEEPER = (
 def push_test_below_join(node: plan.Node) -> plan.Node:
     if not isinstance(node, plan.Join) or not isinstance(node.match.on, Lifted):
         return node
-    found = early(node)
+    found = early_of(node)
     if found is None:
         return node
     right_shape = (row_shape(node.right),)
@@ -57,7 +57,7 @@ def _is_deeper(node: plan.Node) -> bool:
     return isinstance(node, DEEPER)
 
 
-def _pushed(node: plan.Join, side: str, steps: tuple[plan.Step, ...]) -> plan.Node | None:
+def _pushed(node: plan.Join, side: str, steps: tuple[Step, ...]) -> plan.Node | None:
     """The join with the first condition pushed that was not pushed before."""
     is_left = side == "left"
     source, key = (
@@ -99,7 +99,7 @@ def _with(node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]) ->
     again = tuple(Again(t) if t is original else t for t in tests)
     follows = any(t == original for t in implied(others, start))  # it would come back for ever
     rest = others if drop and not follows else again
-    changed = replace(match, on=on.with_body(conjunction(rest)) if rest else None, early=None)
+    changed = replace(match, on=on.with_body(conjunction(rest)) if rest else None)
     where = plan.Where(source, test)
     if side == "left":
         return plan.Join(where, node.right, changed)

@@ -531,13 +531,16 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
           distinct
             where islower(row)
               table words
+        runs as
+          pipeline where islower(row) | distinct
+            table words
         rules: push_where_below_distinct
         """
         if not (optimized and self._engine.queries.phases):
             return explain(self.plan)
-        return report(
-            self.plan, self._engine.queries.optimized(self.plan), self._engine.offloading.where
-        )
+        queries = self._engine.queries
+        runs = queries.running(self.plan).drawing()
+        return report(self.plan, queries.optimized(self.plan), runs, self._engine.offloading.where)
 
     def __repr__(self) -> str:
         return f"Relation:\n{as_read(self.plan)}"

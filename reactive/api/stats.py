@@ -6,16 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from optimizer import plan
-from optimizer.explain import Explanation, explain, headline
-from optimizer.properties import free
+from optimizer.explain import Explanation, headline
+from reactive.compiler.physical import Physical
 from reactive.dataflow.node import Node
-from reactive.operators.fixpoint.fixpoint import Fixpoint
 
 if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
-
-
-_FIGURES = ("rows", "bytes", "touched")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +88,21 @@ def _held(node: Node) -> OperatorStats:
 
 
 def analyzed(root: plan.Node, engine: Engine) -> Explanation:
-    """The plan as a tree, each line with the state and work of its operator."""
+    """The plan as it is run, each line with the state and work of its operator."""
+    running, made = engine.queries.analyzed(root)
 
-    optimized, made = engine.queries.compiled(root)
+    def remark(physical: Physical) -> str:
+        node = made[id(physical)]
+        if isinstance(node.plan, plan.Table) and not node.inputs:
+            return f"  [{engine.table_of(node.plan)._held()} rows]"
+        if node.is_remote:
+            rows, size = node.operator.remote.footprint()
+            return f"  [{node.operator.describe()}; {rows} rows, {size} bytes there]"
+        held = _held(node)
+        return f"  [{held.rows} rows, {held.bytes} bytes, {held.touched} touched]"
 
-    def remark(node: plan.Node) -> str:
-        if isinstance(node, plan.Known):
-            return ""
-        if isinstance(node, plan.Table):
-            return f"  [{engine.table_of(node)._held()} rows]"
-        compiled = made.get(id(node))
-        if compiled is None:
-            return "  [in the recursion above]" if free(node) else "  [in the loop above]"
-        if isinstance(node, plan.Component):
-            return ""
-        if compiled.is_remote:
-            rows, size = compiled.operator.remote.footprint()
-            return f"  [{compiled.operator.describe()}; {rows} rows, {size} bytes there]"
-        own = [_held(part) for part in _own(compiled) if part.operator is not None]
-        rows, size, touched = (sum(getattr(part, n) for part in own) for n in _FIGURES)
-        return f"  [{rows} rows, {size} bytes, {touched} touched]"
-
-    return explain(optimized, remark)
+    drawing = running.drawing(remark)
+    return Explanation(drawing.text(), drawing)
 
 
 def generated(leaf: Node) -> Explanation:
@@ -127,14 +116,3 @@ def generated(leaf: Node) -> Explanation:
             of = f"the keys of {headline(below)}, for " if is_index and below else ""
             parts.append(f"# {of}{headline(node.plan)}\n{source}")
     return Explanation("\n".join(parts).rstrip() or "# no generated code: plain operators run")
-
-
-def _own(node: Node) -> list[Node]:
-    """A node, and those that serve it alone or as an index."""
-    parts = [part for part in node.inputs if _is_part(part)]
-    return list(dict.fromkeys([node, *(n for part in parts for n in _own(part))]))
-
-
-def _is_part(node: Node) -> bool:
-    """Whether a node serves the operator above it, having no plan node of its own."""
-    return node.gives_keys or isinstance(node.operator, Fixpoint)

@@ -243,7 +243,7 @@ class View(Closing, Relation[*Ts]):
             parts = [analyzed(self.relation.plan, self._engine)] if analyze else []
             parts += [generated(self._node)] if code else []
             if parts:
-                return Explanation("\n\n".join(parts))
+                return Explanation("\n\n".join(parts), parts[0].drawing)
             return self.relation.explain(optimized=optimized)
 
     def offload(self) -> None:

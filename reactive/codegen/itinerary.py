@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from optimizer import plan
 from optimizer.expr import Expr, Parameter, substitute
+from optimizer.multiway import Wide
 
 Key = tuple[int, tuple[Expr, ...], tuple[Expr, ...]]
 """An index: of which input, by which expressions over its row, and, of a trie, by which below."""
@@ -57,7 +57,7 @@ def keys_of(path: Path) -> list[Key]:
     return list(dict.fromkeys(step.key for moves in path for step in steps_of(moves)))
 
 
-def path_from(start: int, wide: plan.Wide) -> Path:
+def path_from(start: int, wide: Wide) -> Path:
     """The path of changes of an input."""
     first = _nexts({start}, wide)
     move = _best(first, wide)
@@ -67,7 +67,7 @@ def path_from(start: int, wide: plan.Wide) -> Path:
     return [_rest(step, {start}, wide) for step in begins]
 
 
-def _rest(move: Move, bound: set[int], wide: plan.Wide) -> list[Move]:
+def _rest(move: Move, bound: set[int], wide: Wide) -> list[Move]:
     moves = [move]
     bound = bound | {step.place for step in steps_of(moves)}
     while len(bound) < len(wide.tests):
@@ -77,13 +77,13 @@ def _rest(move: Move, bound: set[int], wide: plan.Wide) -> list[Move]:
     return moves
 
 
-def _best(steps: Sequence[Step], wide: plan.Wide) -> Move:
+def _best(steps: Sequence[Step], wide: Wide) -> Move:
     """The one of which most is known; of two of which little is, both, if they meet."""
     best = max(steps, key=lambda step: len(step.probe))
     return _meet(steps, wide) or best if len(best.probe) == 1 else best
 
 
-def _meet(steps: Sequence[Step], wide: plan.Wide) -> Meet | None:
+def _meet(steps: Sequence[Step], wide: Wide) -> Meet | None:
     for left, right in combinations(steps, 2):
         shared = [e for e in wide.equations if {e.left, e.right} == {left.place, right.place}]
         if len(shared) == 1:
@@ -98,7 +98,7 @@ def _over(step: Step, below: Expr) -> Step:
     return Step((place, own, (below,)), step.probe)
 
 
-def _nexts(bound: set[int], wide: plan.Wide) -> list[Step]:
+def _nexts(bound: set[int], wide: Wide) -> list[Step]:
     """Each input that an equation leads to from those that are bound."""
     found: dict[int, list[tuple[Expr, Expr]]] = {}
     for e in wide.equations:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from optimizer import plan
+from optimizer.early import AnyJoin, match_of
 from optimizer.expr import Function
 from optimizer.pinned import NO_PINS, Pins
 from optimizer.properties import is_interned
 from optimizer.traverse import functions
 from reactive.collections.index import itself
 from reactive.compiler import physical
-from reactive.compiler.chooser import JOINS, match_of
 from reactive.compiler.physical import Op, Physical
 from reactive.compiler.recursion import circuit_of
 from reactive.dataflow.graph import Graph
@@ -149,7 +149,7 @@ def _probe(builder: Builder, node: physical.Probe, inputs: Inputs) -> Node:
 
 def _match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
     (left, right), join = inputs, node.join.node
-    assert isinstance(join, JOINS)
+    assert isinstance(join, AnyJoin)
     match = match_of(join)
     has_index = isinstance(right.operator, IndexBy)
     if has_index:
@@ -157,7 +157,7 @@ def _match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
     return builder.node(
         node,
         inputs,
-        lambda: plain_join(join, match, left.operator, right.operator),
+        lambda: plain_join(join, left.operator, right.operator),
         (match.on,),
         blamed=() if has_index else (match.right_key,),
     )
@@ -169,14 +169,16 @@ def _multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node
     assert isinstance(join, plan.Join)
     top = [join, *chain, *_nodes(node.sink)][-1]
     parts = [*_nodes(*node.joins), *chain, *_nodes(node.sink)]
-    return builder.node(node, inputs, wide(join, top, tuple(chain), indexes), called(parts))
+    return builder.node(
+        node, inputs, wide(join, node.wide, top, tuple(chain), indexes), called(parts)
+    )
 
 
 def _cyclic_count(builder: Builder, node: physical.CyclicCount, inputs: Inputs) -> Node:
     join, chain, aggregate = node.joins[0].node, _nodes(*node.chain), node.sink.node
     assert isinstance(join, plan.Join)
     assert isinstance(aggregate, plan.Aggregate)
-    make = around(join, aggregate, tuple(chain), node.chains)
+    make = around(join, node.wide, aggregate, tuple(chain), node.chains)
     assert make is not None
     parts = [*_nodes(*node.joins), *chain, aggregate, *(n for c in node.chains for n in c.chain)]
     return builder.node(node, inputs, make, called(parts), pins=pins_of(node.chains[0]))
@@ -200,7 +202,7 @@ def _pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Nod
 def _factorized_groups(builder: Builder, node: physical.FactorizedGroups, inputs: Inputs) -> Node:
     join, aggregate = _inner(node.join), node.sink.node
     assert isinstance(aggregate, plan.Aggregate)
-    make = factored(aggregate, join, (inputs[0].operator, inputs[1].operator))
+    make = factored(aggregate, join, node.factors, (inputs[0].operator, inputs[1].operator))
     return builder.node(node, inputs, make, called([aggregate, join, *_nodes(*node.between)]))
 
 
@@ -265,8 +267,8 @@ def _inner(op: Op) -> Inner:
 
 def _introduce(join: plan.Node, left: Node, right: Node) -> None:
     """Tell an index that leaves rows out whom it has to tell of them."""
-    assert isinstance(join, JOINS)
-    ours, theirs = sides(match_of(join))
+    assert isinstance(join, AnyJoin)
+    ours, theirs = sides(join)
     for index, (_, steps), other in (
         (left.operator, ours, right.operator),
         (right.operator, theirs, left.operator),

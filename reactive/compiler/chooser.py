@@ -7,12 +7,15 @@ ones. So a plan of any depth is walked once, without recursion.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
 from optimizer.clauses import Program, clauses
+from optimizer.early import AnyJoin
+from optimizer.factors import Factors, factors_of
+from optimizer.multiway import Wide, wide_of
 from optimizer.named import naming_by
 from optimizer.properties import bindings, nodes
 from reactive.compiler.elsewhere import Elsewhere
@@ -26,8 +29,8 @@ Asking = Generator[plan.Node, Physical, T]
 """What yields logical nodes, is sent their physical ones, and comes to something."""
 Rule = Callable[["Chooser", plan.Node], Asking[Physical] | None]
 Linear = plan.Where | plan.Select | plan.SelectMany | plan.Unnest
-AnyJoin = plan.Product | plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
-JOINS = (plan.Product, plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
+MULTIWAY, SUMS = "multiway", "sums"
+"""Ways that may prove not to hold for the rows."""
 ManyReaders = Callable[[Index, Any], bool]
 """Whether an index of a table by a field is there, or so many want rows of one value of the field
 (as pins have it) that it pays."""
@@ -41,6 +44,7 @@ class Chooser:
     root: the plan, without iterations.
     generate: whether loops are generated; without, every node is an operator of its own.
     elsewhere: what does not run in the process.
+    without: ways that proved not to hold for the rows (`MULTIWAY`, `SUMS`).
     """
 
     def __init__(
@@ -51,7 +55,9 @@ class Chooser:
         *,
         generate: bool,
         elsewhere: Elsewhere | None,
+        without: Collection[str] = (),
     ) -> None:
+        self._without = without
         self.generates = generate
         self.many_readers = many_readers
         self.elsewhere = elsewhere
@@ -151,9 +157,17 @@ class Chooser:
             return False
         if self.readers[id(base)] > 1 or not is_read(base):
             return False
-        wide = base.wide if isinstance(base, plan.Join) else None
+        wide = self.wide(base) if isinstance(base, plan.Join) else None
         inputs = 2 if wide is None else len(wide.tests)
         return can_nest(inputs + nested(below.chain))
+
+    def wide(self, join: plan.Join) -> Wide | None:
+        """How a join and those below it are one, unless that was given up."""
+        return None if MULTIWAY in self._without else wide_of(join)
+
+    def factors(self, node: plan.Aggregate) -> Factors | None:
+        """How an aggregate splits over the sides of its join, unless that was given up."""
+        return None if SUMS in self._without else factors_of(node)
 
     def join_of(self, node: plan.Node) -> tuple[Inner, Below] | None:
         """The inner join that a node has in its loop, and the loop."""
@@ -183,13 +197,8 @@ class Chooser:
     def indexes(self, node: AnyJoin) -> Asking[tuple[Index, Index]]:
         """The indexes of both sides of a join."""
         late = self.depends(node)
-        left, right = sides(match_of(node))
+        left, right = sides(node)
         below, count = self.below(node.left), bindings(node.left)
         first = yield from self.index(node, below, left, count, late=late)
         second = yield from self.index(node, self.below(node.right), right, 1, late=late)
         return first, second
-
-
-def match_of(node: AnyJoin) -> plan.Match:
-    """What a join asks of pairs: a product nothing."""
-    return plan.Match() if isinstance(node, plan.Product) else node.match

@@ -7,17 +7,26 @@ A node that several others read is a node of the graph, and no part of a loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from optimizer import plan
+from optimizer.drawing import Drawing, drawn
+from optimizer.segments import Segment
 from optimizer.traverse import without_iterations
 from reactive.compiler.build import Builder
 from reactive.compiler.choices import CHOICES
-from reactive.compiler.chooser import Chooser
+from reactive.compiler.chooser import MULTIWAY, SUMS, Chooser
 from reactive.compiler.elsewhere import Elsewhere
-from reactive.compiler.physical import Index, Physical
+from reactive.compiler.physical import (
+    CyclicCount,
+    FactorizedGroups,
+    Index,
+    Multiway,
+    Physical,
+    Scan,
+)
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node
 
@@ -39,18 +48,39 @@ class Compiled:
     made: dict[int, Node]
 
 
-def compile_plan(
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How a query is run: its physical plan, over those of the segments below."""
+
+    root: Physical
+    tops: Mapping[Segment, Physical]
+
+    def inputs(self, node: Physical) -> tuple[Physical, ...]:
+        return tuple(map(self._meant, node.inputs()))
+
+    def drawing(self, remark: Callable[[Physical], str] = lambda node: "") -> Drawing:
+        """It as boxes; `remark` may add something to each."""
+        return drawn(self._meant(self.root), self.inputs, Physical.headline, remark)
+
+    def _meant(self, node: Physical) -> Physical:
+        while isinstance(node, Scan) and isinstance(node.source.node, plan.Settled):
+            node = self.tops[node.source.node.segment]
+        return node
+
+
+def chosen(
     root: plan.Node,
     graph: Graph,
     source: Source,
     *,
-    generate: bool = True,
-    elsewhere: Elsewhere | None = None,
-) -> Compiled:
-    """Have the nodes of the graph for a plan, made where missing.
+    generate: bool,
+    elsewhere: Elsewhere | None,
+    without: Collection[str],
+) -> Chooser:
+    """What has chosen the physical plan of a logical one.
 
     Without `generate` every node of the plan has its own. `elsewhere` knows what does not run in
-    the process.
+    the process; ways of which it is to be run `without` were given up.
     """
 
     def many_readers(index: Index, field: Any) -> bool:
@@ -59,15 +89,33 @@ def compile_plan(
             return True
         return sum(field in reader.pins for reader, _ in table.consumers) >= MANY_READERS
 
-    written, root = root, without_iterations(root)
-    chooser = Chooser(root, CHOICES, many_readers, generate=generate, elsewhere=elsewhere or None)
-    physical = chooser.choose(root)
-    builder = Builder(graph, source, generate)
+    run = without_iterations(root)
+    chooser = Chooser(
+        run, CHOICES, many_readers, generate=generate, elsewhere=elsewhere or None, without=without
+    )
+    chooser.chosen[id(root)] = chooser.choose(run)
+    return chooser
+
+
+def compiled(chooser: Chooser, root: plan.Node, graph: Graph, source: Source) -> Compiled:
+    """A plan with its nodes of the graph, made where missing."""
+    builder = Builder(graph, source, chooser.generates)
+    physical = chooser.chosen[id(root)]
     builder.build(physical)
-    nodes = {
-        key: builder.made[id(found)]
-        for key, found in chooser.chosen.items()
-        if id(found) in builder.made
-    }
-    nodes[id(written)] = builder.made[id(physical)]
-    return Compiled(physical, nodes, builder.made)
+    made = builder.made
+    nodes = {key: made[id(p)] for key, p in chooser.chosen.items() if id(p) in made}
+    return Compiled(physical, nodes, made)
+
+
+def ways_that_may_fail(physical: Physical | None) -> set[str]:
+    """Those ways of a plan that may prove not to hold for the rows."""
+    found: set[str] = set()
+    waiting = [] if physical is None else [physical]
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(node.inputs())
+        if isinstance(node, Multiway | CyclicCount):
+            found.add(MULTIWAY)
+        elif isinstance(node, FactorizedGroups):
+            found.add(SUMS)
+    return found

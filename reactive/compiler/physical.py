@@ -20,6 +20,8 @@ from optimizer import plan
 from optimizer.clauses import Program
 from optimizer.explain import headline
 from optimizer.expr import Function
+from optimizer.factors import Factors, Sums
+from optimizer.multiway import Wide
 from optimizer.text import written
 from optimizer.tree import Tree, own
 from reactive.codegen.itinerary import Key as IndexKey
@@ -74,7 +76,7 @@ class Scan(Physical):
     source: Op
 
     def headline(self) -> str:
-        return f"scan {headline(self.of)}"
+        return headline(self.of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,7 @@ class Multiway(Physical):
     joins: Ops
     chain: Ops
     sink: Op | None
+    wide: Wide = field(repr=False)
 
     def headline(self) -> str:
         return f"multiway {_fused((self.joins[0], *self.chain), self.sink)}"
@@ -200,6 +203,7 @@ class CyclicCount(Physical):
     joins: Ops
     chain: Ops
     sink: Op
+    wide: Wide = field(repr=False)
 
     def headline(self) -> str:
         return f"count cycles {_fused((self.joins[0], *self.chain), self.sink)}"
@@ -213,7 +217,7 @@ class PartialSums(Physical):
     chain: Below
     side: Side
     arguments: int
-    sums: plan.Sums
+    sums: Sums
     owner: plan.Node = field(compare=False, repr=False)
 
     def headline(self) -> str:
@@ -230,7 +234,7 @@ class PairSums(Physical):
     chain: Ops
     side: Side
     arguments: int
-    sums: plan.Sums
+    sums: Sums
     owner: plan.Node = field(compare=False, repr=False)
 
     def headline(self) -> str:
@@ -246,6 +250,7 @@ class FactorizedGroups(Physical):
     join: Op
     between: Ops
     sink: Op
+    factors: Factors = field(repr=False)
 
     def headline(self) -> str:
         return f"groups of sums {_fused((self.join, *self.between), self.sink)}"
@@ -295,7 +300,7 @@ class Remote(Physical):
 
 
 def _fused(chain: Ops, sink: Op | None) -> str:
-    return ", ".join(map(repr, [*chain, *[sink] * (sink is not None)]))
+    return " | ".join(map(repr, [*chain, *[sink] * (sink is not None)]))
 
 
 def _by(side: Side) -> str:
@@ -307,4 +312,4 @@ def _by(side: Side) -> str:
 
 def _where(side: Side, chain: Below) -> str:
     tests = [f"where {written(step.function)}" for step in side[1] if not step.is_key]
-    return "".join(f", {part}" for part in [*map(headline, chain.chain), *tests])
+    return "".join(f" | {part}" for part in [*map(headline, chain.chain), *tests])

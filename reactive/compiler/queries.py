@@ -2,8 +2,8 @@
 
     as written   -->   segments, each optimized once   -->   nodes, found again by their segment
 
-What a rule made of a query may prove not to hold for its rows (`Unfit`): then the segments that it
-was made in are run without it, and all that stands on them is compiled again.
+A way to run a query may prove not to hold for its rows (`Unfit`): then the segments that it was
+chosen in are run without it, and all that stands on them is compiled again.
 
 Cost: of a query over others, that of the segments which are new. Where parts can move elsewhere a
 query is one segment, since they move as wholes.
@@ -13,20 +13,22 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 from optimizer import plan
 from optimizer.explain import headline
-from optimizer.optimize import PHASES, Optimized, Phase, optimize, retractable, without
+from optimizer.optimize import PHASES, Optimized, Phase, optimize
 from optimizer.properties import free, nodes, tables
 from optimizer.segments import Segment, settle, whole
 from optimizer.traverse import Rule, functions, without_views
-from reactive.compiler.compile import compile_plan
+from reactive.compiler.chooser import MULTIWAY, SUMS, Chooser
+from reactive.compiler.compile import Compiled, Running, chosen, compiled, ways_that_may_fail
 from reactive.compiler.definition import open_names, outside
-from reactive.compiler.elsewhere import Begin
+from reactive.compiler.elsewhere import Begin, Elsewhere
 from reactive.compiler.leaves import reattach
+from reactive.compiler.physical import Physical
 from reactive.compiler.placement import Placement
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node
@@ -54,7 +56,7 @@ class Queries:
         rewrite: bool,
     ) -> None:
         own: tuple[Phase, ...] = (tuple(rules),) if rules else ()
-        self.phases: tuple[Phase, ...] = (*PHASES[:-1], *own, PHASES[-1]) if rewrite else own
+        self.phases: tuple[Phase, ...] = (*PHASES, *own) if rewrite else own
         self.generates = rewrite
         self.graph = graph
         self.placement: Placement
@@ -64,16 +66,25 @@ class Queries:
         """The plan that is run for a plan as written."""
         return whole(self._segment(written))[0]
 
-    def compiled(self, written: plan.Node) -> tuple[plan.Node, dict[int, Node]]:
-        """The same plan, and the nodes of the graph for its nodes by the `id` of these."""
+    def running(self, written: plan.Node) -> Running:
+        """How a query is run, or would be, if it is none of a view."""
+        segment, placement = self._segment(written), self.placement
+        elsewhere = placement.elsewhere(placement.moved)
+        tops = {
+            each: self._chosen(each.run, elsewhere, each.without).chosen[id(each.run)]
+            for each in segment.every()
+        }
+        return Running(tops[segment], tops)
+
+    def analyzed(self, written: plan.Node) -> tuple[Running, dict[int, Node]]:
+        """How the query of a view is run, and the nodes of the graph by the `id` of physical ones."""
         self.node(written)
-        segment = self._segment(written)
-        found, of = whole(segment)
-        made: dict[int, Node] = {}
+        segment, made = self._segment(written), dict[int, Node]()
+        tops: dict[Segment, Physical] = {}
         for each in segment.every():
-            made |= self.compiled_beside(each.run, self.placement.moved)
-        parts = {key: made[id(part)] for key, part in of.items() if id(part) in made}
-        return found.plan, parts
+            found = self.compiled_beside(each.run, self.placement.moved, each.without)
+            tops[each], made = found.physical, made | found.made
+        return Running(tops[segment], tops), made
 
     def node(self, written: plan.Node) -> Node:
         """The node of the graph that computes a plan as written."""
@@ -134,9 +145,11 @@ class Queries:
             ends = {self._top(below) for below in segment.below}
             graph.watch.begin(leaf, segment, self._top(segment) or leaf, ends, read, called)
 
-    def compiled_beside(self, run: plan.Node, moved: Mapping[plan.Node, Begin]) -> dict[int, Node]:
-        """The nodes of the graph for those of a plan that is run, by their `id`, with parts
-        elsewhere, which are not filled yet."""
+    def compiled_beside(
+        self, run: plan.Node, moved: Mapping[plan.Node, Begin], without: Collection[str] = ()
+    ) -> Compiled:
+        """A plan that is run, with parts elsewhere, which are not filled yet; `without` ways that
+        were given up."""
         placement = self.placement
         elsewhere = placement.elsewhere(moved)
         if elsewhere:
@@ -144,12 +157,23 @@ class Queries:
         if elsewhere is not None:
             placement.read_here(run, elsewhere)
         try:
-            return compile_plan(
-                run, self.graph, self.source, generate=self.generates, elsewhere=elsewhere
-            ).nodes
+            chooser = self._chosen(run, elsewhere, without)
+            return compiled(chooser, run, self.graph, self.source)
         except BaseException:
             self.graph.sweep()
             raise
+
+    def _chosen(
+        self, run: plan.Node, elsewhere: Elsewhere | None, without: Collection[str]
+    ) -> Chooser:
+        return chosen(
+            run,
+            self.graph,
+            self.source,
+            generate=self.generates,
+            elsewhere=elsewhere,
+            without=without,
+        )
 
     def _segment(self, written: plan.Node) -> Segment:
         if free(written):
@@ -166,8 +190,8 @@ class Queries:
         """The node of the graph that computes a segment, made where it is missing."""
         found = self._top(segment)
         for each in segment.every(until=lambda s: self._top(s) is not None):
-            made = self.compiled_beside(each.run, self.placement.moved)
-            found = made[id(each.run)]
+            made = self.compiled_beside(each.run, self.placement.moved, each.without)
+            found, each.physical = made.nodes[id(each.run)], made.physical
             each.top = weakref.ref(found)
         if self.placement.is_used:
             self.graph.fill()
@@ -189,18 +213,17 @@ class Queries:
         or, if that cannot be told, without all that may not hold."""
         tops = [self._segment(written) for written in queries]
         every = list(dict.fromkeys(segment for top in tops for segment in top.every()))
-        rule = "widen_join" if isinstance(unfit.owner, plan.Join) else "factor_aggregate"
-        left = {segment: retractable(segment.run) for segment in every}
-        meant = [s for s in every if rule in left[s] and unfit.owner in set(nodes(s.run))]
-        meant = meant or [segment for segment in every if left[segment]]
+        way = MULTIWAY if isinstance(unfit.owner, plan.Join) else SUMS
+        used = {segment: ways_that_may_fail(segment.physical) for segment in every}
+        meant = [s for s in every if way in used[s] and unfit.owner in set(nodes(s.run))]
+        meant = meant or [segment for segment in every if used[segment]]
         if not meant:
             raise AssertionError("what was given up is still computed") from unfit
         for segment in meant:
-            rules = {rule} if rule in left[segment] else left[segment]
-            segment.optimized = without(segment.optimized, rules)
+            segment.without |= {way} if way in used[segment] else used[segment]
         gone = set(meant)
         for segment in every:  # inputs come first
             if segment in gone or not gone.isdisjoint(segment.below):
                 gone.add(segment)
-                segment.top = None
+                segment.top = segment.physical = None
         log.info("%s: as rows from now on, since %r", headline(unfit.owner), unfit.__cause__)

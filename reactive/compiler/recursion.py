@@ -14,6 +14,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.clauses import Clause, Program, is_closed
+from optimizer.early import residual
 from optimizer.expr import Function, Lifted
 from optimizer.properties import bindings, is_set, row_shape, shapes, tables
 from optimizer.traverse import functions
@@ -87,7 +88,7 @@ class _Builder:
             self._add_pairs(clause.head, base, chain)
 
     def _add_lone(self, head: int, join: plan.AntiJoin, run: Any) -> None:
-        left, right = self._sides(join, join.match)
+        left, right = self._sides(join)
         assert isinstance(left, Premise) and isinstance(right, IndexBy)
         way = Lone(head, run, (left, right), *fitting(join))
         self._connect(way, left, right)
@@ -95,16 +96,15 @@ class _Builder:
     def _add_pairs(
         self, head: int, join: plan.Join | plan.Product, chain: tuple[plan.Node, ...]
     ) -> None:
-        match = plan.Match() if isinstance(join, plan.Product) else join.match
-        left, right = self._sides(join, match)
+        left, right = self._sides(join)
         indexes = [s.index_by if isinstance(s, Premise) else s for s in (left, right)]
         loops = (
-            self._loops(join, match, chain, left, right, is_left=True),
-            self._loops(join, match, chain, right, left, is_left=False),
+            self._loops(join, chain, left, right, is_left=True),
+            self._loops(join, chain, right, left, is_left=False),
         )
         way = Paired(
             head,
-            plain_join(join, match, *indexes),
+            plain_join(join, *indexes),
             chained(chain),
             (left, right),
             loops,
@@ -128,10 +128,10 @@ class _Builder:
             circuit.right.append((way, circuit.facts.index(right.facts)))
 
     def _sides(
-        self, join: plan.Join | plan.Product | plan.AntiJoin, match: plan.Match
+        self, join: plan.Join | plan.Product | plan.AntiJoin
     ) -> tuple[Premise | IndexBy, Premise | IndexBy]:
         """The sides of a join, which know of each other."""
-        keys = sides(match)
+        keys = sides(join)
         follows = not (is_closed(join.left) or is_closed(join.right))
         left = self._side(join.left, keys[0], bindings(join.left), follows=follows)
         right = self._side(join.right, keys[1], 1, follows=follows)
@@ -180,7 +180,6 @@ class _Builder:
     def _loops(
         self,
         join: plan.Join | plan.Product,
-        match: plan.Match,
         chain: tuple[plan.Node, ...],
         mine: Premise | IndexBy,
         other: Premise | IndexBy,
@@ -190,8 +189,8 @@ class _Builder:
         """The generated loops of a side, if it is recursive and all that they call was read."""
         source = join.left if is_left else join.right
         below, base = chain_over(source)
-        key, steps = sides(match)[not is_left]
-        rest = match.on if match.early is None else match.early.rest
+        key, steps = sides(join)[not is_left]
+        rest = residual(join)
         called = [f for part in (*below, *chain) for f in functions(part)]
         called += [f for f in (key, rest, *(s.function for s in steps)) if f is not None]
         if not isinstance(mine, Premise) or not self._all_read(called):

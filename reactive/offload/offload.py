@@ -213,7 +213,7 @@ class Offloading:
                 return
             self.flush()
             with paused():
-                top = engine.queries.compiled_beside(node, {**self.moved, **moved})[id(node)]
+                top = engine.queries.compiled_beside(node, {**self.moved, **moved}).nodes[id(node)]
             made = top if top.is_remote else top.inputs[0]
             engine.graph.pinned.add(made)
         try:

@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
+from optimizer.early import residual
 from optimizer.expr import Expr, Function, Lifted
+from optimizer.factors import NO_FACTORS, Factors, Sums
+from optimizer.multiway import Wide
 from optimizer.properties import bindings, is_interned, row_shape, shapes
 from optimizer.traverse import read_functions
 from reactive.codegen.body import Plan, row_names
@@ -142,9 +145,8 @@ def joined(
     """The operator of a join, with the chain above it and what the chain feeds."""
 
     def make() -> Any:
-        match, rest = _match(join)
-        of = shapes(join)
-        plain = plain_join(join, match, left, right)
+        rest, of = _residual(join), shapes(join)
+        plain = plain_join(join, left, right)
         operators = _Lazy(chain)
         pairing = Pairing(left, right)
 
@@ -165,22 +167,18 @@ def joined(
     return make
 
 
-def _match(join: plan.Join | plan.Product) -> tuple[plan.Match, Lifted | None]:
-    """What a join asks of pairs, and what is left of that where their keys are equal."""
-    match = plan.Match() if isinstance(join, plan.Product) else join.match
-    rest = match.on if match.early is None else match.early.rest
+def _residual(join: plan.Join | plan.Product) -> Lifted | None:
+    rest = residual(join)
     assert rest is None or isinstance(rest, Lifted)
-    return match, rest
+    return rest
 
 
 def _asked(join: plan.Join | plan.Product) -> tuple[Expr, ...]:
-    _, rest = _match(join)
+    rest = _residual(join)
     return () if rest is None else (rest.body,)
 
 
-def sums_of_rows(
-    below: Below, side: Side, arguments: int, sums: plan.Sums, owner: plan.Node
-) -> Make:
+def sums_of_rows(below: Below, side: Side, arguments: int, sums: Sums, owner: plan.Node) -> Make:
     """What keeps the rows of a chain as sums by a key."""
 
     called = [*read_functions(*below.chain), *(f for f in side_functions(side) if _is_read(f))]
@@ -209,7 +207,7 @@ def sums_of_pairs(
     join: plan.Join | plan.Product,
     chain: tuple[plan.Node, ...],
     side: Side,
-    sums: plan.Sums,
+    sums: Sums,
     sides: tuple[Any, Any],
     owner: plan.Node,
 ) -> Make:
@@ -238,10 +236,13 @@ def sums_of_pairs(
     return make
 
 
-def factored(node: plan.Aggregate, join: plan.Join | plan.Product, sides: tuple[Any, Any]) -> Make:
+def factored(
+    node: plan.Aggregate,
+    join: plan.Join | plan.Product,
+    factors: Factors,
+    sides: tuple[Any, Any],
+) -> Make:
     """The operator of an aggregate over a join of which sums are kept."""
-    factors = node.factors
-    assert factors is not None
 
     def make() -> Factored:
         def taker(todo: Plan, kind: type[S] = GroupingOfSums) -> S:  # type: ignore[assignment]
@@ -262,15 +263,17 @@ def factored(node: plan.Aggregate, join: plan.Join | plan.Product, sides: tuple[
 
 
 def wide(
-    join: plan.Join, node: plan.Node, chain: tuple[plan.Node, ...], indexes: dict[Any, IndexBy]
+    join: plan.Join,
+    of: Wide,
+    node: plan.Node,
+    chain: tuple[plan.Node, ...],
+    indexes: dict[Any, IndexBy],
 ) -> Make:
     """The operator of joins as one, with the chain above and what the chain feeds."""
-    of = join.wide
-    assert of is not None
 
     def make() -> Any:
         paths = [path_from(place, of) for place in range(len(of.tests))]
-        relations = inputs_of_wide(join)
+        relations = inputs_of_wide(join, of)
         shown = tuple(row_shape(relation) for relation in relations)
         names = tuple(f"row{place}" for place in range(len(relations)))
         if not isinstance(node, plan.Aggregate):
@@ -286,14 +289,17 @@ def wide(
 
 
 def around(
-    join: plan.Join, node: plan.Aggregate, chain: tuple[plan.Node, ...], inputs: Sequence[Below]
+    join: plan.Join,
+    of: Wide,
+    node: plan.Aggregate,
+    chain: tuple[plan.Node, ...],
+    inputs: Sequence[Below],
 ) -> Make | None:
     """The operator of an aggregate of joins as one, of a base with itself in a circle.
 
     None if it is no circle, or if something is read of the joined rows.
     """
-    of, first = join.wide, inputs[0]
-    assert of is not None
+    first = inputs[0]
     above = joined_plan(of, chain, tuple(row_shape(below.top) for below in inputs))
     if not GroupingOfOne.fits(above, [folded.fold for folded in node.aggregates]):
         return None
@@ -311,13 +317,10 @@ def around(
     return make
 
 
-NO_FACTORS = plan.Factors(None, None, (), ())
-
-
 def _pair_loops(
     join: plan.Join | plan.Product,
     chain: tuple[plan.Node, ...],
-    factors: plan.Factors,
+    factors: Factors,
     called: Sequence[Lifted],
     taker: Callable[[Plan], Any],
     *,
@@ -328,7 +331,7 @@ def _pair_loops(
     return pair_loops(names, of, factors, chain, taker, counts=counts)
 
 
-def _summing(todo: Plan, side: Side, sums: plan.Sums, kind: type[Summing] = Summing) -> Summing:
+def _summing(todo: Plan, side: Side, sums: Sums, kind: type[Summing] = Summing) -> Summing:
     written, steps = side
     assert written is None or isinstance(written, Lifted)
     for test in sums.tests:

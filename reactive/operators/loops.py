@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted
+from optimizer.multiway import Wide
 from optimizer.pinned import NO_PINS, Pins, pinned
 from optimizer.properties import bindings, shapes
 from optimizer.traverse import functions
@@ -89,11 +90,11 @@ def all_read(functions: Sequence[Function | None]) -> bool:
     return all(function is None or isinstance(function, Lifted) for function in functions)
 
 
-def within(join: plan.Join) -> list[plan.Node]:
+def within(join: plan.Join, wide: Wide) -> list[plan.Node]:
     """The joins that are one with this one, and the selects between them, from above."""
     found: list[plan.Node] = []
     node: plan.Node = join
-    left = 0 if join.wide is None else len(join.wide.tests) - 1
+    left = len(wide.tests) - 1
     while left and (
         isinstance(node, plan.Join)
         or (isinstance(node, plan.Select) and isinstance(node.input, plan.Join))
@@ -104,8 +105,8 @@ def within(join: plan.Join) -> list[plan.Node]:
     return found
 
 
-def inputs_of_wide(join: plan.Join) -> list[plan.Node]:
+def inputs_of_wide(join: plan.Join, wide: Wide) -> list[plan.Node]:
     """The inputs of joins that are one, in their order."""
-    parts = within(join)
+    parts = within(join, wide)
     rights = [part.right for part in parts if isinstance(part, plan.Join)]
     return [parts[-1].inputs()[0], *rights[::-1]]

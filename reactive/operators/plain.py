@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from optimizer import plan
+from optimizer.early import AnyJoin, Step, early_of, match_of, residual
 from optimizer.expr import Function
 from optimizer.knowledge import hashable, total
 from optimizer.properties import bindings, may_be_negative, row_shape, shapes
@@ -138,12 +139,11 @@ def _value(folded: plan.Folded, count: int) -> Callable[[Row], Any] | None:
     return itself if folded.value is None else spread(folded.value, count)
 
 
-def plain_join(node: plan.Node, match: plan.Match, left: Any, right: Any) -> Any:
+def plain_join(node: AnyJoin, left: Any, right: Any) -> Any:
     """The operator of a join; `left` and `right` are the operators of its inputs."""
     count = bindings(node.inputs()[0])
     pair = pair_with(count)
-    whole = maybe(match.on, count + 1)
-    on = whole if match.early is None else maybe(match.early.rest, count + 1)
+    whole, on = maybe(match_of(node).on, count + 1), maybe(residual(node), count + 1)
     match node:
         case plan.Product():
             return product(left, right, pair)
@@ -186,10 +186,8 @@ def _matching(
 
 def fitting(node: plan.AntiJoin) -> tuple[Fits, Fits]:
     """What to ask of a row and another of the same key, and of two rows of any keys."""
-    match = node.match
     count = bindings(node.left)
-    whole = maybe(match.on, count + 1)
-    on = whole if match.early is None else maybe(match.early.rest, count + 1)
+    whole, on = maybe(node.match.on, count + 1), maybe(residual(node), count + 1)
     return _of_two(on, pair_with(count)), _of_two(whole, pair_with(count))
 
 
@@ -218,12 +216,13 @@ def maybe(function: Function | None, count: int) -> Callable[[Row], Any] | None:
     return None if function is None else spread(function, count)
 
 
-Side = tuple[Function | None, tuple[plan.Step, ...]]
+Side = tuple[Function | None, tuple[Step, ...]]
 """The key of a side as written, and the tests and keys that were found in the predicate."""
 
 
-def sides(match: plan.Match) -> tuple[Side, Side]:
-    early = match.early
+def sides(node: AnyJoin) -> tuple[Side, Side]:
+    """The keys of both sides of a join."""
+    early, match = early_of(node), match_of(node)
     found = ((), ()) if early is None else (early.left, early.right)
     return (match.left_key, found[0]), (match.right_key, found[1])
 
@@ -242,16 +241,16 @@ def side_key(side: Side, count: int) -> Callable[[Row], Key] | None:
 
 def by_key_alone(node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> bool:
     """Whether a key tells all, and none can fail to be computed."""
-    match = node.match
-    if match.early is None:
-        return match.on is None
-    both = ((match.early.left, shapes(node.left)), (match.early.right, (row_shape(node.right),)))
+    early = early_of(node)
+    if early is None:
+        return node.match.on is None
+    both = ((early.left, shapes(node.left)), (early.right, (row_shape(node.right),)))
     certain = all(
         total(step.function.body, of) and (not step.is_key or hashable(step.function.body, of))
         for steps, of in both
         for step in steps
     )
-    return certain and match.early.rest is None
+    return certain and early.rest is None
 
 
 def signature(node: plan.Node) -> Hashable:

@@ -186,7 +186,7 @@ def _item(place: int) -> Lifted:
 
 
 def _join_part(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin) -> Part:
-    left, right = sides(node.match)
+    left, right = sides(node)
     for side in (left, right):
         _check_key(side)
     keeps_left = isinstance(node, plan.AntiJoin) or _keeps(node, "left")
@@ -195,14 +195,14 @@ def _join_part(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin)
         _by_key(side_key(right, 1), keeps_alone=_keeps(node, "right")),
     )
     inputs = (node.left, node.right)
-    keyed = _over(replace(node, match=_keyed(node.match, bindings(node.left))), *inputs)
+    keyed = _over(replace(node, match=_keyed(node)), *inputs)
     return Part(keyed, (node,), inputs, prepare, _pair_keys(node, *prepare))
 
 
-def _keyed(match: plan.Match, count: int) -> plan.Match:
+def _keyed(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin) -> plan.Match:
     """The same with the keys that were found in its predicate as if they had been written."""
-    left, right = sides(match)
-    return plan.Match(_found(left, count), _found(right, 1), match.on)
+    left, right = sides(node)
+    return plan.Match(_found(left, bindings(node.left)), _found(right, 1), node.match.on)
 
 
 def _found(side: Side, count: int) -> Function | None:

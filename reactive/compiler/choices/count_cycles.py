@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimizer import plan
-from reactive.compiler.choices.join_multiway import wide_of
+from optimizer.multiway import Wide
+from reactive.compiler.choices.join_multiway import wide_in
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import CyclicCount, Op, Physical, ops
 from reactive.operators.fuse import around
@@ -18,25 +19,25 @@ from reactive.operators.plain import LINEAR
 
 
 def count_cycles(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
-    found = wide_of(chooser, node)
+    found = wide_in(chooser, node)
     if found is None or not isinstance(node, plan.Aggregate):
         return None
-    join, below = found
-    inputs = list(map(_all_below, inputs_of_wide(join)))
+    join, below, wide = found
+    inputs = list(map(_all_below, inputs_of_wide(join, wide)))
     base = inputs[0].base
     if any(each.base is not base for each in inputs):
         return None
-    if around(join, node, below.chain, inputs) is None:
+    if around(join, wide, node, below.chain, inputs) is None:
         return None
-    return _count(node, join, below, inputs)
+    return _count(node, (join, wide), below, inputs)
 
 
 def _count(
-    node: plan.Aggregate, join: plan.Join, below: Below, inputs: Sequence[Below]
+    node: plan.Aggregate, of: tuple[plan.Join, Wide], below: Below, inputs: Sequence[Below]
 ) -> Asking[Physical]:
     source = yield inputs[0].base
-    joins = ops(tuple(within(join)))
-    return CyclicCount(node, source, tuple(inputs), joins, ops(below.chain), Op(node))
+    joins, wide = ops(tuple(within(*of))), of[1]
+    return CyclicCount(node, source, tuple(inputs), joins, ops(below.chain), Op(node), wide)
 
 
 def _all_below(node: plan.Node) -> Below:

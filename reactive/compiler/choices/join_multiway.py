@@ -1,6 +1,6 @@
 """Follow a change of one of three inputs or more through indexes of the others.
 
-Needs:  joins that the optimizer found to be one (`widen_join`), each read by the next alone.
+Needs:  joins that are one by their equations (`optimizer.multiway`), each read by the next.
 Pays:   4.1 times joins of two for triangles; no pairs are held.
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer import plan
+from optimizer.early import Step
 from optimizer.expr import Lifted
+from optimizer.multiway import Wide
 from reactive.codegen.itinerary import Key, keys_of, path_from
 from reactive.compiler.choices.run_pipeline import sink_of
 from reactive.compiler.chooser import Asking, Chooser
@@ -18,44 +20,48 @@ from reactive.operators.loops import Below, inputs_of_wide, is_read, within
 
 
 def join_multiway(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
-    found = wide_of(chooser, node)
+    found = wide_in(chooser, node)
     return None if found is None else _follow(chooser, node, *found)
 
 
-def wide_of(chooser: Chooser, node: plan.Node) -> tuple[plan.Join, Below] | None:
-    """The joins that are one in the loop of a node, and the loop."""
+def wide_in(chooser: Chooser, node: plan.Node) -> tuple[plan.Join, Below, Wide] | None:
+    """The joins that are one in the loop of a node, the loop, and how they are one."""
     found = chooser.join_of(node)
     if found is None:
         return None
     join, below = found
-    if not isinstance(join, plan.Join) or join.wide is None or chooser.depends(join):
+    wide = chooser.wide(join) if isinstance(join, plan.Join) else None
+    if wide is None or not isinstance(join, plan.Join) or chooser.depends(join):
         return None
-    _, *inner = within(join)
+    _, *inner = within(join, wide)
     if any(chooser.readers[id(link)] > 1 or not is_read(link) for link in inner):
         return None
-    return (join, below) if len(inputs_of_wide(join)) == len(join.wide.tests) else None
+    is_all = len(inputs_of_wide(join, wide)) == len(wide.tests)
+    return (join, below, wide) if is_all else None
 
 
-def _follow(chooser: Chooser, node: plan.Node, join: plan.Join, below: Below) -> Asking[Physical]:
-    assert join.wide is not None
-    relations = inputs_of_wide(join)
+def _follow(
+    chooser: Chooser, node: plan.Node, join: plan.Join, below: Below, wide: Wide
+) -> Asking[Physical]:
+    relations = inputs_of_wide(join, wide)
     found: dict[Any, Index] = {}
     for place in range(len(relations)):
-        for key in keys_of(path_from(place, join.wide)):
+        for key in keys_of(path_from(place, wide)):
             if key not in found:
-                found[key] = yield from _index(chooser, join, relations[key[0]], key)
+                found[key] = yield from _index(chooser, (join, wide), relations[key[0]], key)
     indexes = list(dict.fromkeys(found.values()))
     places = tuple((key, indexes.index(index)) for key, index in found.items())
-    joins, chain = ops(tuple(within(join))), ops(below.chain)
-    return Multiway(node, tuple(indexes), places, joins, chain, sink_of(node, below))
+    joins, chain = ops(tuple(within(join, wide))), ops(below.chain)
+    return Multiway(node, tuple(indexes), places, joins, chain, sink_of(node, below), wide)
 
 
-def _index(chooser: Chooser, owner: plan.Join, node: plan.Node, key: Key) -> Asking[Index]:
+def _index(
+    chooser: Chooser, of: tuple[plan.Join, Wide], node: plan.Node, key: Key
+) -> Asking[Index]:
     """The index, or trie, of an input."""
-    assert owner.wide is not None
-    place, exprs, under = key
-    made = [(test, False) for test in owner.wide.tests[place]]
+    (owner, wide), (place, exprs, under) = of, key
+    made = [(test, False) for test in wide.tests[place]]
     made += [(expr, True) for expr in (*exprs, *under)]
-    steps = tuple(plan.Step(Lifted(e, ("row",), (), 1), is_key) for e, is_key in made)
+    steps = tuple(Step(Lifted(e, ("row",), (), 1), is_key) for e, is_key in made)
     below = chooser.below(node)
     return (yield from chooser.index(owner, below, (None, steps), 1, trie=bool(under)))

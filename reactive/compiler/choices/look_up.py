@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer import plan
+from optimizer.early import Step
 from optimizer.expr import Constant, Lifted, Operation
 from optimizer.knowledge import hashable
 from optimizer.pinned import pinned
@@ -31,7 +32,7 @@ def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
         return None
     value, key, field = wanted
     table, first = below.base, below.chain[0]
-    side: Side = (None, (plan.Step(key, is_key=True),))
+    side: Side = (None, (Step(key, is_key=True),))
     index = Index(first, Scan(table, Op(table)), Below((), table), side, 1)
     if not chooser.many_readers(index, field):
         return None

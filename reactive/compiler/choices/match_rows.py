@@ -8,14 +8,15 @@ Pays:   it is what is left where a callable could not be read, and what joins ru
 from __future__ import annotations
 
 from optimizer import plan
+from optimizer.early import AnyJoin
 from optimizer.properties import bindings
-from reactive.compiler.chooser import JOINS, AnyJoin, Asking, Chooser, match_of
+from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Keys, Match, Op, Physical
 from reactive.operators.plain import by_key_alone, sides
 
 
 def match_rows(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
-    if not isinstance(node, JOINS):
+    if not isinstance(node, AnyJoin):
         return None
     if isinstance(node, plan.SemiJoin | plan.AntiJoin) and by_key_alone(node):
         return _by_keys(chooser, node)
@@ -29,7 +30,7 @@ def _match(chooser: Chooser, node: AnyJoin) -> Asking[Physical]:
 
 def _by_keys(chooser: Chooser, node: plan.SemiJoin | plan.AntiJoin) -> Asking[Physical]:
     """Of the right side the keys are all that is asked."""
-    ours, theirs = sides(match_of(node))
+    ours, theirs = sides(node)
     below, count = chooser.below(node.left), bindings(node.left)
     left = yield from chooser.index(node, below, ours, count, late=chooser.depends(node))
     other = chooser.below(node.right)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.clauses import Clause, is_closed
+from optimizer.early import AnyJoin
 from optimizer.properties import bindings
-from reactive.compiler.chooser import JOINS, Asking, Chooser, match_of
+from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Fixpoint, Ops, Physical, Relation, ops
 from reactive.operators.plain import chain_over, sides
 
@@ -36,9 +37,9 @@ def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[Fixpoint]:
             sources.append((yield clause.body))
             continue
         _, base = chain_over(clause.body)
-        if not isinstance(base, JOINS):
+        if not isinstance(base, AnyJoin):
             continue
-        left, right = sides(match_of(base))
+        left, right = sides(base)
         for source, side, count in (
             (base.left, left, bindings(base.left)),
             (base.right, right, 1),

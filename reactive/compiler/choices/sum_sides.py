@@ -1,14 +1,15 @@
 """Keep sums by key of the sides of a join, in the place of rows.
 
-Needs:  an aggregate that the optimizer split over the sides of its join (`factor_aggregate`).
+Needs:  an aggregate that the optimizer splits over the sides of its join (`optimizer.factors`).
 Pays:   1.56 times pairs into groups with ten partners a row, and more with more.
 """
 
 from __future__ import annotations
 
 from optimizer import plan
+from optimizer.factors import NO_FACTORS, Factors, Sums
 from optimizer.properties import bindings
-from reactive.compiler.chooser import Asking, Chooser, match_of
+from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import (
     FactorizedGroups,
     Index,
@@ -18,7 +19,6 @@ from reactive.compiler.physical import (
     Physical,
     ops,
 )
-from reactive.operators.fuse import NO_FACTORS
 from reactive.operators.loops import INNER, Inner
 from reactive.operators.plain import Side, sides
 
@@ -26,24 +26,23 @@ OfSide = Index | PartialSums | PairSums
 
 
 def sum_sides(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
-    if not isinstance(node, plan.Aggregate) or node.factors is None or chooser.depends(node):
-        return None
     found = chooser.join_of(node)
-    return None if found is None else _sum(chooser, node, found[0], node.factors)
+    if found is None or not isinstance(node, plan.Aggregate) or chooser.depends(node):
+        return None
+    factors = chooser.factors(node)
+    return None if factors is None else _sum(chooser, node, found[0], factors)
 
 
-def _sum(
-    chooser: Chooser, node: plan.Aggregate, join: Inner, factors: plan.Factors
-) -> Asking[Physical]:
+def _sum(chooser: Chooser, node: plan.Aggregate, join: Inner, factors: Factors) -> Asking[Physical]:
     left, right = yield from _sides(chooser, node, join, factors)
     between = (node.input,) if node.input is not join else ()
-    return FactorizedGroups(node, left, right, Op(join), ops(between), Op(node))
+    return FactorizedGroups(node, left, right, Op(join), ops(between), Op(node), factors)
 
 
 def _sides(
-    chooser: Chooser, owner: plan.Node, join: Inner, factors: plan.Factors
+    chooser: Chooser, owner: plan.Node, join: Inner, factors: Factors
 ) -> Asking[tuple[OfSide, OfSide]]:
-    left, right = sides(match_of(join))
+    left, right = sides(join)
     of, count = (owner, join), bindings(join.left)
     return (
         (yield from _side(chooser, of, join.left, left, count, factors.left)),
@@ -57,7 +56,7 @@ def _side(
     node: plan.Node,
     side: Side,
     arguments: int,
-    sums: plan.Sums | None,
+    sums: Sums | None,
 ) -> Asking[OfSide]:
     """A side of a join, as an index or as sums; `of` are the aggregate and the join."""
     below, (owner, above) = chooser.below(node), of

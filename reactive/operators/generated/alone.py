@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from optimizer import plan
+from optimizer.factors import Factors
 from optimizer.knowledge import Shapes
 from reactive.codegen.body import Body, Plan
 from reactive.collections.zset import Pair
@@ -95,7 +95,7 @@ class Alone:
 def alone(
     names: tuple[str, ...],
     shapes: Shapes,
-    factors: plan.Factors,
+    factors: Factors,
     taker: Callable[[Plan], GroupingOfOneSum],
     folds: Sequence[Any],
     sides: Sides,

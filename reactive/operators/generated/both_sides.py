@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from optimizer import plan
+from optimizer.factors import Factors, Sums
 from optimizer.knowledge import Shapes
 from reactive.codegen.body import Body, Chain, Plan
 from reactive.codegen.functions import Values, build
@@ -30,7 +30,7 @@ LEFT, RIGHT = "left", "right"
 def pair_loops(
     names: tuple[str, ...],
     shapes: Shapes,
-    factors: plan.Factors,
+    factors: Factors,
     chain: Chain,
     taker: Callable[[Plan], Taker],
     *,
@@ -64,7 +64,7 @@ def pair_loops(
 def loop_of_one(
     names: tuple[str, ...],
     shapes: Shapes,
-    factors: plan.Factors,
+    factors: Factors,
     taker: Callable[[Plan], Taker],
     outer: str,
 ) -> Callable[..., Any]:
@@ -85,7 +85,7 @@ def loop_of_one(
     return build("step", text, values)
 
 
-def _planned(shapes: Shapes, factors: plan.Factors, chain: Chain) -> Plan:
+def _planned(shapes: Shapes, factors: Factors, chain: Chain) -> Plan:
     """What is done with the pairs."""
     todo = Plan((), len(shapes), shapes)
     todo.is_input = False
@@ -100,7 +100,7 @@ def _loop(
     names: tuple[str, ...],
     values: Values,
     taker: Taker,
-    factors: plan.Factors,
+    factors: Factors,
     *,
     outer: str,
     alone: bool = False,
@@ -157,13 +157,13 @@ def _one(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else "row"
 
 
-def _spelled(side: str, of: plan.Sums) -> list[str]:
+def _spelled(side: str, of: Sums) -> list[str]:
     """The variables of what is kept of a side."""
     groups = [f"{side}_group{i}" for i in range(len(of.groups))]
     return [*groups, *(f"{side}_sum{i}" for i in range(len(of.values)))]
 
 
-def _unpack(body: Body, side: str, of: plan.Sums, part: str) -> None:
+def _unpack(body: Body, side: str, of: Sums, part: str) -> None:
     """Put what is kept of a side into variables."""
     sums = [f"times_{side}", *(f"{side}_sum{i}" for i in range(len(of.values)))]
     body.line(f"{', '.join(sums)}, = sums")

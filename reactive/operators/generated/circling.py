@@ -19,6 +19,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, reads
+from optimizer.multiway import Wide
 from reactive.codegen.body import Body, Plan, row_names
 from reactive.codegen.functions import Values, build
 from reactive.collections.circle import Circle
@@ -95,7 +96,7 @@ class Edge:
         return (*runs, self.ends)
 
 
-def edge(wide: plan.Wide, chains: Sequence[Plan]) -> Edge | None:
+def edge(wide: Wide, chains: Sequence[Plan]) -> Edge | None:
     """A row as an edge, if three of one base meet in a circle: from each to the next, all alike.
 
     `chains` are of the inputs, over their base; what is tested is added to them.

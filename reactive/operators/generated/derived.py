@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer import plan
+from optimizer.early import Step
 from optimizer.expr import Expr, Item, Lifted, Parameter, constant, substitute
 from optimizer.knowledge import Shapes
 from optimizer.traverse import read_functions
@@ -34,7 +35,7 @@ from reactive.collections.row_index import Many
 from reactive.operators.generated.keyed import write_key
 
 Loop = Callable[..., Any]
-KeySide = tuple[Lifted | None, tuple[plan.Step, ...]]
+KeySide = tuple[Lifted | None, tuple[Step, ...]]
 
 
 @dataclass(frozen=True, slots=True)

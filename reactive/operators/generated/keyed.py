@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from optimizer import plan
+from optimizer.early import Step
 from optimizer.expr import Expr, Lifted
 from optimizer.knowledge import hashable
 from optimizer.traverse import read_functions
@@ -86,7 +86,7 @@ class KeyCode:
         chain: Chain,
         todo: Plan,
         written: Lifted | None,
-        steps: Sequence[plan.Step],
+        steps: Sequence[Step],
     ) -> None:
         called = read_functions(*chain)
         called += [f for f in (written, *(step.function for step in steps)) if f is not None]
@@ -136,7 +136,7 @@ def _function(form: str, body: Body) -> str:
     return form.format("\n".join(body.lines))
 
 
-def key_parts(todo: Plan, written: Lifted | None, steps: Sequence[plan.Step]) -> list[Expr]:
+def key_parts(todo: Plan, written: Lifted | None, steps: Sequence[Step]) -> list[Expr]:
     """The parts of the key; the tests of the side become tests of the loop, in their order."""
     parts: list[Expr] = []
     if written is not None:

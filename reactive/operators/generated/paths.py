@@ -31,6 +31,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import reads
 from optimizer.knowledge import Shapes
+from optimizer.multiway import Wide
 from reactive.codegen.body import Body, Chain, Plan
 from reactive.codegen.functions import Values, build
 from reactive.codegen.itinerary import Key, Meet, Move, Path, Step, keys_of, steps_of
@@ -152,7 +153,7 @@ class Joined:
         return out  # type: ignore[no-any-return]
 
 
-def joined_plan(wide: plan.Wide, chain: Chain, shapes: Shapes) -> Plan:
+def joined_plan(wide: Wide, chain: Chain, shapes: Shapes) -> Plan:
     """What is done with the rows that are joined."""
     todo = Plan((), len(shapes), shapes)
     todo.is_input = False
@@ -166,7 +167,7 @@ def joined_plan(wide: plan.Wide, chain: Chain, shapes: Shapes) -> Plan:
 def path_loops(
     names: tuple[str, ...],
     shapes: Shapes,
-    wide: plan.Wide,
+    wide: Wide,
     paths: Sequence[Path],
     chain: Chain,
     taker: Callable[[Plan], Taker],

@@ -24,10 +24,12 @@ Source: [slender] recursive IVM; F-IVM: Nikolic, Olteanu, *Incremental View Main
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import cast
 
 from optimizer import plan
 from optimizer.compose import needs, projected
+from optimizer.early import early_of, match_of, residual
 from optimizer.expr import (
     NONE,
     Conditional,
@@ -46,6 +48,7 @@ from optimizer.expr import (
     transform,
 )
 from optimizer.knowledge import Shapes, is_value
+from optimizer.multiway import wide_of
 from optimizer.properties import bindings, may_be_negative, shapes
 
 LEFT, RIGHT = 0, 1
@@ -56,31 +59,70 @@ KNOWN = LINEAR | OVER_VALUES
 INNER = plan.Join | plan.Product
 
 
-def factor_aggregate(node: plan.Node) -> plan.Node:
-    if not isinstance(node, plan.Aggregate) or node.factors is not None:
-        return node
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What is kept of a side of a join in the place of its rows: sums, by the key of the join.
+
+    `groups` are the parts of the group that the side has, `values` what is summed; both are
+    expressions over its rows, or, where it is a join that is split itself, over what is `below`.
+    Rows that fail one of the `tests` are left out.
+    """
+
+    groups: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    tests: tuple[Expr, ...] = ()
+    below: Factors | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """How what is grouped and summed over the pairs of a join splits over its sides.
+
+    A side is kept as `Sums`, or as rows (None). `parts` and `values` are over the pair, in which
+    `left_group0` and `left_sum0` stand for what is kept of a side. A value is of one side, or the
+    product of one of the left and one of the right. `tests` are of sides that are kept as rows.
+    """
+
+    left: Sums | None
+    right: Sums | None
+    parts: tuple[Expr, ...]
+    values: tuple[Expr | tuple[Expr, Expr] | None, ...]
+    tests: tuple[Expr, ...] = ()
+
+
+NO_FACTORS = Factors(None, None, (), ())
+"""Of a join whose sides are both kept as rows."""
+
+
+def factors_of(node: plan.Aggregate) -> Factors | None:
+    """How an aggregate splits over the sides of its join, found once; None if it does not."""
+    if "factors" not in node.known:
+        node.known["factors"] = _found(node)
+    return cast(Factors | None, node.known["factors"])
+
+
+def _found(node: plan.Aggregate) -> Factors | None:
     if may_be_negative(node):
-        return node
+        return None
     over = _over_join(node)
     if over is None:
-        return node
+        return None
     join, keys, values = over
     as_parts = [a.name in OVER_VALUES for a in node.aggregates]
     whole = [v for v, is_part in zip(values, as_parts, strict=True) if is_part and v is not None]
     summed = [None if is_part else v for v, is_part in zip(values, as_parts, strict=True)]
     found = _factors(join, (*keys, *whole), summed)
     if found is None or not _pays(found):
-        return node
+        return None
     parts = iter(found.parts[len(keys) :])
     read = [
         next(parts) if is_part else value
         for value, is_part in zip(found.values, as_parts, strict=True)
     ]
-    found = replace(found, parts=found.parts[: len(keys)], values=tuple(read))
-    return replace(node, factors=found)
+    return replace(found, parts=found.parts[: len(keys)], values=tuple(read))
 
 
-def _pays(factors: plan.Factors) -> bool:
+def _pays(factors: Factors) -> bool:
     return factors.left is not None or factors.right is not None
 
 
@@ -139,14 +181,13 @@ def _factors(
     wanted: Sequence[Expr],
     values: Sequence[Expr | None],
     above: Sequence[Expr] = (),
-) -> plan.Factors | None:
+) -> Factors | None:
     """How these parts of a group, and these values, split over the sides of a join; `above` are
     tests of its pairs."""
-    match = plan.Match() if isinstance(join, plan.Product) else join.match
-    is_wide = isinstance(join, plan.Join) and join.wide is not None and join.wide.is_cyclic
+    wide = wide_of(join) if isinstance(join, plan.Join) else None
     of_pairs = _Pairs(bindings(join.left))
-    tests = _tests(match)
-    if is_wide or tests is None:
+    tests = _tests(join)
+    if tests is None or (wide is not None and wide.is_cyclic):
         return None
     tested = of_pairs.tests([*tests, *above])
     if tested is None:
@@ -156,12 +197,12 @@ def _factors(
     if any(f is None and value is not None for f, value in zip(factors, values, strict=True)):
         return None
     summed = [list(dict.fromkeys(_of(factors, side))) for side in (LEFT, RIGHT)]
-    sums: list[plan.Sums | None] = [None, None]
+    sums: list[Sums | None] = [None, None]
     if not groups[0] or _through(join.left, ()) is not None:
-        sums[0] = _left(join.left, match, groups[0], summed[0], tested[0])
+        sums[0] = _left(join, groups[0], summed[0], tested[0])
     if not groups[1]:
         right, asked = map(of_pairs.of_right, (summed[1], tested[1]))
-        sums[1] = plan.Sums((), right, asked)
+        sums[1] = Sums((), right, asked)
     parts_of: dict[Expr, Expr] = {}
     sums_of: dict[Expr, Expr] = {}
     for side, kept in enumerate(sums):
@@ -169,7 +210,7 @@ def _factors(
             name = ("left", "right")[side]
             parts_of |= {e: Local(f"{name}_group{i}") for i, e in enumerate(groups[side])}
             sums_of |= {e: Local(f"{name}_sum{i}") for i, e in enumerate(summed[side])}
-    return plan.Factors(
+    return Factors(
         sums[0],
         sums[1],
         tuple(_named(part, parts_of) for part in wanted),
@@ -195,38 +236,39 @@ def _summed(factors: Factored, sums_of: Mapping[Expr, Expr]) -> Expr | tuple[Exp
 
 
 def _left(
-    node: plan.Node,
-    match: plan.Match,
+    join: INNER,
     groups: Sequence[Expr],
     values: Sequence[Expr],
     tests: Sequence[Expr],
-) -> plan.Sums:
+) -> Sums:
     """What is kept of a left side; of one that is a join by what is kept of its sides."""
-    keys = _left_keys(match)
-    found = None if keys is None else _through(node, [*keys, *groups, *values, *tests])
+    keys = _left_keys(join)
+    found = None if keys is None else _through(join.left, [*keys, *groups, *values, *tests])
     if found is not None and keys is not None:
         inner, exprs = found
         values_at, tests_at = len(keys) + len(groups), len(exprs) - len(tests)
         below = _factors(inner, exprs[:values_at], exprs[values_at:tests_at], exprs[tests_at:])
         if below is not None and _pays(below):
-            return plan.Sums(tuple(groups), tuple(values), (), below)
-    return plan.Sums(tuple(groups), tuple(values), tuple(tests))
+            return Sums(tuple(groups), tuple(values), (), below)
+    return Sums(tuple(groups), tuple(values), tuple(tests))
 
 
-def _left_keys(match: plan.Match) -> list[Expr] | None:
+def _left_keys(join: INNER) -> list[Expr] | None:
     """The parts of the key of the left side; None if it has conditions too."""
-    steps = () if match.early is None else match.early.left
+    found, written = early_of(join), match_of(join).left_key
+    steps = () if found is None else found.left
     if not all(step.is_key for step in steps):
         return None
-    written = [match.left_key.body] if isinstance(match.left_key, Lifted) else []
-    return [*written, *(step.function.body for step in steps)]
+    keys = [written.body] if isinstance(written, Lifted) else []
+    return [*keys, *(step.function.body for step in steps)]
 
 
-def _tests(match: plan.Match) -> tuple[Expr, ...] | None:
+def _tests(join: INNER) -> tuple[Expr, ...] | None:
     """What is asked of pairs with equal keys; None if it is not known."""
+    match = match_of(join)
     if not all(f is None or isinstance(f, Lifted) for f in (match.left_key, match.right_key)):
         return None
-    asked = match.on if match.early is None else match.early.rest
+    asked = residual(join)
     if asked is None:
         return ()
     return tuple(conjuncts(asked.body)) if isinstance(asked, Lifted) else None

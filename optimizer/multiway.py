@@ -10,8 +10,6 @@ Of two inputs alone there may be very many pairs, few of which are joined with a
 So no pairs are held: a change of an input is followed through indexes of the others, those first of
 which there are fewer. Where the conditions form a circle, as here, those of two inputs meet.
 
-Below an aggregate of which sums are kept (`factor_aggregate`), joins stay joins of two: `narrowed`.
-
 Sound:  the equations and tests are those of the joins. If anything raises, the engine goes back to
         the joins of two.
 Needs:  keys found, each part of one of a single input; inner joins; stored tables. Without a
@@ -24,10 +22,12 @@ Source: worst-case optimal joins: Ngo, Porat, Re, Rudra, 2012; delta queries: Am
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import cast
 
 from optimizer import plan
 from optimizer.compose import needs, projected
+from optimizer.early import early_of
 from optimizer.expr import Display, Expr, Lifted, Parameter, conjuncts, reads, substitute, transform
 from optimizer.knowledge import is_value, total
 from optimizer.properties import bindings, may_be_negative, row_shape, shapes
@@ -37,19 +37,48 @@ MOST = 15
 """Inputs of a join that is run as one."""
 
 
-def widen_join(node: plan.Node) -> plan.Node:
-    if not isinstance(node, plan.Join) or node.wide is not None:
-        return node
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """What is equal in the rows of two inputs of a join, each in terms of its own row."""
+
+    left: int
+    of_left: Expr
+    right: int
+    of_right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """Nested joins as one of all their inputs, whose rows are parameters.
+
+    `tests` are those of each input, in terms of its own row, `rest` those of several; `row` is what
+    the outermost join gives out.
+    """
+
+    equations: tuple[Equation, ...]
+    tests: tuple[tuple[Expr, ...], ...]
+    rest: tuple[Expr, ...]
+    row: tuple[Expr, ...]
+    is_cyclic: bool = True
+
+
+def wide_of(node: plan.Join) -> Wide | None:
+    """A join with those below it as one, found once; None if it is none of three and more."""
+    if "wide" not in node.known:
+        node.known["wide"] = _wide(node)
+    return cast(Wide | None, node.known["wide"])
+
+
+def _wide(node: plan.Join) -> Wide | None:
     if may_be_negative(node):
-        return node
+        return None
     found = _flat(node)
     if found is None or not FEWEST <= len(found.relations) <= MOST:
-        return node
+        return None
     if not found.is_cyclic and found.rest:
-        return node
+        return None
     tests = tuple(map(tuple, found.tests))
-    wide = plan.Wide(tuple(found.equations), tests, tuple(found.rest), found.row, found.is_cyclic)
-    return replace(node, wide=wide)
+    return Wide(tuple(found.equations), tests, tuple(found.rest), found.row, found.is_cyclic)
 
 
 @dataclass
@@ -58,7 +87,7 @@ class _Flat:
 
     relations: list[plan.Node]
     row: tuple[Expr, ...]
-    equations: list[plan.Equation]
+    equations: list[Equation]
     tests: list[list[Expr]]
     rest: list[Expr]
     is_cyclic: bool = False
@@ -70,7 +99,7 @@ class _Flat:
     def join(self, node: plan.Join) -> bool:
         """Add the right side of a join; whether that is possible."""
         match, place = node.match, len(self.relations)
-        early = match.early
+        early = early_of(node)
         if (match.on is not None and early is None) or self._may_raise():
             return False
         keys = [(match.left_key, match.right_key)] if match.left_key is not None else []
@@ -88,7 +117,7 @@ class _Flat:
                     return False
                 (other,) = read
                 met.add(other)
-                self.equations.append(plan.Equation(other, _alone(mine), place, theirs))
+                self.equations.append(Equation(other, _alone(mine), place, theirs))
         self.is_cyclic |= len(met) > 1
         for step in steps:
             if not step.is_key:
@@ -149,27 +178,6 @@ def _parts_of(left: Expr, right: Expr) -> list[tuple[Expr, Expr]]:
             return list(zip(mine, theirs, strict=True))
         case _:
             return [(left, right)]
-
-
-def narrowed(node: plan.Node) -> plan.Node:
-    """An aggregate of which sums are kept over joins of two, or any other node as it is."""
-    if not isinstance(node, plan.Aggregate) or node.factors is None:
-        return node
-    below = _narrow(node.input)
-    return node if below is node.input else replace(node, input=below)
-
-
-def _narrow(node: plan.Node) -> plan.Node:
-    match node:
-        case plan.Join(left=left, wide=wide):
-            below = _narrow(left)
-            is_same = below is left and wide is None
-            return node if is_same else replace(node, left=below, wide=None)
-        case plan.Select(plan.Join() as join):
-            below = _narrow(join)
-            return node if below is join else replace(node, input=below)
-        case _:
-            return node
 
 
 def _alone(expr: Expr) -> Expr:
