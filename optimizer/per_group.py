@@ -321,11 +321,8 @@ class _PerGroup:
         match, row = _match(node), Item(Parameter(1), ONE)
         own = None if match.left_key is None else self._of(match.left_key, left)
         other = _of_right(match.right_key)
-        new = plan.Match(
-            self._with_group(own),
-            self._with_group(other),
-            _asked(match.on, (*left.row, row), 2),
-        )
+        mine, theirs = self._in_group((own, left), (other, right))
+        new = plan.Match(mine, theirs, _asked(match.on, (*left.row, row), 2))
         made = _with_match(with_inputs(node, [left.node, right.node]), new)
         match node:
             case plan.SemiJoin() | plan.AntiJoin():
@@ -335,14 +332,36 @@ class _PerGroup:
             case _:
                 return Keyed(made, FIRST, (*left.row, row))
 
-    def _with_group(self, own: Lifted | None) -> Lifted:
-        """The key of a packed side, with that of the group before it."""
+    def _in_group(
+        self, left: tuple[Lifted | None, Keyed], right: tuple[Lifted | None, Keyed]
+    ) -> tuple[Lifted, Lifted]:
+        """The keys of packed sides, with that of the group before each."""
         group = _same(FIRST if self._canonical is None else Call(self._canonical, (FIRST,)))
-        if own is None:
-            return _one(tuple_of(group))
-        is_tuple = isinstance(own.body, Display) and own.body.kind == "tuple"
-        items = own.body.items if is_tuple else (own.body,)  # type: ignore[attr-defined]
-        return own.with_body(tuple_of(group, *items))
+        (own, mine), (other, theirs) = left, right
+        if own is None or other is None:
+            return _one(tuple_of(group)), _one(tuple_of(group))
+        items, others = _tuple_items(own.body), _tuple_items(other.body)
+        if items and others and len(items) == len(others):
+            return own.with_body(tuple_of(group, *items)), other.with_body(tuple_of(group, *others))
+        one_is_known = is_canonical(own.body, shapes(mine.node)) or is_canonical(
+            other.body, shapes(theirs.node)
+        )
+        made = tuple_of if one_is_known else _spread
+        return own.with_body(made(group, own.body)), other.with_body(made(group, other.body))
+
+
+def _spread(group: Expr, key: Expr) -> Expr:
+    return Call(constant(in_group, "in_group"), (group, key))
+
+
+def in_group(group: Any, key: Any) -> tuple[Any, ...]:
+    """A key with that of its group before it, where a NaN in a key that is a tuple is an item
+    still, and so equals nothing."""
+    return (group, tuple, *key) if type(key) is tuple else (group, key)
+
+
+def _tuple_items(body: Expr) -> tuple[Expr, ...] | None:
+    return body.items if isinstance(body, Display) and body.kind == "tuple" else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ that is refused."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -400,4 +401,34 @@ def test_values_are_collected_with_one_nan() -> None:
     )
     floats.add_all([float("nan"), float("nan"), 1.0])
     assert [len(values) for _, _, values in view] == [2, 2, 1]
+    view.verify()
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (lambda x: x[1], lambda y: (1, 2)),
+        (lambda x: (1, 2), lambda y: y[1]),
+        (lambda x: x[1], lambda y: y[1]),
+        (lambda x: (x[1], 1), lambda y: (y[1], 1)),
+        (lambda x: (x[1], 1), lambda y: (y[1], 1, 1)),
+        (lambda x: (x[1], x[0]), lambda y: (y[1], y[0])),
+        (lambda x: (x[0],), lambda y: y[0]),
+    ],
+)
+def test_keys_that_are_tuples_meet_as_they_do_outside_of_groups(
+    left: Callable[[Any], Any], right: Callable[[Any], Any], optimize: bool
+) -> None:
+    nan = math.nan
+    rows = [(1, (1, 2)), (2, (1, 2)), (1, (1, nan)), (nan, 1), ((1,), 1), (1, 1), ((nan,), 1)]
+    table: Any = Database(optimize=optimize).table(tuple)
+    view = (
+        table.group_by(lambda x: 0)
+        .each(lambda group: group.join(group, left_key=left, right_key=right))
+        .materialize()
+    )
+    whole = table.join(table, left_key=left, right_key=right).materialize()
+    table.add_all(rows)
+    assert Counter(row[1:] for row in view) == Counter(whole)
     view.verify()
