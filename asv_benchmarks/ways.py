@@ -69,7 +69,6 @@ class Way:
     ----------
     off: names that are replaced to switch it off, each with what stands there then.
     files: what could be deleted with it; of these the lines are counted.
-    rules: rules that are left out instead.
     plain: whether it is switched off by running plain operators.
     pays: what else it is for than single changes; then it stays for that.
     """
@@ -78,7 +77,6 @@ class Way:
     queries: Sequence[Callable[[Database], Running]]
     files: Sequence[str]
     off: Sequence[tuple[str, object]] = ()
-    rules: Sequence[str] = ()
     plain: bool = False
     pays: str = ""
 
@@ -245,9 +243,9 @@ WAYS = (
         (
             *("reactive/operators/sums_by.py", "reactive/operators/generated/summing.py"),
             *("reactive/operators/generated/factored.py", "reactive/compiler/choices/sum_sides.py"),
-            *("reactive/operators/generated/both_sides.py", "optimizer/rules/factor_aggregate.py"),
+            *("reactive/operators/generated/both_sides.py", "optimizer/factors.py"),
         ),
-        rules=("factor_aggregate",),
+        off=(("reactive.compiler.chooser.factors_of", lambda node: None),),
     ),
     Way(
         "joins of three at once",
@@ -255,9 +253,9 @@ WAYS = (
         (
             *("reactive/operators/generated/paths.py", "reactive/codegen/itinerary.py"),
             *("reactive/compiler/choices/join_multiway.py", "reactive/collections/trie.py"),
-            "optimizer/rules/widen_join.py",
+            "optimizer/multiway.py",
         ),
-        rules=("widen_join",),
+        off=(("reactive.compiler.chooser.wide_of", lambda join: None),),
     ),
     Way(
         "a circle of one table",
@@ -346,11 +344,7 @@ def report(runs: int = RUNS) -> str:
 
 def _database(way: Way) -> Database:
     db = Database()
-    queries = db._engine.queries
-    queries.generates = not way.plain
-    queries.phases = tuple(
-        tuple(rule for rule in phase if rule.__name__ not in way.rules) for phase in queries.phases
-    )
+    db._engine.queries.generates = not way.plain
     return db
 
 

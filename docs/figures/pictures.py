@@ -137,17 +137,17 @@ QUERY = Picture(
             ("optimizer/optimize.py: PHASES", "optimizer/optimize.py: optimize"),
         ),
         Step(
-            "compile",
-            "which nodes become one loop, which indexes are there already",
+            "choose",
+            "a physical plan: which nodes become one loop, which indexes they read",
             (
                 "reactive/compiler/queries.py: Queries.node",
-                "reactive/compiler/compile.py: compile_plan",
+                "reactive/compiler/chooser.py: Chooser.choose",
             ),
         ),
         Step(
             "generate",
             "a Python function per loop, whose source tracebacks can show",
-            ("reactive/operators/fuse.py: looped", "reactive/codegen/functions.py: build"),
+            ("reactive/compiler/build.py: Builder.build", "reactive/codegen/functions.py: build"),
         ),
         Step(
             "nodes of the graph",

@@ -62,6 +62,7 @@ class Chooser:
         self.many_readers = many_readers
         self.elsewhere = elsewhere
         self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
+        self._narrow = _narrow(root) if generate else set[int]()
         self.fixpoints: dict[int, Fixpoint] = {}
         self.chosen: dict[int, Physical] = {}
         self._programs: dict[int, Program] = {}
@@ -163,7 +164,8 @@ class Chooser:
 
     def wide(self, join: plan.Join) -> Wide | None:
         """How a join and those below it are one, unless that was given up."""
-        return None if MULTIWAY in self._without else wide_of(join)
+        is_narrow = MULTIWAY in self._without or id(join) in self._narrow
+        return None if is_narrow else wide_of(join)
 
     def factors(self, node: plan.Aggregate) -> Factors | None:
         """How an aggregate splits over the sides of its join, unless that was given up."""
@@ -202,3 +204,16 @@ class Chooser:
         first = yield from self.index(node, below, left, count, late=late)
         second = yield from self.index(node, self.below(node.right), right, 1, late=late)
         return first, second
+
+
+def _narrow(root: plan.Node) -> set[int]:
+    """The joins, by `id`, below aggregates that split over their sides: these stay joins of two,
+    also where no sums are kept in the end."""
+    found: set[int] = set()
+    for node in nodes(root):
+        if isinstance(node, plan.Aggregate) and factors_of(node) is not None:
+            below = node.input
+            while isinstance(below, plan.Join | plan.Select):
+                found.add(id(below))
+                below = below.inputs()[0]
+    return found

@@ -60,7 +60,7 @@ class Running:
 
     def drawing(self, remark: Callable[[Physical], str] = lambda node: "") -> Drawing:
         """It as boxes; `remark` may add something to each."""
-        return drawn(self._meant(self.root), self.inputs, Physical.headline, remark)
+        return drawn(self._meant(self.root), self.inputs, lambda node: node.headline(), remark)
 
     def _meant(self, node: Physical) -> Physical:
         while isinstance(node, Scan) and isinstance(node.source.node, plan.Settled):

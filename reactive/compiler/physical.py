@@ -16,8 +16,9 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from optimizer import plan
+from optimizer import headlines, plan
 from optimizer.clauses import Program
+from optimizer.early import AnyJoin, early_of, match_of
 from optimizer.explain import headline
 from optimizer.expr import Function
 from optimizer.factors import Factors, Sums
@@ -43,7 +44,8 @@ class Op:
         object.__setattr__(self, "does", signature(self.node))
 
     def __repr__(self) -> str:
-        return headline(self.node)
+        node = self.node
+        return _joined(node) if isinstance(node, AnyJoin) else headline(node)
 
 
 Ops = tuple[Op, ...]
@@ -126,7 +128,7 @@ class Index(Physical):
 
     def headline(self) -> str:
         kind = "trie" if self.trie else "index"
-        return f"{kind}{_by(self.side)}{_where(self.side, self.chain)}"
+        return f"{_where(self.side, self.chain)}{kind}{_by(self.side)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ class Keys(Physical):
     side: Side
 
     def headline(self) -> str:
-        return f"keys{_by(self.side)}{_where(self.side, self.chain)}"
+        return f"{_where(self.side, self.chain)}keys{_by(self.side)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ class Multiway(Physical):
     wide: Wide = field(repr=False)
 
     def headline(self) -> str:
-        return f"multiway {_fused((self.joins[0], *self.chain), self.sink)}"
+        return f"multiway {_fused((*self.joins[::-1], *self.chain), self.sink)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +208,7 @@ class CyclicCount(Physical):
     wide: Wide = field(repr=False)
 
     def headline(self) -> str:
-        return f"count cycles {_fused((self.joins[0], *self.chain), self.sink)}"
+        return f"count cycles {_fused((*self.joins[::-1], *self.chain), self.sink)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +223,7 @@ class PartialSums(Physical):
     owner: plan.Node = field(compare=False, repr=False)
 
     def headline(self) -> str:
-        return f"sums{_by(self.side)}{_where(self.side, self.chain)}"
+        return f"{_where(self.side, self.chain)}sums{_by(self.side)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +240,7 @@ class PairSums(Physical):
     owner: plan.Node = field(compare=False, repr=False)
 
     def headline(self) -> str:
-        return f"sums{_by(self.side)} of {_fused((self.join, *self.chain), None)}"
+        return f"{_fused((self.join, *self.chain), None)} | sums{_by(self.side)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +301,21 @@ class Remote(Physical):
         return f"elsewhere {', '.join(map(repr, self.parts))}"
 
 
+def _joined(node: AnyJoin) -> str:
+    """A join by its keys, and what is asked of pairs beside them; what its sides decide is part of
+    these."""
+    found = early_of(node)
+    if found is None:
+        return headline(node)
+    steps = [[written(s.function) for s in side if s.is_key] for side in (found.left, found.right)]
+    match = match_of(node)
+    if match.left_key is not None and match.right_key is not None:
+        steps = [[written(match.left_key), *steps[0]], [written(match.right_key), *steps[1]]]
+    shown = [" == ".join(pair) for pair in zip(*steps, strict=True)]
+    shown += [] if found.rest is None else [f"on {written(found.rest)}"]
+    return f"{headlines.name(node)} {', '.join(shown)}".rstrip()
+
+
 def _fused(chain: Ops, sink: Op | None) -> str:
     return " | ".join(map(repr, [*chain, *[sink] * (sink is not None)]))
 
@@ -312,4 +329,4 @@ def _by(side: Side) -> str:
 
 def _where(side: Side, chain: Below) -> str:
     tests = [f"where {written(step.function)}" for step in side[1] if not step.is_key]
-    return "".join(f" | {part}" for part in [*map(headline, chain.chain), *tests])
+    return "".join(f"{part} | " for part in [*map(headline, chain.chain), *tests])

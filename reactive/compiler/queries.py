@@ -77,12 +77,12 @@ class Queries:
         return Running(tops[segment], tops)
 
     def analyzed(self, written: plan.Node) -> tuple[Running, dict[int, Node]]:
-        """How the query of a view is run, and the nodes of the graph by the `id` of physical ones."""
+        """How the query of a view is run; the nodes of the graph by the `id` of physical ones."""
         self.node(written)
         segment, made = self._segment(written), dict[int, Node]()
         tops: dict[Segment, Physical] = {}
         for each in segment.every():
-            found = self.compiled_beside(each.run, self.placement.moved, each.without)
+            found = self.compiled_beside(each.run, self.placement.moved, each)
             tops[each], made = found.physical, made | found.made
         return Running(tops[segment], tops), made
 
@@ -146,10 +146,10 @@ class Queries:
             graph.watch.begin(leaf, segment, self._top(segment) or leaf, ends, read, called)
 
     def compiled_beside(
-        self, run: plan.Node, moved: Mapping[plan.Node, Begin], without: Collection[str] = ()
+        self, run: plan.Node, moved: Mapping[plan.Node, Begin], of: Segment | None = None
     ) -> Compiled:
-        """A plan that is run, with parts elsewhere, which are not filled yet; `without` ways that
-        were given up."""
+        """A plan that is run, with parts elsewhere, which are not filled yet; and the segment that
+        it is the plan of."""
         placement = self.placement
         elsewhere = placement.elsewhere(moved)
         if elsewhere:
@@ -157,7 +157,9 @@ class Queries:
         if elsewhere is not None:
             placement.read_here(run, elsewhere)
         try:
-            chooser = self._chosen(run, elsewhere, without)
+            chooser = self._chosen(run, elsewhere, set() if of is None else of.without)
+            if of is not None:
+                of.physical = chooser.chosen[id(run)]
             return compiled(chooser, run, self.graph, self.source)
         except BaseException:
             self.graph.sweep()
@@ -190,8 +192,7 @@ class Queries:
         """The node of the graph that computes a segment, made where it is missing."""
         found = self._top(segment)
         for each in segment.every(until=lambda s: self._top(s) is not None):
-            made = self.compiled_beside(each.run, self.placement.moved, each.without)
-            found, each.physical = made.nodes[id(each.run)], made.physical
+            found = self.compiled_beside(each.run, self.placement.moved, each).nodes[id(each.run)]
             each.top = weakref.ref(found)
         if self.placement.is_used:
             self.graph.fill()

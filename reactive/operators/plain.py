@@ -1,6 +1,6 @@
 """The plain operator of a plan node: it calls one callable after the other.
 
-These are the operators of `reactive/operators`, one per node of the plan. `compile.py` puts
+These are the operators of `reactive/operators`, one per node of the plan. The compiler puts
 generated loops in their place where it can, and keeps them for what the loops cannot do.
 """
 

@@ -56,6 +56,19 @@ def differences(written: plan.Node, others: Sequence[plan.Node]) -> list[tuple[A
     return found
 
 
+def run_differences(written: plan.Node) -> list[tuple[Any, ...]]:
+    """The contents for which a plan that is run as it is chosen differs from it from scratch."""
+    found: list[tuple[Any, ...]] = []
+    for rows in (CALM, RAISING):
+        run = Run(written, optimize=True)
+        for walk in all_contents(tables_of(written), rows):
+            for contents in walk:
+                result, expected = run.become(contents), from_scratch(written, contents)
+                if result != expected:
+                    found.append((contents, expected, result))
+    return found
+
+
 def from_scratch(node: plan.Node, contents: Contents) -> Bag | str:
     """The rows of a plan, or that it raises."""
     try:
@@ -67,8 +80,8 @@ def from_scratch(node: plan.Node, contents: Contents) -> Bag | str:
 class Run:
     """A plan at work, in a database of its own."""
 
-    def __init__(self, node: plan.Node) -> None:
-        db = Database(optimize=False)
+    def __init__(self, node: plan.Node, *, optimize: bool = False) -> None:
+        db = Database(optimize=optimize)
         self._tables = tables(db)
         self._engine = db._engine
         self._held: Contents = {}

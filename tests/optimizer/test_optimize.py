@@ -34,7 +34,7 @@ def test_a_filter_of_the_left_goes_left_and_one_of_the_right_goes_right() -> Non
         "students.join(council).where("
         "lambda s, m: s.last_name == m.last_name and s.age > 30 and m.role == 'chair')"
     ) == (
-        "join s.last_name == m.last_name, left where s.age > 30, right where m.role == 'chair'\n"
+        "join on s.last_name == m.last_name and s.age > 30 and m.role == 'chair'\n"
         "  table students\n"
         "  table council"
     )
@@ -43,7 +43,9 @@ def test_a_filter_of_the_left_goes_left_and_one_of_the_right_goes_right() -> Non
 def test_a_filter_of_both_sides_stays_for_the_pairs() -> None:
     assert optimized(
         "students.join(council).where(lambda s, m: s.last_name == m.last_name and s.age > m.since)"
-    ) == ("join s.last_name == m.last_name, on s.age > m.since\n  table students\n  table council")
+    ) == (
+        "join on s.last_name == m.last_name and s.age > m.since\n  table students\n  table council"
+    )
 
 
 def test_conditions_find_their_tables_through_joins_of_three() -> None:
@@ -52,9 +54,8 @@ def test_conditions_find_their_tables_through_joins_of_three() -> None:
         " and m.role == 'chair' and s.last_name == m.last_name and a.first_name == 'Joe'"
         " and s.first_name == 'Sally')"
     ) == (
-        "join s.age == a.age, right where a.first_name == 'Joe', 3 inputs at once\n"
-        "  join s.last_name == m.last_name, left where s.first_name == 'Sally',"
-        " right where m.role == 'chair'\n"
+        "join on a.age == s.age and a.first_name == 'Joe'\n"
+        "  join on m.role == 'chair' and s.last_name == m.last_name and s.first_name == 'Sally'\n"
         "    table students\n"
         "    table council\n"
         "  table alumni"
@@ -80,8 +81,8 @@ def test_a_filter_on_the_key_of_groups_goes_below_them_and_into_the_join() -> No
         "students.join(council, on=lambda s, m: s.last_name == m.last_name)"
         ".group_by(lambda s, m: m.role).aggregate(Count()).where(lambda role, n: role == 'chair')"
     ) == (
-        "aggregate Count() by m.role, sums kept of left\n"
-        "  join s.last_name == m.last_name, right where m.role == 'chair'\n"
+        "aggregate Count() by m.role\n"
+        "  join on s.last_name == m.last_name and m.role == 'chair'\n"
         "    table students\n"
         "    table council"
     )

@@ -50,10 +50,16 @@ def test_the_plan_is_shown_before_and_after_with_rules_and_constants() -> None:
               table students
               table council
         optimized
-          join s.name == m.name, left where s.age > 30
+          join on s.name == m.name and s.age > 30
             table students
             table council
-        rules: split_where, make_join, merge_where_into_join, find_join_keys
+        runs as
+          probe join s.name == m.name
+            where s.age > 30 | index by s.name
+              table students
+            index by m.name
+              table council
+        rules: split_where, make_join, merge_where_into_join
         constants: limit = 30
     """)
 
@@ -64,6 +70,9 @@ def test_an_opaque_callable_is_shown_with_its_reason_and_what_would_help() -> No
     assert students.where(has_x).explain() == told(f"""
         as written
           where has_x (test_report.py:{line})
+            table students
+        runs as
+          pipeline where has_x (test_report.py:{line})
             table students
         rules: none
         opaque: has_x (test_report.py:{line}), in where

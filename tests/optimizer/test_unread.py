@@ -53,7 +53,7 @@ def test_an_opaque_condition_on_one_side_filters_the_index_of_that_side() -> Non
     db = Database()
     left, right = db.table(Row, name="left"), db.table(Row, name="right")
     query = left.join(right, on=lambda a, b: a.key == b.key).where(tagged)
-    assert "left where tagged" in query.explain()
+    assert "where tagged" in str(query.explain()).partition("runs as")[2].partition("table left")[0]
     view = query.materialize()
     left.add_all([Row(1, ("x",)), Row(2, ("y",))])
     right.add_all([Row(1, ()), Row(2, ())])

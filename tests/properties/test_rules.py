@@ -18,7 +18,6 @@ from optimizer import plan
 from optimizer.optimize import PHASES, optimize
 from optimizer.properties import nodes
 from optimizer.rules.empty_false_where import empty_false_where
-from optimizer.rules.find_join_keys import find_join_keys
 from optimizer.rules.fold_constants import fold_constants
 from optimizer.rules.fuse_wheres import fuse_wheres
 from optimizer.rules.read_callables import read_callables
@@ -90,8 +89,8 @@ def ways(node: plan.Node, left_out: set[Any]) -> Iterator[tuple[str, plan.Node]]
             if any(rule(node) is not node for node in nodes(base)):
                 alone = optimize(base, ((rule,),)).plan
                 yield f"{rule.__name__}{how}", alone
-                keyed = optimize(alone, ((fuse_wheres,), (find_join_keys,))).plan
-                yield f"{rule.__name__}{how}, then keys", keyed
+                keyed = optimize(alone, ((fuse_wheres,),)).plan
+                yield f"{rule.__name__}{how}, fused", keyed
     some = tuple(tuple(r for r in phase if r not in left_out) for phase in PHASES)
     yield "some rules", optimize(read, some).plan
     yield "all rules", optimize(node).plan

@@ -272,6 +272,10 @@ def test_views_of_aggregates_read_by_key_and_conditions_reach_the_table() -> Non
         "    select (order.town, order)\n"
         "      where o.total > 1 and o.town == 'a'\n"
         "        table orders\n"
+        "runs as\n"
+        "  apply each\n"
+        "    pipeline where o.total > 1 and o.town == 'a' | select (order.town, order)\n"
+        "      table orders\n"
         "rules: push_where_below_each, push_where_below_select, fuse_wheres"
     )
     assert text in str(one.explain())

@@ -221,6 +221,9 @@ def test_explain_shows_what_a_late_view_begins_with() -> None:
         "optimized\n"
         "  select n * 10\n"
         "    rows of view 'even'\n"
+        "runs as\n"
+        "  pipeline select n * 10\n"
+        "    rows of view 'even'\n"
         "rules: none"
     )
     assert "rows of view 'even'" in late.explain(analyze=True)

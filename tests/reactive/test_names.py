@@ -229,7 +229,7 @@ def test_what_is_named_is_pushed_and_factored() -> None:
     _, orders, customers = shop()
     joined = orders.join(customers, on=JOINED).where(town="Bonn")
     text = str(joined.group_by("town").aggregate(orders=Count(), total=Sum("id")).explain())
-    assert "factor_aggregate" in text and "find_join_keys" in text and "right where" in text
+    assert "groups of sums" in text and " | index by " in text
     assert "opaque" not in text
     view = joined.group_by("town").aggregate(total=Sum("id")).materialize()
     assert "getattr" not in str(view.explain(code=True))
@@ -542,6 +542,9 @@ def test_explain_shows_the_names() -> None:
         "  select Row(customer, orders, total)\n"
         "    aggregate Count(), Sum(order.id) by order.customer\n"
         "      table orders\n"
+        "runs as\n"
+        "  pipeline aggregate Count(), Sum(order.id) by order.customer\n"
+        "    table orders\n"
         "rules: none"
     )
 

@@ -237,7 +237,7 @@ def test_a_sum_of_a_side_of_a_join_is_kept_though_there_is_none_in_it() -> None:
     places.add(Place(1, "north"))
     rows.add_all([Row(1, None), Row(1, 4), Row(2, None)])
     assert list(view) == [("north", 4)]
-    assert "sums kept of left" in str(query.explain())
+    assert "groups of sums" in str(query.explain())
 
 
 def test_a_refused_commit_leaves_all_as_it_was() -> None:

@@ -20,7 +20,7 @@ sees it.
 
 State:  none of its own; indexes, shared with all joins of the same input by the same key.
 Cost:   O(|d| * the smaller of the sides that it meets).
-Source: see `optimizer/rules/widen_join.py`.
+Source: see `optimizer/multiway.py`.
 """
 
 from __future__ import annotations
