@@ -155,7 +155,8 @@ class ExactSum:
         parts += [self._float()] if self._floats else [self._integers] if self._integers else []
         result = parts[0]
         for part in parts[1:]:
-            result = result + part
+            is_exact = isinstance(result, Decimal) and isinstance(part, int)
+            result = _DECIMAL.add(result, part) if is_exact else result + part
         return result
 
 

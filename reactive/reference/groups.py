@@ -121,6 +121,8 @@ def total(values: Values) -> Any:
     if numbers and float in kinds:
         return _float_sum(kinds)
     integers = _integer_sum(kinds.pop(int, []))
+    if integers and Decimal in kinds:  # exactly, too
+        kinds[Decimal], integers = [*kinds[Decimal], (Decimal(integers), 1)], 0
     parts = [canonical(SUMS.get(kind, _plain_sum)(some)) for kind, some in kinds.items()]
     special = {str(part): part for part in parts if isinstance(part, Decimal) and _is_odd(part)}
     if special:

@@ -148,3 +148,14 @@ def test_fractions_beside_floats_are_rounded_once(commits: list[list[Any]]) -> N
         if number % 2:
             table.remove((number, values[0]))
             view.verify()
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_a_sum_of_decimals_and_integers_is_exact(optimize: bool) -> None:
+    table: Any = Database(optimize=optimize).table(tuple)
+    view = table.group_by(lambda x: x[0]).aggregate(Sum(lambda x: x[1])).materialize()
+    table.add_all([(0, Decimal("1E+30")), (0, 1), (1, Decimal("0.1")), (1, 10**30)])
+    assert dict(view) == {0: Decimal(10**30 + 1), 1: Decimal(f"1{'0' * 30}.1")}
+    view.verify()
+    table.remove((0, Decimal("1E+30")))
+    assert view[0] == 1
