@@ -14,9 +14,9 @@ import multiprocessing
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from itertools import islice
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from tests.soak.cases import case_of
 from tests.soak.play import play
 from tests.soak.report import described
 from tests.soak.shrink import shrunk
-from tests.soak.work import Played, played, played_one, quiet
+from tests.soak.work import Played, played, played_one, quiet, serve
 
 CHUNK = 20
 """Histories that a process plays at a time."""
@@ -119,13 +119,41 @@ def _played(options: Any, first: int) -> Iterator[Played]:
                 return
             yield played(chunk)
         return
+    yield from _shared(chunks, options.workers, end)
+
+
+def _shared(chunks: Iterator[range], workers: int, end: float) -> Iterator[Played]:
+    """What becomes of chunks that several processes play, in order of the chunks.
+
+    Each has a pipe of its own: an executor's queues are shared, and histories throw exceptions
+    and signals about.
+    """
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.workers, context, initializer=quiet) as pool:
-        waiting = [pool.submit(played, chunk) for chunk in islice(chunks, 2 * options.workers)]
-        while waiting:
-            yield waiting.pop(0).result()
-            if time.monotonic() < end:
-                waiting += [pool.submit(played, chunk) for chunk in islice(chunks, 1)]
+    known: dict[range, Played] = {}
+    order: deque[range] = deque()
+    busy: dict[Any, Any] = {}
+
+    def give(pipe: Any) -> None:
+        chunk = next(chunks, None) if time.monotonic() < end else None
+        pipe.send(chunk)
+        if chunk is None:
+            busy.pop(pipe).join()
+        else:
+            order.append(chunk)
+
+    for _ in range(workers):
+        mine, theirs = context.Pipe()
+        busy[mine] = context.Process(target=serve, args=(theirs,), daemon=True)
+        busy[mine].start()
+        give(mine)
+    while order:
+        ready: list[Any] = wait(list(busy))
+        for pipe in ready:
+            done: Played = pipe.recv()
+            known[done.seeds] = done
+            give(pipe)
+        while order and order[0] in known:
+            yield known.pop(order.popleft())
 
 
 if __name__ == "__main__":

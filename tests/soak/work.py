@@ -8,7 +8,7 @@ import signal
 import traceback
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.soak.cases import case_of
 from tests.soak.play import play
@@ -33,6 +33,13 @@ def quiet() -> None:
     """The library is to say nothing of what is repaired."""
     logging.getLogger("reactive").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
+
+
+def serve(pipe: Any) -> None:
+    """Play what comes through a pipe, until None does."""
+    quiet()
+    while (seeds := pipe.recv()) is not None:
+        pipe.send(played(seeds))
 
 
 def played(seeds: range) -> Played:
