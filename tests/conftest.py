@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -13,6 +14,13 @@ settings.load_profile("timeless")
 settings.register_profile("repeatable", settings.get_profile("timeless"), derandomize=True)
 if os.environ.get("CI"):  # elsewhere Hypothesis explores anew in each run
     settings.load_profile("repeatable")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Collections of garbage do not look at thousands of tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

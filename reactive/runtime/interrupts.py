@@ -89,7 +89,11 @@ class Deferral:
         """Raise a signal a little later, in the main thread; then as often as it takes."""
         time.sleep(LATER)
         self._comes_again = False
-        _thread.interrupt_main(signal.Signals(number))
+        if hasattr(signal, "pthread_kill"):  # which also ends a sleep of the main thread
+            ident = threading.main_thread().ident
+            signal.pthread_kill(ident, number)  # type: ignore[arg-type]
+        else:
+            _thread.interrupt_main(signal.Signals(number))
 
 
 def _is_lost_in(frame: FrameType | None) -> bool:

@@ -153,7 +153,7 @@ def add_all(side: Side) -> None:
     side.orders.add_all(Order(200 + n, n % 4, 1) for n in range(3))
 
 
-EVERY = 7
+EVERY = 13
 """Of the moments of a case so many-th is tried, beginning with another one in each case."""
 CASES = [
     (keyed, in_use, statement)

@@ -668,7 +668,7 @@ class Stat:
 
 
 @pytest.mark.parametrize("optimize", [True, False])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(CHANGES, CHANGES)
 def test_a_named_query_equals_the_unnamed_one(
     optimize: bool, before: list[Any], after: list[Any]

@@ -19,7 +19,7 @@ from reactive.dataflow.schedule import OFTEN
 from tests.moments import Moments
 
 Rows = list[tuple[Any, Any]]
-EVERY = 13
+EVERY = 19
 """Of the moments of a case so many-th is tried, beginning with another one in each case."""
 
 

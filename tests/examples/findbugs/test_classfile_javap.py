@@ -15,7 +15,7 @@ from examples.findbugs import facts as f
 from examples.findbugs.classfile import read
 from tests.examples.findbugs import javap
 
-SAMPLE = 2000
+SAMPLE = 1000
 BATCH = 250
 
 

@@ -19,8 +19,8 @@ from examples.parser.text import Text
 
 from .parsing import made
 
-TOKENS = int(os.environ.get("PARSER_TOKENS", "300"))
-EDITS = int(os.environ.get("PARSER_EDITS", "60"))
+TOKENS = int(os.environ.get("PARSER_TOKENS", "120"))
+EDITS = int(os.environ.get("PARSER_EDITS", "40"))
 """For a longer run: 2000 and 500."""
 
 
@@ -65,7 +65,7 @@ def test_views_equal_their_queries() -> None:
 
 
 def test_emptying_the_sentence_word_by_word_leaves_nothing() -> None:
-    parser, text = made(GRAMMAR, program(60, 3))
+    parser, text = made(GRAMMAR, program(25, 3))
     while text.words:
         parser.apply(text.remove(len(text.words) // 2))
     assert len(parser.edges) == len(parser.ways) == len(parser.accepted) == 0
