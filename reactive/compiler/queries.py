@@ -204,6 +204,8 @@ class Queries:
         of which another one may be the right one by now."""
         if self.placement.is_possible:
             return None
+        if isinstance(segment.run, plan.Settled):
+            return self._top(segment.run.segment)
         if isinstance(segment.run, plan.Table):
             return self.source(segment.run)
         found = None if segment.top is None else segment.top()

@@ -154,7 +154,7 @@ class Gate:
 
     def let_go(self) -> None:
         """An interrupt between taking the lock and noting it must not keep it for ever."""
-        if self.depth <= 0 and self.lock._is_owned():  # type: ignore[attr-defined]
+        while self.lock._is_owned() and _times_taken(self.lock) > max(self.depth, 0):  # type: ignore[attr-defined]
             self.lock.release()
 
     # Reading.
@@ -256,6 +256,14 @@ class Gate:
     def close(self) -> None:
         """Nobody may enter to write any more."""
         self.is_closed = self.is_special = True
+
+
+def _times_taken(lock: threading.RLock) -> int:
+    """How often the running thread has taken a lock that it has."""
+    count = getattr(lock, "_recursion_count", None)
+    if count is not None:
+        return int(count())
+    return int(repr(lock).partition("count=")[2].partition(" ")[0])  # before CPython 3.11.5
 
 
 def _me() -> Owner:

@@ -111,7 +111,8 @@ class Side:
 
     def check(self, where: str | None) -> None:
         """The gate is open, and views and subscribers have what the table has."""
-        assert self.db._engine.gate.held == self.db._engine.gate.depth == 0, where
+        gate: Any = self.db._engine.gate
+        assert gate.held == gate.depth == 0 and not gate.lock._is_owned(), where
         assert self.db._engine.pending is None, where
         assert gc.isenabled(), where
         for view, heard in zip(self.views, self.heard, strict=True):

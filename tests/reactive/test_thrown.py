@@ -161,3 +161,31 @@ def test_at_any_moment_it_leaves_all_or_nothing(
             side.check(where)
             moment += every
     assert moment > 20
+
+
+def test_the_lock_is_given_back_by_what_takes_it_twice() -> None:
+    """A statement that reads its table: `delete` of a key, in a transaction."""
+
+    class OutOfTime(Exception):
+        """What the time limit of a job raises."""
+
+    def out_of_time() -> None:
+        raise OutOfTime
+
+    moment, where = 0, ""
+    while where is not None:
+        db = Database()
+        table: Any = db.table(tuple, key=lambda row: row[0])
+        view = table.where(lambda row: row[1] > 0).materialize()
+        table.add_all([(1, 1), (2, 2)])
+        moments = Moments(moment, out_of_time)
+        with suppress(OutOfTime), moments, db.transaction():
+            table.delete(1)
+            table.delete(2)
+        where, moment = moments.where, moment + 1  # type: ignore[assignment]
+        lock: Any = db._engine.gate.lock
+        assert not lock._is_owned(), where
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(table.add, (3, 3)).result(10)
+        assert set(view) in ({(3, 3)}, {(1, 1), (2, 2), (3, 3)}), where
+    assert moment > 20

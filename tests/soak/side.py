@@ -198,7 +198,10 @@ class Side:
         ]
 
     def check(self, oracle: Oracle, random: Random, *, verify: bool) -> None:
-        """All views have the rows that the oracle has."""
+        """The lock is free, and all views have the rows that the oracle has."""
+        lock: Any = self.db._engine.gate.lock
+        if lock._is_owned():
+            raise Difference(f"{self.name}: the lock was not given back")
         for number, live in self.live.items():
             rows = oracle.rows(live.node)
             try:
