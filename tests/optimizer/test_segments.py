@@ -200,10 +200,8 @@ def test_a_segment_that_comes_to_the_one_below_is_found(monkeypatch: pytest.Monk
     """`distinct` of what is a set falls away, so that nothing is left of the segment."""
     monkeypatch.setattr("optimizer.segments.HIGHEST", 2)
     table: Any = Database().table(tuple, key=lambda row: row[0])
-    same = table.distinct().distinct()
-    view = same.full_join(
-        table.distinct().distinct(), left_key=lambda x: x[1], right_key=lambda y: y[0]
-    ).materialize()
+    same = table.distinct().distinct().distinct().distinct()
+    view = same.full_join(same, left_key=lambda x: x[1], right_key=lambda y: y[0]).materialize()
     table.add_all([(1, 2), (2, 3)])
     assert set(view) == {((1, 2), (2, 3)), ((2, 3), None), (None, (1, 2))}
     view.verify()
