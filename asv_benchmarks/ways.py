@@ -23,7 +23,6 @@ from unittest.mock import patch
 
 from asv_benchmarks.table import machine, markdown
 from reactive import Count, Database, Max, Sum
-from reactive.collections.zset import consolidate
 
 LEAST = 1.2
 RUNS = 40
@@ -160,14 +159,6 @@ def _over_edges(edges: Any, query: Any) -> Running:
     return Running(edges, new, [view])
 
 
-def distinct(db: Database) -> Running:
-    """distinct"""
-    orders = db.table(Order)
-    view = orders.select(lambda o: o.customer).distinct().materialize()
-    orders.add_all(_orders(LARGE, customers=SMALL))
-    return Running(orders, _orders(CHANGES, customers=2 * SMALL, first=NEVER), [view])
-
-
 def largest(db: Database) -> Running:
     """group_by, Max"""
     orders = db.table(Order)
@@ -201,11 +192,6 @@ def _take_as_many(sums: Any, delta: Sequence[Any]) -> Sequence[Any]:
     out = [change for change in sums._loop(delta).items() if any(change[1])]
     sums._take(out)
     return out
-
-
-def _add_as_many(distinct: Any, delta: Sequence[Any]) -> Any:
-    """`Distinct._add_one` as if it was one of many rows."""
-    return distinct._add_net(consolidate(delta))
 
 
 WAYS = (
@@ -262,12 +248,6 @@ WAYS = (
         (triangles,),
         ("reactive/operators/generated/circling.py", "reactive/collections/circle.py"),
         off=(("reactive.compiler.choices.count_cycles.around", lambda *_, **__: None),),
-    ),
-    Way(
-        "one row of a distinct",
-        (distinct,),
-        (),
-        off=(("reactive.operators.distinct.Distinct._add_one", _add_as_many),),
     ),
     Way(
         "readers found by an index",

@@ -54,12 +54,9 @@ class Distinct:
                 is_first = delta.weight > 0 and not (self.shown or self._owed)
                 return self._add_counts(counts) if is_first else self._add_net(counts.items())
             delta = self._below.step(delta)
-        if not self._owed:
-            if len(delta) == 1:
-                return self._add_one(delta)
-            if type(delta) is Batch and delta.weight > 0:
-                return self._add_all(delta)
-        return self._add_net(consolidate(delta))
+        if type(delta) is Batch and delta.weight > 0 and not self._owed:
+            return self._add_all(delta)
+        return self._add_net(delta if len(delta) == 1 else consolidate(delta))
 
     def _add_net(self, changes: Collection[Pair]) -> Sequence[Pair]:
         """A delta in which each row is once."""
@@ -92,23 +89,6 @@ class Distinct:
             raise
         self._last = counts.items()
         return Batch(list(counts), 1)
-
-    def _add_one(self, delta: Pairs) -> Sequence[Pair]:
-        """A row that comes or goes, while none is owed."""
-        ((row, change),) = delta
-        shown = self.shown
-        before = shown.get(row, 0)
-        weight = before + change
-        if weight < 0:
-            return self._add_net(delta)
-        if weight:
-            shown[row] = weight
-            out = [] if before else [(row, 1)]
-        else:
-            del shown[row]
-            out = [(row, -1)]
-        self._last = delta
-        return out
 
     def _add_all(self, batch: Batch) -> Batch:
         """Rows that come, each as often; those that were not there."""
