@@ -168,9 +168,13 @@ def _multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node
     join, chain = node.joins[0].node, _nodes(*node.chain)
     assert isinstance(join, plan.Join)
     top = [join, *chain, *_nodes(node.sink)][-1]
-    parts = [*_nodes(*node.joins), *chain, *_nodes(node.sink)]
-    return builder.node(
-        node, inputs, wide(join, node.wide, top, tuple(chain), indexes), called(parts)
+    ports = tuple(dict.fromkeys(inputs))  # different indexes may be one node of the graph
+    return builder.graph.node(
+        (*node.does, tuple(map(ports.index, inputs))),
+        ports,
+        wide(join, node.wide, top, tuple(chain), indexes),
+        plan=node.of,
+        functions=called([*_nodes(*node.joins), *chain, *_nodes(node.sink)]),
     )
 
 

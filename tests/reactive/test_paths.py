@@ -410,3 +410,26 @@ def test_nothing_is_asked_of_a_row_that_comes_and_goes_in_a_commit(
     view.verify()
     with pytest.raises(ZeroDivisionError):
         ends.add(Edge(0, 1))
+
+
+def test_inputs_that_come_to_one_index_from_different_segments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same selection, made twice, is one node of the graph, also below two segments."""
+    monkeypatch.setattr("optimizer.segments.HIGHEST", 2)
+    views = []
+    for optimize in (True, False):
+        table: Any = Database(optimize=optimize).table(tuple, name="edges")
+        a, b = table.select(lambda e: (e[0], e[1])), table.select(lambda e: (e[0], e[-1]))
+        c = table.select(lambda e: (e[0], e[1]))
+        joined = a.join(b, on=lambda x, y: x[1] == y[0]).join(
+            c, on=lambda x, y, z: y[1] == z[0] and x[0] == z[1]
+        )
+        view = joined.materialize()
+        table.add((0, 1))
+        table.add_all([(2, 1), (1, 1), (3, 4), (3, 1), (1, 3)])
+        view.verify()
+        table.remove_all([(1, 1), (3, 4)])
+        view.verify()
+        views.append(Counter(view))
+    assert views[0] == views[1]
