@@ -35,7 +35,7 @@ class Outbox(deque[Delivery]):
             except BaseException:  # an interrupt, which comes after the call
                 self._turn.append(None)
                 raise
-            done, subscribers, delta = 0, NOBODY, None
+            done, subscribers, delta, callback = 0, NOBODY, None, None
             try:
                 while self:
                     subscribers, delta = self[0]
@@ -43,6 +43,7 @@ class Outbox(deque[Delivery]):
                     for reference in subscribers:
                         subscription = reference()
                         done += 1  # from here on nothing is called before the callback
+                        callback = None
                         if subscription is None or subscription.closed:
                             continue
                         try:
@@ -60,6 +61,7 @@ class Outbox(deque[Delivery]):
                     self.popleft()
             except BaseException:  # an interrupt: the others are still to hear of this
                 if delta is not None:
+                    done -= getattr(callback, "is_repeatable", False)
                     self[0] = (subscribers[done:], delta)
                 raise
             finally:

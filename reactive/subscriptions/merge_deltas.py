@@ -51,6 +51,11 @@ class Merged:
         self._version = delta.version
 
     @property
+    def version(self) -> int:
+        """Of the last delta that was added."""
+        return self._version
+
+    @property
     def is_nothing(self) -> bool:
         """Whether all that came has gone again."""
         return not (self._is_snapshot or self._weights or self._sequence.is_edited)

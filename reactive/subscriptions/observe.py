@@ -242,6 +242,8 @@ class Changes(NotCopied, Closing, Generic[T]):
             self._waiting.put(delta)
         self._rouse()
 
+    _put.is_repeatable = True  # type: ignore[attr-defined]
+
     def _rouse(self) -> None:
         with self._lock:
             wakes, self._wakes = self._wakes, []

@@ -72,6 +72,8 @@ class Relay:
             self._is_begun = True
         self._begin()
 
+    put.is_repeatable = True  # type: ignore[attr-defined]
+
     def close(self) -> None:
         """Hand over nothing more."""
         with self._lock:

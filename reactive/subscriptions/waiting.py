@@ -32,8 +32,10 @@ class Waiting:
         return len(self._deltas)
 
     def put(self, delta: Delta[Any]) -> None:
-        """Have a delta wait."""
+        """Have a delta wait, once: it comes again if its delivery was broken off."""
         deltas = self._deltas
+        if deltas and deltas[-1].version == delta.version and not delta.is_snapshot:
+            return
         if self._maxsize is None or len(deltas) < self._maxsize:
             deltas.append(delta)
             return

@@ -189,3 +189,26 @@ def test_the_lock_is_given_back_by_what_takes_it_twice() -> None:
             pool.submit(table.add, (3, 3)).result(10)
         assert set(view) in ({(3, 3)}, {(1, 1), (2, 2), (3, 3)}), where
     assert moment > 20
+
+
+def test_a_delta_that_waits_for_an_executor_is_not_lost() -> None:
+    moment, where = 0, ""
+    while where is not None:
+        heard: Counter[int] = Counter()
+
+        def hear(delta: Delta[int], heard: Counter[int] = heard) -> None:
+            if delta.is_snapshot:
+                heard.clear()
+            heard.update(dict(delta.items()))
+
+        table = Database().table(int)
+        view = table.where(lambda n: n > 0).materialize()
+        with ThreadPoolExecutor(1) as pool:
+            subscription = view.subscribe(hear, on=pool)
+            moments = Moments(moment)
+            with suppress(KeyboardInterrupt), moments:
+                table.add(1)
+            table.add(2)
+        assert subscription.error is None and +heard == Counter(view), moments.where
+        where, moment = moments.where, moment + 1  # type: ignore[assignment]
+    assert moment > 20
