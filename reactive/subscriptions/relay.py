@@ -65,12 +65,18 @@ class Relay:
 
     def put(self, delta: Delta[Any]) -> None:
         """Have a delta handed over. Called in the order of the commits."""
-        with self._lock:
-            self._waiting.put(delta)
-            if not self._waiting or (self._is_begun and not self._is_closed()):
-                return
-            self._is_begun = True
-        self._begin()
+        begins = False
+        try:
+            with self._lock:
+                self._waiting.put(delta)
+                if not self._waiting or (self._is_begun and not self._is_closed()):
+                    return
+                self._is_begun = begins = True
+            self._begin()
+        except BaseException:  # an interrupt: it is handed over again
+            if begins:
+                self._is_begun = False
+            raise
 
     put.is_repeatable = True  # type: ignore[attr-defined]
 

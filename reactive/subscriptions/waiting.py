@@ -22,11 +22,12 @@ class Waiting:
     (1, Delta(version=2, added=('to', 'be')))
     """
 
-    __slots__ = ("_deltas", "_maxsize")
+    __slots__ = ("_deltas", "_maxsize", "_version")
 
     def __init__(self, maxsize: int | None) -> None:
         self._deltas: deque[Delta[Any] | Merged] = deque()
         self._maxsize = maxsize
+        self._version = -1  # of the last delta that was put
 
     def __len__(self) -> int:
         return len(self._deltas)
@@ -34,16 +35,19 @@ class Waiting:
     def put(self, delta: Delta[Any]) -> None:
         """Have a delta wait, once: it comes again if its delivery was broken off."""
         deltas = self._deltas
-        if deltas and deltas[-1].version == delta.version and not delta.is_snapshot:
+        last = deltas[-1].version if deltas else self._version
+        if last == delta.version and not delta.is_snapshot:
             return
         if self._maxsize is None or len(deltas) < self._maxsize:
             deltas.append(delta)
+            self._version = delta.version
             return
-        last = deltas[-1]
-        if not isinstance(last, Merged):
-            last = deltas[-1] = Merged(last)
-        last.add(delta)
-        if last.is_nothing:
+        newest = deltas[-1]
+        if not isinstance(newest, Merged):
+            newest = deltas[-1] = Merged(newest)
+        newest.add(delta)
+        self._version = delta.version
+        if newest.is_nothing:
             deltas.pop()
 
     def pop(self) -> Delta[Any] | Merged:
