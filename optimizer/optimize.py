@@ -45,6 +45,7 @@ from optimizer.rules.push_where_into_fixpoint import push_where_into_fixpoint
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.select_from_each import select_from_each
 from optimizer.rules.shape_recursion import shape_recursion
+from optimizer.rules.split_disjunction import split_disjunction
 from optimizer.rules.split_where import split_where
 from optimizer.rules.strengthen_outer_join import strengthen_outer_join
 from optimizer.traverse import (
@@ -80,6 +81,7 @@ PHASES: tuple[Phase, ...] = (
     ),
     (fold_constants, drop_true_where, empty_false_where, propagate_empty),
     (prune_join_inputs, fuse_wheres, fuse_selects),
+    (split_disjunction,),
 )
 
 MOST_PASSES = 1000

@@ -21,7 +21,7 @@ from optimizer import plan
 from optimizer.drawing import Drawing
 from optimizer.early import early_of
 from optimizer.explain import Explanation, explain, headline
-from optimizer.expr import Expr, Lifted, Operation, conjuncts
+from optimizer.expr import Expr, Function, Lifted, Operation, Or, conjuncts, walk
 from optimizer.opaque import Opaque
 from optimizer.optimize import Optimized
 from optimizer.properties import nodes
@@ -78,14 +78,16 @@ def _unkeyed(node: plan.Node) -> list[str]:
     has_keys = found is not None and any(step.is_key for step in found.left)
     if has_keys or match.left_key is not None or match.on is None:
         return []
-    on = match.on
-    equations = isinstance(on, Lifted) and any(_is_equation(t) for t in conjuncts(on.body)[1:])
-    hint = (
-        "an equation comes after a condition that may raise: put it first"
-        if equations
-        else "a join needs `left == right` among its conditions to look partners up"
-    )
-    return [f"every pair is asked: {headline(node)}", f"  {hint}"]
+    return [f"every pair is asked: {headline(node)}", f"  {_hint(match.on)}"]
+
+
+def _hint(on: Function) -> str:
+    tests = conjuncts(on.body) if isinstance(on, Lifted) else ()
+    if any(map(_is_equation, tests[1:])):
+        return "an equation comes after a condition that may raise: put it first"
+    if any(isinstance(test, Or) and any(map(_is_equation, walk(test))) for test in tests):
+        return "each part of an `or` needs a `left == right`, and all but the last must never raise"
+    return "a join needs `left == right` among its conditions to look partners up"
 
 
 def _is_equation(test: Expr) -> bool:

@@ -74,6 +74,8 @@ class Conditions:
     def pair_test(self, left: dict[str, Kind], right: dict[str, Kind]) -> str:
         """A condition on both sides."""
         a, b = self.value(left), self.value(right)
+        if self.chance(1):
+            return self.alternatives(left, right)
         if self.chance(5):
             return f"{a} == {b}" if self.chance(5) else f"{b} == {a}"
         if self.chance(self.raising):
@@ -83,6 +85,19 @@ class Conditions:
                 f"{a} != {b}", f"({a} == 1 or {b} == 1)", f"[{a}] == [{b}]", f"n({a}) == {b}"
             )
         )
+
+    def alternatives(self, left: dict[str, Kind], right: dict[str, Kind]) -> str:
+        """One of several equations; each may come with more."""
+        found = []
+        for _ in range(self.one_of(2, 2, 3)):
+            equation = f"{self._field(left)} == {self._field(right)}"
+            more = self.test(self.one_of(left, right)) if self.chance(2) else None
+            found.append(f"{equation} and {more}" if more else equation)
+        return f"({' or '.join(found)})"
+
+    def _field(self, kinds: dict[str, Kind]) -> str:
+        name = self.one_of(*kinds)
+        return self.field(name, kinds[name])
 
     def condition(self, kinds: dict[str, Kind], pairs: bool = False) -> str:
         """Some tests, all or some of which must hold; with `pairs` the last binding is a side."""

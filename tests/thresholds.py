@@ -32,6 +32,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "optimizer.rules.drop_inner_distinct.DEEPEST": Threshold(0, 500),
     "optimizer.rules.fuse_wheres.MOST": Threshold(1),
     "optimizer.rules.prune_join_inputs.MOST": Threshold(0),
+    "optimizer.rules.split_disjunction.MOST": Threshold(1),
     "optimizer.multiway.FEWEST": Threshold(3),
     "optimizer.multiway.MOST": Threshold(3, 15),
     "optimizer.segments.HIGHEST": Threshold(2),

@@ -7,7 +7,8 @@
           M                               M
 
 Sound:  after distinct only the presence of a row counts, and an s is there if it has a partner.
-Needs:  f reads bindings of the left side only.
+Needs:  f reads bindings of the left side only; stored tables, since two negative weights make a
+        positive one.
 Pays:   no pair is made; by key alone, the right side is a number per key.
 Source: [i3ql] P11; EXISTS of SQL.
 """
@@ -16,14 +17,14 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Lifted, reads
-from optimizer.properties import bindings
+from optimizer.properties import bindings, may_be_negative
 
 
 def make_semi_join(node: plan.Node) -> plan.Node:
     match node:
         case plan.Distinct(plan.Select(plan.Join(left, right, match), Lifted() as f)):
             count = bindings(left)
-            if count in reads(f.body):
+            if count in reads(f.body) or may_be_negative(node):
                 return node
             semi = plan.SemiJoin(left, right, match)
             read = Lifted(f.body, f.names[:count], f.origins, count)

@@ -13,7 +13,6 @@ as it is certain to be evaluated. The order of what may raise is that of the pla
 from __future__ import annotations
 
 import keyword
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -24,7 +23,6 @@ from optimizer.expr import (
     Again,
     Attribute,
     Call,
-    Conditional,
     Display,
     Expr,
     First,
@@ -45,13 +43,13 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.knowledge import Shapes, is_canonical, is_value, makes_record, total
+from reactive.codegen.expected import Expected, Use
 from reactive.codegen.functions import CodeWriter, Values
 from reactive.codegen.identifiers import can_be_variable
 
 Chain = Sequence[plan.Node]
 """Where, select, unnest and select_many nodes, the first to see a row first."""
 
-WORTH_A_NAME = (Attribute, Item, Operation, Call, Conditional)
 LONGEST = 60
 """Nodes of an expression that is written out wherever its value is read."""
 MAY_MAKE_NAN = frozenset({"+", "-", "*", "/", "//", "%", "**"})
@@ -64,6 +62,10 @@ class Act:
     kind: Literal["test", "touch", "set", "each"]
     expr: Expr
     name: str = ""
+
+
+USES = {"test": Use.LOOKED_AT, "touch": Use.LOOKED_AT, "set": Use.KEPT, "each": Use.GIVEN}
+"""What is done with the value of an act."""
 
 
 class Plan:
@@ -171,7 +173,7 @@ class Body:
         self._known = Known()
         self._names = tuple(names)
         self._taken = {*names}
-        self._often: Counter[Expr] = Counter()
+        self._expected = Expected(shapes)
         self._writer = CodeWriter(names, values, known=self._known, careful=False)
         for name in names:
             values.reserve(name)
@@ -179,14 +181,14 @@ class Body:
     def nested(self, indent: int) -> Body:
         """The body of a loop within, which knows what is known here."""
         inner = Body(self._values, self._names, self._shapes, indent)
-        inner._known.update(self._known)
+        inner._known.update(self._known.for_loops())
         inner._taken |= self._taken
-        inner._often = self._often
+        inner._expected = self._expected
         return inner
 
     def begin(self, acts: Sequence[Act], more: Sequence[Expr]) -> None:
         """Announce acts and what follows them, and take a row of several bindings apart."""
-        self.expect([*(act.expr for act in acts), *more])
+        self.expect(acts, more)
         self.unpack(self._names)
 
     def unpack(self, names: Sequence[str]) -> None:
@@ -194,10 +196,10 @@ class Body:
         if len(names) > 1:
             self.line(f"{', '.join(names)} = row")
 
-    def expect(self, exprs: Iterable[Expr]) -> None:
+    def expect(self, acts: Iterable[Act], more: Iterable[Expr]) -> None:
         """Tell beforehand what will be written, so that what comes twice gets a name."""
-        for expr in exprs:
-            self._count(expr)
+        written = [(act.expr, USES[act.kind]) for act in acts]
+        self._expected.add([*written, *((expr, Use.KEPT) for expr in more)])
 
     def write(self, acts: Iterable[Act]) -> None:
         """The acts, one after the other."""
@@ -217,7 +219,7 @@ class Body:
     def line(self, text: str) -> None:
         """A line of code."""
         if text.startswith("for "):
-            self._known.once.clear()
+            self._known.begin_loop()
         self.lines.append("    " * self.indent + text)
 
     def use(self, expr: Expr, least: int = 0) -> str:
@@ -260,28 +262,20 @@ class Body:
         Those that are read `within` some expressions, or all that are read.
         """
         found = None if within is None else {part for expr in within for part in walk(expr)}
-        for expr in list(self._often):
+        for expr in self._expected.often():
             if found is not None and expr not in found:
                 continue
             outside = reads(expr) <= readable and not _reads_local(expr)
             if outside and isinstance(expr, Attribute | Item) and total(expr, self._shapes):
                 self._name(expr)
 
-    def _count(self, expr: Expr) -> None:
-        if isinstance(expr, WORTH_A_NAME) and is_value(expr, self._shapes):
-            self._often[expr] += 1
-            if self._often[expr] > 1:
-                return  # it has a name, and its parts are not written again
-        for part in parts(expr):
-            self._count(part)
-
     def _name_what_comes_twice(self, expr: Expr) -> None:
         if expr in self._known:
             return
         for part in reversed(list(surely(expr))[1:]):
-            if self._often[part] > 1 and part not in self._known:
+            if self._expected.comes_twice(part) and part not in self._known:
                 self._name(part)
-        if self._often[expr] > 1:
+        if self._expected.comes_twice(expr):
             self._name(expr)
 
     def _name(self, expr: Expr) -> str:
@@ -293,11 +287,13 @@ class Body:
             return self._names[expr.index]
         wish = expr.name if isinstance(expr, Attribute) else "value"
         for part in reversed(list(surely(expr))[1:]):
-            if self._often[part] > 1:
+            if self._expected.comes_twice(part):
                 self._name(part)
         name = self.variable(wish, self._writer.write(expr))
-        if is_value(expr, self._shapes):
+        if self._expected.may_name(expr):
             self._known[expr] = name
+            if self._expected.is_kept(expr):
+                self._known.kept.add(expr)
         return name
 
     def _touch(self, expr: Expr) -> None:
@@ -324,12 +320,25 @@ class Known(dict[Expr, str]):
     """The variables that hold what has been evaluated.
 
     What may be an iterator or a container, as of a callable that could not be read, is good for one
-    use: that of who asks first, before a loop begins (`once`).
+    use: that of who asks first, before a loop begins (`once`). What is `kept` in a row is good for
+    one row, and a loop makes several.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.once: dict[Expr, str] = {}
+        self.kept: set[Expr] = set()
+
+    def begin_loop(self) -> None:
+        """Forget what is not good for more than one row."""
+        self.once.clear()
+        for expr in self.kept:
+            self.pop(expr, None)
+        self.kept.clear()
+
+    def for_loops(self) -> dict[Expr, str]:
+        """What loops within may use."""
+        return {expr: name for expr, name in self.items() if expr not in self.kept}
 
     def get(self, expr: Expr, default: str | None = None) -> str | None:  # type: ignore[override]
         found = super().get(expr)

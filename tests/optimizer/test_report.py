@@ -89,6 +89,8 @@ def test_a_join_that_asks_every_pair_says_so_and_what_would_help() -> None:
     assert late.explain().endswith(f"{text}\n  {hint}")
     none = students.join(council, on=lambda s, m: s.name < m.name)
     assert "a join needs `left == right`" in none.explain()
+    partly = students.join(council, on=lambda s, m: s.name == m.name or s.age > 3)
+    assert "each part of an `or` needs a `left == right`" in partly.explain()
 
 
 def test_without_optimization_the_plan_is_shown_as_it_is_run() -> None:

@@ -114,7 +114,7 @@ def _loop(
     bound = {LEFT: names[:-1], RIGHT: names[-1:]}
     spelled = [name for side, of in kept.items() if of for name in _spelled(side, of)]
     head = Body(values, (*names, *spelled, "times_left", "times_right"), todo.shapes, 2)
-    head.expect([*(act.expr for act in todo.acts), *taker.exprs()])
+    head.expect(todo.acts, taker.exprs())
     of = kept[outer]
     if of is None:
         head.line(f"{_one(bound[outer])}, times_{outer} = pair")

@@ -147,7 +147,7 @@ def _loop(
     lines = [f"    for key, pair in {delta}:", f"        found = {find}(key, NOTHING)"]
     lines += ["        if found is NOTHING or key is NO_MATCH: continue"]
     head = Body(values, names, todo.shapes, 2)
-    head.expect([*(act.expr for act in todo.acts), *taker.exprs()])
+    head.expect(todo.acts, taker.exprs())
     head.line(f"{outer[0] if len(outer) == 1 else 'row'}, weight = pair")
     head.unpack(outer)
     count = len(names) - 1

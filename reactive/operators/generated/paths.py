@@ -206,7 +206,7 @@ class _Loop:
     def lines(self, place: int, path: Path, finds: dict[Key, str]) -> list[str]:
         """The loop from an input along its path."""
         head = Body(self._values, (*self._names, *_TIMES), self._todo.shapes, 2)
-        head.expect([*(act.expr for act in self._todo.acts), *self._taker.exprs()])
+        head.expect(self._todo.acts, self._taker.exprs())
         head.line("if key.__class__ is Mark: continue")
         head.line(f"{self._names[place]}, times_{place} = pair")
         start = f"    for key, pair in delta_{place}:"

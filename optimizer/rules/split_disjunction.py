@@ -1,0 +1,145 @@
+"""Ask for the alternatives of a join one by one, so that each finds its pairs by look-up.
+
+    join on p and (k1 or k2)          union_all
+      A                                 join on p and k1
+      B                       ->          A
+                                          B
+                                        join on p and not k1 and k2
+                                          A
+                                          B
+
+    anti_join: on p and k2 of what anti_join on p and k1 leaves
+    semi_join: union_all of semi_join on p and k1, and semi_join on p and k2 of what anti_join on
+               p and k1 leaves
+
+Sound:  a pair is made by the first alternative that is true for it, and by no other, so that
+        weights stay. The alternatives before it raise nothing; it, and what follows, are asked of
+        the same pairs as before. Semi_joins and anti_joins raise nothing at all.
+Needs:  in each alternative an equation of both sides, to be found as a key, and none beside the
+        disjunction; all alternatives but the last are total. Of semi_join and anti_join the whole
+        predicate is; the right reads stored tables, for weights of partners are added; and there
+        is no recursive relation, which an anti_join would negate.
+Pays:   look-ups in the place of all pairs, for an index of each side per alternative. A and B are
+        computed once.
+Source: OR expansion of SQL optimizers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optimizer import plan
+from optimizer.early import AnyJoin, early_of, pair_shapes
+from optimizer.expr import Expr, Lifted, Operation, Or, conjunction, conjuncts
+from optimizer.knowledge import total
+from optimizer.properties import free, may_be_negative
+from optimizer.traverse import has_components
+
+MOST = 4
+"""Alternatives, each of which has an index of each side."""
+
+Split = plan.Join | plan.SemiJoin | plan.AntiJoin
+
+
+def split_disjunction(node: plan.Node) -> plan.Node:
+    match node:
+        case plan.Join(match=plan.Match(None, None, Lifted() as on)) if not _has_key(node):
+            return _first_found(node, on)
+        case (
+            plan.SemiJoin(match=plan.Match(None, None, Lifted() as on))
+            | plan.AntiJoin(match=plan.Match(None, None, Lifted() as on))
+        ) if not _has_key(node) and _can_halve(node, on):
+            return _first_found(node, on)
+        case _:
+            return node
+
+
+def _can_halve(node: plan.SemiJoin | plan.AntiJoin, on: Lifted) -> bool:
+    is_total = total(on.body, pair_shapes(node))
+    return is_total and not may_be_negative(node.right) and not free(node)
+
+
+def _first_found(node: Split, on: Lifted) -> plan.Node:
+    """The node, split by the first disjunction that gives keys; itself if there is none."""
+    tests = conjuncts(on.body)
+    for place, test in enumerate(tests):
+        if not isinstance(test, Or):
+            continue
+        alternatives = _flat(test)
+        *others, _ = alternatives
+        of = pair_shapes(node)
+        if len(alternatives) > MOST or not all(total(other, of) for other in others):
+            continue
+        split = _joins if isinstance(node, plan.Join) else _halves
+        found = split(node, on, tests[:place], alternatives, tests[place + 1 :])
+        if found is not None:
+            return found
+    return node
+
+
+def _joins(
+    node: Split,
+    on: Lifted,
+    before: Sequence[Expr],
+    alternatives: Sequence[Expr],
+    after: Sequence[Expr],
+) -> plan.Node | None:
+    """A join per alternative, of the pairs for which no other is true before it."""
+    left, right = map(_shared, node.inputs())
+    made: plan.Node | None = None
+    failed: list[Expr] = []
+    for alternative in alternatives:
+        join = plan.Join(left, right, _match(on, (*before, *failed), alternative, after))
+        if not _has_key(join):
+            return None
+        made = join if made is None else plan.UnionAll(made, join)
+        failed.append(Operation("not", (alternative,)))
+    return made
+
+
+def _halves(
+    node: Split,
+    on: Lifted,
+    before: Sequence[Expr],
+    alternatives: Sequence[Expr],
+    after: Sequence[Expr],
+) -> plan.Node | None:
+    """Semi_joins or anti_joins, each of the rows that the alternatives before it leave alone."""
+    alone, right = map(_shared, node.inputs())
+    made: plan.Node | None = None
+    for alternative in alternatives:
+        match = _match(on, before, alternative, after)
+        partnered = plan.SemiJoin(alone, right, match)
+        if not _has_key(partnered):
+            return None
+        made = partnered if made is None else plan.UnionAll(made, partnered)
+        alone = plan.AntiJoin(alone, right, match)
+        if isinstance(node, plan.SemiJoin):
+            alone = plan.Shared(alone)
+    return made if isinstance(node, plan.SemiJoin) else alone
+
+
+def _match(
+    on: Lifted, before: Sequence[Expr], alternative: Expr, after: Sequence[Expr]
+) -> plan.Match:
+    asked = (*before, *conjuncts(alternative), *after)
+    return plan.Match(on=on.with_body(conjunction(asked)))
+
+
+def _has_key(node: AnyJoin) -> bool:
+    """Whether pairs are looked up."""
+    found = early_of(node)
+    return found is not None and any(step.is_key for step in found.left)
+
+
+def _flat(test: Expr) -> tuple[Expr, ...]:
+    """The alternatives of a disjunction, in the order in which they are asked."""
+    if not isinstance(test, Or):
+        return (test,)
+    return tuple(inner for part in test.parts for inner in _flat(part))
+
+
+def _shared(node: plan.Node) -> plan.Node:
+    """An input that several joins read from now on."""
+    is_one = isinstance(node, plan.Shared) or not node.inputs() or has_components(node)
+    return node if is_one else plan.Shared(node)

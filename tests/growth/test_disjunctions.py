@@ -1,0 +1,95 @@
+"""A join on one equation or another looks its pairs up: a change touches its matches alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from reactive import Database
+
+Query = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    mail: str
+    phone: int
+
+
+QUERIES: dict[str, Query] = {
+    "join": lambda a, b: a.join(b, on=lambda x, y: x.mail == y.mail or x.phone == y.phone),
+    "semi_join": lambda a, b: a.semi_join(
+        b, on=lambda x, y: x.mail == y.mail or x.phone == y.phone
+    ),
+    "anti_join": lambda a, b: a.anti_join(
+        b, on=lambda x, y: x.mail == y.mail or x.phone == y.phone
+    ),
+    "distinct": lambda a, b: (
+        a.join(b)
+        .where(lambda x, y: x.phone == y.phone or x.mail == y.mail)
+        .select(lambda x, y: x.phone)
+        .distinct()
+    ),
+}
+
+
+def touched(query: Query, size: int, *, optimize: bool = True) -> int:
+    """How many rows a change of each side touches, where each has one partner or two."""
+    db = Database(optimize=optimize)
+    a, b = db.table(Person), db.table(Person)
+    a.add_all(Person(f"m{n}", n) for n in range(size))
+    b.add_all(Person(f"m{n}", n + 1) for n in range(size))
+    view = query(a, b).materialize()
+    before = view.stats().touched
+    a.add(Person("m3", 7))
+    b.add(Person("m4", 8))
+    a.remove(Person("m3", 7))
+    view.verify()
+    return int(view.stats().touched - before)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_change_touches_as_much_in_a_table_100_times_larger(name: str) -> None:
+    assert touched(QUERIES[name], 20) == touched(QUERIES[name], 2_000) < 60
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_as_written_it_touches_every_row_of_the_other_side(name: str) -> None:
+    assert touched(QUERIES[name], 300, optimize=False) > 600
+
+
+def test_the_inputs_of_the_alternatives_are_computed_once() -> None:
+    calls = 0
+
+    def is_known(person: Person) -> bool:
+        nonlocal calls
+        calls += 1
+        for letter in person.mail:
+            return letter == "m"
+        return False
+
+    db = Database()
+    a, b = db.table(Person), db.table(Person)
+    view = (
+        a.select(lambda p: (p.mail, p.phone))
+        .join(b.where(Known(is_known)), on=lambda x, y: x[0] == y.mail or x[1] == y.phone)
+        .materialize()
+    )
+    a.add_all(Person(f"m{n}", n) for n in range(10))
+    b.add_all(Person(f"m{n}", n + 1) for n in range(10))
+    assert calls == 10
+    assert len(view) == 19
+    assert str(view.explain()).count("pipeline") == 4  # of these two are "as above"
+
+
+class Known:
+    """A callable that cannot be read."""
+
+    def __init__(self, function: Callable[[Person], bool]) -> None:
+        self._function = function
+
+    def __call__(self, person: Person) -> bool:
+        return self._function(person)
