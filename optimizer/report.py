@@ -21,10 +21,11 @@ from optimizer import plan
 from optimizer.drawing import Drawing
 from optimizer.early import early_of
 from optimizer.explain import Explanation, explain, headline
-from optimizer.expr import Expr, Lifted, Operation, conjuncts
+from optimizer.expr import Expr, Lifted, Operation, conjuncts, reads
 from optimizer.opaque import Opaque
 from optimizer.optimize import Optimized
 from optimizer.properties import nodes
+from optimizer.ranges import ranges_of
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
 
@@ -79,17 +80,25 @@ def _unkeyed(node: plan.Node) -> list[str]:
     if has_keys or match.left_key is not None or match.on is None:
         return []
     on = match.on
+    by_range = isinstance(node, plan.Join) and ranges_of(node) is not None
     equations = isinstance(on, Lifted) and any(_is_equation(t) for t in conjuncts(on.body)[1:])
     hint = (
         "an equation comes after a condition that may raise: put it first"
         if equations
         else "a join needs `left == right` among its conditions to look partners up"
     )
+    if by_range:
+        late = isinstance(on, Lifted) and any(_pairs_up(t) for t in conjuncts(on.body))
+        return [f"found by a range: {headline(node)}", f"  {hint}"] if late else []
     return [f"every pair is asked: {headline(node)}", f"  {hint}"]
 
 
 def _is_equation(test: Expr) -> bool:
     return isinstance(test, Operation) and test.operator == "=="
+
+
+def _pairs_up(test: Expr) -> bool:
+    return _is_equation(test) and len(reads(test)) > 1
 
 
 def _captured(read: plan.Node) -> list[str]:
