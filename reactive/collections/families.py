@@ -69,13 +69,17 @@ def interval(low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def may_have_family(annotation: Any) -> bool:
-    """Whether values so annotated may have one: all but those of a class of which it is known.
+    """Whether values so annotated may have one: all but those of a class of which none has.
 
     >>> may_have_family(int), may_have_family(int | None), may_have_family(complex)
     (True, True, False)
     """
-    is_class = isinstance(annotation, type) and annotation is not object
-    return not is_class or annotation in FAMILIES or annotation in _FOUND
+    if annotation is Any or not isinstance(annotation, type):
+        return True
+    try:
+        return any(issubclass(kind, annotation) for kind in (*FAMILIES, *_FOUND))
+    except TypeError:  # a protocol that cannot be asked
+        return True
 
 
 def _of_tuple(value: tuple[Any, ...]) -> Family:
