@@ -14,7 +14,7 @@ State:  a reference per interval; lists of nodes.
 Cost:   O(log n) to insert or delete, amortized; O((1 + matches) log n) to find, as all matches of
         a leaf are found by one look at it.
 Source: the augmented trees of T. H. Cormen and others, *Introduction to Algorithms*, section 14.3,
-        after H. Edelsbrunner, *Dynamic data structures for orthogonal intersection queries*, 1980;
+        after H. Edelsbrunner, *Dynamic Data Structures for Orthogonal Intersection Queries*, 1980;
         here with nodes as wide as those of a B-tree, and rebuilt as a whole: M. H. Overmars, *The
         Design of Dynamic Data Structures*, 1983.
 """
