@@ -48,7 +48,7 @@ class IntervalTree:
     ([(1, 4), (2, 3)], [(1, 4), (5, 9)], [])
     >>> tree.remove((1, 4))
     >>> tree.between(2, 2), len(tree)
-    ([(2, 3)], 1)
+    ([(2, 3)], 2)
     """
 
     __slots__ = ("_bisect", "_gone", "_reaches", "_root", "_size")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from random import Random
@@ -241,7 +241,7 @@ def test_a_batch_of_which_a_row_raises_leaves_nothing() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, float("nan"), Decimal("nan"), 1j, (1, None), (1, float("nan")), object(), [1]],
+    [None, float("nan"), Decimal("nan"), 1j, (1, None), (1, float("nan")), object, [1]],
     ids=repr,
 )
 def test_a_value_that_compares_with_nothing_has_no_family(value: Any) -> None:
@@ -257,7 +257,7 @@ def test_a_signaling_nan_has_no_family() -> None:
 
 
 def test_values_of_a_family_compare_and_others_may_not() -> None:
-    berlin, utc = ZoneInfo("Europe/Berlin"), timezone.utc
+    berlin, utc = ZoneInfo("Europe/Berlin"), UTC
     day = datetime(2024, 5, 1)
     assert family_of(day) != family_of(day.date())
     assert family_of(day) != family_of(day.replace(tzinfo=utc))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -130,7 +130,7 @@ def test_it_has_the_pairs_of_brute_force_after_every_commit(
     count = a.join(b, on=on).group_by(lambda x, y: y[1]).aggregate(
         Count(), Sum(lambda x, y: x[0])
     ).materialize()  # fmt: skip
-    late = []
+    late: list[Any] = []
     held = {"a": Counter[Any](), "b": Counter[Any]()}
     of = {"a": a, "b": b}
     for changes in history:
@@ -299,7 +299,7 @@ def test_a_value_that_does_not_compare_raises_what_it_raises_as_written(
 
 
 def test_times_of_zones_are_compared_as_written() -> None:
-    zones = [None, timezone.utc, ZoneInfo("Europe/Berlin"), ZoneInfo("America/New_York")]
+    zones = [None, UTC, ZoneInfo("Europe/Berlin"), ZoneInfo("America/New_York")]
     times = [datetime(2024, 10, 27, hour, tzinfo=zone) for zone in zones[1:] for hour in range(5)]
     db = Database()
     a, b = tables(db)
