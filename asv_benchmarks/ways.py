@@ -159,6 +159,19 @@ def _over_edges(edges: Any, query: Any) -> Running:
     return Running(edges, new, [view])
 
 
+def within(db: Database) -> Running:
+    """join by a range, with ten partners"""
+    edges, orders = db.table(Edge), db.table(Order)
+    view = (
+        edges.join(orders, on=lambda e, o: e.source <= o.price < e.target)
+        .select(lambda e, o: (e.source, o.id))
+        .materialize()
+    )
+    edges.add_all(Edge(10 * n, 10 * n + 100) for n in range(SMALL))
+    orders.add_all(Order(n, 0, 10 * n) for n in range(SMALL))
+    return Running(orders, [Order(NEVER + n, 0, 77 * n) for n in range(CHANGES)], [view])
+
+
 def largest(db: Database) -> Running:
     """group_by, Max"""
     orders = db.table(Order)
@@ -242,6 +255,16 @@ WAYS = (
             "optimizer/multiway.py",
         ),
         off=(("reactive.compiler.chooser.wide_of", lambda join: None),),
+    ),
+    Way(
+        "joins by ranges",
+        (within,),
+        (
+            *("optimizer/ranges.py", "reactive/compiler/choices/join_intervals.py"),
+            *("reactive/collections/range_index.py", "reactive/collections/interval_tree.py"),
+            "reactive/collections/families.py",
+        ),
+        off=(("reactive.compiler.choices.join_intervals.ranges_of", lambda join: None),),
     ),
     Way(
         "a circle of one table",

@@ -21,10 +21,11 @@ from optimizer import plan
 from optimizer.drawing import Drawing
 from optimizer.early import early_of
 from optimizer.explain import Explanation, explain, headline
-from optimizer.expr import Expr, Function, Lifted, Operation, Or, conjuncts, walk
+from optimizer.expr import Expr, Function, Lifted, Operation, Or, conjuncts, reads, walk
 from optimizer.opaque import Opaque
 from optimizer.optimize import Optimized
 from optimizer.properties import nodes
+from optimizer.ranges import ranges_of
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
 
@@ -78,7 +79,11 @@ def _unkeyed(node: plan.Node) -> list[str]:
     has_keys = found is not None and any(step.is_key for step in found.left)
     if has_keys or match.left_key is not None or match.on is None:
         return []
-    return [f"every pair is asked: {headline(node)}", f"  {_hint(match.on)}"]
+    on = match.on
+    if isinstance(node, plan.Join) and ranges_of(node) is not None:
+        late = isinstance(on, Lifted) and any(_pairs_up(t) for t in conjuncts(on.body))
+        return [f"found by a range: {headline(node)}", f"  {_hint(on)}"] if late else []
+    return [f"every pair is asked: {headline(node)}", f"  {_hint(on)}"]
 
 
 def _hint(on: Function) -> str:
@@ -92,6 +97,10 @@ def _hint(on: Function) -> str:
 
 def _is_equation(test: Expr) -> bool:
     return isinstance(test, Operation) and test.operator == "=="
+
+
+def _pairs_up(test: Expr) -> bool:
+    return _is_equation(test) and len(reads(test)) > 1
 
 
 def _captured(read: plan.Node) -> list[str]:

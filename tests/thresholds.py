@@ -48,6 +48,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.dataflow.schedule.FEW": Threshold(0),
     "reactive.dataflow.graph.MANY_SCHEDULES": Threshold(0),
     "reactive.collections.index.FEW": Threshold(0),
+    "reactive.collections.interval_tree.WIDTH": Threshold(2),
     "reactive.operators.loops.MOST_NESTED": Threshold(2, 15),
     "reactive.operators.order_by.MANY": Threshold(0),
     "reactive.offload.overflow.CALM": Threshold(1),

@@ -135,6 +135,10 @@ class Index:
         """The same as it was before a delta that it has taken in."""
         return Before(self, delta).get
 
+    def earlier(self, delta: Iterable[KeyedPair]) -> Before:
+        """The index as it was before a delta that it has taken in."""
+        return Before(self, delta)
+
     def pairs(self, key: Key) -> Sequence[Pair]:
         """The rows of a key."""
         if key is NO_MATCH or key not in self.buckets:

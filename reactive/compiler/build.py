@@ -13,6 +13,7 @@ from optimizer.pinned import NO_PINS, Pins
 from optimizer.properties import is_interned
 from optimizer.traverse import functions
 from reactive.collections.index import itself
+from reactive.collections.range_index import RangeIndex
 from reactive.compiler import physical
 from reactive.compiler.physical import Op, Physical
 from reactive.compiler.recursion import circuit_of
@@ -31,6 +32,7 @@ from reactive.operators.fuse import (
     wide,
 )
 from reactive.operators.index_by import IndexBy
+from reactive.operators.keys import placed
 from reactive.operators.loops import INNER, Inner, called, pins_of
 from reactive.operators.nothing import Nothing
 from reactive.operators.plain import plain_join, plain_operator, side_functions, sides
@@ -138,7 +140,22 @@ def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
     return builder.node(node, inputs, lambda: At(index, value), called([node.of]), at=value)
 
 
-def _probe(builder: Builder, node: physical.Probe, inputs: Inputs) -> Node:
+def _range_index(builder: Builder, node: physical.RangeIndex, inputs: Inputs) -> Node:
+    below, graph, (base,) = node.chain, builder.graph, inputs
+    side = (None, (*node.tests, placed(node.span)))
+    make, rows = keys_of(below, side, node.arguments, generate=builder.generates)
+    handle = id if is_interned(below.top) else itself
+    all_rows = None if base.forgets else lambda: rows(graph.contents(base))
+    return builder.node(
+        node,
+        inputs,
+        lambda: IndexBy(None, handle, all_rows, make(), RangeIndex(node.range, handle)),
+        (*called(below.chain), *side_functions(side)),
+        pins=pins_of(below),
+    )
+
+
+def _probe(builder: Builder, node: physical.Probe | physical.Intervals, inputs: Inputs) -> Node:
     left, right = inputs
     join, chain = _inner(node.join), _nodes(*node.chain)
     parts = [join, *chain, *_nodes(node.sink)]
@@ -248,6 +265,8 @@ _BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
     physical.Keys: _keys,
     physical.Lookup: _lookup,
     physical.Probe: _probe,
+    physical.RangeIndex: _range_index,
+    physical.Intervals: _probe,
     physical.Match: _match,
     physical.Multiway: _multiway,
     physical.CyclicCount: _cyclic_count,

@@ -18,14 +18,16 @@ from typing import Any
 
 from optimizer import headlines, plan
 from optimizer.clauses import Program
-from optimizer.early import AnyJoin, early_of, match_of
+from optimizer.early import AnyJoin, Step, early_of, match_of
 from optimizer.explain import headline
 from optimizer.expr import Function
 from optimizer.factors import Factors, Sums
 from optimizer.multiway import Wide
+from optimizer.ranges import Span
 from optimizer.text import written
 from optimizer.tree import Tree, own
 from reactive.codegen.itinerary import Key as IndexKey
+from reactive.collections.range_index import Range
 from reactive.operators.loops import Below
 from reactive.operators.plain import Side, signature
 from reactive.remote.fed import Source
@@ -166,6 +168,38 @@ class Probe(Physical):
 
     def headline(self) -> str:
         return f"probe {_fused((self.join, *self.chain), self.sink)}"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeIndex(Physical):
+    """The rows of a chain that pass their tests, in the order of the points or intervals that they
+    have."""
+
+    source: Physical
+    chain: Below
+    tests: tuple[Step, ...]
+    arguments: int
+    span: Span
+    range: Range
+
+    def headline(self) -> str:
+        kind = "interval" if self.range.own == "interval" else "ordered"
+        by = ", ".join(map(written, self.span.ends))
+        return f"{_where((None, self.tests), self.chain)}{kind} index by {by}"
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals(Physical):
+    """The loops of a join that find partners by ranges, with the chain above and its sink."""
+
+    left: RangeIndex
+    right: RangeIndex
+    join: Op
+    chain: Ops
+    sink: Op | None
+
+    def headline(self) -> str:
+        return f"intervals {_fused((self.join, *self.chain), self.sink)}"
 
 
 @dataclass(frozen=True, slots=True)

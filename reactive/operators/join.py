@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from reactive.collections.index import REJECTED, Before, KeyedPair
+from reactive.collections.index import REJECTED, KeyedPair
 from reactive.collections.zset import Pair, Row, consolidate
 from reactive.operators.index_by import IndexBy
 from reactive.operators.suspects import Candidates
@@ -64,7 +64,7 @@ class Join:
         out = self._left_part(left, self._right.index)
         if right:
             index = self._left.index
-            out += self._right_part(right, Before(index, left) if left else index)
+            out += self._right_part(right, index.earlier(left) if left else index)
         self.touched += len(left) + len(right) + len(out)
         if left and right:
             out = consolidate(out)

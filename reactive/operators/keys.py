@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from optimizer.early import Step
+from optimizer.expr import Call, constant
+from optimizer.ranges import Span
+from reactive.collections.families import interval, point
 from reactive.collections.index import NO_MATCH, REJECTED, SUSPECT, Key, match_key
 from reactive.collections.zset import Row
 from reactive.runtime.interrupts import reraise_asynchronous
@@ -56,6 +60,15 @@ def found_key(
         return key[0] if parts == 1 else tuple(key)
 
     return of
+
+
+def placed(span: Span) -> Step:
+    """The key of an index of points or intervals, which raises where a value has no place in an
+    order: the row is a suspect."""
+    one, *ends = span.ends
+    called = constant(interval if ends else point)
+    call = Call(called, (one.body, *(end.body for end in ends)))
+    return Step(one.with_body(call), is_key=True)
 
 
 def _found(row: Row, steps: Sequence[tuple[bool, Evaluate]]) -> Any:

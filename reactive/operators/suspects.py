@@ -16,10 +16,11 @@ Cost:   of a suspect, O(rows of the other side), as without an index; of other r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from reactive.collections.index import NO_MATCH, REJECTED, SUSPECT, Key, KeyedPair
-from reactive.collections.zset import Pair, consolidate
+from reactive.collections.zset import Pair
 from reactive.operators.index_by import IndexBy
 
 
@@ -33,22 +34,13 @@ class Candidates:
     def __init__(self, side: IndexBy, since: Sequence[KeyedPair] = ()) -> None:
         self._side = side
         self._since = since
+        self._index: Any = side.index.earlier(since) if since else side.index
 
     def pairs(self, key: Key) -> list[Pair]:
         """The rows, with their weights."""
-        index = self._side.index
         if key is SUSPECT:
             return list(self._side.all_rows(self._since))
-        rows: Iterable[Pair]
+        index = self._index
         if key is REJECTED or key is NO_MATCH:
-            rows = index.pairs(SUSPECT)
-        else:
-            rows = [*index.pairs(key), *index.pairs(SUSPECT)]
-        changed = [(row, -weight) for other, (row, weight) in self._since if _meet(key, other)]
-        return consolidate([*rows, *changed]) if changed else list(rows)
-
-
-def _meet(key: Key, other: Key) -> bool:
-    if other is SUSPECT:
-        return True
-    return key is not REJECTED and key is not NO_MATCH and bool(key == other)
+            return list(index.pairs(SUSPECT))
+        return [*index.pairs(key), *index.pairs(SUSPECT)]

@@ -34,6 +34,7 @@ MARKS = {
     "sum_sides": "groups of sums ",
     "count_cycles": "count cycles ",
     "join_multiway": "multiway ",
+    "join_intervals": "intervals ",
     "probe_indexes": "probe ",
     "match_rows": "match ",
     "look_up": "look up ",

@@ -151,9 +151,12 @@ class Texts:
 
     def match(self, left: Names, right: Names) -> str:
         """When two rows match."""
-        if self._random.random() < 0.06:
+        chance = self._random.random()
+        if chance < 0.06:
             pairs = [(self.field(left), self.field(right)) for _ in range(2)]
             return f"({' or '.join(map(' == '.join, pairs))})"
+        if chance < 0.18:
+            return self._range(left, right)
         parts = []
         for _ in range(self._random.choice((1, 1, 1, 1, 2))):
             if self._random.random() < 0.75:
@@ -163,6 +166,16 @@ class Texts:
             else:
                 parts.append(self.condition({**left, **right}))
         return f"({' or '.join(parts)})" if self._random.random() < 0.08 else " and ".join(parts)
+
+    def _range(self, left: Names, right: Names) -> str:
+        """When a row is in the range of another, or their ranges overlap."""
+        sides = [left, right]
+        self._random.shuffle(sides)
+        (low, high), point = (self.number(sides[0]) for _ in range(2)), self.number(sides[1])
+        less = [self._random.choice(("<", "<=")) for _ in range(2)]
+        end = point if self._random.random() < 0.6 else self.number(sides[1])
+        tests = [f"{low} {less[0]} {point}", f"{end} {less[1]} {high}"]
+        return " and ".join(tests[: self._random.choice((1, 2, 2, 2))])
 
     def key(self, names: Names) -> str:
         if self._random.random() < 0.75:

@@ -32,7 +32,6 @@ from reactive.codegen.taker import Taker
 from reactive.collections.index import (
     NO_MATCH,
     NOTHING,
-    Before,
     KeyedBatch,
     KeyedPair,
     Rows,
@@ -51,7 +50,7 @@ class Pairing:
     def __init__(self, left: IndexBy, right: IndexBy) -> None:
         self.left = left
         self.right = right
-        self._finds = right.index.buckets.get, left.index.buckets.get
+        self._finds = right.index.find, left.index.find
 
     def look_ups(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
@@ -62,7 +61,7 @@ class Pairing:
         if left and right:
             if _removes(left):
                 return None
-            return self.right.index.buckets.get, Before(self.left.index, left).get
+            return self.right.index.find, self.left.index.before(left)
         return self._finds
 
 
