@@ -16,10 +16,10 @@ may do without.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from sys import modules
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -280,12 +280,9 @@ def _me() -> Owner:
 
 def running_task() -> asyncio.Task[Any] | None:
     """The asyncio task that runs in this thread, if one does."""
-    if "asyncio.events" not in sys.modules:
+    if "asyncio.events" not in modules:
         return None
-    import asyncio
-
-    loop = asyncio._get_running_loop()
-    if loop is None:
-        return None
-
-    return asyncio.current_task(loop)
+    events = modules["asyncio.events"]
+    running = getattr(events, "_get_running_loop", None)  # it may just be imported
+    loop = None if running is None else running()
+    return None if loop is None else modules["asyncio"].current_task(loop)

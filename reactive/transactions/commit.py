@@ -6,8 +6,8 @@
     undo        instead of publishing: operators and tables are as they were before
 
 Statements and transactions commit by it, and so do changes that are made again with other plans
-(`Unfit`). If nothing is to be done between the phases, a generated function does both (`at_once`):
-of a statement of one row that takes 1.9 us, and 2.9 us by an object and a walk over the graph.
+(`Unfit`). Where nothing is to be done between the phases, one generated function does both
+(`at_once`): adding a row so takes 2.1 us, and 5.9 us by a `Commit` whose phases are apart.
 
 An exception that may have come at any moment (`interrupts.py`) is not undone here: what is to be
 taken back is noted in the engine, and the next access repairs it (`repair.py`).
@@ -30,7 +30,7 @@ from reactive.operators.sums_by import Unfit
 from reactive.runtime.gate import BROKEN, IDLE
 from reactive.runtime.interrupts import is_asynchronous, surely
 from reactive.transactions.base import Base
-from reactive.transactions.commit_times import is_logged
+from reactive.transactions.commit_times import is_logged, may_be_logged
 from reactive.transactions.repair import Broken
 
 if TYPE_CHECKING:
@@ -189,7 +189,9 @@ class Commit:
 def at_once(engine: Engine, table: Base, changes: Sequence[Pair], version: int) -> bool:
     """Commit by a generated function, of a few rows of one table; whether there is one."""
     straight = table._node.straight
-    if straight is None or len(changes) >= MANY or engine.times.wanted or is_logged(DEBUG):
+    if straight is None or len(changes) >= MANY or engine.times.wanted:
+        return False
+    if may_be_logged(DEBUG, True):
         return False
     straight(changes, version)
     engine.version = version

@@ -138,15 +138,16 @@ class Engine:
 
     def write(self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
         """A statement on a table. It enters the gate by itself: calls would take longer."""
-        gate = self.gate
-        if gate.depth or gate.is_special:
+        gate, pending = self.gate, self.pending
+        if gate.depth or (gate.is_special and (pending is None or not gate.is_mine)):
             self._write_inside(table, statement, of)
             return
         is_inside = False
         try:
             gate.lock.acquire()
-            if gate.depth or gate.is_special:  # by now
-                gate.lock.release()
+            is_mine = pending is not None
+            if gate.depth or self.pending is not pending or gate.is_special is not is_mine:
+                gate.lock.release()  # by now
                 self._write_inside(table, statement, of)
                 return
             gate.depth, gate.critical = 1, True
@@ -158,10 +159,13 @@ class Engine:
                 gate.critical = False
                 gate.depth = gate.at_rest
                 gate.lock.release()
-                if self.outbox:
-                    self.outbox.deliver()
-                if self.dropped or self.overflow is not None or gate.noted:
-                    self.look_after()
+                if pending is None:
+                    if self.outbox:
+                        self.outbox.deliver()
+                    if self.dropped or self.overflow is not None or gate.noted:
+                        self.look_after()
+                elif gate.noted is not None:
+                    SIGINT.release(gate)
             else:
                 gate.let_go()
 
@@ -188,17 +192,17 @@ class Engine:
 
     def _change(self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
         """Change a table; keep that for the end of the transaction, or commit it."""
-        changes, version = NO_CHANGES, self.version + 1
+        changes, version, pending = NO_CHANGES, self.version + 1, self.pending
         try:
             changes = statement(of)
             if not changes:
                 return
-            if self.pending is not None:
-                self.pending.statements.append((table, changes))
+            if pending is not None:
+                pending.statements.append((table, changes))
             elif not at_once(self, table, changes, version):
                 Commit(self, version, [(table, changes)], []).run()
         except BaseException as error:
-            is_kept = self.pending is not None and self.pending.has(changes)
+            is_kept = pending is not None and pending.has(changes)
             back = [(table, NO_CHANGES if is_kept else changes)]
             try:
                 if not Commit(self, version, [(table, changes)], back).failed(error):

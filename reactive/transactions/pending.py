@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 class Pending:
     """What has been changed, and is committed or taken back at the end."""
 
-    depth = 1
-    """How often it has been entered and not yet left."""
-    failed = False
-    between: Between = ()
-    """What is called between the phases of the commit."""
-    _sums: _Sums | None = None
+    __slots__ = ("_sums", "between", "depth", "failed", "statements")
 
-    def __init__(self) -> None:
+    def __init__(self, between: Between = ()) -> None:
         self.statements: list[Change] = []
+        self.between = between
+        """What is called between the phases of the commit."""
+        self.depth = 1
+        """How often it has been entered and not yet left."""
+        self.failed = False
+        self._sums: _Sums | None = None
 
     def has(self, changes: Sequence[Pair]) -> bool:
         """Whether these are those of the last statement."""

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar, Token
+from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
 from reactive.runtime.copying import NotCopied
+from reactive.runtime.gate import running_task
 from reactive.runtime.interrupts import SIGINT
-from reactive.transactions.commit import Change, Commit, at_once, break_off
+from reactive.transactions.commit import Between, Change, Commit, at_once, break_off
 from reactive.transactions.pending import Pending
 
 if TYPE_CHECKING:
@@ -43,15 +45,15 @@ class Transaction(NotCopied):
     1
     """
 
-    _entered: tuple[Pending, ...] = ()
-    """The pending changes of each time it was entered and not yet left."""
-    _outer: Token[Any] | None = None
-    _between: Callable[[], object] | None = None
+    __slots__ = ("_between", "_engine", "_entered", "_outer")
 
     def __init__(self, engine: Engine, between: Callable[[], object] | None = None) -> None:
+        self._entered: tuple[Pending, ...] = ()
+        """The pending changes of each time it was entered and not yet left."""
         self._engine = engine
-        if between is not None:
-            self._between = between
+        self._between: Between = () if between is None else (between,)
+        """What is called between the phases of the commit (`commit.py`)."""
+        self._outer: Token[Any] | None = None
 
     _copy_instead = "each call of db.transaction() makes another one"
     _pickle_instead = "pickle the rows of its tables, list(table) of each of db.tables()"
@@ -65,15 +67,16 @@ class Transaction(NotCopied):
     def __enter__(self) -> Transaction:
         gate = self._engine.gate
         try:
-            gate.enter_to_write()
-            try:
-                self._engine.check_entered()
-                self._begin()
-            finally:
-                gate.depth -= 1
-                if not gate.depth:
-                    gate.turns, gate.depth = gate.turns + 1, gate.at_rest
-                gate.lock.release()
+            if gate.depth or gate.is_special or self._entered or not self._begin_at_once():
+                gate.enter_to_write()
+                try:
+                    self._engine.check_entered()
+                    self._begin()
+                finally:
+                    gate.depth -= 1
+                    if not gate.depth:
+                        gate.turns, gate.depth = gate.turns + 1, gate.at_rest
+                    gate.lock.release()
         except Exception as error:
             hide(error)
             raise
@@ -125,7 +128,7 @@ class Transaction(NotCopied):
 
     def __del__(self) -> None:
         """An interrupt came before its end."""
-        while self._entered:
+        while getattr(self, "_entered", ()):
             self._leave(failed=True, is_lost=True)
 
     async def __aexit__(
@@ -143,15 +146,34 @@ class Transaction(NotCopied):
             hide(own)
             raise
 
+    def _begin_at_once(self) -> bool:
+        """As `_begin`, if nobody is inside and nobody has a transaction open; whether that is so.
+
+        As nothing is called while it has the lock, nothing can come between.
+        """
+        engine, pending, owner = self._engine, Pending(self._between), (get_ident(), running_task())
+        gate = engine.gate
+        try:
+            gate.lock.acquire()
+            is_free = not (gate.depth or gate.is_special)
+            if is_free:
+                self._entered, engine.pending = (pending,), pending
+                gate.owner, gate.is_special = owner, True
+            gate.lock.release()
+        except BaseException:
+            gate.let_go()
+            raise
+        return is_free
+
     def _begin(self) -> None:
-        engine, between = self._engine, self._between
+        engine = self._engine
         pending = engine.pending
         if pending is None:
-            pending = Pending()
+            pending = Pending(self._between)
         else:
             pending.depth += 1
-        if between is not None and pending not in self._entered:
-            pending.between = (*pending.between, between)
+            if pending not in self._entered:
+                pending.between = (*pending.between, *self._between)
         self._entered = (*self._entered, pending)
         engine.pending = pending
         engine.gate.begin()
@@ -177,7 +199,8 @@ class Transaction(NotCopied):
             gate.critical = True
             self._entered = entered[:-1]
             if engine.pending is pending:
-                pending.failed |= failed
+                if failed:
+                    pending.failed = True
                 pending.depth -= 1
                 if not pending.depth:
                     self._end(pending, version)
@@ -208,16 +231,22 @@ class Transaction(NotCopied):
     def _end(self, pending: Pending, version: int) -> None:
         """Commit what is pending, or take it back."""
         engine, statements, between = self._engine, pending.statements, pending.between
-        engine.gate.end()
-        engine.pending = None
+        gate = engine.gate
+        gate.owner, gate.is_special, engine.pending = None, gate.is_closed, None
+        if gate.waiting:
+            gate.end()
         if pending.failed:
             Commit(engine, version, (), statements).undo(None)
+            return
+        if not (statements or between):
             return
         changes: list[Change] = []
         commit: Commit | None = None
         try:
-            if len(statements) == 1 and not between and at_once(engine, *statements[0], version):
-                return
+            if len(statements) == 1 and not between:
+                table, delta = statements[0]
+                if at_once(engine, table, delta, version):
+                    return
             changes = pending.changes()
             commit = Commit(engine, version, changes, statements, between)
             commit.run()
