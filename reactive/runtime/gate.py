@@ -69,6 +69,7 @@ class Gate:
         self.free = threading.Condition(self.lock)
         """Notified when a transaction ends, if anybody is waiting for that."""
         self.waiting = 0
+        """How many threads wait for that; changed and read inside."""
         self._repair = repair
         self._tell = tell
         self.has_news = False

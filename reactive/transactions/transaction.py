@@ -194,7 +194,7 @@ class Transaction(NotCopied):
             if gate.noted is not None and not gate.held:
                 SIGINT.release(gate)
             raise
-        version = engine.version + 1
+        version, is_last = engine.version + 1, False
         try:
             gate.critical = True
             self._entered = entered[:-1]
@@ -202,12 +202,13 @@ class Transaction(NotCopied):
                 if failed:
                     pending.failed = True
                 pending.depth -= 1
-                if not pending.depth:
+                is_last = not pending.depth
+                if is_last:
                     self._end(pending, version)
                     if pending.failed and not failed:
                         raise TransactionError(_NESTED)
         except BaseException:
-            if not pending.depth:
+            if is_last:
                 if engine.pending is pending:
                     engine.pending = None
                     gate.end()
