@@ -22,7 +22,7 @@ from reactive.errors import (
 from reactive.offload.distant import DistantTable
 from reactive.offload.offload import Offload, Offloading
 from reactive.offload.status import OffloadStatus, status
-from reactive.runtime.boundary import boundary
+from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closing import Closing
 from reactive.runtime.copying import NotCopied
 from reactive.storage.rows import usual_name
@@ -225,7 +225,11 @@ class Database(NotCopied, Closing):
         >>> db.version
         1
         """
-        return Transaction(self._engine)
+        try:
+            return Transaction(self._engine)
+        except Exception as error:
+            hide(error)
+            raise
 
     def flush(self) -> None:
         """Bring views that depend on parts elsewhere up to date with the last commit.

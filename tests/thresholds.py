@@ -39,7 +39,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.codegen.functions.LONGEST": Threshold(0),
     "reactive.transactions.commit_times.LAST": Threshold(1),
     "reactive.transactions.commit_times.SAMPLES": Threshold(0),
-    "reactive.transactions.engine.MANY": Threshold(0),
+    "reactive.transactions.commit.MANY": Threshold(0),
     "reactive.compiler.compile.MANY_READERS": Threshold(0),
     "reactive.dataflow.contents.MANY": Threshold(0),
     "reactive.collections.edits.LONG": Threshold(2, 512),
@@ -123,7 +123,7 @@ NO_THRESHOLDS: dict[str, str] = {
 WIDE = (
     "reactive.dataflow.schedule.FEW",
     "reactive.dataflow.graph.MANY_SCHEDULES",
-    "reactive.transactions.engine.MANY",
+    "reactive.transactions.commit.MANY",
 )
 """At their lowest, these keep a commit from being one generated function."""
 WRITTEN = ("compose.LARGEST", "evaluated.LONGEST", "lift.DEEPEST", "lift.LARGEST", "lift.LONGEST")

@@ -31,8 +31,9 @@ from reactive.dataflow.delta import Delta
 from reactive.dataflow.fan import Fan
 from reactive.dataflow.held import at_hand
 from reactive.dataflow.node import NOWHERE, Node, Told, comes_late
-from reactive.dataflow.outbox import Delivery, Outbox, Subscribers
-from reactive.dataflow.schedule import Fed, Schedule, reached, take_back
+from reactive.dataflow.outbox import Outbox, Subscribers
+from reactive.dataflow.schedule import Fed, Schedule, reached
+from reactive.dataflow.step import Step, Stepped, deliveries, take_back
 from reactive.dataflow.straight import straight
 from reactive.dataflow.watch import Watch
 from reactive.dataflow.wide import Wide
@@ -49,7 +50,7 @@ class Graph:
 
     def __init__(self, on_stale: Callable[[Opaque, Capture], None], outbox: Outbox) -> None:
         self.watch = Watch(on_stale)
-        self._outbox = outbox
+        self.outbox = outbox
         self._nodes: dict[Hashable, Node] = {}
         self.remotes: tuple[Node, ...] = ()
         """The nodes whose work is elsewhere; replaced, never changed."""
@@ -219,56 +220,65 @@ class Graph:
             self.stepping = outer
 
     def commit(self, changes: Sequence[Fed], version: int) -> None:
-        """Step everything that the changes reach, and put what leaves have to tell into the outbox.
-
-        If anything raises, all that was stepped is undone.
-        """
+        """Both phases of a step, with nothing between them."""
         source, delta = changes[0]
         if source.straight is not None and len(changes) == 1:
             source.straight(delta, version)
-            return
+        else:
+            self.publish(self.prepare(changes, version))
+
+    def prepare(self, changes: Sequence[Fed], version: int) -> Step:
+        """Step everything that the changes reach; publish it, or undo it.
+
+        If anything raises, all that was stepped is undone.
+        """
         key: Any = changes[0][0]
         if len(changes) > 1:
             key = tuple(sorted([source for source, _ in changes], key=_rank))
         schedule = self._schedules.get(key) or self._schedule(key)
         if isinstance(schedule, Schedule) and schedule.is_in_use and key.straight is None:
             self._straighten(key, schedule.nodes)
-        stepped: list[Node] = []
-        told: list[Told] = []
+        step = Step(self.outbox, version)
         self.stepping = True
         try:
             for source, _ in changes:
                 self.watch.look(source)
-            schedule.step(changes, stepped, told, self.watch.check)
-            deliveries = _deliveries(told, version)
+            schedule.step(changes, step.stepped, step.told, self.watch.check)
+            step.address()
         except BaseException as error:
             schedule.clear()
-            self._take_back(error, stepped)
+            self._take_back(error, step.stepped)
             raise
-        self.version = version
-        for done in stepped:
-            done.settle()
-        self._outbox.extend(deliveries)
+        return step
+
+    def publish(self, step: Step) -> None:
+        """What was prepared stands, as its version."""
+        self.version = step.version
+        step.publish()
         self.stepping = False
 
-    def _take_back(self, error: BaseException, stepped: Sequence[Node]) -> None:
+    def undo(self, step: Step, error: BaseException) -> None:
+        """Undo what was prepared, because of an error that came afterwards, if that can be done."""
+        self._take_back(error, step.stepped)
+
+    def _take_back(self, error: BaseException, stepped: Sequence[Stepped]) -> None:
         """Undo what has been stepped of a commit, if that can be done."""
         if take_back(error, stepped):
             self.stepping = False
 
     def send(self, subscribers: Subscribers, delta: Delta[Any]) -> None:
         """Put a delta for some subscribers into the outbox."""
-        self._outbox.append((subscribers, delta))
+        self.outbox.append((subscribers, delta))
 
     def announce(self, told: Sequence[Told], version: int) -> None:
         """Put what leaves have to tell of a commit into the outbox."""
-        self._outbox.extend(_deliveries(told, version))
+        self.outbox.extend(deliveries(told, version))
 
     def _straighten(self, source: Node, nodes: Sequence[Node]) -> None:
         """From now on a function commits what comes of this source alone."""
         calls = {
             "graph": self,
-            "outbox": self._outbox,
+            "outbox": self.outbox,
             "check": self.watch.check,
             "watch": self.watch.look,
             "take_back": self._take_back,
@@ -383,20 +393,6 @@ class Graph:
 def _takes_part(node: Node) -> bool:
     """Whether a flush is to wait for it: not for one that is only being filled."""
     return not node.is_remote or bool(node.operator.is_filled)
-
-
-def _deliveries(told: Sequence[Told], version: int) -> list[Delivery]:
-    """What leaves have to tell, and whom."""
-    found: list[Delivery] = []
-    for node, changes in told:
-        feed = node.leaf
-        if feed.subscribers and changes:
-            delta = Delta(version, changes, feed.key, node.operator.edits)
-            found.append((feed.subscribers, delta))
-    for node, _ in told:
-        if node.operator.edits:
-            node.operator.forget()
-    return found
 
 
 def _rank(node: Node) -> int:

@@ -1,4 +1,4 @@
-"""Which nodes a commit steps, in their order, and how it is taken back.
+"""Which nodes a commit steps, in their order.
 
 Once one has proved to be in use, a generated function takes its place (`straight.py`).
 
@@ -8,20 +8,15 @@ Cost:   O(nodes that the changes may reach), a fraction of a microsecond each.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reactive.dataflow.blame import annotate, stepped_in
 from reactive.dataflow.node import comes_late
-from reactive.operators.sums_by import Unfit
-from reactive.runtime.interrupts import is_asynchronous, surely
 
 if TYPE_CHECKING:
     from reactive.dataflow.node import Node, Told
+    from reactive.dataflow.step import Stepped
 
-log = logging.getLogger("reactive")
 OFTEN = 64
 """Walks after which code takes the place of a schedule."""
 FEW = 24
@@ -43,7 +38,7 @@ class Schedule:
         self._walks = 0
 
     def step(
-        self, changes: Sequence[Fed], stepped: list[Node], told: list[Told], check: Check
+        self, changes: Sequence[Fed], stepped: list[Stepped], told: list[Told], check: Check
     ) -> None:
         """Step what the changes reach.
 
@@ -89,31 +84,6 @@ def reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
                 if not comes_late(consumer):
                     waiting.append(consumer)
     return tuple(sorted(found, key=_order))
-
-
-def take_back(error: BaseException, stepped: Sequence[Node]) -> bool:
-    """Undo what has been stepped of a commit, and say where it failed; whether all is undone.
-
-    It is not where the commit may have failed anywhere: then nobody knows what has been done of a
-    step.
-    """
-    if is_asynchronous(error.__cause__ if isinstance(error, Unfit) else error):
-        return False
-    stuck: list[Node] = []
-    surely(partial(_undo, stepped, stuck))
-    node = stepped_in(error)
-    if node is not None and isinstance(error, Exception):
-        annotate(error, node, rolled_back=True)
-    return not stuck
-
-
-def _undo(stepped: Sequence[Node], stuck: list[Node]) -> None:
-    for done in reversed(stepped):
-        try:
-            done.undo()
-        except Exception:  # it must not keep the others
-            log.exception("an operator could not take a commit back; all views are computed again")
-            stuck.append(done)
 
 
 def _order(node: Node) -> int:

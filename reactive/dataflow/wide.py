@@ -25,6 +25,7 @@ from reactive.dataflow.fan import Fan, Tell, send
 if TYPE_CHECKING:
     from reactive.dataflow.node import Node, Told
     from reactive.dataflow.schedule import Check, Fed
+    from reactive.dataflow.step import Stepped
 
 LOOKED_AT = 16
 """Readers of an index whose captured variables are looked at in a commit."""
@@ -43,7 +44,7 @@ class Wide:
         self._waiting: Waiting = []
 
     def step(
-        self, changes: Sequence[Fed], stepped: list[Node], told: list[Told], check: Check
+        self, changes: Sequence[Fed], stepped: list[Stepped], told: list[Told], check: Check
     ) -> None:
         """Step what the changes reach, as `Schedule.step` does."""
         waiting = self._waiting = []

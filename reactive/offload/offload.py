@@ -168,7 +168,7 @@ class Offloading:
             with self._engine.inside():
                 flush = self._flush
                 if flush is None or flush.is_over:
-                    flush = self._flush = Flush(engine.graph, engine.version, engine.graph.announce)
+                    flush = self._flush = Flush(engine.graph, engine.version)
             try:
                 flush.run(engine.inside)
             except OffloadError as error:

@@ -22,7 +22,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from reactive.dataflow.graph import Graph
-from reactive.dataflow.node import Node, Told, comes_late
+from reactive.dataflow.node import Node, comes_late
+from reactive.dataflow.step import Step
 from reactive.remote.remote import RemoteOperator
 
 MOST = 8
@@ -34,14 +35,12 @@ Stage = tuple[bool, Callable[[], object]]
 class Flush:
     """One flush, from the cut on. Made inside the gate.
 
-    `version` is the commit up to which it brings what is late. `show` is told of the leaves, and
-    what has changed.
+    `version` is the commit up to which it brings what is late.
     """
 
-    def __init__(self, graph: Graph, version: int, show: Callable[[list[Told], int], None]) -> None:
+    def __init__(self, graph: Graph, version: int) -> None:
         self.version = version
         self._graph = graph
-        self._show = show
         self._place = 0
         self._failed = False
         nodes = graph.late()
@@ -92,39 +91,56 @@ class Flush:
     def _step(self, node: Node) -> None:
         if not any(node.ready):
             return
-        out = _stepped(self._graph, node)
-        if hasattr(node.operator, "commit"):
-            node.operator.commit()
-        node.done()
+        step, outs = self._prepare([node])
+        step.publish()
         if node.is_remote:
             node.operator.cut()
-        _give(node, out)
+        _give(node, *outs)
 
     def _hand_out(self, node: Node) -> None:
         _give(node, node.operator.flush())
 
     def _finish(self) -> None:
         """Change all leaves, or none if one raises."""
-        changed = [leaf for leaf in self._leaves if any(leaf.ready) and leaf.inputs]
-        done: list[Node] = []
-        told: list[Told] = []
-        try:
-            for leaf in changed:
-                done.append(leaf)
-                told.append((leaf, leaf.run(*leaf.taken())))
-        except BaseException:
-            for leaf in reversed(done):
-                if hasattr(leaf.operator, "undo"):
-                    leaf.operator.undo()
-            raise
-        for leaf in changed:
-            if hasattr(leaf.operator, "commit"):
-                leaf.operator.commit()
-            leaf.done()
-        self._show(told, self.version)
+        step, _ = self._prepare([leaf for leaf in self._leaves if any(leaf.ready) and leaf.inputs])
+        step.publish()
         for node in self._graph.remotes:
             if node.operator.is_filled:
                 node.operator.flushed()
+
+    def _prepare(self, nodes: Sequence[Node]) -> tuple[Step, list[Sequence[Any]]]:
+        """Have nodes take in what waits for them, all or none; and what each gives out."""
+        step, outs = Step(self._graph.outbox, self.version), list[Sequence[Any]]()
+        try:
+            for node in nodes:
+                step.stepped.append(_TakenIn(node))
+                with self._graph.running(node):
+                    outs.append(node.run(*node.taken()))
+                if node.leaf is not None:
+                    step.told.append((node, outs[-1]))
+            step.address()
+        except BaseException:
+            step.undo()
+            raise
+        return step, outs
+
+
+class _TakenIn:
+    """A late node that has taken in what waited: it waits no more, or does so again."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def settle(self) -> None:
+        if hasattr(self._node.operator, "commit"):
+            self._node.operator.commit()
+        self._node.done()
+
+    def undo(self) -> None:
+        if hasattr(self._node.operator, "undo"):
+            self._node.operator.undo()
 
 
 def _send(operators: list[RemoteOperator]) -> None:
@@ -136,17 +152,6 @@ def _send(operators: list[RemoteOperator]) -> None:
         sent = [pool.submit(operator.send) for operator in waiting]
     for future in sent:
         future.result()
-
-
-def _stepped(graph: Graph, node: Node) -> Sequence[Any]:
-    try:
-        with graph.running(node):
-            out: Sequence[Any] = node.run(*node.taken())
-    except BaseException:
-        if hasattr(node.operator, "undo"):
-            node.operator.undo()
-        raise
-    return out
 
 
 def _give(node: Node, out: Sequence[Any]) -> None:

@@ -16,10 +16,11 @@ may do without.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from sys import modules
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactive.errors import TransactionError
@@ -51,13 +52,14 @@ class Gate:
             gate.turns, gate.critical, gate.depth = gate.turns + 1, False, gate.at_rest
         gate.lock.release()
 
-    Who stays briefly may also enter by itself (`Commits._write`): see that `depth` is 0 and nothing
+    Who stays briefly may also enter by itself (`Engine.write`): see that `depth` is 0 and nothing
     `is_special`, take `lock`, and set `depth` and `critical`.
     """
 
     __slots__ = (
         *("_repair", "_tell", "at_rest", "critical", "depth", "has_news", "is_closed"),
-        *("is_special", "free", "lock", "noted", "owner", "transaction", "turns", "__weakref__"),
+        *("is_special", "free", "lock", "noted", "owner", "transaction", "turns", "waiting"),
+        "__weakref__",
     )
 
     def __init__(
@@ -65,7 +67,9 @@ class Gate:
     ) -> None:
         self.lock = threading.RLock()
         self.free = threading.Condition(self.lock)
-        """Notified when a transaction ends."""
+        """Notified when a transaction ends, if anybody is waiting for that."""
+        self.waiting = 0
+        """How many threads wait for that; changed and read inside."""
         self._repair = repair
         self._tell = tell
         self.has_news = False
@@ -183,9 +187,9 @@ class Gate:
     def is_mine(self) -> bool:
         """Whether the running thread, or task, has a transaction open."""
         owner = self.owner
-        if owner is None or owner[0] != threading.get_ident():
+        if owner is None or owner[0] != get_ident():
             return False
-        return owner[1] is _running_task()
+        return owner[1] is running_task()
 
     def enter_to_write(self) -> None:
         """Enter when nobody else has a transaction open.
@@ -193,13 +197,23 @@ class Gate:
         Raises `TransactionError` instead of waiting for another task of the same event loop, which
         could never end it while we wait.
         """
-        self.enter()
+        try:
+            self.lock.acquire()
+            if not self.depth:  # in line, as transactions come by here once per statement
+                owner = self.owner
+                if owner is None or (owner[0] == get_ident() and owner[1] is running_task()):
+                    self.depth = 1
+                    return
+            self._own()
+        except BaseException:
+            self.let_go()
+            raise
         if self.owner is None:
             return
         is_entered = False
         try:
             while self.owner is not None and not self.is_mine and self.depth == 1:
-                if self.owner[0] == threading.get_ident():
+                if self.owner[0] == get_ident():
                     raise TransactionError(
                         "another task of this event loop has a transaction open\n"
                         "  use `async with db.transaction()`, which waits for it to end"
@@ -216,9 +230,11 @@ class Gate:
     def _wait(self) -> None:
         """Let others in until the owner has ended its transaction."""
         self.turns, self.depth = self.turns + 1, self.at_rest
+        self.waiting += 1
         try:
             self.free.wait(LONGEST_WAIT)
         finally:
+            self.waiting -= 1
             self.depth = 1
 
     async def begin_async(self, mine: object) -> None:
@@ -250,8 +266,9 @@ class Gate:
     def end(self) -> None:
         """Nobody has one open any more. Done inside, or by the owner."""
         self.owner, self.is_special = None, self.is_closed
-        with self.lock:
-            self.free.notify_all()
+        if self.waiting:
+            with self.lock:
+                self.free.notify_all()
 
     def close(self) -> None:
         """Nobody may enter to write any more."""
@@ -267,16 +284,14 @@ def _times_taken(lock: threading.RLock) -> int:
 
 
 def _me() -> Owner:
-    return threading.get_ident(), _running_task()
+    return get_ident(), running_task()
 
 
-def _running_task() -> asyncio.Task[Any] | None:
-    if "asyncio.events" not in sys.modules:
+def running_task() -> asyncio.Task[Any] | None:
+    """The asyncio task that runs in this thread, if one does."""
+    if "asyncio.events" not in modules:
         return None
-    import asyncio
-
-    loop = asyncio._get_running_loop()
-    if loop is None:
-        return None
-
-    return asyncio.current_task(loop)
+    events = modules["asyncio.events"]
+    running = getattr(events, "_get_running_loop", None)  # it may just be imported
+    loop = None if running is None else running()
+    return None if loop is None else modules["asyncio"].current_task(loop)

@@ -5,13 +5,13 @@ looking at a clock. So commits of few rows are timed only while they are logged,
 somebody has asked for times, of which the others are taken as alike.
 
 State:  a few numbers.
-Cost:   0.05 us to ask the logger; half a microsecond for a commit that is timed.
+Cost:   0.03 us to look whether they are logged; half a microsecond for a commit that is timed.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from logging import DEBUG
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("reactive")
 is_logged = log.isEnabledFor
 """Whether commits are logged, asked with the level `DEBUG`."""
+may_be_logged: Callable[[int, bool], bool] = vars(log)["_cache"].get
+"""As that, without a call of Python code: what the logger remembers of its answers, by level. It
+forgets them when a level changes, so whoever finds none there asks."""
 SAMPLES = 64
 """Commits of few rows that are timed after somebody has asked, thrice as many at first: of these
 some prove that a table is in use, and the last run as all others will."""

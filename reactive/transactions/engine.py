@@ -13,7 +13,6 @@ Cost:   of a statement half a microsecond, beside the table and the nodes that i
 
 from __future__ import annotations
 
-import gc
 import warnings
 import weakref
 from collections import deque
@@ -21,8 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
-from logging import DEBUG
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from optimizer.captures import Capture
@@ -30,30 +27,27 @@ from optimizer.errors import PlanError
 from optimizer.opaque import Opaque
 from optimizer.source import Place
 from optimizer.traverse import Rule
-from reactive.collections.zset import Pair, negate
+from reactive.collections.zset import Pair
 from reactive.compiler.placement import Overflow, Placement
 from reactive.compiler.queries import Queries
 from reactive.dataflow.feed import Feed
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node
 from reactive.dataflow.outbox import Outbox
-from reactive.dataflow.schedule import Fed
 from reactive.errors import ClosedError, StaleCaptureError, StaleCaptureWarning, TransactionError
-from reactive.operators.sums_by import Unfit
-from reactive.runtime.gate import BROKEN, IDLE, Gate
-from reactive.runtime.interrupts import SIGINT, is_asynchronous, surely
+from reactive.runtime.gate import BROKEN, Gate
+from reactive.runtime.interrupts import SIGINT, is_asynchronous
 from reactive.runtime.timer import Timer
 from reactive.transactions.base import Base
-from reactive.transactions.commit_times import CommitTimes, is_logged
+from reactive.transactions.commit import Commit, at_once, break_off
+from reactive.transactions.commit_times import CommitTimes
 from reactive.transactions.repair import Broken, repair
 from reactive.transactions.stale import stale
 
 if TYPE_CHECKING:
-    from reactive.transactions.transaction import Pending
+    from reactive.transactions.pending import Pending
 
 NO_CHANGES: Sequence[Pair] = ()
-MANY = 16
-"""Rows of a commit from which on it is timed, and the garbage collector pauses."""
 
 
 class Engine:
@@ -144,58 +138,34 @@ class Engine:
 
     def write(self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
         """A statement on a table. It enters the gate by itself: calls would take longer."""
-        gate = self.gate
-        if gate.depth or gate.is_special:
+        gate, pending = self.gate, self.pending
+        if gate.depth or (gate.is_special and (pending is None or not gate.is_mine)):
             self._write_inside(table, statement, of)
             return
         is_inside = False
         try:
             gate.lock.acquire()
-            if gate.depth or gate.is_special:  # by now
-                gate.lock.release()
+            is_mine = pending is not None
+            if gate.depth or self.pending is not pending or gate.is_special is not is_mine:
+                gate.lock.release()  # by now
                 self._write_inside(table, statement, of)
                 return
             gate.depth, gate.critical = 1, True
             is_inside = True
-            changes, version = NO_CHANGES, self.version + 1
-            try:
-                changes = statement(of)
-                if changes:
-                    source = table._node
-                    straight = source.straight
-                    if (
-                        straight is None
-                        or len(changes) >= MANY
-                        or self.times.wanted
-                        or is_logged(DEBUG)
-                    ):
-                        self._commit((table,), ((source, changes),))
-                    else:
-                        straight(changes, version)
-                        self.version = version
-                        table._flowed = True
-                        if self.overflow is not None:
-                            self.overflow.note(len(changes))
-            except BaseException as error:
-                deltas = ((table._node, changes),)
-                try:
-                    self._put_back(error, (table,), deltas, version)
-                except BaseException:
-                    self._break((table,), deltas, version)
-                    raise
-                if not isinstance(error, Unfit):
-                    raise
-                self._begin_without(error, (table,), deltas)
+            self._change(table, statement, of)
         finally:
             if is_inside:
                 gate.turns += 1
                 gate.critical = False
                 gate.depth = gate.at_rest
                 gate.lock.release()
-                if self.outbox:
-                    self.outbox.deliver()
-                if self.dropped or self.overflow is not None or gate.noted:
-                    self.look_after()
+                if pending is None:
+                    if self.outbox:
+                        self.outbox.deliver()
+                    if self.dropped or self.overflow is not None or gate.noted:
+                        self.look_after()
+                elif gate.noted is not None:
+                    SIGINT.release(gate)
             else:
                 gate.let_go()
 
@@ -203,117 +173,43 @@ class Engine:
         self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any
     ) -> None:
         """A statement of a transaction, or one that has to wait, or of who may not make one."""
-        gate, changes, version = self.gate, NO_CHANGES, self.version + 1
-        taken: list[Sequence[Fed]] = []
+        gate = self.gate
         gate.enter_to_write()
         try:
             self.check_entered()
             gate.critical = True
-            changes = statement(of)
-            if changes and self.pending is not None:
-                self.pending.record(table, changes)
-            elif changes:
-                self.commit_surely((table,), ((table._node, changes),), taken)
-        except BaseException as error:
-            recorded = self.pending is not None and self.pending.has(table, changes)
-            if is_asynchronous(error) or (changes and not recorded and not taken):
-                pairs = NO_CHANGES if recorded else changes
-                self._break((table,), ((table._node, pairs),), version)
-            raise
+            self._change(table, statement, of)
         finally:
             gate.depth -= 1
             if not gate.depth:
                 gate.turns, gate.critical, gate.depth = gate.turns + 1, False, gate.at_rest
+            is_over = gate.owner is None
             gate.lock.release()
-            if gate.owner is None:
+            if is_over:
                 self.after()
             elif gate.noted is not None:
                 SIGINT.release(gate)
 
-    def commit_surely(
-        self, tables: Sequence[Base], deltas: Sequence[Fed], taken: list[Sequence[Fed]]
-    ) -> None:
-        """One step of the graph; on failure the tables are put back too.
-
-        What is `taken` the caller has not to put back any more.
-        """
-        version = self.version + 1
+    def _change(self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
+        """Change a table; keep that for the end of the transaction, or commit it."""
+        changes, version, pending = NO_CHANGES, self.version + 1, self.pending
         try:
-            taken.append(deltas)
-            self._commit(tables, deltas)
+            changes = statement(of)
+            if not changes:
+                return
+            if pending is not None:
+                pending.statements.append((table, changes))
+            elif not at_once(self, table, changes, version):
+                Commit(self, version, [(table, changes)], []).run()
         except BaseException as error:
+            is_kept = pending is not None and pending.has(changes)
+            back = [(table, NO_CHANGES if is_kept else changes)]
             try:
-                self._put_back(error, tables, deltas, version)
+                if not Commit(self, version, [(table, changes)], back).failed(error):
+                    raise
             except BaseException:
-                self._break(tables, deltas, version)
+                break_off(self, back, version)
                 raise
-            if not isinstance(error, Unfit):
-                raise
-            self._begin_without(error, tables, deltas)
-
-    def _commit(self, tables: Sequence[Base], deltas: Sequence[Fed]) -> None:
-        """One step of the graph. If it fails, who called puts the tables back."""
-        if self.dropped:
-            self.drain()
-        rows = _rows(deltas)
-        if rows < MANY and not (self.times.wanted or is_logged(DEBUG)):
-            self.graph.commit(deltas, self.version + 1)
-            self.committed(tables, rows)
-            return
-        began = perf_counter()
-        collects = gc.isenabled()
-        try:  # as `paused`, whose end an interrupt could keep from coming
-            gc.disable()
-            self.graph.commit(deltas, self.version + 1)
-        finally:
-            if collects:
-                gc.enable()
-        self.committed(tables, rows)
-        self.times.note(perf_counter() - began, self.version, deltas, few=rows < MANY)
-
-    def _put_back(
-        self,
-        error: BaseException,
-        tables: Sequence[Base],
-        deltas: Sequence[Fed],
-        version: int,
-    ) -> None:
-        """Put the tables back to what they were before a commit that raised.
-
-        What may have come at any moment may have come when the commit stood, or has left operators
-        half changed: then it is noted, and the next access does what is to be done. So it is if
-        putting back is broken off itself.
-        """
-        self._break(tables, deltas, version)
-        cause = error.__cause__ if isinstance(error, Unfit) else error
-        assert cause is not None and self.broken is not None
-        if self.graph.stepping or is_asynchronous(cause):
-            if cause is not error:
-                raise cause
-            return
-        self.broken.views = False
-        if self.broken.back:
-            surely(self.broken.put_back)
-        self.broken, self.gate.at_rest = None, IDLE
-
-    def _break(self, tables: Sequence[Base], deltas: Sequence[Fed], version: int) -> None:
-        """Note what is to be taken back before anything else is done, unless that is noted."""
-        if self.broken is not None:
-            return
-        stands = self.graph.version == version
-        if stands and self.version != version:
-            self.committed(tables, _rows(deltas))
-        fed = [] if stands else [*zip(tables, deltas, strict=True)]
-        back = [(table, pairs) for table, (_, pairs) in fed if pairs]
-        self.broken, self.gate.at_rest = Broken(back), BROKEN
-
-    def _begin_without(self, unfit: Unfit, tables: Sequence[Base], deltas: Sequence[Fed]) -> None:
-        """Commit changes once an aggregate is computed as its plan was without factors."""
-        with self.shaping():
-            self.queries.without(unfit)
-        for table, (_, delta) in zip(tables, deltas, strict=True):
-            table._store.revert(negate(delta))
-        self.commit_surely(tables, deltas, [])
 
     def committed(self, tables: Sequence[Base], rows: int) -> None:
         """Count a commit of so many rows."""
@@ -407,10 +303,6 @@ class Engine:
     def drain(self) -> None:
         while self.dropped:
             self.graph.drop_leaf(self.dropped.popleft())
-
-
-def _rows(deltas: Sequence[Fed]) -> int:
-    return sum([len(delta) for _, delta in deltas])
 
 
 _CLOSED = "the database is closed\n  make another one"

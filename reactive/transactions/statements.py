@@ -64,7 +64,8 @@ class Statements:
         if count != 1:
             _check_count(count)
         try:
-            if self._known is not None or self._engine.pending is not None:
+            pending = self._engine.pending
+            if self._known is not None or (pending is not None and pending.statements):
                 row = self._interned(row) if self._may_return() else row
             return [self.store.add(row, count)]
         except (Duplicate, TypeError) as error:

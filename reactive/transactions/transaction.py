@@ -5,131 +5,26 @@ Tables change at once and are put back if the transaction fails; views change at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextvars import ContextVar, Token
+from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from reactive.collections.zset import Batch, Pair, Row, consolidate
 from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
 from reactive.runtime.copying import NotCopied
-from reactive.runtime.gate import BROKEN
-from reactive.runtime.interrupts import SIGINT, is_asynchronous, surely
-from reactive.transactions.repair import Broken
+from reactive.runtime.gate import running_task
+from reactive.runtime.interrupts import SIGINT
+from reactive.transactions.commit import Between, Change, Commit, at_once, break_off
+from reactive.transactions.pending import Pending
 
 if TYPE_CHECKING:
-    from reactive.transactions.base import Base
     from reactive.transactions.engine import Engine
 
 
 _holder: ContextVar[Any] = ContextVar("transaction", default=None)
 """The transaction that this task is in, or was started in."""
-
-
-class Pending:
-    """The changes of a transaction so far: per table those of each statement, in their order."""
-
-    __slots__ = ("_lost", "_net", "_statements", "depth", "failed", "taken", "version")
-
-    def __init__(self) -> None:
-        self._statements: dict[Base, list[Sequence[Pair]]] = {}
-        self._net: dict[Base, _Net] = {}
-        self._lost: set[Base] = set()
-        self.depth = 1
-        self.failed = False
-        self.taken: list[Any] = []
-        """What a commit has begun with: from then on it puts that back if it fails."""
-        self.version: int | None = None
-        """The version of the graph when it began to end."""
-
-    def record(self, table: Base, changes: Sequence[Pair]) -> None:
-        """Add a statement's changes."""
-        if table not in self._lost and _removes(changes):
-            self._lost.add(table)
-        self._statements.setdefault(table, []).append(changes)
-
-    def has(self, table: Base, changes: Sequence[Pair]) -> bool:
-        """Whether these are the last changes of a table."""
-        return any(last is changes for last in self._statements.get(table, ())[-1:])
-
-    def has_lost(self, table: Base) -> bool:
-        """Whether rows of a stored table have been removed, which may come again."""
-        return table in self._lost and table.plan.stored
-
-    def interned(self, table: Base, row: Row) -> Row:
-        """The object that an equal row is in this transaction, or the row itself."""
-        known = self._net_of(table).get(row)
-        return row if known is None else known[0]
-
-    def of(self, table: Base) -> list[Pair]:
-        """The net changes of a table."""
-        return [pair for pair in self._net_of(table).values() if pair[1]]
-
-    def changes(self) -> list[tuple[Base, Sequence[Pair]]]:
-        """The changes of all tables that have any."""
-        found = [(table, self._delta(table)) for table in self._statements]
-        return [pair for pair in found if pair[1]]
-
-    def revert(self) -> None:
-        """Take all changes back, the last one first."""
-        for table, statements in self._statements.items():
-            while statements:
-                table._store.revert(statements[-1])
-                statements.pop()
-
-    def all(self) -> list[tuple[Base, Sequence[Pair]]]:
-        """The changes of each statement that have not been taken back."""
-        return [(table, changes) for table, of in self._statements.items() for changes in of]
-
-    def _delta(self, table: Base) -> Sequence[Pair]:
-        """The statements' changes as one; net, if rows come and go."""
-        statements = self._statements[table]
-        if len(statements) == 1:
-            return statements[0]
-        if self.has_lost(table):
-            return self.of(table)
-        pairs = [pair for changes in statements for pair in changes]
-        return consolidate(pairs) if table in self._lost else pairs
-
-    def _net_of(self, table: Base) -> dict[Row, Pair]:
-        net = self._net.get(table)
-        if net is None:
-            net = self._net[table] = _Net()
-        return net.after(self._statements.get(table, ()))
-
-
-class _Net:
-    """The changes of a table's statements, added up per row.
-
-    A row whose changes cancel stays in here: should an equal row come again, it must become the
-    object that the indexes know.
-    """
-
-    __slots__ = ("_pairs", "_seen")
-
-    def __init__(self) -> None:
-        self._pairs: dict[Row, Pair] = {}
-        self._seen = 0
-
-    def after(self, statements: Sequence[Sequence[Pair]]) -> dict[Row, Pair]:
-        """The sum of all statements, each of which is added when it is first seen."""
-        try:
-            while self._seen < len(statements):
-                for row, weight in statements[self._seen]:
-                    known, old = self._pairs.get(row, (row, 0))
-                    self._pairs[row] = (known, old + weight)
-                self._seen += 1
-        except BaseException:  # half added: begin again the next time
-            self._pairs, self._seen = {}, 0
-            raise
-        return self._pairs
-
-
-def _removes(changes: Sequence[Pair]) -> bool:
-    if type(changes) is Batch:
-        return changes.weight < 0
-    return any(weight < 0 for _, weight in changes)
 
 
 class Transaction(NotCopied):
@@ -150,12 +45,14 @@ class Transaction(NotCopied):
     1
     """
 
-    __slots__ = ("_engine", "_entered", "_outer")
+    __slots__ = ("_between", "_engine", "_entered", "_outer")
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, between: Callable[[], object] | None = None) -> None:
         self._entered: tuple[Pending, ...] = ()
         """The pending changes of each time it was entered and not yet left."""
+        self._engine = engine
+        self._between: Between = () if between is None else (between,)
+        """What is called between the phases of the commit (`commit.py`)."""
         self._outer: Token[Any] | None = None
 
     _copy_instead = "each call of db.transaction() makes another one"
@@ -170,15 +67,16 @@ class Transaction(NotCopied):
     def __enter__(self) -> Transaction:
         gate = self._engine.gate
         try:
-            gate.enter_to_write()
-            try:
-                self._engine.check_entered()
-                self._begin()
-            finally:
-                gate.depth -= 1
-                if not gate.depth:
-                    gate.turns, gate.depth = gate.turns + 1, gate.at_rest
-                gate.lock.release()
+            if gate.depth or gate.is_special or self._entered or not self._begin_at_once():
+                gate.enter_to_write()
+                try:
+                    self._engine.check_entered()
+                    self._begin()
+                finally:
+                    gate.depth -= 1
+                    if not gate.depth:
+                        gate.turns, gate.depth = gate.turns + 1, gate.at_rest
+                    gate.lock.release()
         except Exception as error:
             hide(error)
             raise
@@ -199,7 +97,8 @@ class Transaction(NotCopied):
                 self._begin()
             except BaseException:
                 if self._engine.pending is None and gate.is_mine:
-                    gate.end()
+                    with gate.lock:
+                        gate.end()
                 raise
         except Exception as error:
             hide(error)
@@ -247,13 +146,34 @@ class Transaction(NotCopied):
             hide(own)
             raise
 
+    def _begin_at_once(self) -> bool:
+        """As `_begin`, if nobody is inside and nobody has a transaction open; whether that is so.
+
+        As nothing is called while it has the lock, nothing can come between.
+        """
+        engine, pending, owner = self._engine, Pending(self._between), (get_ident(), running_task())
+        gate = engine.gate
+        try:
+            gate.lock.acquire()
+            is_free = not (gate.depth or gate.is_special)
+            if is_free:
+                self._entered, engine.pending = (pending,), pending
+                gate.owner, gate.is_special = owner, True
+            gate.lock.release()
+        except BaseException:
+            gate.let_go()
+            raise
+        return is_free
+
     def _begin(self) -> None:
         engine = self._engine
         pending = engine.pending
         if pending is None:
-            pending = Pending()
+            pending = Pending(self._between)
         else:
             pending.depth += 1
+            if pending not in self._entered:
+                pending.between = (*pending.between, *self._between)
         self._entered = (*self._entered, pending)
         engine.pending = pending
         engine.gate.begin()
@@ -263,8 +183,8 @@ class Transaction(NotCopied):
 
         One that is lost may be ended by any thread: that of the garbage collector.
         """
-        engine, gate = self._engine, self._engine.gate
-        *outer, pending = self._entered
+        engine, entered = self._engine, self._entered
+        gate, pending = engine.gate, entered[-1]
         try:
             if is_lost:
                 gate.enter()
@@ -274,56 +194,71 @@ class Transaction(NotCopied):
             if gate.noted is not None and not gate.held:
                 SIGINT.release(gate)
             raise
+        version, is_last = engine.version + 1, False
         try:
             gate.critical = True
-            self._entered = (*outer,)
+            self._entered = entered[:-1]
             if engine.pending is pending:
-                pending.failed |= failed
+                if failed:
+                    pending.failed = True
                 pending.depth -= 1
-                if not pending.depth:
-                    self._finish(pending, failed=failed)
-        except BaseException as error:
-            is_left = pending.all() and not pending.taken
-            if not pending.depth and (is_left or is_asynchronous(error)):
-                self._break_off(pending)
+                is_last = not pending.depth
+                if is_last:
+                    self._end(pending, version)
+                    if pending.failed and not failed:
+                        raise TransactionError(_NESTED)
+        except BaseException:
+            if is_last:
+                if engine.pending is pending:
+                    engine.pending = None
+                    gate.end()
+                break_off(engine, pending.statements, version)
             raise
         finally:
             gate.depth -= 1
-            if not gate.depth:
+            is_out, is_open = not gate.depth, gate.owner is not None
+            if is_out:
                 gate.turns, gate.critical, gate.depth = gate.turns + 1, False, gate.at_rest
             gate.lock.release()
-            if gate.owner is None:
-                engine.after()
-            elif gate.noted is not None:
-                SIGINT.release(gate)
+            if is_open:
+                if gate.noted is not None:
+                    SIGINT.release(gate)
+            elif is_out:
+                if engine.outbox:
+                    engine.outbox.deliver()
+                if engine.dropped or engine.overflow is not None or gate.noted:
+                    engine.look_after()
 
-    def _finish(self, pending: Pending, *, failed: bool) -> None:
-        engine = self._engine
-        pending.version = engine.graph.version
-        engine.gate.end()
-        engine.pending = None
+    def _end(self, pending: Pending, version: int) -> None:
+        """Commit what is pending, or take it back."""
+        engine, statements, between = self._engine, pending.statements, pending.between
+        gate = engine.gate
+        gate.owner, gate.is_special, engine.pending = None, gate.is_closed, None
+        if gate.waiting:
+            gate.end()
+        if pending.failed:
+            Commit(engine, version, (), statements).undo(None)
+            return
+        if not (statements or between):
+            return
+        changes: list[Change] = []
+        commit: Commit | None = None
         try:
-            changes = [] if pending.failed else pending.changes()
-            tables = [table for table, _ in changes]
-            deltas = [(table._node, pairs) for table, pairs in changes]
-        except BaseException:
-            surely(pending.revert)
-            raise
-        if changes:
-            engine.commit_surely(tables, deltas, pending.taken)
-        elif pending.failed:
-            surely(pending.revert)
-        if pending.failed and not failed:
-            raise TransactionError(
-                "the transaction was rolled back: one nested in it had failed\n"
-                "  let the inner exception pass, or do not nest what may fail"
-            )
+            if len(statements) == 1 and not between:
+                table, delta = statements[0]
+                if at_once(engine, table, delta, version):
+                    return
+            changes = pending.changes()
+            commit = Commit(engine, version, changes, statements, between)
+            commit.run()
+        except BaseException as error:
+            if commit is None:
+                commit = Commit(engine, version, [*statements], statements)
+            if not commit.failed(error):
+                raise
 
-    def _break_off(self, pending: Pending) -> None:
-        """Its end was broken off, wherever that was: what it changed is taken back later."""
-        engine = self._engine
-        if engine.pending is pending:
-            engine.pending = None
-            engine.gate.end()
-        if engine.broken is None and pending.version in (None, engine.graph.version):
-            engine.broken, engine.gate.at_rest = Broken(pending.all()), BROKEN
+
+_NESTED = (
+    "the transaction was rolled back: one nested in it had failed\n"
+    "  let the inner exception pass, or do not nest what may fail"
+)

@@ -123,7 +123,7 @@ def test_an_interrupt_after_a_commit_stands_takes_nothing_back(commits: int) -> 
     db = Database()
     outbox = Interrupted()
     outbox.is_due = False
-    db._engine.outbox = db._engine.graph._outbox = outbox
+    db._engine.outbox = db._engine.graph.outbox = outbox
     numbers = db.table(int)
     view = numbers.select(lambda n: -n).materialize()
     told: list[Any] = []

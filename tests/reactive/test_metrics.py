@@ -130,7 +130,7 @@ def test_seconds_are_those_of_all_commits_though_few_are_timed() -> None:
     db = Database()
     numbers = db.table(int)
     view = numbers.aggregate(Count()).materialize()
-    with patch("reactive.transactions.engine.perf_counter", clock):
+    with patch("reactive.transactions.commit.perf_counter", clock):
         for n in range(200):
             numbers.add(n)
         assert db.metrics().seconds == pytest.approx(200)
@@ -157,7 +157,7 @@ def test_nothing_is_timed_while_nobody_asks() -> None:
     for n in range(200):
         numbers.add(n)
     with patch(
-        "reactive.transactions.engine.perf_counter", side_effect=AssertionError("it was timed")
+        "reactive.transactions.commit.perf_counter", side_effect=AssertionError("it was timed")
     ):
         for n in range(300):
             numbers.add(n)
