@@ -281,7 +281,7 @@ class Before:
 
     __slots__ = ("_changed", "_found", "_index")
 
-    def __init__(self, index: Index, delta: Iterable[KeyedPair]) -> None:
+    def __init__(self, index: Any, delta: Iterable[KeyedPair]) -> None:
         self._index = index
         self._changed: dict[Key, list[Pair]] = {}
         self._found: dict[Key, Any] = {}  # of changed keys that were asked for
@@ -300,9 +300,10 @@ class Before:
     def pairs(self, key: Key) -> Collection[Pair]:
         """The rows that the key had."""
         changed = self._changed.get(key)
+        held: Sequence[Pair] = self._index.pairs(key)
         if changed is None or key is NO_MATCH:
-            return self._index.pairs(key)
-        return consolidate([*self._index.pairs(key), *changed])
+            return held
+        return consolidate([*held, *changed])
 
 
 def rows_of(bucket: Any) -> Sequence[Pair]:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from reactive.collections.index import NO_MATCH, NOTHING, Key, KeyedBatch, KeyedPair
+from reactive.collections.index import NO_MATCH, NOTHING, Before, Key, KeyedBatch, KeyedPair
 from reactive.collections.zset import Batch, Pair, Row
 
 
@@ -43,6 +43,10 @@ class RowIndex:
     def pairs(self, key: Key) -> Sequence[Pair]:
         """The rows of a key."""
         return () if key is NO_MATCH else Batch(_rows(self.buckets.get(key, NOTHING)), 1)
+
+    def earlier(self, delta: Iterable[KeyedPair]) -> Before:
+        """The index as it was before a delta that it has taken in."""
+        return Before(self, delta)
 
     def items(self) -> Iterator[KeyedPair]:
         """Every row with its key, those that match nothing too."""

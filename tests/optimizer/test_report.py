@@ -84,10 +84,13 @@ def test_an_opaque_callable_is_shown_with_its_reason_and_what_would_help() -> No
 def test_a_join_that_asks_every_pair_says_so_and_what_would_help() -> None:
     students, council = tables(Database())
     late = students.join(council, on=lambda s, m: s.age / 2 > len(m.role) and s.name == m.name)
-    text = "every pair is asked: join on s.age / 2 > len(m.role) and s.name == m.name"
+    text = "found by a range: join on s.age / 2 > len(m.role) and s.name == m.name"
     hint = "an equation comes after a condition that may raise: put it first"
     assert late.explain().endswith(f"{text}\n  {hint}")
-    none = students.join(council, on=lambda s, m: s.name < m.name)
+    by_range = students.join(council, on=lambda s, m: s.name < m.name)
+    assert by_range.explain().endswith("rules: none")
+    none = students.join(council, on=lambda s, m: s.name != m.name)
+    assert "every pair is asked" in none.explain()
     assert "a join needs `left == right`" in none.explain()
     partly = students.join(council, on=lambda s, m: s.name == m.name or s.age > 3)
     assert "each part of an `or` needs a `left == right`" in partly.explain()

@@ -394,3 +394,28 @@ def test_nor_where_what_a_negation_leaves_out_goes_with_what_it_left_out(
         starts.replace_all([3])
     assert sorted(seen) == [3, 4]
     seen.verify()
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_a_row_without_a_key_meets_rows_of_the_same_commit(optimize: bool) -> None:
+    """What raises for a recursive row is asked of the rows that come with it."""
+    db = Database(optimize=optimize)
+    starts: Any = db.table(tuple, name="starts")
+    edges: Any = db.table(tuple, name="edges")
+    reached = fixpoint(
+        lambda r: starts.union(
+            r.join(edges, on=lambda x, y: 1 / x[1] > 0 and x[0] == y[0] and 1 / y[1] > 0).select(
+                lambda x, y: (x[0], y[0])
+            )
+        )
+    ).materialize()
+    starts.add((1, 1))
+    with pytest.raises(ZeroDivisionError), db.transaction():
+        starts.add((2, 0))
+        edges.add((2, 3))
+    with pytest.raises(ZeroDivisionError), db.transaction():
+        edges.add((1, 0))
+        starts.add((3, 3))
+    assert set(reached) == {(1, 1)}
+    edges.add((1, 2))
+    reached.verify()
