@@ -242,7 +242,7 @@ WAYS = (
         (
             *("reactive/operators/sums_by.py", "reactive/operators/generated/summing.py"),
             *("reactive/operators/generated/factored.py", "reactive/compiler/choices/sum_sides.py"),
-            *("reactive/operators/generated/both_sides.py", "optimizer/factors.py"),
+            *("reactive/operators/generated/both_sides.py", "optimizer/plans/factors.py"),
         ),
         off=(("reactive.compiler.chooser.factors_of", lambda node: None),),
     ),
@@ -252,7 +252,7 @@ WAYS = (
         (
             *("reactive/operators/generated/paths.py", "reactive/codegen/itinerary.py"),
             *("reactive/compiler/choices/join_multiway.py", "reactive/collections/trie.py"),
-            "optimizer/multiway.py",
+            "optimizer/plans/multiway.py",
         ),
         off=(("reactive.compiler.chooser.wide_of", lambda join: None),),
     ),
@@ -260,7 +260,7 @@ WAYS = (
         "joins by ranges",
         (within,),
         (
-            *("optimizer/ranges.py", "reactive/compiler/choices/join_intervals.py"),
+            *("optimizer/plans/ranges.py", "reactive/compiler/choices/join_intervals.py"),
             *("reactive/collections/range_index.py", "reactive/collections/interval_tree.py"),
             "reactive/collections/families.py",
         ),
@@ -282,7 +282,7 @@ WAYS = (
     Way(
         "readers found by a value",
         (watchers,),
-        ("reactive/dataflow/fan.py", "optimizer/pinned.py"),
+        ("reactive/dataflow/fan.py", "optimizer/plans/pinned.py"),
         off=(
             ("reactive.compiler.compile.MANY_READERS", NEVER),
             ("reactive.dataflow.fan.WORTHWHILE", NEVER),

@@ -24,9 +24,9 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any, Literal, TypeAlias
 
-from optimizer.captures import meaning
-from optimizer.opaque import Opaque
-from optimizer.source import Place
+from optimizer.callables.captures import meaning
+from optimizer.callables.opaque import Opaque
+from optimizer.callables.source import Place
 
 
 @dataclass(frozen=True, slots=True)

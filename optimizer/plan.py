@@ -20,9 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_origin
 
-from optimizer import headlines
+from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, Lifted
-from optimizer.facts import (
+from optimizer.expressions.knowledge import Shapes, shape_of
+from optimizer.expressions.naming import naming_of
+from optimizer.plans import headlines
+from optimizer.plans.facts import (
     Barrier,
     Calls,
     Facts,
@@ -46,16 +49,13 @@ from optimizer.facts import (
     rows_of_outer_join,
     same_rows,
 )
-from optimizer.knowledge import Shapes, shape_of
-from optimizer.naming import naming_of
-from optimizer.nodes.each import Each as Each
-from optimizer.nodes.order_by import OrderBy as OrderBy
-from optimizer.nodes.order_by import SortKey as SortKey
-from optimizer.nodes.reduce import Reduce as Reduce
-from optimizer.nodes.top import Top as Top
-from optimizer.opaque import Opaque
-from optimizer.plan_node import Node as Node
-from optimizer.tree import nodes_in as nodes_in
+from optimizer.plans.nodes.each import Each as Each
+from optimizer.plans.nodes.order_by import OrderBy as OrderBy
+from optimizer.plans.nodes.order_by import SortKey as SortKey
+from optimizer.plans.nodes.reduce import Reduce as Reduce
+from optimizer.plans.nodes.top import Top as Top
+from optimizer.plans.plan_node import Node as Node
+from optimizer.plans.tree import nodes_in as nodes_in
 
 
 def _rows_of_table(node: Table, inputs: Sequence[Shapes]) -> Shapes:

@@ -13,8 +13,8 @@ from typing import Any, TypeVar, cast
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted
-from optimizer.knowledge import Shapes
-from optimizer.properties import free, nodes, shapes
+from optimizer.expressions.knowledge import Shapes
+from optimizer.plans.properties import free, nodes, shapes
 
 T = TypeVar("T")
 Rule = Callable[[plan.Node], plan.Node]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar, overload
 
-from optimizer.source import caller
+from optimizer.callables.source import caller
 from optimizer.traverse import Rule
 from reactive.api.dropping import drop
 from reactive.api.materialize import materialize

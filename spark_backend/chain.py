@@ -25,9 +25,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer import plan
-from optimizer.explain import headline
 from optimizer.expr import Lifted, conjunction, conjuncts
-from optimizer.properties import bindings, shapes
+from optimizer.plans.explain import headline
+from optimizer.plans.properties import bindings, shapes
 from reactive.collections.zset import Pair
 from reactive.errors import OffloadError
 from reactive.operators.plain import LINEAR

@@ -22,6 +22,7 @@ from typing import Any
 
 from pyspark.sql import Column
 
+from optimizer.callables.opaque import Opaque
 from optimizer.expr import (
     Again,
     And,
@@ -40,8 +41,7 @@ from optimizer.expr import (
     Or,
     Parameter,
 )
-from optimizer.knowledge import makes_record, record_field
-from optimizer.opaque import Opaque
+from optimizer.expressions.knowledge import makes_record, record_field
 from spark_backend.arithmetic import arithmetic, magnitude, negative
 from spark_backend.schema import Plain, Record, Untyped, may_be_read, record_of, type_name
 from spark_backend.texts import joined, length, method, piece

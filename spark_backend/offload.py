@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 
-from optimizer.explain import explain
+from optimizer.plans.explain import explain
 from reactive.collections.zset import Pair
 from reactive.errors import OffloadError
 from reactive.remote.parts import Part

@@ -19,7 +19,7 @@ from decimal import Context, Decimal
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, Union, get_args, get_origin
 
-from optimizer.knowledge import constructor, fields_of
+from optimizer.expressions.knowledge import constructor, fields_of
 from reactive.collections.annotations import declared
 from reactive.storage.rows import class_name
 

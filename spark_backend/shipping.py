@@ -14,8 +14,8 @@ from typing import Any
 from pyspark import cloudpickle as untyped
 
 from optimizer import plan
+from optimizer.callables.opaque import Opaque
 from optimizer.expr import Constant, Lifted
-from optimizer.opaque import Opaque
 from reactive.operators.folds import MonoidFold, UserFold
 from spark_backend.codec import main_classes
 

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from optimizer import plan
-from optimizer.explain import headline
-from optimizer.properties import bindings
+from optimizer.plans.explain import headline
+from optimizer.plans.properties import bindings
 from reactive.codegen.functions import callable_of
 from reactive.collections.zset import Row, canonical
 from reactive.remote.parts import part_of

@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 
 from optimizer import plan
-from optimizer.properties import nodes
+from optimizer.plans.properties import nodes
 from reactive.collections.zset import Pair, Row
 from reactive.operators.plain import LINEAR
 from reactive.reference.evaluate import Bag, evaluate_part

@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 from optimizer import plan
+from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
-from optimizer.opaque import Opaque
-from optimizer.properties import bindings, free, nodes
+from optimizer.plans.properties import bindings, free, nodes
 from reactive.codegen.functions import callable_of
 from reactive.collections.exact import rounded
 from reactive.collections.index import NO_MATCH, match_key

@@ -111,30 +111,36 @@ QUERY = Picture(
         Step(
             "orders.where(lambda o: o.total > 10)",
             "the callable is taken with its captured variables as they are now",
-            ("reactive/api/relation.py: Relation.where", "optimizer/opaque.py: opaque"),
+            ("reactive/api/relation.py: Relation.where", "optimizer/callables/opaque.py: opaque"),
         ),
         Step(
             "the plan as written",
             "frozen nodes; fields are checked, nothing is computed",
-            ("optimizer/plan.py: Where", "optimizer/check_reads.py: check_reads"),
+            ("optimizer/plan.py: Where", "optimizer/plans/check_reads.py: check_reads"),
         ),
         Step(
             "materialize()",
             "the plan is cut into segments, each optimized once per process",
             (
                 "reactive/api/materialize.py: materialize",
-                "optimizer/segments.py: settle",
+                "optimizer/rewriting/segments.py: settle",
             ),
         ),
         Step(
             "lift",
             "callables become expressions; what is not certain stays opaque",
-            ("optimizer/rules/read_callables.py: read_callables", "optimizer/lift.py: lift"),
+            (
+                "optimizer/rules/read_callables.py: read_callables",
+                "optimizer/lifting/lift.py: lift",
+            ),
         ),
         Step(
             "rewrite",
             "phases of rules, each until none applies: the same rows for less",
-            ("optimizer/optimize.py: PHASES", "optimizer/optimize.py: optimize"),
+            (
+                "optimizer/rewriting/optimize.py: PHASES",
+                "optimizer/rewriting/optimize.py: optimize",
+            ),
         ),
         Step(
             "choose",

@@ -12,7 +12,7 @@ Source: [dbsp] section 4, distinct elimination; [i3ql] D8.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.properties import is_set
+from optimizer.plans.properties import is_set
 
 
 def drop_distinct(node: plan.Node) -> plan.Node:

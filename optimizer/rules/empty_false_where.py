@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Constant, Lifted
-from optimizer.properties import bindings
-from optimizer.raising import may_raise
+from optimizer.plans.properties import bindings
+from optimizer.plans.raising import may_raise
 
 
 def empty_false_where(node: plan.Node) -> plan.Node:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.evaluated import evaluated
 from optimizer.expr import (
     And,
     Constant,
@@ -25,8 +24,9 @@ from optimizer.expr import (
     conjuncts,
     transform,
 )
-from optimizer.knowledge import Shapes, total
-from optimizer.properties import shapes
+from optimizer.expressions.evaluated import evaluated
+from optimizer.expressions.knowledge import Shapes, total
+from optimizer.plans.properties import shapes
 from optimizer.traverse import with_functions
 
 

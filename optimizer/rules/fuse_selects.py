@@ -20,10 +20,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.compose import compose
 from optimizer.expr import Function, Lifted
-from optimizer.knowledge import Shapes
-from optimizer.properties import shapes
+from optimizer.expressions.compose import compose
+from optimizer.expressions.knowledge import Shapes
+from optimizer.plans.properties import shapes
 
 
 def fuse_selects(node: plan.Node) -> plan.Node:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Lifted, reads
-from optimizer.properties import bindings, may_be_negative
+from optimizer.plans.properties import bindings, may_be_negative
 
 
 def make_semi_join(node: plan.Node) -> plan.Node:

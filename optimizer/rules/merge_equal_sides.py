@@ -16,8 +16,8 @@ Source: [i3ql] S4, S5.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.properties import bindings, may_be_negative
-from optimizer.raising import may_raise
+from optimizer.plans.properties import bindings, may_be_negative
+from optimizer.plans.raising import may_raise
 
 
 def merge_equal_sides(node: plan.Node) -> plan.Node:

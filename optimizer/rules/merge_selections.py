@@ -19,7 +19,6 @@ Source: [i3ql] S4, F2.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.compose import first, is_too_long, needs
 from optimizer.expr import (
     TRUE,
     And,
@@ -30,8 +29,9 @@ from optimizer.expr import (
     conjunction,
     origins,
 )
-from optimizer.knowledge import is_value
-from optimizer.properties import bindings, shapes
+from optimizer.expressions.compose import first, is_too_long, needs
+from optimizer.expressions.knowledge import is_value
+from optimizer.plans.properties import bindings, shapes
 
 KINDS = (
     *(plan.Intersection, plan.IntersectionAll, plan.Union),

@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.evaluated import PLAIN
 from optimizer.expr import Again, Constant, Expr, Lifted, Operation, conjunction, conjuncts, reads
-from optimizer.properties import bindings
+from optimizer.expressions.evaluated import PLAIN
+from optimizer.plans.properties import bindings
 
 
 def propagate_constants(node: plan.Node) -> plan.Node:

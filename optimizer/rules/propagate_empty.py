@@ -15,11 +15,11 @@ Source: empty relations of SQL optimizers.
 from __future__ import annotations
 
 from optimizer import plan
+from optimizer.callables.opaque import Opaque
 from optimizer.expr import Lifted
-from optimizer.opaque import Opaque
 from optimizer.plan import Empty
-from optimizer.properties import bindings
-from optimizer.raising import may_raise
+from optimizer.plans.properties import bindings
+from optimizer.plans.raising import may_raise
 
 NEEDS_BOTH = (plan.Product, plan.Join, plan.SemiJoin, plan.Intersection, plan.IntersectionAll)
 

@@ -21,8 +21,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from optimizer import plan
-from optimizer.compose import one_row
-from optimizer.early import pair_shapes
 from optimizer.expr import (
     Attribute,
     Constant,
@@ -37,8 +35,10 @@ from optimizer.expr import (
     rebuilt,
     row_names,
 )
-from optimizer.knowledge import Shapes, hashable, total
-from optimizer.properties import bindings, keeps_identity
+from optimizer.expressions.compose import one_row
+from optimizer.expressions.knowledge import Shapes, hashable, total
+from optimizer.plans.early import pair_shapes
+from optimizer.plans.properties import bindings, keeps_identity
 from optimizer.traverse import functions, with_functions, with_inputs
 
 MOST = 6

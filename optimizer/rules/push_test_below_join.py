@@ -19,11 +19,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.compose import needs, one_row
-from optimizer.early import Step, early_of, may_raise, strict
 from optimizer.expr import Again, Expr, Guard, Lifted, conjunction, conjuncts, reads, row_names
-from optimizer.knowledge import total
-from optimizer.properties import bindings, row_shape, shapes
+from optimizer.expressions.compose import needs, one_row
+from optimizer.expressions.knowledge import total
+from optimizer.plans.early import Step, early_of, may_raise, strict
+from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.rules.propagate_constants import implied
 
 DEEPER = (

@@ -18,11 +18,11 @@ Source: HAVING to WHERE of SQL optimizers; beyond [i3ql].
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.compose import compose, first, needs, over
 from optimizer.expr import Expr, Lifted, reads
-from optimizer.guarded import asked_again, condition, guard
-from optimizer.knowledge import Shapes, is_value, total
-from optimizer.properties import may_be_negative, shapes
+from optimizer.expressions.compose import compose, first, needs, over
+from optimizer.expressions.knowledge import Shapes, is_value, total
+from optimizer.plans.guarded import asked_again, condition, guard
+from optimizer.plans.properties import may_be_negative, shapes
 
 
 def push_where_below_aggregate(node: plan.Node) -> plan.Node:

@@ -22,9 +22,9 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.expr import Lifted
-from optimizer.guarded import asked_again, condition, guard
-from optimizer.knowledge import total
-from optimizer.properties import shapes
+from optimizer.expressions.knowledge import total
+from optimizer.plans.guarded import asked_again, condition, guard
+from optimizer.plans.properties import shapes
 
 AnyDifference = plan.Difference | plan.DifferenceAll | plan.Intersection | plan.IntersectionAll
 

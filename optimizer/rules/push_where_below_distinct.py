@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Lifted
-from optimizer.guarded import asked_again, condition, guard
-from optimizer.knowledge import total
-from optimizer.properties import may_be_negative, shapes
+from optimizer.expressions.knowledge import total
+from optimizer.plans.guarded import asked_again, condition, guard
+from optimizer.plans.properties import may_be_negative, shapes
 
 
 def push_where_below_distinct(node: plan.Node) -> plan.Node:

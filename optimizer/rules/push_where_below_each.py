@@ -13,8 +13,8 @@ Source: that of `push_where_below_select`.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.compose import of_items
 from optimizer.expr import Lifted
+from optimizer.expressions.compose import of_items
 
 
 def push_where_below_each(node: plan.Node) -> plan.Node:

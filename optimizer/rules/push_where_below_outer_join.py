@@ -18,11 +18,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.compose import first, needs, one_row
-from optimizer.early import pair_shapes
 from optimizer.expr import Lifted, reads, row_names
-from optimizer.knowledge import total
-from optimizer.properties import bindings, shapes
+from optimizer.expressions.compose import first, needs, one_row
+from optimizer.expressions.knowledge import total
+from optimizer.plans.early import pair_shapes
+from optimizer.plans.properties import bindings, shapes
 
 
 def push_where_below_outer_join(node: plan.Node) -> plan.Node:

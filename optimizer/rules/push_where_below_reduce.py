@@ -17,11 +17,11 @@ Source: as `push_where_below_aggregate`.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.compose import compose, needs, over
 from optimizer.expr import Lifted, reads
-from optimizer.guarded import asked_again, condition, guard
-from optimizer.knowledge import total
-from optimizer.properties import shapes
+from optimizer.expressions.compose import compose, needs, over
+from optimizer.expressions.knowledge import total
+from optimizer.plans.guarded import asked_again, condition, guard
+from optimizer.plans.properties import shapes
 
 
 def push_where_below_reduce(node: plan.Node) -> plan.Node:

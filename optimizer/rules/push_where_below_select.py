@@ -13,9 +13,9 @@ Source: [i3ql] P1.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.compose import compose
 from optimizer.expr import Lifted
-from optimizer.properties import shapes
+from optimizer.expressions.compose import compose
+from optimizer.plans.properties import shapes
 
 
 def push_where_below_select(node: plan.Node) -> plan.Node:

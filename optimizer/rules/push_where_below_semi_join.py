@@ -18,12 +18,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.compose import needs
-from optimizer.early import pair_shapes
 from optimizer.expr import Lifted
-from optimizer.guarded import asked_again, condition, guard
-from optimizer.knowledge import total
-from optimizer.properties import shapes
+from optimizer.expressions.compose import needs
+from optimizer.expressions.knowledge import total
+from optimizer.plans.early import pair_shapes
+from optimizer.plans.guarded import asked_again, condition, guard
+from optimizer.plans.properties import shapes
 
 
 def push_where_below_semi_join(node: plan.Node) -> plan.Node:

@@ -20,11 +20,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.compose import first, needs
 from optimizer.expr import Display, Expr, Lifted, Parameter, parts, reads, surely
-from optimizer.guarded import asked_again, condition, guard
-from optimizer.knowledge import is_value, total
-from optimizer.properties import may_be_negative, shapes
+from optimizer.expressions.compose import first, needs
+from optimizer.expressions.knowledge import is_value, total
+from optimizer.plans.guarded import asked_again, condition, guard
+from optimizer.plans.properties import may_be_negative, shapes
 
 
 def push_where_below_top(node: plan.Node) -> plan.Node:

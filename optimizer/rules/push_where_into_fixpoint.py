@@ -22,12 +22,12 @@ from dataclasses import replace
 from functools import reduce
 
 from optimizer import plan
-from optimizer.clauses import is_closed
-from optimizer.compose import projected
 from optimizer.expr import Expr, Lifted, Parameter, substitute, transform
-from optimizer.knowledge import total
-from optimizer.properties import bindings, free, shapes
-from optimizer.raising import calls_may_raise
+from optimizer.expressions.compose import projected
+from optimizer.expressions.knowledge import total
+from optimizer.plans.clauses import is_closed
+from optimizer.plans.properties import bindings, free, shapes
+from optimizer.plans.raising import calls_may_raise
 
 
 def push_where_into_fixpoint(node: plan.Node) -> plan.Node:

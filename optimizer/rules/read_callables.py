@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted
-from optimizer.knowledge import Shapes
-from optimizer.lift import lift
+from optimizer.expressions.knowledge import Shapes
+from optimizer.lifting.lift import lift
 from optimizer.traverse import with_called
 
 

@@ -13,8 +13,8 @@ Source: that of `fuse_selects`.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.compose import of_items
 from optimizer.expr import Lifted
+from optimizer.expressions.compose import of_items
 
 
 def select_from_each(node: plan.Node) -> plan.Node:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.properties import nodes, shapes
+from optimizer.plans.properties import nodes, shapes
 from optimizer.traverse import substituted
 
 

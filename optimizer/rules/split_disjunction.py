@@ -29,10 +29,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimizer import plan
-from optimizer.early import AnyJoin, early_of, pair_shapes
 from optimizer.expr import Expr, Lifted, Operation, Or, conjunction, conjuncts
-from optimizer.knowledge import total
-from optimizer.properties import free, may_be_negative
+from optimizer.expressions.knowledge import total
+from optimizer.plans.early import AnyJoin, early_of, pair_shapes
+from optimizer.plans.properties import free, may_be_negative
 from optimizer.traverse import has_components
 
 MOST = 4

@@ -14,9 +14,9 @@ Source: outer join simplification of SQL optimizers.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.evaluated import evaluated
 from optimizer.expr import NONE, Constant, Lifted, Parameter, substitute, transform
-from optimizer.properties import bindings
+from optimizer.expressions.evaluated import evaluated
+from optimizer.plans.properties import bindings
 
 
 def strengthen_outer_join(node: plan.Node) -> plan.Node:

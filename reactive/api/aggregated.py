@@ -8,7 +8,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
-from optimizer.named import named as with_names
+from optimizer.plans.named import named as with_names
 from reactive.api.aggregates import folded
 from reactive.api.named_rows import naming_of_columns
 

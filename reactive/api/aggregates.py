@@ -13,10 +13,10 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, overload
 
 from typing_extensions import TypeVarTuple, Unpack
 
-from optimizer.captures import meaning
+from optimizer.callables.captures import meaning
+from optimizer.callables.opaque import Opaque
 from optimizer.errors import PlanError
 from optimizer.expr import Function
-from optimizer.opaque import Opaque
 from optimizer.plan import Folded
 from reactive.api.callables import taken
 from reactive.collections.multiset import Multiset

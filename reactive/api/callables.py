@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
 from typing import Any
 
-from optimizer.captures import defaults
+from optimizer.callables.captures import defaults
+from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
-from optimizer.opaque import Opaque, opaque
 from reactive.runtime.copying import NotCopied
 from reactive.runtime.missing import Hinting
 
@@ -22,7 +22,7 @@ def taken(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
 
     Raises
     ------
-    PlanError: as `optimizer.opaque.opaque`; or it captures a relation or a view.
+    PlanError: as `optimizer.callables.opaque.opaque`; or it captures a relation or a view.
     """
     result = opaque(function, parameters, role)
     for name, value in _variables(function, result):

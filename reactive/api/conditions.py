@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
-from optimizer.fields import Known, equal_fields, equal_to, field_of_row, have, known_shapes
-from optimizer.properties import bindings
+from optimizer.plans.properties import bindings
+from optimizer.rewriting.fields import (
+    Known,
+    equal_fields,
+    equal_to,
+    field_of_row,
+    have,
+    known_shapes,
+)
 from reactive.api.callables import check_values, taken
 
 if TYPE_CHECKING:

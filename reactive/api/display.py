@@ -15,7 +15,7 @@ from numbers import Number
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
-from optimizer.members import compared
+from optimizer.expressions.members import compared
 from reactive.collections.zset import Row
 from reactive.errors import ClosedError, TableError
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from optimizer.errors import PlanError
-from optimizer.properties import tables
+from optimizer.plans.properties import tables
 from reactive.api.table import Table
 from reactive.errors import TransactionError
 

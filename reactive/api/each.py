@@ -9,8 +9,8 @@ from typing import Any
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
-from optimizer.per_group import per_group
-from optimizer.properties import is_set, shapes
+from optimizer.plans.per_group import per_group
+from optimizer.plans.properties import is_set, shapes
 from reactive.api.callables import kind_shown
 from reactive.collections.zset import canonical
 

@@ -18,11 +18,11 @@ from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from optimizer import plan
+from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
-from optimizer.opaque import Opaque, opaque
-from optimizer.properties import bindings, nodes
-from optimizer.strata import in_strata
-from optimizer.stratify import check_stratified
+from optimizer.plans.properties import bindings, nodes
+from optimizer.plans.strata import in_strata
+from optimizer.plans.stratify import check_stratified
 from optimizer.traverse import substituted
 from reactive.api.aggregates import Aggregation, Max, Min
 from reactive.api.callables import kind_shown, taken

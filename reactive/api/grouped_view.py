@@ -6,8 +6,8 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, TypeVar, TypeVarTuple, overload
 
-from optimizer.naming import Naming
-from optimizer.properties import key_of_group, naming
+from optimizer.expressions.naming import Naming
+from optimizer.plans.properties import key_of_group, naming
 from reactive.api.equal_rows import same_groups
 from reactive.api.lock_free import lock_free
 from reactive.api.named_rows import row_class

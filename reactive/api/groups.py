@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple, overload
 
 from optimizer.expr import Function
-from optimizer.report import as_read
-from optimizer.text import written
+from optimizer.expressions.text import written
+from optimizer.rewriting.report import as_read
 from reactive.api.aggregated import aggregated
 from reactive.api.aggregates import Aggregation
 from reactive.api.per_group import PerGroup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optimizer import plan
-from optimizer.source import Place
+from optimizer.callables.source import Place
 from reactive.api.grouped_view import GroupedView
 from reactive.api.ordered_view import OrderedView
 from reactive.api.view import AnyView, View

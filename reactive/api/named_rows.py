@@ -14,8 +14,8 @@ from keyword import iskeyword
 from typing import Any
 
 from optimizer.errors import PlanError
-from optimizer.fields import declared
-from optimizer.naming import Naming
+from optimizer.expressions.naming import Naming
+from optimizer.rewriting.fields import declared
 from reactive.storage.rows import check_row_type
 
 

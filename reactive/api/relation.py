@@ -18,14 +18,14 @@ from typing import (
 )
 
 from optimizer import plan
-from optimizer.check_reads import check_callable, check_reads
+from optimizer.callables.source import caller
 from optimizer.errors import PlanError
-from optimizer.explain import Explanation, explain, headline
 from optimizer.expr import Function
-from optimizer.fields import field, field_read, known_shapes
-from optimizer.properties import bindings, tables
-from optimizer.report import as_read, report
-from optimizer.source import caller
+from optimizer.plans.check_reads import check_callable, check_reads
+from optimizer.plans.explain import Explanation, explain, headline
+from optimizer.plans.properties import bindings, tables
+from optimizer.rewriting.fields import field, field_read, known_shapes
+from optimizer.rewriting.report import as_read, report
 from reactive.api import display
 from reactive.api.aggregated import aggregated
 from reactive.api.aggregating import Aggregating

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from optimizer import plan
-from optimizer.explain import Explanation, headline
+from optimizer.plans.explain import Explanation, headline
 from reactive.compiler.physical import Physical
 from reactive.dataflow.node import Node
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from typing_extensions import TypeVar
 
 from optimizer import plan
-from optimizer.check_reads import check_callable
 from optimizer.errors import PlanError
+from optimizer.plans.check_reads import check_callable
 from reactive.api import display
 from reactive.api.callables import taken
 from reactive.api.lock_free import lock_free

@@ -19,8 +19,8 @@ from typing import (
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.explain import Explanation
-from optimizer.properties import groups, naming
+from optimizer.plans.explain import Explanation
+from optimizer.plans.properties import groups, naming
 from reactive.api import display
 from reactive.api.equal_rows import same_as_bags
 from reactive.api.lock_free import lock_free
@@ -39,7 +39,7 @@ from reactive.subscriptions.relay import Relay
 from reactive.subscriptions.subscribe import join
 
 if TYPE_CHECKING:
-    from optimizer.source import Place
+    from optimizer.callables.source import Place
     from reactive.dataflow.feed import Feed
     from reactive.dataflow.node import Node
     from reactive.transactions.engine import Engine

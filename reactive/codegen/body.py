@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from optimizer import plan
-from optimizer.compose import needs, projected
 from optimizer.expr import (
     Again,
     Attribute,
@@ -42,7 +41,8 @@ from optimizer.expr import (
     tuple_of,
     walk,
 )
-from optimizer.knowledge import Shapes, is_canonical, is_value, makes_record, total
+from optimizer.expressions.compose import needs, projected
+from optimizer.expressions.knowledge import Shapes, is_canonical, is_value, makes_record, total
 from reactive.codegen.expected import Expected, Use
 from reactive.codegen.functions import CodeWriter, Values
 from reactive.codegen.identifiers import can_be_variable

@@ -36,7 +36,7 @@ from optimizer.expr import (
     parts,
     walk,
 )
-from optimizer.knowledge import Shapes, is_value, makes_record
+from optimizer.expressions.knowledge import Shapes, is_value, makes_record
 
 WORTH_A_NAME = (Attribute, Item, Operation, Call, Conditional)
 LOOKS = (abs, bool, float, hash, int, isinstance, len, ord, repr, round, str)

@@ -21,6 +21,8 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
+from optimizer.callables.opaque import Opaque
+from optimizer.callables.source import Place
 from optimizer.expr import (
     Apply,
     Composition,
@@ -33,9 +35,7 @@ from optimizer.expr import (
     all_parameters,
     row_names,
 )
-from optimizer.opaque import Opaque
-from optimizer.source import Place
-from optimizer.text import Writer, Written
+from optimizer.expressions.text import Writer, Written
 from reactive.codegen.identifiers import apart, is_own
 from reactive.collections.zset import canonical
 from reactive.runtime.boundary import GENERATED

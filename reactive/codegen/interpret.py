@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from optimizer.evaluated import BINARY, UNARY
 from optimizer.expr import (
     And,
     Apply,
@@ -21,6 +20,7 @@ from optimizer.expr import (
     Or,
     Parameter,
 )
+from optimizer.expressions.evaluated import BINARY, UNARY
 from reactive.collections.zset import Row
 
 Read = Callable[[Row], Any]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from optimizer.expr import Expr, Parameter, substitute
-from optimizer.multiway import Wide
+from optimizer.plans.multiway import Wide
 
 Key = tuple[int, tuple[Expr, ...], tuple[Expr, ...]]
 """An index: of which input, by which expressions over its row, and, of a trie, by which below."""

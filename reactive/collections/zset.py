@@ -25,7 +25,7 @@ from itertools import repeat as repeat_value
 from typing import Any, overload
 from weakref import WeakValueDictionary
 
-from optimizer.members import compared
+from optimizer.expressions.members import compared
 from reactive.collections.annotations import declared, is_made_of
 
 Row = Any

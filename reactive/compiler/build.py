@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from optimizer import plan
-from optimizer.early import AnyJoin, match_of
 from optimizer.expr import Function
-from optimizer.pinned import NO_PINS, Pins
-from optimizer.properties import is_interned
+from optimizer.plans.early import AnyJoin, match_of
+from optimizer.plans.pinned import NO_PINS, Pins
+from optimizer.plans.properties import is_interned
 from optimizer.traverse import functions
 from reactive.collections.index import itself
 from reactive.collections.range_index import RangeIndex

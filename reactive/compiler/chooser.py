@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
-from optimizer.clauses import Program, clauses
-from optimizer.early import AnyJoin
-from optimizer.factors import Factors, factors_of
-from optimizer.multiway import Wide, wide_of
-from optimizer.named import naming_by
-from optimizer.properties import bindings, nodes
+from optimizer.plans.clauses import Program, clauses
+from optimizer.plans.early import AnyJoin
+from optimizer.plans.factors import Factors, factors_of
+from optimizer.plans.multiway import Wide, wide_of
+from optimizer.plans.named import naming_by
+from optimizer.plans.properties import bindings, nodes
 from reactive.compiler.elsewhere import Elsewhere
 from reactive.compiler.physical import Fixpoint, Index, Physical
 from reactive.operators.generated.grouped import is_in_line

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer import plan
-from optimizer.drawing import Drawing, drawn
-from optimizer.segments import Segment
+from optimizer.plans.drawing import Drawing, drawn
+from optimizer.rewriting.segments import Segment
 from optimizer.traverse import without_iterations
 from reactive.compiler.build import Builder
 from reactive.compiler.choices import CHOICES

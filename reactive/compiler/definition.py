@@ -10,7 +10,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.properties import free, nodes
+from optimizer.plans.properties import free, nodes
 
 
 class Definition:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from optimizer import plan
-from optimizer.properties import nodes
+from optimizer.plans.properties import nodes
 from reactive.operators.plain import LINEAR, chain_over
 from reactive.remote.fed import Source
 from reactive.remote.parts import Part, Unmovable, part_of

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from optimizer import plan
-from optimizer.explain import headline
-from optimizer.properties import free, is_set, nodes, shapes
+from optimizer.plans.explain import headline
+from optimizer.plans.properties import free, is_set, nodes, shapes
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import Interned, rebuilt, with_inputs
 from reactive.dataflow.held import knows

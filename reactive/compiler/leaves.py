@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.properties import groups, key_of_group, may_be_negative, naming
+from optimizer.plans.properties import groups, key_of_group, may_be_negative, naming
 from reactive.collections.zset import Pair, Pairs, consolidate, negate
 from reactive.dataflow.contents import Bag, Groups, Only, OwingBag, Records
 from reactive.dataflow.node import Node

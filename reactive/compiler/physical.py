@@ -16,16 +16,17 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from optimizer import headlines, plan
-from optimizer.clauses import Program
-from optimizer.early import AnyJoin, Step, early_of, match_of
-from optimizer.explain import headline
+from optimizer import plan
 from optimizer.expr import Function
-from optimizer.factors import Factors, Sums
-from optimizer.multiway import Wide
-from optimizer.ranges import Span
-from optimizer.text import written
-from optimizer.tree import Tree, own
+from optimizer.expressions.text import written
+from optimizer.plans import headlines
+from optimizer.plans.clauses import Program
+from optimizer.plans.early import AnyJoin, Step, early_of, match_of
+from optimizer.plans.explain import headline
+from optimizer.plans.factors import Factors, Sums
+from optimizer.plans.multiway import Wide
+from optimizer.plans.ranges import Span
+from optimizer.plans.tree import Tree, own
 from reactive.codegen.itinerary import Key as IndexKey
 from reactive.collections.range_index import Range
 from reactive.operators.loops import Below

@@ -18,10 +18,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from optimizer import plan
-from optimizer.explain import headline
-from optimizer.optimize import PHASES, Optimized, Phase, optimize
-from optimizer.properties import free, nodes, tables
-from optimizer.segments import Segment, settle, whole
+from optimizer.plans.explain import headline
+from optimizer.plans.properties import free, nodes, tables
+from optimizer.rewriting.optimize import PHASES, Optimized, Phase, optimize
+from optimizer.rewriting.segments import Segment, settle, whole
 from optimizer.traverse import Rule, functions, without_views
 from reactive.compiler.chooser import MULTIWAY, SUMS, Chooser
 from reactive.compiler.compile import Compiled, Running, chosen, compiled, ways_that_may_fail

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from optimizer import plan
-from optimizer.clauses import Clause, Program, is_closed
-from optimizer.early import residual
 from optimizer.expr import Function, Lifted
-from optimizer.properties import bindings, is_set, row_shape, shapes, tables
+from optimizer.plans.clauses import Clause, Program, is_closed
+from optimizer.plans.early import residual
+from optimizer.plans.properties import bindings, is_set, row_shape, shapes, tables
 from optimizer.traverse import functions
 from reactive.collections.index import itself
 from reactive.collections.row_index import RowIndex

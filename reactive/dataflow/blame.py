@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
-from optimizer import headlines, plan
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.callables.source import Place, code_of
 from optimizer.errors import ReactiveError
 from optimizer.expr import origins
-from optimizer.opaque import Opaque
-from optimizer.source import Place, code_of
+from optimizer.plans import headlines
 from reactive.collections import unhashable
 from reactive.dataflow.node import Node
 

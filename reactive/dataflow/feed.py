@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from optimizer import plan
-from optimizer.properties import groups, key_of_group, table_key
-from optimizer.source import Place
+from optimizer.callables.source import Place
+from optimizer.plans.properties import groups, key_of_group, table_key
 from reactive.collections.edits import Edit
 from reactive.collections.zset import Pairs, Row
 from reactive.dataflow.delta import Delta

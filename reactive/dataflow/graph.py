@@ -20,11 +20,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from optimizer.captures import Capture
+from optimizer.callables.captures import Capture
+from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
-from optimizer.opaque import Opaque
-from optimizer.pinned import NO_PINS, Pins
 from optimizer.plan import Node as PlanNode
+from optimizer.plans.pinned import NO_PINS, Pins
 from reactive.collections.zset import Pair
 from reactive.dataflow.blame import annotate
 from reactive.dataflow.delta import Delta

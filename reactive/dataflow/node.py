@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
-from optimizer.captures import Capture
+from optimizer.callables.captures import Capture
+from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, origins
-from optimizer.opaque import Opaque
-from optimizer.pinned import NO_PINS, Pins
 from optimizer.plan import Node as PlanNode
 from optimizer.plan import Table
-from optimizer.segments import Segment
+from optimizer.plans.pinned import NO_PINS, Pins
+from optimizer.rewriting.segments import Segment
 from reactive.collections.zset import consolidate
 
 Guard = tuple[Opaque, Capture]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from optimizer.fields import declared
+from optimizer.rewriting.fields import declared
 from reactive.collections.multiset import Multiset
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable
 
-from optimizer.captures import Capture
+from optimizer.callables.captures import Capture
+from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, origins
-from optimizer.opaque import Opaque
-from optimizer.segments import Segment
+from optimizer.rewriting.segments import Segment
 from reactive.dataflow.node import Guard, Node
 
 

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from optimizer import plan
-from optimizer.explain import explain, headline
-from optimizer.properties import nodes, tables
+from optimizer.plans.explain import explain, headline
+from optimizer.plans.properties import nodes, tables
 from reactive.collections.zset import Pair
 from reactive.compiler.elsewhere import Begin, Elsewhere
 from reactive.compiler.leaves import reattach, refill

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.properties import tables
+from optimizer.plans.properties import tables
 from reactive.api.table import Table
 from reactive.collections.zset import Pair, Row
 from reactive.compiler.elsewhere import Elsewhere

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from optimizer.explain import headline
+from optimizer.plans.explain import headline
 
 if TYPE_CHECKING:
     from reactive.dataflow.node import Node

@@ -3,7 +3,7 @@
     d(each(L))  =  dL
 
 What a query per group computes is in the operators below, which have the key of the group in their
-rows (`optimizer/per_group.py`).
+rows (`optimizer/plans/per_group.py`).
 
 State:  none.
 Cost:   O(1), whatever the delta.

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from optimizer.opaque import Opaque
+from optimizer.callables.opaque import Opaque
 from reactive.collections.exact import ExactSum
 from reactive.collections.monoid_tree import MonoidTree
 from reactive.collections.multiset import Multiset

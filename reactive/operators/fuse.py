@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
-from optimizer.early import residual
 from optimizer.expr import Expr, Function, Lifted
-from optimizer.factors import NO_FACTORS, Factors, Sums
-from optimizer.multiway import Wide
-from optimizer.properties import bindings, is_interned, row_shape, shapes
+from optimizer.plans.early import residual
+from optimizer.plans.factors import NO_FACTORS, Factors, Sums
+from optimizer.plans.multiway import Wide
+from optimizer.plans.properties import bindings, is_interned, row_shape, shapes
 from optimizer.traverse import read_functions
 from reactive.codegen.body import Plan, row_names
 from reactive.codegen.itinerary import path_from

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from optimizer.early import Step
 from optimizer.expr import Call, constant
-from optimizer.ranges import Span
+from optimizer.plans.early import Step
+from optimizer.plans.ranges import Span
 from reactive.collections.families import interval, point
 from reactive.collections.index import NO_MATCH, REJECTED, SUSPECT, Key, match_key
 from reactive.collections.zset import Row

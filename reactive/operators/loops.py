@@ -8,9 +8,9 @@ from itertools import takewhile
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted
-from optimizer.multiway import Wide
-from optimizer.pinned import NO_PINS, Pins, pinned
-from optimizer.properties import bindings, shapes
+from optimizer.plans.multiway import Wide
+from optimizer.plans.pinned import NO_PINS, Pins, pinned
+from optimizer.plans.properties import bindings, shapes
 from optimizer.traverse import functions
 from reactive.codegen.body import Plan
 from reactive.operators.plain import signature

@@ -11,10 +11,10 @@ from dataclasses import fields
 from typing import Any
 
 from optimizer import plan
-from optimizer.early import AnyJoin, Step, early_of, match_of, residual
 from optimizer.expr import Function
-from optimizer.knowledge import hashable, total
-from optimizer.properties import bindings, may_be_negative, row_shape, shapes
+from optimizer.expressions.knowledge import hashable, total
+from optimizer.plans.early import AnyJoin, Step, early_of, match_of, residual
+from optimizer.plans.properties import bindings, may_be_negative, row_shape, shapes
 from reactive.codegen.functions import callable_of
 from reactive.collections.index import Key, itself
 from reactive.collections.sorting import sorted_by

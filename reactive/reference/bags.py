@@ -8,7 +8,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function
-from optimizer.properties import bindings
+from optimizer.plans.properties import bindings
 from reactive.codegen.functions import callable_of
 from reactive.collections.zset import Pair, Row, canonical
 

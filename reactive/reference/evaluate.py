@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from optimizer import plan
-from optimizer.properties import free
+from optimizer.plans.properties import free
 from reactive.collections.zset import Pair
 from reactive.reference.bags import Bag, Tables, Variables, added
 from reactive.reference.nodes import inputs_of, rows_of

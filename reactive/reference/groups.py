@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from optimizer import plan
-from optimizer.opaque import Opaque
+from optimizer.callables.opaque import Opaque
 from reactive.collections.multiset import Multiset
 from reactive.collections.zset import DECIMAL_NAN, NAN, Pair, canonical, is_nan, repeat
 from reactive.operators import folds

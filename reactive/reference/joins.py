@@ -21,7 +21,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function
-from optimizer.properties import below_wheres, bindings
+from optimizer.plans.properties import below_wheres, bindings
 from reactive.codegen.functions import callable_of
 from reactive.collections.index import NO_MATCH, REJECTED, SUSPECT, match_key
 from reactive.collections.zset import Pair, Row

@@ -22,7 +22,7 @@ from operator import itemgetter
 from typing import Any
 
 from optimizer.expr import Expr, Function, Lifted, Operation, conjuncts, reads
-from optimizer.lift import lift
+from optimizer.lifting.lift import lift
 from reactive.codegen.interpret import Read, interpreted, itself
 from reactive.collections.equality import SIMPLE, is_plain
 from reactive.collections.index import REJECTED, SUSPECT

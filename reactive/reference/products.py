@@ -22,7 +22,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function
-from optimizer.properties import below_wheres, bindings
+from optimizer.plans.properties import below_wheres, bindings
 from reactive.codegen.functions import callable_of
 from reactive.collections.index import REJECTED, SUSPECT
 from reactive.collections.zset import Row

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from optimizer import plan
-from optimizer.properties import free
+from optimizer.plans.properties import free
 from reactive.codegen.functions import callable_of
 from reactive.collections.ranking import Rank, ranker
 from reactive.collections.zset import Row, canonical

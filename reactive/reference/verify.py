@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from optimizer import plan
-from optimizer.properties import tables
+from optimizer.plans.properties import tables
 from reactive.collections.order import tie_key
 from reactive.collections.zset import Row
 from reactive.errors import TableError, VerificationError

@@ -18,11 +18,11 @@ from functools import cached_property
 from typing import Any
 
 from optimizer import plan
-from optimizer.explain import headline
+from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, Item, Lifted, Parameter, constant
-from optimizer.knowledge import total
-from optimizer.opaque import Opaque
-from optimizer.properties import bindings, shapes
+from optimizer.expressions.knowledge import total
+from optimizer.plans.explain import headline
+from optimizer.plans.properties import bindings, shapes
 from optimizer.traverse import functions
 from reactive.collections.index import NO_MATCH, REJECTED, SUSPECT
 from reactive.collections.zset import NAN, Row, canonical

@@ -30,8 +30,8 @@ from typing import Any, TypeVar
 
 import sortedcontainers
 
+from optimizer.callables.source import FOLDERS
 from optimizer.errors import ReactiveError
-from optimizer.source import FOLDERS
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)

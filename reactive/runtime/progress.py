@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from optimizer import plan
-from optimizer.explain import headline
+from optimizer.plans.explain import headline
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

@@ -8,8 +8,8 @@ from operator import attrgetter
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
+from optimizer.callables.opaque import Opaque
 from optimizer.errors import PlanError
-from optimizer.opaque import Opaque
 from reactive.codegen.functions import Values, build
 from reactive.collections.annotations import declared
 from reactive.collections.zset import nan_fields

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from optimizer.callables.source import place_of
 from optimizer.errors import PlanError
-from optimizer.source import place_of
 from reactive.dataflow.delta import Delta
 from reactive.runtime.timer import Timer
 from reactive.subscriptions.relay import Callback, Relay, is_loop

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from optimizer.cells import running_shell
+from optimizer.callables.cells import running_shell
 from reactive.subscriptions.observe import Subscription
 
 REMEMBERS = re.compile(r"_{1,3}|_\d+")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.source import Place, caller, result_is_discarded
+from optimizer.callables.source import Place, caller, result_is_discarded
 from reactive.collections.zset import Pair, Row, consolidate
 from reactive.compiler.late import over
 from reactive.dataflow.delta import Delta

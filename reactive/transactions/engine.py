@@ -22,10 +22,10 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from optimizer.captures import Capture
+from optimizer.callables.captures import Capture
+from optimizer.callables.opaque import Opaque
+from optimizer.callables.source import Place
 from optimizer.errors import PlanError
-from optimizer.opaque import Opaque
-from optimizer.source import Place
 from optimizer.traverse import Rule
 from reactive.collections.zset import Pair
 from reactive.compiler.placement import Overflow, Placement

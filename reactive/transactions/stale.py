@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from optimizer.captures import Capture
-from optimizer.opaque import Opaque
+from optimizer.callables.captures import Capture
+from optimizer.callables.opaque import Opaque
 
 _COPIED: dict[type, str] = {list: "tuple", set: "frozenset", dict: "dict", bytearray: "bytes"}
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from optimizer.source import place_of
+from optimizer.callables.source import place_of
 from reactive.collections import unhashable
 from reactive.collections.zset import Batch, Pair, Row, canonical, consolidate, may_hold_nan, negate
 from reactive.errors import TableError

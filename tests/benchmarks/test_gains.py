@@ -20,7 +20,7 @@ from asv_benchmarks.table import BEGIN, END, put
 from asv_benchmarks.workload import Workload
 from asv_benchmarks.workloads import REWRITTEN, WORKLOADS, product_where, ten_operators
 from optimizer import plan
-from optimizer.properties import nodes
+from optimizer.plans.properties import nodes
 from reactive import Database
 from reactive.api.view import AnyView
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import reactive.compiler.choices
-from optimizer.explain import headline
+from optimizer.plans.explain import headline
 from reactive.compiler.choices import CHOICES
 from tests.golden.choices import FOLDER, NAMES_OF_CHOICES, Case, cases
 from tests.golden.contents import run_differences

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.source import FOLDERS
+from optimizer.callables.source import FOLDERS
 from reactive import (
     Aggregate,
     Count,

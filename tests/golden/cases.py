@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from optimizer import plan
-from optimizer.explain import explain
-from optimizer.optimize import PHASES, optimize
+from optimizer.plans.explain import explain
+from optimizer.rewriting.optimize import PHASES, optimize
 from optimizer.traverse import Rule
 from reactive import Database
 from tests.golden.tables import NAMES, tables

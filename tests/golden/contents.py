@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from optimizer import plan
-from optimizer.properties import tables as tables_of
+from optimizer.plans.properties import tables as tables_of
 from reactive import Database, Table
 from reactive.api.relation import Relation
 from reactive.reference import evaluate

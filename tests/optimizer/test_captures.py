@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.captures import freeze, meaning
+from optimizer.callables.captures import freeze, meaning
 from reactive import Database, PlanError, StaleCaptureError, StaleCaptureWarning, Table
 
 LIMIT = 2

@@ -18,7 +18,7 @@ import msgspec
 import pydantic
 import pytest
 
-from optimizer.members import compared, is_record, lacks, members
+from optimizer.expressions.members import compared, is_record, lacks, members
 from reactive import (
     Avg,
     Count,

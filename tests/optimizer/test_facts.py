@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from optimizer import plan
+from optimizer.callables.opaque import opaque
 from optimizer.errors import StratificationError
-from optimizer.explain import explain
 from optimizer.expr import Function, Lifted
-from optimizer.facts import Calls, Facts, as_first, of_input, same_rows
-from optimizer.opaque import opaque
-from optimizer.optimize import optimize
-from optimizer.properties import bindings, is_set, row_shape
-from optimizer.raising import may_raise
-from optimizer.stratify import check_stratified
+from optimizer.plans.explain import explain
+from optimizer.plans.facts import Calls, Facts, as_first, of_input, same_rows
+from optimizer.plans.properties import bindings, is_set, row_shape
+from optimizer.plans.raising import may_raise
+from optimizer.plans.stratify import check_stratified
+from optimizer.rewriting.optimize import optimize
 from optimizer.traverse import called, functions, with_functions
 
 ROWS = plan.Table(0, "rows", None, True, tuple)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from optimizer.callables.opaque import opaque
 from optimizer.expr import Apply, walk
-from optimizer.knowledge import Shapes
-from optimizer.lift import lift
-from optimizer.opaque import opaque
-from optimizer.text import written
+from optimizer.expressions.knowledge import Shapes
+from optimizer.expressions.text import written
+from optimizer.lifting.lift import lift
 from reactive.codegen.functions import callable_of
 from tests.golden.tables import JOE, SALLY, Student
 from tests.written import executed

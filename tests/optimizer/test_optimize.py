@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from optimizer import optimize as module
 from optimizer import plan
 from optimizer.expr import Lifted, conjuncts, walk
-from optimizer.optimize import optimize
-from optimizer.properties import nodes
+from optimizer.plans.properties import nodes
+from optimizer.rewriting import optimize as module
+from optimizer.rewriting.optimize import optimize
 from optimizer.traverse import functions, with_functions
 from reactive import Database, Max, Relation, Sum, Table
 from reactive.operators.index_by import IndexBy

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from optimizer import plan
-from optimizer.optimize import PHASES, optimize
+from optimizer.rewriting.optimize import PHASES, optimize
 from optimizer.rules.read_callables import read_callables
 from reactive import Database
 from tests.golden.cases import RULES

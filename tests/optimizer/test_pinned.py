@@ -9,9 +9,9 @@ import pytest
 
 from optimizer import plan
 from optimizer.expr import Lifted
-from optimizer.optimize import optimize
-from optimizer.pinned import Pins, pinned
-from optimizer.properties import shapes
+from optimizer.plans.pinned import Pins, pinned
+from optimizer.plans.properties import shapes
+from optimizer.rewriting.optimize import optimize
 from reactive import Database
 
 

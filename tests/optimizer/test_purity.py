@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.purity import impurity
+from optimizer.callables.purity import impurity
 from reactive import Database, PlanError
 
 GENERATOR = Random(1)

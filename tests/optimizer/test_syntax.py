@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from optimizer import parsed, syntax
-from optimizer.parsed import Parsed, Syntax
-from optimizer.syntax import NoSyntax, syntax_of
+from optimizer.lifting import parsed, syntax
+from optimizer.lifting.parsed import Parsed, Syntax
+from optimizer.lifting.syntax import NoSyntax, syntax_of
 
 NUMBERS = count()
 

@@ -13,9 +13,9 @@ from types import CodeType, FunctionType, ModuleType
 
 import pytest
 
-from optimizer.parsed import Syntax
-from optimizer.same_code import same_code
-from optimizer.syntax import NoSyntax, syntax_of
+from optimizer.lifting.parsed import Syntax
+from optimizer.lifting.same_code import same_code
+from optimizer.lifting.syntax import NoSyntax, syntax_of
 from tests.optimizer.test_same_code import code_without_places
 
 LIBRARY = [

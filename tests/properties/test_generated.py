@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimizer.optimize import optimize
+from optimizer.rewriting.optimize import optimize
 from optimizer.rules.read_callables import read_callables
 from tests import queries
 from tests.properties.test_rules import SLOW, Copy, agree, node_of, same_rows

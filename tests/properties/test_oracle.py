@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optimizer.properties import bindings
+from optimizer.plans.properties import bindings
 from reactive import Database, OrderedView
 from tests import generate
 from tests.replica import Replica

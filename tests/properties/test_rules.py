@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from optimizer import plan
-from optimizer.optimize import PHASES, optimize
-from optimizer.properties import nodes
+from optimizer.plans.properties import nodes
+from optimizer.rewriting.optimize import PHASES, optimize
 from optimizer.rules.empty_false_where import empty_false_where
 from optimizer.rules.fold_constants import fold_constants
 from optimizer.rules.fuse_wheres import fuse_wheres

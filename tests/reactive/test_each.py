@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from optimizer import plan
-from optimizer.properties import bindings
+from optimizer.plans.properties import bindings
 from reactive import (
     Aggregate,
     Collect,

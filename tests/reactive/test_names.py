@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optimizer import fields
+from optimizer.rewriting import fields
 from reactive import (
     Aggregate,
     Avg,

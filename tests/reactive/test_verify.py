@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer import plan
-from optimizer.properties import nodes
+from optimizer.plans.properties import nodes
 from reactive import (
     Avg,
     Collect,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from optimizer.captures import freeze
-from optimizer.purity import impurity
+from optimizer.callables.captures import freeze
+from optimizer.callables.purity import impurity
 from reactive import (
     Count,
     Database,

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from optimizer import plan
-from optimizer.optimize import optimize
+from optimizer.rewriting.optimize import optimize
 from reactive import Count, Database, OffloadError, Relation
 from reactive.collections.zset import canonical
 from reactive.reference.evaluate import evaluate

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from optimizer.callables.opaque import opaque
 from optimizer.expr import (
     And,
     Attribute,
@@ -34,9 +35,8 @@ from optimizer.expr import (
     constant,
     tuple_of,
 )
-from optimizer.lift import lift
-from optimizer.opaque import opaque
-from optimizer.text import text
+from optimizer.expressions.text import text
+from optimizer.lifting.lift import lift
 from reactive.codegen.functions import callable_of
 from spark_backend.arrow import from_arrow, to_arrow
 from spark_backend.columns import truth_of, value_of

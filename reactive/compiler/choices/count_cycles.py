@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimizer import plan
-from optimizer.multiway import Wide
+from optimizer.plans.multiway import Wide
 from reactive.compiler.choices.join_multiway import wide_in
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import CyclicCount, Op, Physical, ops

@@ -4,8 +4,8 @@
                                 a point of b finds the intervals that have it in that of a
 
 Needs:  an inner join without equations, whose predicate compares values of both sides
-        (`optimizer.ranges`); annotations, if there are, of built-in types that have an order; all
-        callables were read; the join is read by nobody else.
+        (`optimizer.plans.ranges`); annotations, if there are, of built-in types that have an order;
+        all callables were read; the join is read by nobody else.
 Pays:   18 times every pair, with 10,000 rows on each side of which a row has ten partners; more of
         more rows.
 """
@@ -13,11 +13,11 @@ Pays:   18 times every pair, with 10,000 rows on each side of which a row has te
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.early import Early, early_of
 from optimizer.expr import Attribute, Lifted, Parameter
-from optimizer.knowledge import Shapes, shape_of
-from optimizer.properties import bindings, row_shape, shapes
-from optimizer.ranges import Ranges, Span, ranges_of
+from optimizer.expressions.knowledge import Shapes, shape_of
+from optimizer.plans.early import Early, early_of
+from optimizer.plans.properties import bindings, row_shape, shapes
+from optimizer.plans.ranges import Ranges, Span, ranges_of
 from reactive.collections.annotations import declared
 from reactive.collections.families import may_have_family
 from reactive.collections.range_index import Form, Range

@@ -1,6 +1,6 @@
 """Follow a change of one of three inputs or more through indexes of the others.
 
-Needs:  joins that are one by their equations (`optimizer.multiway`), each read by the next.
+Needs:  joins that are one by their equations (`optimizer.plans.multiway`), each read by the next.
 Pays:   4.1 times joins of two for triangles; no pairs are held.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer import plan
-from optimizer.early import Step
 from optimizer.expr import Lifted
-from optimizer.multiway import Wide
+from optimizer.plans.early import Step
+from optimizer.plans.multiway import Wide
 from reactive.codegen.itinerary import Key, keys_of, path_from
 from reactive.compiler.choices.run_pipeline import sink_of
 from reactive.compiler.chooser import Asking, Chooser

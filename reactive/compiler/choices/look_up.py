@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer import plan
-from optimizer.early import Step
 from optimizer.expr import Constant, Lifted, Operation
-from optimizer.knowledge import hashable
-from optimizer.pinned import pinned
-from optimizer.properties import shapes
+from optimizer.expressions.knowledge import hashable
+from optimizer.plans.early import Step
+from optimizer.plans.pinned import pinned
+from optimizer.plans.properties import shapes
 from reactive.compiler.choices.run_pipeline import sink_of
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Index, Lookup, Op, Physical, Pipeline, Scan

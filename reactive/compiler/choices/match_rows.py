@@ -8,8 +8,8 @@ Pays:   it is what is left where a callable could not be read, and what joins ru
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.early import AnyJoin
-from optimizer.properties import bindings
+from optimizer.plans.early import AnyJoin
+from optimizer.plans.properties import bindings
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Keys, Match, Op, Physical
 from reactive.operators.plain import by_key_alone, sides

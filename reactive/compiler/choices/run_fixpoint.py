@@ -10,9 +10,9 @@ Pays:   an index of an input is shared with all others that have the same.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.clauses import Clause, is_closed
-from optimizer.early import AnyJoin
-from optimizer.properties import bindings
+from optimizer.plans.clauses import Clause, is_closed
+from optimizer.plans.early import AnyJoin
+from optimizer.plans.properties import bindings
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Fixpoint, Ops, Physical, Relation, ops
 from reactive.operators.plain import chain_over, sides

@@ -1,14 +1,14 @@
 """Keep sums by key of the sides of a join, in the place of rows.
 
-Needs:  an aggregate that the optimizer splits over the sides of its join (`optimizer.factors`).
+Needs:  an aggregate that splits over the sides of its join (`optimizer.plans.factors`).
 Pays:   1.56 times pairs into groups with ten partners a row, and more with more.
 """
 
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.factors import NO_FACTORS, Factors, Sums
-from optimizer.properties import bindings
+from optimizer.plans.factors import NO_FACTORS, Factors, Sums
+from optimizer.plans.properties import bindings
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import (
     FactorizedGroups,

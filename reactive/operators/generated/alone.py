@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from optimizer.factors import Factors
-from optimizer.knowledge import Shapes
+from optimizer.expressions.knowledge import Shapes
+from optimizer.plans.factors import Factors
 from reactive.codegen.body import Body, Plan
 from reactive.collections.zset import Pair
 from reactive.operators.folds import AvgFold, CountFold, ValuesFold

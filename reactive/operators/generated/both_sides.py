@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from optimizer.factors import Factors, Sums
-from optimizer.knowledge import Shapes
+from optimizer.expressions.knowledge import Shapes
+from optimizer.plans.factors import Factors, Sums
 from reactive.codegen.body import Body, Chain, Plan
 from reactive.codegen.functions import Values, build
 from reactive.codegen.taker import Taker

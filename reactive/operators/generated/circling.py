@@ -19,7 +19,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, reads
-from optimizer.multiway import Wide
+from optimizer.plans.multiway import Wide
 from reactive.codegen.body import Body, Plan, row_names
 from reactive.codegen.functions import Values, build
 from reactive.collections.circle import Circle

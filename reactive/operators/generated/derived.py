@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from optimizer import plan
-from optimizer.early import Step
 from optimizer.expr import Expr, Item, Lifted, Parameter, constant, substitute
-from optimizer.knowledge import Shapes
+from optimizer.expressions.knowledge import Shapes
+from optimizer.plans.early import Step
 from optimizer.traverse import read_functions
 from reactive.codegen.body import Body, Plan, row_names
 from reactive.codegen.functions import Values, build

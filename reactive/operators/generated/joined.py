@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer.expr import Lifted
-from optimizer.knowledge import Shapes
+from optimizer.expressions.knowledge import Shapes
 from optimizer.traverse import read_functions
 from reactive.codegen.body import Body, Chain, Plan, row_names
 from reactive.codegen.functions import Values, build

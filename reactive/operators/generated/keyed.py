@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from optimizer.early import Step
 from optimizer.expr import Expr, Lifted
-from optimizer.knowledge import hashable
+from optimizer.expressions.knowledge import hashable
+from optimizer.plans.early import Step
 from optimizer.traverse import read_functions
 from reactive.codegen.body import Body, Chain, Plan, row_names
 from reactive.codegen.functions import Values, build

@@ -20,7 +20,7 @@ sees it.
 
 State:  none of its own; indexes, shared with all joins of the same input by the same key.
 Cost:   O(|d| * the smaller of the sides that it meets).
-Source: see `optimizer/multiway.py`.
+Source: see `optimizer/plans/multiway.py`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import reads
-from optimizer.knowledge import Shapes
-from optimizer.multiway import Wide
+from optimizer.expressions.knowledge import Shapes
+from optimizer.plans.multiway import Wide
 from reactive.codegen.body import Body, Chain, Plan
 from reactive.codegen.functions import Values, build
 from reactive.codegen.itinerary import Key, Meet, Move, Path, Step, keys_of, steps_of

@@ -1,0 +1,243 @@
+"""What a callable captures, kept as it was when the relation was made.
+
+    limit = 30
+    view = people.where(lambda p: p.age > limit).materialize()
+    limit = 40                  # the view still means 30; the next commit says so
+
+A lambda reads its closure cells and globals when it is called. A maintained result would then
+mix rows judged by the old value with rows judged by the new one. So the relation holds a copy
+of the function with its variables frozen, and remembers the originals to notice a change.
+
+Small built-in containers (at most 100 elements) are copied too, so that changing them in place
+is noticed. Attributes of captured objects (`self.limit`) cannot be frozen; a change of theirs is
+noticed too. So are changes of the variables of functions that a callable names, and that these
+name, as long as they are the user's.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from operator import attrgetter, itemgetter, methodcaller
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
+
+from optimizer.callables.loads import UNSET, attribute, paths, variable
+
+SMALL = 100
+DEEPEST = 3
+REFLECTIVE = frozenset({"globals", "vars", "eval", "exec", "__import__"})
+CONTAINERS = (list, dict, set, bytearray)
+PLAIN = (int, str, bytes, bool, type(None))
+CODE = (type, FunctionType, BuiltinFunctionType, ModuleType, attrgetter, itemgetter, methodcaller)
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One variable of a callable, with the value that it had when the relation was made.
+
+    `source` is the closure cell, the dictionary of globals, or the function whose default it is,
+    that the variable lives in; or the object whose `attribute` it is. `frozen` is what the
+    callable is given, `witness` what the variable is compared with. `reader` is the function that
+    reads it, where that is not the callable itself.
+    """
+
+    name: str
+    source: Any
+    original: Any
+    frozen: Any
+    witness: Any
+    attribute: str | None = None
+    reader: str | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the callable sees a change: the variable could not be frozen."""
+        return self.attribute is not None or self.reader is not None
+
+    def changed(self) -> bool:
+        """Whether the variable now means something else than when the relation was made."""
+        now = self.now()
+        if now is self.original:
+            return self.witness is not self.original and bool(now != self.witness)
+        return bool(meaning(now) != meaning(self.witness))
+
+    def now(self) -> Any:
+        """The value that the variable has today; an unset one has a value of its own."""
+        if self.attribute is not None:
+            return getattr(self.source, self.attribute, UNSET)
+        if isinstance(self.source, CellType):
+            try:
+                return self.source.cell_contents
+            except ValueError:
+                return UNSET
+        if isinstance(self.source, FunctionType):
+            return defaults(self.source).get(self.name, UNSET)
+        return self.source.get(self.name, UNSET)
+
+
+def freeze(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Capture, ...]]:
+    """The callable with its variables fixed to their values of now, and what it captures.
+
+    A callable without Python code of its own, or without variables, is returned itself.
+    """
+    if isinstance(function, MethodType):
+        inner, captures = freeze(function.__func__)
+        return (MethodType(inner, function.__self__) if captures else function), captures
+    if not isinstance(function, FunctionType):
+        return function, ()
+    own = tuple(_captures(function))
+    captures = (*own, *_of_callees(own))
+    return (_rebuilt(function, captures) if captures else function), captures
+
+
+def meaning(value: Any) -> Any:
+    """A hashable stand-in, equal for values that no callable could tell apart.
+
+    >>> meaning(1) == meaning(1), meaning(1) == meaning(True), meaning(0.0) == meaning(-0.0)
+    (True, False, False)
+    """
+    try:
+        return _meaning(value)
+    except RecursionError:
+        return object()
+
+
+def _meaning(value: Any) -> Any:
+    """Of data its content; of code itself; of an object that may change nothing but this time."""
+    kind = type(value)
+    if kind in PLAIN:
+        return (kind, value)
+    if kind is float or kind is complex:
+        return (kind, repr(value))
+    if kind is tuple or kind is frozenset:
+        return (kind, kind(map(_meaning, value)))
+    if kind in CONTAINERS and len(value) <= SMALL:
+        content = value.items() if kind is dict else value
+        return (kind, (frozenset if kind is set else tuple)(map(_meaning, content)))
+    if isinstance(value, (*CODE, Enum)):
+        return id(value)
+    return object()
+
+
+def defaults(function: FunctionType) -> dict[str, Any]:
+    """The default values of a function's parameters, by name."""
+    code, values = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    return {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
+
+
+def global_names(code: CodeType) -> tuple[str, ...]:
+    """The global names that the code, or a function nested in it, reads."""
+    return tuple(dict.fromkeys(path.names[0] for path in paths(code) if not path.in_cell))
+
+
+def _captures(function: FunctionType) -> Iterator[Capture]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            continue  # not assigned yet (a function that names itself): stays live
+        yield Capture(name, cell, value, _frozen(value), copied(value))
+    for name in global_names(function.__code__):
+        live = function.__globals__
+        value = live.get(name, UNSET)
+        if value is not UNSET and not isinstance(value, ModuleType):
+            yield Capture(name, live, value, _frozen(value), copied(value))
+    for name, value in defaults(function).items():
+        if copied(value) is not value:  # nothing but its content can change
+            yield Capture(name, function, value, _frozen(value), copied(value))
+    yield from _attributes(function)
+
+
+def _attributes(function: FunctionType) -> Iterator[Capture]:
+    """What the function reads of the objects that it captures, as far as it is plain data."""
+    for path in paths(function.__code__):
+        owner = variable(function, path)
+        for depth, name in enumerate(path.names[1:], 2):
+            value = attribute(owner, name)
+            if value is UNSET or callable(value) or isinstance(value, Enum):
+                break
+            if not isinstance(value, ModuleType):
+                label = ".".join(path.names[:depth])
+                yield Capture(label, owner, value, value, copied(value), name)
+            owner = value
+
+
+def _of_callees(captures: tuple[Capture, ...], depth: int = 1) -> Iterator[Capture]:
+    """The data that the user's functions read which a callable names, and which these name."""
+    for capture in captures:
+        called = capture.original
+        if depth <= DEEPEST and isinstance(called, FunctionType) and _is_users(called):
+            own = tuple(_captures(called))
+            for inner in own:
+                if not callable(inner.original) and inner.attribute is None:
+                    yield replace(inner, reader=called.__name__)
+            yield from _of_callees(own, depth + 1)
+
+
+def _is_users(function: FunctionType) -> bool:
+    """Whether it is neither of the standard library nor of an installed package."""
+    module = str(function.__module__).partition(".")[0]
+    installed = "site-packages" in function.__code__.co_filename
+    return module not in sys.stdlib_module_names and not installed
+
+
+def _frozen(value: Any) -> Any:
+    """A copy of a small container; an empty one may be meant as itself, such as a sentinel."""
+    return copied(value) if type(value) in CONTAINERS and value else value
+
+
+def copied(value: Any) -> Any:
+    """A copy of a small container, or the value itself."""
+    if type(value) in CONTAINERS and len(value) <= SMALL:
+        return value.copy()
+    return value
+
+
+def _rebuilt(function: FunctionType, captures: tuple[Capture, ...]) -> FunctionType:
+    captures = tuple(c for c in captures if not c.is_live)
+    by_cell = {id(c.source): c.frozen for c in captures if isinstance(c.source, CellType)}
+    cells = tuple(
+        CellType(by_cell[id(cell)]) if id(cell) in by_cell else cell
+        for cell in function.__closure__ or ()
+    )
+    names = {c.name: c.frozen for c in captures if isinstance(c.source, dict)}
+    rebuilt = FunctionType(
+        function.__code__,
+        _globals(function, names),
+        function.__name__,
+        None,
+        cells or None,
+    )
+    held = {c.name: c.frozen for c in captures if isinstance(c.source, FunctionType)}
+    fixed = {name: held.get(name, value) for name, value in defaults(function).items()}
+    positional = len(function.__defaults__ or ())
+    rebuilt.__defaults__ = tuple(fixed.values())[:positional] or None
+    rebuilt.__kwdefaults__ = {name: fixed[name] for name in function.__kwdefaults__ or ()} or None
+    rebuilt.__qualname__ = function.__qualname__
+    rebuilt.__module__ = function.__module__
+    return rebuilt
+
+
+def _globals(function: FunctionType, frozen: dict[str, Any]) -> dict[str, Any]:
+    """Globals with the frozen values; the live ones where a name is yet to be defined, or where
+    the code may look at all of them."""
+    live, names = function.__globals__, global_names(function.__code__)
+    if not REFLECTIVE.isdisjoint(names):
+        return live
+    if any(name not in live and not hasattr(builtins, name) for name in names):
+        return live
+    modules = {name: live[name] for name in names if name in live}
+    own = {name: value for name, value in live.items() if name[:2] == name[-2:] == "__"}
+    return {"__builtins__": builtins, **own, **modules, **frozen}

@@ -1,0 +1,122 @@
+"""Callables as values: what a plan holds where the user wrote a function.
+
+An `Opaque` is a callable kept whole. Two of them are equal when nothing could tell their
+results apart: the same code with the same captured values. That is what lets two views that were
+made by the same line share their operators.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FunctionType, MethodType
+from typing import Any
+
+from optimizer.callables.captures import Capture, defaults, freeze, meaning
+from optimizer.callables.purity import impurity
+from optimizer.callables.source import Place, place_of
+from optimizer.errors import PlanError
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A callable of a query, with its captured variables as they were when it was made."""
+
+    function: Callable[..., Any] = field(compare=False)
+    parameters: int
+    name: str = field(compare=False)
+    place: Place | None = field(compare=False)
+    captures: tuple[Capture, ...] = field(compare=False, repr=False)
+    identity: object = field(repr=False)
+    role: str = field(default="", compare=False)
+    """What it is for: `"where"`, `"the left key of join"`."""
+    is_part: bool = field(default=False, compare=False)
+    """Whether it is a part of what the user wrote."""
+
+    def __str__(self) -> str:
+        return self.name if self.place is None else f"{self.name} ({self.place})"
+
+
+def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
+    """Take a user's callable into a plan.
+
+    Parameters
+    ----------
+    function: what the user passed.
+    parameters: how many arguments it will be called with.
+    role: what it is for, named in errors: `"where"`, `"the left key of join"`.
+
+    Raises
+    ------
+    PlanError: not callable, cannot take so many arguments, or known to be impure.
+    """
+    if not callable(function):
+        raise PlanError(
+            f"{role} takes a callable, not {function!r}\n"
+            "  write a lambda with one parameter per binding"
+        )
+    place = place_of(function)
+    name = getattr(function, "__qualname__", type(function).__name__).rpartition(".")[2]
+    label = name if place is None else f"{name} ({place})"
+    reason = impurity(function)
+    if inspect.iscoroutinefunction(function):
+        reason = "it is asynchronous, and gives a coroutine instead of an answer"
+    if reason is not None:
+        raise PlanError(
+            f"{role}: {label} cannot be used in a query: {reason}\n"
+            "  a callable must give the same answer each time; put such values into the rows"
+        )
+    _check_parameters(function, parameters, role, label)
+    frozen, captures = freeze(function)
+    identity = _identity(function, captures)
+    return Opaque(frozen, parameters, name, place, captures, identity, role)
+
+
+def _identity(function: Callable[..., Any], captures: tuple[Capture, ...]) -> object:
+    """Equal for callables that always agree. Every `id` in it is of what the callable holds."""
+    if isinstance(function, MethodType):
+        return (meaning(function.__self__), _identity(function.__func__, captures))
+    if not isinstance(function, FunctionType):
+        return meaning(function)
+    captured = {id(c.source) for c in captures}
+    unset = tuple(id(cell) for cell in function.__closure__ or () if id(cell) not in captured)
+    values = tuple((c.name, meaning(c.witness)) for c in captures)
+    fixed = tuple((n, meaning(v)) for n, v in defaults(function).items())
+    return (function.__code__, id(function.__globals__), fixed, values, unset)
+
+
+def _check_parameters(function: Callable[..., Any], parameters: int, role: str, label: str) -> None:
+    if _takes(function, parameters):
+        return
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # a built-in that does not say what it takes
+    try:
+        signature.bind(*range(parameters))
+    except TypeError:
+        raise PlanError(
+            f"{role} calls its callable with {_counted(parameters)}, "
+            f"but {label} takes {_taken(signature)}\n"
+            "  one argument for each binding of the relation"
+        ) from None
+
+
+def _takes(function: Callable[..., Any], parameters: int) -> bool:
+    """The fast way to see that a plain function can be called like that."""
+    if not isinstance(function, FunctionType) or hasattr(function, "__wrapped__"):
+        return False
+    code = function.__code__
+    least = code.co_argcount - len(function.__defaults__ or ())
+    return not code.co_kwonlyargcount and least <= parameters <= code.co_argcount
+
+
+def _taken(signature: inspect.Signature) -> str:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional = [p for p in signature.parameters.values() if p.kind in kinds]
+    return f"{len(positional)}: {signature}"
+
+
+def _counted(number: int) -> str:
+    return f"{number} argument" + "s" * (number != 1)

@@ -1,0 +1,7 @@
+"""Queries as trees.
+
+Lives here: nodes, what is known of their rows, how joins and groups split, plans as text.
+Comes in:   plans.
+Goes out:   plans, and facts about them.
+May import: `callables`, `expressions`, `lifting`.
+"""

@@ -1,0 +1,323 @@
+"""Refuse, when a query is made, what is read of rows that cannot have it.
+
+    sales.where(lambda s: s.prise > 3)   PlanError: Sale has no field 'prise'; did you mean 'price'?
+    pairs.select(lambda p: p[2])         PlanError: a tuple of 2 items has no item 2
+
+Read are the callables of each node as it is made, with what is believed of their arguments: the
+shapes that `knowledge.py` is certain of, and what annotations and outer joins say beside.
+
+Sound:  refused is only what would raise for every row of a class that there is today. A read that
+        a test stands before, in the same callable or in one below, is let through if the test may
+        tell what class a row is of: a call of `isinstance`, `hasattr` or of a function that could
+        not be read, a constant, something that begins with an underscore.
+Cost:   of a callable whose names all rows have, a look at its code; of another, and of a select
+        above which there is more, reading it (35 us).
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from dis import opmap
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.errors import PlanError
+from optimizer.expr import (
+    And,
+    Apply,
+    Attribute,
+    Call,
+    Conditional,
+    Constant,
+    Display,
+    Expr,
+    First,
+    Function,
+    Item,
+    Lifted,
+    Operation,
+    Or,
+    Parameter,
+    parts,
+    reads,
+    walk,
+)
+from optimizer.expressions.knowledge import PURE, Shape, Shapes
+from optimizer.expressions.members import (
+    has,
+    hints,
+    is_record,
+    lacks,
+    length,
+    makes_instances,
+    members,
+)
+from optimizer.expressions.text import text
+from optimizer.lifting.lift import lift
+from optimizer.plans.facts import as_row
+from optimizer.plans.properties import fact, nodes
+from optimizer.traverse import called, substituted
+
+TELLING = frozenset({isinstance, issubclass, type, repr, str, hash})
+SUBSCRIPTION = {opmap.get("BINARY_SUBSCR", opmap["BINARY_OP"])}
+"""What the code of a callable has in it that asks for an item."""
+PLAIN = PURE - TELLING
+"""Built-in functions whose answer does not depend on the class of a row."""
+
+
+def check_reads(node: plan.Node) -> None:
+    """Refuse a node, over inputs that have been checked, for what its callables read.
+
+    Raises
+    ------
+    PlanError: a row does not have it, and cannot have it.
+    """
+    if isinstance(node, plan.Component):
+        node = node.input
+    if "checked" in node.known:
+        return
+    given = [believed(source) for source in node.inputs()]
+    for function, of in called(node, given):
+        _check(function, of, node.inputs())
+    if isinstance(node, plan.Fixpoint):
+        _check_again(node)
+    node.known["checked"] = True
+
+
+def check_callable(function: Function, node: plan.Node) -> None:
+    """Refuse a callable for what it reads of the rows of a node; see `check_reads`."""
+    _check(function, believed(node), (node,))
+
+
+def believed(node: plan.Node) -> Shapes:
+    """What each binding of the rows is, if annotations are right; one of an outer join may also be
+    None."""
+    found: Shapes = fact(node, "believed", _believed)
+    return found
+
+
+def _believed(node: plan.Node) -> Shapes:
+    inputs = [source.known["believed"] for source in node.inputs()]
+    match node:
+        case plan.Known():
+            return node.facts.shapes(node, inputs)
+        case plan.Table():
+            return (_declared(node.row_type),)
+        case plan.Select(_, function):
+            given = inputs[0]
+            return (_shape(_lifted(function, given).body, given),)
+        case plan.OuterJoin():
+            return (*inputs[0], as_row(inputs[1]))
+        case plan.Component(fixpoint, index):
+            return believed(fixpoint.bodies[index])
+        case _:
+            return node.facts.shapes(node, inputs)
+
+
+def _declared(annotation: Any) -> Shape:
+    """What a value is by its annotation: a record, a tuple, either of which may be None."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _declared(get_args(annotation)[0])
+    if origin in (Union, types.UnionType):
+        others = [part for part in get_args(annotation) if part is not type(None)]
+        return _declared(others[0]) if len(others) == 1 else None
+    if origin is tuple:
+        items = get_args(annotation)
+        return None if ... in items or not items else tuple(map(_declared, items))
+    kind = origin or annotation
+    return kind if is_record(kind) else None
+
+
+def _shape(expr: Expr, of: Shapes) -> Shape:
+    """What the value of an expression is."""
+    match expr:
+        case Parameter(index):
+            return of[index] if index < len(of) else None
+        case Display("tuple", items):
+            return tuple([_shape(item, of) for item in items])
+        case Call(Constant(type() as made)) if is_record(made):
+            return made if makes_instances(made) else None
+        case First(_, then):
+            return _shape(then, of)
+        case Attribute(inner, name):
+            kind = _shape(inner, of)
+            return _declared(hints(kind).get(name)) if isinstance(kind, type) else None
+        case Item(inner, key):
+            outer, position = _shape(inner, of), _position(key)
+            if position is None or not isinstance(outer, tuple):
+                return None
+            return outer[position] if _fits(position, len(outer)) else None
+        case _:
+            return None
+
+
+def _check(function: Function, of: Shapes, below: Iterable[plan.Node]) -> None:
+    if not _is_suspicious(function, of):
+        return
+    lifted = _lifted(function, of)
+    for expr in _asked(lifted.body, of):
+        wrong = _wrong(expr, of)
+        if wrong is not None and not any(map(_is_told, below)):
+            origin = lifted.origins[0]
+            read = text(expr, lifted.names)
+            raise PlanError(f"{wrong}\n  in {origin.role}: {origin} reads {read}")
+
+
+def _asked(expr: Expr, of: Shapes) -> Iterator[Expr]:
+    """The parts of an expression, without those behind a test that may tell the class of a row."""
+    yield expr
+    match expr:
+        case And(inner) | Or(inner):
+            for part in inner:
+                yield from _asked(part, of)
+                if _may_tell(part, of):
+                    return
+        case Conditional(test, then, otherwise):
+            yield from _asked(test, of)
+            if not _may_tell(test, of):
+                yield from _asked(then, of)
+                yield from _asked(otherwise, of)
+        case _:
+            for part in parts(expr):
+                yield from _asked(part, of)
+
+
+def _may_tell(test: Expr, of: Shapes) -> bool:
+    """Whether a test may ask for more than the values that rows have in their fields."""
+    return not reads(test) or any(_tells(part, of) for part in walk(test))
+
+
+def _tells(part: Expr, of: Shapes) -> bool:
+    match part:
+        case Apply():
+            return True
+        case Call(Constant(value)):
+            return not (isinstance(value, types.BuiltinFunctionType | type) and value in PLAIN)
+        case Call(Attribute(inner)):
+            return isinstance(inner, Parameter) or isinstance(_shape(inner, of), type)
+        case Attribute(inner, name):
+            kind = _shape(inner, of)
+            is_other = isinstance(kind, type) and name not in members(kind)
+            return name.startswith("_") or is_other
+        case _:
+            return False
+
+
+def _wrong(expr: Expr, of: Shapes) -> str | None:
+    """What an expression reads of what does not have it."""
+    match expr:
+        case Attribute(inner, name):
+            kind = _shape(inner, of)
+            return _no_field(kind, name) if isinstance(kind, type) and lacks(kind, name) else None
+        case Item(inner, key):
+            outer, position = _shape(inner, of), _position(key)
+            size = _size(outer)
+            if position is None or size is None or _fits(position, size):
+                return None
+            name = outer.__name__ if isinstance(outer, type) else "a tuple"
+            return f"{name} of {size} item{'s' * (size != 1)} has no item {position}"
+        case _:
+            return None
+
+
+def _no_field(kind: type, name: str) -> str:
+    from difflib import get_close_matches  # what is slow to import is needed for mistakes only
+
+    known = members(kind)
+    near = get_close_matches(name, [*known, *(n for n in dir(kind) if not n.startswith("_"))], 1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(known)}"
+    return f"{kind.__name__} has no field {name!r}{hint if near or known else ''}"
+
+
+def _position(key: Expr) -> int | None:
+    """The position that an item is asked for by."""
+    match key:
+        case Constant(value) if type(value) is int:
+            return value
+        case Operation("-", (Constant(value),)) if type(value) is int:
+            return -value
+        case _:
+            return None
+
+
+def _fits(position: int, size: int) -> bool:
+    return -size <= position < size
+
+
+def _size(shape: Shape) -> int | None:
+    return len(shape) if isinstance(shape, tuple) else None if shape is None else length(shape)
+
+
+def _is_told(root: plan.Node) -> bool:
+    """Whether a predicate that rows have passed may tell what class they are of."""
+    for each in nodes(root):
+        given = [believed(source) for source in each.inputs()]
+        predicate = _predicate(each)
+        for function, of in called(each, given) if predicate is not None else ():
+            if function is predicate and _may_tell(_lifted(function, of).body, of):
+                return True
+    return False
+
+
+def _predicate(node: plan.Node) -> Function | None:
+    match node:
+        case plan.Where(predicate=predicate):
+            return predicate
+        case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
+            return node.match.on
+        case _:
+            return None
+
+
+def _check_again(node: plan.Fixpoint) -> None:
+    """Look at the bodies once more, now that it is known what the recursive relations hold."""
+    rows = [believed(body) for body in node.bodies]
+    known = {id(part) for body in node.bodies for part in nodes(body)}
+
+    def told(part: plan.Recursive) -> plan.Node:
+        return replace(part, of=rows[part.index]) if any(rows[part.index]) else part
+
+    for body in node.bodies:
+        for part in nodes(substituted(body, node.level, told)):
+            if id(part) not in known:
+                check_reads(part)
+
+
+def _is_suspicious(function: Function, of: Shapes) -> bool:
+    """Whether a callable may read what is not there: not if rows have all names in its code."""
+    if not any(of):
+        return False
+    code = _plain_code(function)
+    if code is None or not SUBSCRIPTION.isdisjoint(code.co_code[::2]):
+        return True
+    known = [shape for shape in of if shape is not None]
+    return not all(
+        isinstance(shape, type) and has(shape, name) for shape in known for name in code.co_names
+    )
+
+
+def _plain_code(function: Function) -> types.CodeType | None:
+    """The code of a callable that calls no other of the user's but by its global name."""
+    called = function.function if isinstance(function, Opaque) else None
+    if not isinstance(called, types.FunctionType):
+        return None
+    captured = [*(called.__defaults__ or ()), *(called.__kwdefaults__ or {}).values()]
+    captured += [cell.cell_contents for cell in called.__closure__ or () if _is_set(cell)]
+    nested = any(isinstance(const, types.CodeType) for const in called.__code__.co_consts)
+    return None if nested or any(map(callable, captured)) else called.__code__
+
+
+def _is_set(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def _lifted(function: Function, of: Shapes) -> Lifted:
+    return function if isinstance(function, Lifted) else lift(function, of)

@@ -1,0 +1,117 @@
+"""The nodes of a plan in words, a line each, without their inputs.
+
+    join s.last_name == m.last_name, left where s.age > 30
+    aggregate Count() by r[0]
+
+Each node names its function as a fact: one of these, or one of its own file (`nodes/`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from optimizer.expr import Function
+from optimizer.expressions.text import written
+
+
+def name(node: Any) -> str:
+    """The name of the method that makes such a node: `UnionAll` is `union_all`."""
+    kind = getattr(node, "kind", None)
+    if kind is not None:
+        return f"{kind}_join"
+    words = type(node).__name__
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in words).removeprefix("_")
+
+
+def by_name(node: Any) -> str:
+    return name(node)
+
+
+def of_function(method: str, field: str) -> Callable[[Any], str]:
+    """A method with its one callable."""
+    return lambda node: f"{method} {written(getattr(node, field))}"
+
+
+def table(node: Any) -> str:
+    notes = [f"key {node.key}"] * (node.key is not None) + ["not stored"] * (not node.stored)
+    return f"table {node.name}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def view(node: Any) -> str:
+    return f"view {node.name or ''}".rstrip()
+
+
+def join(node: Any) -> str:
+    return f"{name(node)} {_match(node.match)}".rstrip()
+
+
+def aggregate(node: Any) -> str:
+    by = "" if node.key is None else f" by {written(node.key)}"
+    return f"aggregate {', '.join(map(_folded, node.aggregates))}{by}"
+
+
+def order_by(node: Any) -> str:
+    return f"order_by {sorted_by(node.keys)}" + _window(node.limit, node.offset)
+
+
+def fixpoint(node: Any) -> str:
+    return f"fixpoint {', '.join(map(_defined, node.names, node.best))}"
+
+
+def component(node: Any) -> str:
+    return f"{node.input.names[node.index]} of"
+
+
+def recursive(node: Any) -> str:
+    return f"recursive {node.name}".rstrip()
+
+
+def iterate(node: Any) -> str:
+    return f"iterate {node.name}, {node.times} times"
+
+
+def _match(match: Any) -> str:
+    """The condition of a join."""
+    shown = [] if match.left_key is None else [_equation(match.left_key, match.right_key)]
+    shown += [] if match.on is None else [f"on {written(match.on)}"]
+    return " and ".join(shown)
+
+
+def _equation(left: Function | None, right: Function | None) -> str:
+    return " == ".join(written(f) for f in (left, right) if f is not None)
+
+
+def _defined(name: str, best: Any) -> str:
+    if best is None:
+        return name
+    kept = "Max" if best.largest else "Min"
+    return f"{name} (keep {kept}({written(best.value)}) by {written(best.by)})"
+
+
+def _folded(folded: Any) -> str:
+    given = [] if folded.value is None else [written(folded.value)]
+    given += ["skip_none=True"] * folded.skip_none
+    return f"{folded.name}({', '.join(given)})"
+
+
+def sorted_by(keys: Any) -> str:
+    """The keys of an order; of several, directions as one writes them."""
+    if len(keys) > 1:
+        return ", ".join(map(_sort_key, keys))
+    (key,) = keys
+    parts = [written(key.function), *["descending"] * key.descending]
+    return ", ".join([*parts, *[f"nulls {key.nulls}"] * (key.nulls is not None)])
+
+
+def _sort_key(key: Any) -> str:
+    nulls = "" if key.nulls is None else f", nulls={key.nulls!r}"
+    if not key.descending and not nulls:
+        return written(key.function)
+    return f"{'desc' if key.descending else 'asc'}({written(key.function)}{nulls})"
+
+
+def _window(limit: int | None, offset: int) -> str:
+    parts = [] if limit is None else [f"limit {limit}"]
+    parts += [f"offset {offset}"] if offset else []
+    return "".join(f", {part}" for part in parts)

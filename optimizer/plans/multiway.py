@@ -1,0 +1,185 @@
+"""Join three or more inputs at once.
+
+    join b.dst == c.src and c.dst == a.src      join of three: a.dst == b.src,
+      join a.dst == b.src                 ->      b.dst == c.src, c.dst == a.src
+        edges a                                   edges a, edges b, edges c
+        edges b
+      edges c
+
+Of two inputs alone there may be very many pairs, few of which are joined with a row of the third.
+So no pairs are held: a change of an input is followed through indexes of the others, those first of
+which there are fewer. Where the conditions form a circle, as here, those of two inputs meet.
+
+Sound:  the equations and tests are those of the joins. If anything raises, the engine goes back to
+        the joins of two.
+Needs:  keys found, each part of one of a single input; inner joins; stored tables. Without a
+        circle, no conditions of several inputs: they would be asked last. At most 15 inputs: a loop
+        is nested for each.
+Pays:   state is the inputs, a change costs the smaller of its sides, not the pairs of two inputs.
+Source: worst-case optimal joins: Ngo, Porat, Re, Rudra, 2012; delta queries: Ammar, McSherry,
+        Salihoglu, Joglekar, *Distributed Evaluation of Subgraph Queries*, 2018.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from optimizer import plan
+from optimizer.expr import Display, Expr, Lifted, Parameter, conjuncts, reads, substitute, transform
+from optimizer.expressions.compose import needs, projected
+from optimizer.expressions.knowledge import is_value, total
+from optimizer.plans.early import early_of
+from optimizer.plans.properties import bindings, may_be_negative, row_shape, shapes
+
+FEWEST = 3
+MOST = 15
+"""Inputs of a join that is run as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """What is equal in the rows of two inputs of a join, each in terms of its own row."""
+
+    left: int
+    of_left: Expr
+    right: int
+    of_right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Wide:
+    """Nested joins as one of all their inputs, whose rows are parameters.
+
+    `tests` are those of each input, in terms of its own row, `rest` those of several; `row` is what
+    the outermost join gives out.
+    """
+
+    equations: tuple[Equation, ...]
+    tests: tuple[tuple[Expr, ...], ...]
+    rest: tuple[Expr, ...]
+    row: tuple[Expr, ...]
+    is_cyclic: bool = True
+
+
+def wide_of(node: plan.Join) -> Wide | None:
+    """A join with those below it as one, found once; None if it is none of three and more."""
+    if "wide" not in node.known:
+        node.known["wide"] = _wide(node)
+    return cast(Wide | None, node.known["wide"])
+
+
+def _wide(node: plan.Join) -> Wide | None:
+    if may_be_negative(node):
+        return None
+    found = _flat(node)
+    if found is None or not FEWEST <= len(found.relations) <= MOST:
+        return None
+    if not found.is_cyclic and found.rest:
+        return None
+    tests = tuple(map(tuple, found.tests))
+    return Wide(tuple(found.equations), tests, tuple(found.rest), found.row, found.is_cyclic)
+
+
+@dataclass
+class _Flat:
+    """Joins of two as one: rows of the inputs are parameters, in their order."""
+
+    relations: list[plan.Node]
+    row: tuple[Expr, ...]
+    equations: list[Equation]
+    tests: list[list[Expr]]
+    rest: list[Expr]
+    is_cyclic: bool = False
+
+    def here(self, expr: Expr) -> Expr:
+        """An expression over the joined rows, in terms of the inputs."""
+        return transform(substitute(expr, self.row), projected)
+
+    def join(self, node: plan.Join) -> bool:
+        """Add the right side of a join; whether that is possible."""
+        match, place = node.match, len(self.relations)
+        early = early_of(node)
+        if (match.on is not None and early is None) or self._may_raise():
+            return False
+        keys = [(match.left_key, match.right_key)] if match.left_key is not None else []
+        steps = () if early is None else early.left
+        own = () if early is None else early.right
+        left = [k for k, _ in keys] + [s.function for s in steps if s.is_key]
+        right = [k for _, k in keys] + [s.function for s in own if s.is_key]
+        met = set()
+        for a, b in zip(left, right, strict=True):
+            if not isinstance(a, Lifted) or not isinstance(b, Lifted):
+                return False
+            for mine, theirs in _parts_of(self.here(a.body), b.body):
+                read = reads(mine)
+                if len(read) != 1:
+                    return False
+                (other,) = read
+                met.add(other)
+                self.equations.append(Equation(other, _alone(mine), place, theirs))
+        self.is_cyclic |= len(met) > 1
+        for step in steps:
+            if not step.is_key:
+                self._test(self.here(step.function.body))
+        self.tests.append([step.function.body for step in own if not step.is_key])
+        self.relations.append(node.right)
+        self.row = (*self.row, Parameter(place))
+        if early is not None and early.rest is not None:
+            self.rest += map(self.here, conjuncts(early.rest.body))
+        return bool(met)
+
+    def _may_raise(self) -> bool:
+        """Whether what is asked of the rows so far may raise: also where none of another match."""
+        of = tuple(map(row_shape, self.relations))
+        return not all(total(expr, of) for expr in self.rest)
+
+    def _test(self, expr: Expr) -> None:
+        read = reads(expr)
+        if len(read) == 1:
+            (place,) = read
+            self.tests[place].append(_alone(expr))
+        else:
+            self.rest.append(expr)
+
+
+def _flat(node: plan.Node) -> _Flat | None:
+    """Joins of two, with the selects between them, as one; as far down as they are too many."""
+    above: list[plan.Node] = []
+    while isinstance(node, plan.Join) or _passes_on(node):
+        if len(above) > 2 * MOST:
+            return None
+        above.append(node)
+        node = node.inputs()[0]
+    if bindings(node) > 1:
+        return None
+    found = _Flat([node], (Parameter(0),), [], [[]], [])
+    for part in above[::-1]:
+        if isinstance(part, plan.Select) and isinstance(part.function, Lifted):
+            found.row = (found.here(part.function.body),)
+        elif isinstance(part, plan.Join) and not found.join(part):
+            return None
+    return found
+
+
+def _passes_on(node: plan.Node) -> bool:
+    """Whether it is a select of joined rows, of which nothing is computed twice or may raise."""
+    match node:
+        case plan.Select(plan.Join() as join, Lifted(made)):
+            return is_value(made, shapes(join)) and not needs(made, shapes(join))
+        case _:
+            return False
+
+
+def _parts_of(left: Expr, right: Expr) -> list[tuple[Expr, Expr]]:
+    """What is equal if two keys are: their parts, where both are tuples written out."""
+    match left, right:
+        case Display("tuple", mine), Display("tuple", theirs) if len(mine) == len(theirs) > 0:
+            return list(zip(mine, theirs, strict=True))
+        case _:
+            return [(left, right)]
+
+
+def _alone(expr: Expr) -> Expr:
+    """An expression over one input, as one of its row alone."""
+    return transform(expr, lambda e: Parameter(0) if isinstance(e, Parameter) else e)

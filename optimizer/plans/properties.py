@@ -1,0 +1,201 @@
+"""What is known of a plan's rows without seeing any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter, itemgetter
+from typing import Any
+
+from optimizer import plan
+from optimizer.expressions.knowledge import Shape, Shapes
+from optimizer.expressions.naming import Naming
+from optimizer.plans.facts import as_row
+from optimizer.plans.named import naming_by
+
+
+def bindings(node: plan.Node) -> int:
+    """How many values a row carries side by side; with more than one it is a tuple of them."""
+    return len(shapes(node))
+
+
+def shapes(node: plan.Node) -> Shapes:
+    """What is known of each binding of the rows."""
+    found: Shapes = fact(node, "shapes", _shapes)
+    return found
+
+
+def row_shape(node: plan.Node) -> Shape:
+    """What is known of a row as one value."""
+    return as_row(shapes(node))
+
+
+def is_set(node: plan.Node) -> bool:
+    """Whether no row occurs twice."""
+    return bool(fact(node, "is_set", _is_set))
+
+
+def free(node: plan.Node) -> frozenset[Any]:
+    """The levels of the recursive relations that it reads outside their definition."""
+    found: frozenset[Any] = fact(node, "free", _free)
+    return found
+
+
+def _free(node: plan.Node) -> frozenset[Any]:
+    read: frozenset[Any] = frozenset().union(*map(free, node.inputs()))
+    match node:
+        case plan.Recursive(level):
+            return frozenset([level])
+        case plan.Fixpoint(level=level):
+            return read - {level}
+        case plan.Iterate(start, body, level):
+            return free(start) | (free(body) - {level})
+        case _:
+            return read
+
+
+def fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any:
+    """A fact of a node that depends on the same fact of its inputs; computed once per node."""
+    if name in node.known:
+        return node.known[name]
+    waiting = [node]
+    while waiting:
+        current = waiting[-1]
+        missing = [source for source in current.inputs() if name not in source.known]
+        if missing:
+            waiting.extend(missing)
+        else:
+            waiting.pop()
+            if name not in current.known:
+                current.known[name] = compute(current)
+    return node.known[name]
+
+
+def _shapes(node: plan.Node) -> Shapes:
+    return node.facts.shapes(node, [source.known["shapes"] for source in node.inputs()])
+
+
+def _is_set(node: plan.Node) -> bool:
+    return node.facts.is_set(node, [source.known["is_set"] for source in node.inputs()])
+
+
+def table_key(node: plan.Node) -> plan.Table | None:
+    """The keyed table whose rows, at most one per key, these are some of."""
+    found: plan.Table | None = fact(node, "table_key", _table_key)
+    return found
+
+
+def _table_key(node: plan.Node) -> plan.Table | None:
+    if isinstance(node, _SOME_OF_LEFT):
+        found: plan.Table | None = node.inputs()[0].known["table_key"]
+        return found
+    return node if isinstance(node, plan.Table) and node.key is not None else None
+
+
+def groups(node: plan.Node) -> plan.Aggregate | None:
+    """The aggregate whose rows, one per group, these are some of; perhaps with names."""
+    node = _some_of(node)
+    node = node if naming_by(node) is None else node.inputs()[0]
+    return node if isinstance(node, plan.Aggregate) else None
+
+
+def naming(node: plan.Node) -> Naming | None:
+    """How the rows of an aggregate, of which these are some, are named."""
+    return naming_by(_some_of(node))
+
+
+def _some_of(node: plan.Node) -> plan.Node:
+    """The node whose rows these are some of, as far down as nothing is done but leaving out."""
+    found: plan.Node = fact(node, "some_of", _below_some_of)
+    return found
+
+
+def _below_some_of(node: plan.Node) -> plan.Node:
+    is_some = isinstance(node, plan.Where | plan.OrderBy | plan.Top | plan.View)
+    return node.inputs()[0].known["some_of"] if is_some else node
+
+
+def below_wheres(node: plan.Node) -> plan.Node:
+    """The node whose rows these are after nothing but filters."""
+    found: plan.Node = fact(node, "below_wheres", _below_wheres)
+    return found
+
+
+def _below_wheres(node: plan.Node) -> plan.Node:
+    return node.input.known["below_wheres"] if isinstance(node, plan.Where) else node
+
+
+def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
+    """The key of the group of a row."""
+    how = naming(node)
+    return itemgetter(0) if how is None or how.generated else attrgetter(how.columns[0])
+
+
+_SOME_OF_LEFT = (
+    *(plan.Where, plan.Distinct, plan.OrderBy, plan.Top, plan.SemiJoin, plan.AntiJoin),
+    *(plan.Difference, plan.DifferenceAll, plan.View),
+)
+
+
+def keeps_identity(node: plan.Node) -> bool:
+    """Whether a row leaves as the object that a stored table holds."""
+    return bool(fact(node, "keeps_identity", _keeps_identity))
+
+
+def _keeps_identity(node: plan.Node) -> bool:
+    match node:
+        case plan.Table():
+            return node.stored
+        case plan.Settled(segment):
+            return bool(segment.keeps_identity)
+        case plan.Where() | plan.UnionAll() | plan.Shared() | plan.View():
+            return all(source.known["keeps_identity"] for source in node.inputs())
+        case _:
+            return False
+
+
+def is_interned(node: plan.Node) -> bool:
+    """Whether equal rows are one object: that of one stored table.
+
+    State above may be kept by `id(row)`, which costs a tenth of hashing a dataclass by value.
+    """
+    return keeps_identity(node) and len(tables(node)) == 1
+
+
+def may_be_negative(node: plan.Node) -> bool:
+    """Whether a row may have a negative weight, as over a table that is not stored: it cannot tell
+    that a row which is taken back was never there."""
+    return not all(table.stored for table in tables(node))
+
+
+def tables(node: plan.Node) -> tuple[plan.Table, ...]:
+    """All tables that the plan reads, each once."""
+    found: tuple[plan.Table, ...] = fact(node, "tables", _tables)
+    return found
+
+
+def _tables(node: plan.Node) -> tuple[plan.Table, ...]:
+    if isinstance(node, plan.Settled):
+        below: tuple[plan.Table, ...] = node.segment.tables
+        return below
+    several = dict.fromkeys([source.known["tables"] for source in node.inputs()])
+    if len(several) == 1:  # so that those of deep plans are one object
+        (below,) = several
+        return below
+    own = (node,) if isinstance(node, plan.Table) else ()
+    every = [*own, *(table for found in several for table in found)]
+    return tuple({id(table): table for table in every}.values())
+
+
+def nodes(node: plan.Node, until: Callable[[plan.Node], bool] | None = None) -> list[plan.Node]:
+    """A plan's nodes, each once, inputs first; not those below a node that `until` is true of."""
+    found: dict[int, plan.Node] = {}
+    waiting: list[tuple[plan.Node, bool]] = [(node, False)]
+    while waiting:
+        current, complete = waiting.pop()
+        if complete:
+            found[id(current)] = current
+        elif id(current) not in found:
+            waiting.append((current, True))
+            if until is None or not until(current):
+                waiting.extend((source, False) for source in reversed(current.inputs()))
+    return list(found.values())

@@ -1,0 +1,136 @@
+"""Which comparisons of a join's predicate say that rows of one side lie in ranges of the other.
+
+    on  a.lo <= b.t < a.hi and a.k != b.k
+
+    left:   from a.lo to a.hi, an interval
+    right:  from b.t to b.t, a point
+    what matches:   left low <= right high,  right low < left high
+
+With intervals on both sides these are those that overlap; one comparison alone is a range without
+an end. The comparisons are part of what is left of the predicate (`early.py`) and are asked of
+pairs again: they only tell which pairs need not be asked.
+
+Sound:  what comes before the comparisons cannot raise, or is decided before there are pairs. The
+        engine looks up only among values of which it knows that comparing them does not raise
+        (`reactive.collections.families`).
+Needs:  an inner join without equations. Of these the index by key is as good or better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from optimizer import plan
+from optimizer.expr import Expr, Lifted, Operation, conjuncts, reads
+from optimizer.expressions.compose import one_row
+from optimizer.expressions.knowledge import total
+from optimizer.plans.early import early_of, match_of, pair_shapes, residual
+from optimizer.plans.properties import bindings
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The ends of the range of a row, of which one may be missing; of a point both are the same."""
+
+    low: Lifted | None
+    high: Lifted | None
+
+    @property
+    def ends(self) -> tuple[Lifted, ...]:
+        """What is computed of a row: a point, or both ends."""
+        found = [end for end in (self.low, self.high) if end is not None]
+        return tuple(found[:1] if self.low == self.high else found)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """The ranges of both sides, and whether they meet where one begins and the other one ends.
+
+    `closed` says it of the low end of the left and the high end of the right, and then of the low
+    end of the right and the high end of the left.
+    """
+
+    left: Span
+    right: Span
+    closed: tuple[bool, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """A value of one side that is less than one of the other, or not greater."""
+
+    left: Expr
+    right: Expr
+    left_is_low: bool
+    closed: bool
+
+
+def ranges_of(join: plan.Join) -> Ranges | None:
+    """The ranges that a join's predicate names, found once."""
+    if "ranges" not in join.known:
+        join.known["ranges"] = _found(join)
+    return cast(Ranges | None, join.known["ranges"])
+
+
+def _found(join: plan.Join) -> Ranges | None:
+    rest, early = residual(join), early_of(join)
+    has_keys = match_of(join).left_key is not None
+    has_keys |= early is not None and any(step.is_key for step in early.left)
+    if has_keys or not isinstance(rest, Lifted):
+        return None
+    tests = _comparisons(join, rest)
+    return _ranges(join, rest, *tests) if tests else None
+
+
+def _comparisons(join: plan.Join, rest: Lifted) -> list[_Comparison]:
+    """The first comparison of the sides, and one that bounds the same values from the other end."""
+    found: list[_Comparison] = []
+    count, of = bindings(join.left), pair_shapes(join)
+    for test in conjuncts(rest.body):
+        comparison = _comparison(test, count)
+        if comparison is not None and (not found or _is_other_end(found[0], comparison)):
+            found.append(comparison)
+        elif not total(test, of):
+            break
+        if len(found) == 2:
+            break
+    return found
+
+
+def _comparison(test: Expr, count: int) -> _Comparison | None:
+    if not isinstance(test, Operation) or test.operator not in ("<", "<=", ">", ">="):
+        return None
+    less, greater = test.operands if test.operator[0] == "<" else test.operands[::-1]
+    is_right = [reads(part) == {count} for part in (less, greater)]
+    is_left = [bool(reads(part)) and count not in reads(part) for part in (less, greater)]
+    closed = test.operator.endswith("=")
+    if is_left[0] and is_right[1]:
+        return _Comparison(less, greater, left_is_low=True, closed=closed)
+    if is_right[0] and is_left[1]:
+        return _Comparison(greater, less, left_is_low=False, closed=closed)
+    return None
+
+
+def _is_other_end(one: _Comparison, other: _Comparison) -> bool:
+    return one.left_is_low != other.left_is_low
+
+
+def _ranges(join: plan.Join, on: Lifted, *tests: _Comparison) -> Ranges:
+    low = next((test for test in tests if test.left_is_low), None)
+    high = next((test for test in tests if not test.left_is_low), None)
+    count = bindings(join.left)
+
+    def left(test: _Comparison | None) -> Lifted | None:
+        return None if test is None else Lifted(test.left, on.names[:count], on.origins, count)
+
+    def right(test: _Comparison | None) -> Lifted | None:
+        if test is None:
+            return None
+        return Lifted(one_row(test.right, count, 1), on.names[count:], on.origins, 1)
+
+    return Ranges(
+        Span(left(low), left(high)),
+        Span(right(high), right(low)),
+        (low is None or low.closed, high is None or high.closed),
+    )

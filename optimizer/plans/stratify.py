@@ -1,0 +1,94 @@
+"""Refuse a recursion that depends on its own negation or aggregate: it has no meaning.
+
+A relation that is to hold what it does not hold has no smallest solution. Recursion may go through
+what is monotone (more rows in, no fewer rows out), and through the side of a negation whose rows
+are kept; never through the side that takes rows away.
+
+    fixpoint 'reachable' depends on its own negation
+      reachable -> anti_join (right input) -> reachable
+
+Source: stratified negation: Apt, Blair, Walker, *Towards a Theory of Declarative Knowledge*, 1988.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from optimizer import plan
+from optimizer.errors import StratificationError
+from optimizer.plans import headlines
+from optimizer.plans.properties import free, nodes
+from optimizer.traverse import unrolled
+
+Step = tuple[str, str]
+"""What the recursion goes through, and what it depends on there: its negation, an aggregate, ..."""
+
+REMEDY = "  move the anti_join, difference or aggregate outside the fixpoint"
+
+
+def check_stratified(node: plan.Fixpoint) -> None:
+    """Raise `StratificationError` if a relation depends on itself in a way that is not monotone."""
+    level = node.level
+    for index, body in enumerate(node.bodies):
+        for part in _parts(body, level):
+            for source, (through, what) in _forbidden(part):
+                if level not in free(source):
+                    continue
+                reached = _names(node, source)
+                back = _way_back(node, index, reached)
+                if back:
+                    cycle = " -> ".join([node.names[index], through, *back])
+                    raise StratificationError(
+                        f"fixpoint {', '.join(map(repr, node.names))} depends on its own {what}\n"
+                        f"  {cycle}\n{REMEDY}"
+                    )
+
+
+def _parts(body: plan.Node, level: int) -> Iterator[plan.Node]:
+    """The nodes of a body; those of an iteration as they are in its first round."""
+    for part in nodes(body):
+        yield part
+        if isinstance(part, plan.Iterate) and level in free(part.start):
+            yield from nodes(unrolled(replace(part, times=1)))
+
+
+def _forbidden(node: plan.Node) -> Iterator[tuple[plan.Node, Step]]:
+    """The inputs of a node that recursion may not come through."""
+    inputs = node.inputs()
+    for place, (source, barrier) in enumerate(zip(inputs, node.facts.recursion(node), strict=True)):
+        if barrier is not None:
+            yield source, (_through(node, place), barrier)
+
+
+def _through(node: plan.Node, place: int) -> str:
+    """A node and one of its inputs, in words."""
+    if isinstance(node, plan.Fixpoint):
+        return "fixpoint with keep="
+    side = f" ({('left', 'right')[place]} input)" if len(node.inputs()) == 2 else ""
+    return headlines.name(node) + side
+
+
+def _names(node: plan.Fixpoint, source: plan.Node) -> list[int]:
+    """The relations of a fixpoint that a part of a body reads."""
+    return [
+        part.index
+        for part in nodes(source)
+        if isinstance(part, plan.Recursive) and part.level == node.level
+    ]
+
+
+def _way_back(node: plan.Fixpoint, target: int, reached: list[int]) -> list[str] | None:
+    """The names of relations on the way from one of those reached to the target."""
+    reads = [_names(node, body) for body in node.bodies]
+    ways: dict[int, list[str]] = {i: [node.names[i]] for i in reached}
+    waiting = list(ways)
+    while waiting:
+        at = waiting.pop(0)
+        if at == target:
+            return ways[at]
+        for following in reads[at]:
+            if following not in ways:
+                ways[following] = [*ways[at], node.names[following]]
+                waiting.append(following)
+    return None

@@ -1,0 +1,266 @@
+"""Fields by their names: `"total"` where a query takes a callable.
+
+    group_by("town")           lambda order, customer: customer.town
+    where(town="Bonn")         lambda order, customer: customer.town == "Bonn"
+    join(..., on="id")         lambda order, line: order.id == line.id
+
+A name is that of the only binding whose class declares such a field. What is made of it is the
+expression that the callable would be read as, so that nothing else has to know of names.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from keyword import iskeyword
+from operator import attrgetter
+from types import FunctionType
+from typing import Any
+
+from optimizer import plan
+from optimizer.callables.captures import copied
+from optimizer.callables.opaque import Opaque
+from optimizer.callables.source import caller
+from optimizer.errors import PlanError
+from optimizer.expr import (
+    Attribute,
+    Expr,
+    Item,
+    Lifted,
+    Operation,
+    Parameter,
+    conjunction,
+    constant,
+    row_names,
+)
+from optimizer.expressions.knowledge import Shape, Shapes
+from optimizer.expressions.members import members
+from optimizer.expressions.text import text
+from optimizer.plans.check_reads import believed
+from optimizer.plans.facts import as_row
+from optimizer.plans.properties import fact, shapes
+from optimizer.rules.read_callables import read_callables
+from optimizer.traverse import with_inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the bindings of rows: for certain, and if annotations are right and each
+    row of an outer join has a partner."""
+
+    certain: Shapes
+    likely: Shapes
+
+
+def field(name: str, of: Known, role: str) -> Lifted:
+    """The value of a field, of the only binding that has it.
+
+    Raises
+    ------
+    PlanError: no binding is known to have it, or several are.
+    """
+    found = _found(name, _bindings(of.certain), of, role)
+    return _lifted(found.expr, found, of.certain, role)
+
+
+def field_of_row(name: str, of: Known, role: str) -> Lifted:
+    """The same of a row as one value, which is a tuple where it has several bindings."""
+    found = _found(name, _of_row(of.certain, 0), of, role)
+    return _lifted(found.expr, found, (as_row(of.certain),), role)
+
+
+def equal_to(values: Mapping[str, Any], of: Known, role: str) -> Lifted:
+    """Whether fields equal values, those of now."""
+    places = [_found(name, _bindings(of.certain), of, role) for name in values]
+    given = [copied(value) for value in values.values()]
+    tests = [Operation("==", (p.expr, constant(v))) for p, v in zip(places, given, strict=True)]
+    call = Equal(tuple((p, _Always(v)) for p, v in zip(places, given, strict=True)))
+    return _lifted(conjunction(tuple(tests)), call, of.certain, role)
+
+
+def equal_fields(pairs: Sequence[tuple[str, str]], left: Known, right: Known, role: str) -> Lifted:
+    """Whether fields of a row of the left equal fields of one of the right."""
+    mine, theirs = left.certain, right.certain
+    both = [
+        (
+            _found(one, _bindings(mine), left, f"{role}, left side"),
+            _found(other, _of_row(theirs, len(mine)), right, f"{role}, right side"),
+        )
+        for one, other in pairs
+    ]
+    tests = [Operation("==", (a.expr, b.expr)) for a, b in both]
+    return _lifted(conjunction(tuple(tests)), Equal(tuple(both)), (*mine, as_row(theirs)), role)
+
+
+def have(name: str, of: Known) -> bool:
+    """Whether a binding is known to have a field."""
+    return any(name in declared(shape) for shape in of.certain)
+
+
+def known_shapes(node: plan.Node) -> Known:
+    """What is known of the bindings when the callables below are read."""
+    certain = shapes(node)
+    if None not in certain:
+        return Known(certain, certain)
+    return Known(shapes(fact(node, "read", _read)), believed(node))
+
+
+def _read(node: plan.Node) -> plan.Node:
+    return read_callables(with_inputs(node, [n.known["read"] for n in node.inputs()]))
+
+
+def declared(kind: Shape) -> tuple[str, ...]:
+    """The fields of a record's class, in their order; none of what is not known, or is no record.
+
+    >>> from typing import NamedTuple
+    >>> declared(NamedTuple("Point", [("x", int), ("y", int)])), declared(int), declared(None)
+    (('x', 'y'), (), ())
+    """
+    return _declared(kind) if isinstance(kind, type) else ()
+
+
+@lru_cache(maxsize=512)
+def _declared(kind: Any) -> tuple[str, ...]:
+    return tuple(members(kind))
+
+
+def field_read(function: Any) -> str | None:
+    """The field that a callable does nothing but read of one argument: `lambda o: o.town`.
+
+    >>> field_read(lambda o: o.town), field_read(attrgetter("town")), field_read(len)
+    ('town', 'town', None)
+    """
+    if isinstance(function, attrgetter):
+        names = function.__reduce__()[1]
+        return names[0] if len(names) == 1 and names[0].isidentifier() else None
+    if not isinstance(function, FunctionType):
+        return None
+    steps = [i for i in dis.get_instructions(function) if i.opname not in ("RESUME", "NOP")]
+    if [step.opname.removesuffix("_BORROW") for step in steps] != _READS:
+        return None
+    name: str = steps[1].argval
+    return name
+
+
+_READS = ["LOAD_FAST", "LOAD_ATTR", "RETURN_VALUE"]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldOf:
+    """A field of what stands at a path of positions in the arguments; with its class."""
+
+    path: tuple[int, ...]
+    name: str
+    kind: Shape = None
+
+    @property
+    def expr(self) -> Expr:
+        first, *rest = self.path
+        of: Expr = Parameter(first)
+        for position in rest:
+            of = Item(of, constant(position))
+        return Attribute(of, self.name)
+
+    def __call__(self, *row: Any) -> Any:
+        of: Any = row
+        for position in self.path:
+            of = of[position]
+        return getattr(of, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """Whether what several pairs of callables compute of a row is equal."""
+
+    pairs: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...]
+
+    def __call__(self, *row: Any) -> bool:
+        return all(left(*row) == right(*row) for left, right in self.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Always:
+    value: Any
+
+    def __call__(self, *row: Any) -> Any:
+        return self.value
+
+
+Places = list[tuple[tuple[int, ...], Shape]]
+"""Where bindings are found in the arguments, with what is known of each."""
+
+
+def _bindings(of: Shapes) -> Places:
+    return [((index,), shape) for index, shape in enumerate(of)]
+
+
+def _of_row(of: Shapes, index: int) -> Places:
+    """The bindings of a row that is one argument."""
+    if len(of) == 1:
+        return [((index,), of[0])]
+    return [((index, position), shape) for position, shape in enumerate(of)]
+
+
+def _found(name: str, places: Places, known: Known, role: str) -> FieldOf:
+    found = [FieldOf(path, name, shape) for path, shape in places if name in declared(shape)]
+    of, likely = known.certain, [a or b for a, b in zip(known.certain, known.likely, strict=True)]
+    having = [_described(shape, n) for n, shape in enumerate(likely, 1) if name in declared(shape)]
+    if len(having) == 1 and found:
+        return found[0]
+    if found:
+        raise PlanError(
+            f"{role}: {len(having)} bindings have a field {name!r}\n"
+            f"  {_lines(having)}\n  say which: {_lambda(of, name)}"
+        )
+    from difflib import get_close_matches  # takes longer than most modules here
+
+    every = [field for shape in of for field in declared(shape)]
+    near = get_close_matches(name, every, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    lines = [_described(shape, n) for n, shape in enumerate(of, 1)]
+    if any(not declared(shape) or hasattr(shape, name) for shape in of):
+        lines.append(f"what is no declared field is read by a callable: {_lambda(of, name)}")
+    raise PlanError(f"{role}: no binding has a field {name!r}{hint}\n  {_lines(lines)}")
+
+
+def _lines(lines: list[str]) -> str:
+    return "\n  ".join(lines)
+
+
+def _described(shape: Shape, number: int) -> str:
+    names = declared(shape)
+    if isinstance(shape, type):
+        return (
+            f"{shape.__name__} has {', '.join(names)}"
+            if names
+            else (f"{shape.__name__} declares no fields")
+        )
+    what = "is a tuple" if isinstance(shape, tuple) else "may be anything"
+    return f"binding {number} {what}"
+
+
+def _lambda(of: Shapes, name: str) -> str:
+    """How the field of one of the bindings is read by a callable."""
+    names = _names(of)
+    having = [i for i, s in enumerate(of) if name in declared(s) or not declared(s)]
+    return f"lambda {', '.join(names)}: {names[(having or [0])[-1]]}.{name}"
+
+
+def _names(of: Shapes) -> tuple[str, ...]:
+    """Names for the bindings, after their classes."""
+    names = tuple(s.__name__.lower() if isinstance(s, type) and declared(s) else "" for s in of)
+    usable = all(name.isidentifier() and not iskeyword(name) for name in names)
+    if usable and len(set(names)) == len(names):
+        return names
+    return row_names(len(of))
+
+
+def _lifted(body: Expr, call: Callable[..., Any], of: Shapes, role: str) -> Lifted:
+    names = _names(of)
+    if isinstance(call, FieldOf) and call.path == (0,) and len(of) == 1:
+        call = attrgetter(call.name)
+    identity = ("by name", body)
+    made = Opaque(call, len(of), text(body, names), caller(), (), identity, role)
+    return Lifted(body, names, (made,), len(of), made)

@@ -1,0 +1,199 @@
+"""Rewrite a plan into one that gives the same rows for less: all rules, in their order.
+
+The rules of a phase are tried at every node, inputs first, until none of them applies any more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.errors import PlanError
+from optimizer.expr import Apply, Lifted, walk
+from optimizer.plans.properties import nodes
+from optimizer.rules.drop_distinct import drop_distinct
+from optimizer.rules.drop_identity_select import drop_identity_select
+from optimizer.rules.drop_inner_distinct import drop_inner_distinct
+from optimizer.rules.drop_true_where import drop_true_where
+from optimizer.rules.empty_false_where import empty_false_where
+from optimizer.rules.fold_constants import fold_constants
+from optimizer.rules.fuse_selects import fuse_selects
+from optimizer.rules.fuse_wheres import fuse_wheres
+from optimizer.rules.make_join import make_join
+from optimizer.rules.make_semi_join import make_semi_join
+from optimizer.rules.merge_equal_sides import merge_equal_sides
+from optimizer.rules.merge_selections import merge_selections
+from optimizer.rules.merge_where_into_join import merge_where_into_join
+from optimizer.rules.propagate_constants import propagate_constants
+from optimizer.rules.propagate_empty import propagate_empty
+from optimizer.rules.prune_join_inputs import prune_join_inputs
+from optimizer.rules.push_test_below_join import push_test_below_join
+from optimizer.rules.push_where_below_aggregate import push_where_below_aggregate
+from optimizer.rules.push_where_below_difference import push_where_below_difference
+from optimizer.rules.push_where_below_distinct import push_where_below_distinct
+from optimizer.rules.push_where_below_each import push_where_below_each
+from optimizer.rules.push_where_below_outer_join import push_where_below_outer_join
+from optimizer.rules.push_where_below_reduce import push_where_below_reduce
+from optimizer.rules.push_where_below_select import push_where_below_select
+from optimizer.rules.push_where_below_semi_join import push_where_below_semi_join
+from optimizer.rules.push_where_below_top import push_where_below_top
+from optimizer.rules.push_where_below_union import push_where_below_union
+from optimizer.rules.push_where_into_fixpoint import push_where_into_fixpoint
+from optimizer.rules.read_callables import read_callables
+from optimizer.rules.select_from_each import select_from_each
+from optimizer.rules.shape_recursion import shape_recursion
+from optimizer.rules.split_disjunction import split_disjunction
+from optimizer.rules.split_where import split_where
+from optimizer.rules.strengthen_outer_join import strengthen_outer_join
+from optimizer.traverse import (
+    Interned,
+    Rule,
+    functions_of_rows,
+    has_components,
+    rebuilt,
+    with_inputs,
+)
+
+Phase = tuple[Rule, ...]
+
+PHASES: tuple[Phase, ...] = (
+    (read_callables, shape_recursion),
+    (fold_constants, drop_true_where, empty_false_where, propagate_empty),
+    (drop_distinct, drop_inner_distinct, merge_equal_sides, merge_selections),
+    (
+        *(split_where, make_join, merge_where_into_join, strengthen_outer_join),
+        *(push_where_below_select, push_where_below_union, push_where_below_distinct),
+        *(push_where_below_difference, push_where_below_aggregate),
+        *(push_where_below_reduce, push_where_below_top, push_where_below_each),
+        *(push_where_below_semi_join, push_where_below_outer_join, push_where_into_fixpoint),
+        *(propagate_constants, push_test_below_join),
+    ),
+    (
+        make_semi_join,
+        fuse_wheres,
+        select_from_each,
+        fuse_selects,
+        drop_identity_select,
+        drop_distinct,
+    ),
+    (fold_constants, drop_true_where, empty_false_where, propagate_empty),
+    (prune_join_inputs, fuse_wheres, fuse_selects),
+    (split_disjunction,),
+)
+
+MOST_PASSES = 1000
+LARGEST_GROWTH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Optimized:
+    """The plan that is run, and the rules that made it of the one that was written, in order."""
+
+    plan: plan.Node
+    fired: tuple[str, ...]
+
+    def opaque(self) -> list[tuple[Opaque, str]]:
+        """The callables that could not be read, or parts of one, and why."""
+        found: dict[int, tuple[Opaque, str]] = {}
+        for node in nodes(self.plan):
+            for function in functions_of_rows(node):
+                if isinstance(function, Lifted):
+                    for part in walk(function.body):
+                        if isinstance(part, Apply) and part.reason:
+                            found[id(part.function)] = (part.function, part.reason)
+        return list(found.values())
+
+
+def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:
+    """A plan that gives the same rows as `root`, and raises where it does."""
+    known = Interned()
+    node = _marked(known.all(root), known)
+    fired: dict[str, None] = {}
+    every = nodes(node)
+    for phase in phases:
+        node = _run(every, phase, known, fired)
+        if node is not every[-1]:
+            every = nodes(node)
+    found = rebuilt(node, _unmarked)
+    return Optimized(found, tuple(fired))
+
+
+def _marked(root: plan.Node, known: Interned) -> plan.Node:
+    """The plan, in which what several nodes read is `Shared`."""
+    every = nodes(root)
+    readers = Counter([id(source) for node in every for source in node.inputs()])
+    if len(readers) == len(every) - 1 and max(readers.values(), default=0) < 2:
+        return root  # each but the root has one reader
+    made: dict[int, plan.Node] = {}
+    for node in every:
+        new = known.one(with_inputs(node, [made[id(source)] for source in node.inputs()]))
+        shared = readers[id(node)] > 1 and node.inputs() and not has_components(node)
+        made[id(node)] = known.one(plan.Shared(new)) if shared else new
+    return made[id(root)]
+
+
+def _unmarked(node: plan.Node) -> plan.Node:
+    return node.input if isinstance(node, plan.Shared) else node
+
+
+def _run(
+    every: Sequence[plan.Node], phase: Phase, known: Interned, fired: dict[str, None]
+) -> plan.Node:
+    """The rules of a phase, at every node of a plan, until nothing changes."""
+    root = every[-1]
+
+    def changed(node: plan.Node) -> plan.Node:
+        node = start = known.one(node)
+        if id(node) in settled:
+            return node
+        for rule in phase:
+            new = rule(node)
+            if new is not node:
+                name = _name(rule)
+                if not isinstance(new, plan.Node):
+                    raise PlanError(
+                        f"rule {name} gave {new!r:.60}, not a plan node\n"
+                        "  it must return its argument where it does not apply"
+                    )
+                fired.setdefault(name)
+                last[0] = name
+                node = known.all(new)
+        if node is start:
+            settled.add(id(node))  # which stays alive in `known`
+        return node
+
+    settled: set[int] = set()
+    if read_callables not in phase and _is_left_alone(every, phase, settled):
+        return root
+    last, largest = [""], 0
+    for passes in range(MOST_PASSES):
+        new = rebuilt(root, changed)
+        if new is root:
+            return root
+        root = new
+        if passes > 3:  # a rule that never ends makes plans that grow
+            size = len(nodes(root))
+            if largest and size > LARGEST_GROWTH * largest:
+                break
+            largest = largest or size
+    raise PlanError(
+        f"the rules do not come to an end; the last one that applied is {last[0]}\n"
+        "  a rule must return its argument where it has nothing to do"
+    )
+
+
+def _is_left_alone(every: Sequence[plan.Node], phase: Phase, settled: set[int]) -> bool:
+    """Whether no rule applies anywhere; the nodes up to the first where one does are settled."""
+    for node in every:
+        for rule in phase:
+            if rule(node) is not node:
+                return False
+        settled.add(id(node))
+    return True
+
+
+def _name(rule: Rule) -> str:
+    return str(getattr(rule, "__name__", rule))

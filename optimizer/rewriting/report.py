@@ -1,0 +1,115 @@
+"""What the optimizer did, in words: the plan before and after, the rules, what it could not read.
+
+as written
+  where s.age > 30
+    ...
+optimized
+  ...
+runs as
+  ...
+rules: make_join, split_where
+opaque: slow (people.py:31), in where
+  a 'for' statement at line 33
+  write it as one expression, or as names, choices and returns
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import Expr, Function, Lifted, Operation, Or, conjuncts, reads, walk
+from optimizer.plans.drawing import Drawing
+from optimizer.plans.early import early_of
+from optimizer.plans.explain import Explanation, explain, headline
+from optimizer.plans.properties import nodes
+from optimizer.plans.ranges import ranges_of
+from optimizer.rewriting.optimize import Optimized
+from optimizer.rules.read_callables import read_callables
+from optimizer.traverse import functions, rebuilt
+
+OURS = frozenset({"read_callables"})
+SHORT = (int, float, str, bytes, bool, type(None), tuple, frozenset)
+
+
+def report(
+    written: plan.Node,
+    optimized: Optimized,
+    runs: Drawing,
+    where: Callable[[plan.Node], str | None] = lambda node: None,
+) -> Explanation:
+    """Everything there is to say of a query's plan, and how it `runs`; `where` a node does, if that
+    is a question."""
+    read = rebuilt(written, read_callables)
+    before, after = explain(read), explain(optimized.plan)
+    lines = ["as written", *_indented(before)]
+    lines += ["optimized", *_indented(after)] if after != before else []
+    lines += ["runs as", *_indented(runs.text())]
+    fired = [name for name in optimized.fired if name not in OURS and after != before]
+    lines.append(f"rules: {', '.join(fired) or 'none'}")
+    lines += _captured(read)
+    lines += [line for node in nodes(optimized.plan) for line in _unkeyed(node)]
+    for function, reason in optimized.opaque():
+        lines += _opaque(function, reason)
+    places = {headline(node): where(node) for node in nodes(optimized.plan)}
+    lines += [f"{head}: {place}" for head, place in places.items() if place is not None]
+    return Explanation("\n".join(lines), runs)
+
+
+def as_read(written: plan.Node) -> Explanation:
+    """A plan as it was written, with the callables that can be read as expressions."""
+    return explain(rebuilt(written, read_callables))
+
+
+def _indented(text: str) -> Iterator[str]:
+    return (f"  {line}" for line in text.splitlines())
+
+
+def _opaque(function: Opaque, reason: str) -> list[str]:
+    kind = "called as it is" if function.is_part else "opaque"
+    return [f"{kind}: {function}, in {function.role}", *_indented(reason)]
+
+
+def _unkeyed(node: plan.Node) -> list[str]:
+    """What to say of a join that looks at every pair, though it has a predicate."""
+    if not isinstance(node, plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
+        return []
+    match, found = node.match, early_of(node)
+    has_keys = found is not None and any(step.is_key for step in found.left)
+    if has_keys or match.left_key is not None or match.on is None:
+        return []
+    on = match.on
+    if isinstance(node, plan.Join) and ranges_of(node) is not None:
+        late = isinstance(on, Lifted) and any(_pairs_up(t) for t in conjuncts(on.body))
+        return [f"found by a range: {headline(node)}", f"  {_hint(on)}"] if late else []
+    return [f"every pair is asked: {headline(node)}", f"  {_hint(on)}"]
+
+
+def _hint(on: Function) -> str:
+    tests = conjuncts(on.body) if isinstance(on, Lifted) else ()
+    if any(map(_is_equation, tests[1:])):
+        return "an equation comes after a condition that may raise: put it first"
+    if any(isinstance(test, Or) and any(map(_is_equation, walk(test))) for test in tests):
+        return "each part of an `or` needs a `left == right`, and all but the last must never raise"
+    return "a join needs `left == right` among its conditions to look partners up"
+
+
+def _is_equation(test: Expr) -> bool:
+    return isinstance(test, Operation) and test.operator == "=="
+
+
+def _pairs_up(test: Expr) -> bool:
+    return _is_equation(test) and len(reads(test)) > 1
+
+
+def _captured(read: plan.Node) -> list[str]:
+    """The variables whose values the query holds as constants."""
+    values: dict[str, str] = {}
+    for node in nodes(read):
+        for function in functions(node):
+            for origin in function.origins if isinstance(function, Lifted) else ():
+                for capture in origin.captures:
+                    if not capture.is_live and isinstance(capture.frozen, SHORT):
+                        values[capture.name] = f"{capture.name} = {capture.frozen!r:.60}"
+    return [f"constants: {', '.join(values.values())}"] if values else []
