@@ -15,7 +15,7 @@ from typing import Any
 from optimizer.callables.cells import cell_of
 
 PACKAGES = ("optimizer", "reactive", "spark_backend")
-FOLDERS = tuple(f"{Path(__file__).parent.parent / name}{os.sep}" for name in PACKAGES)
+FOLDERS = tuple(f"{Path(__file__).parents[2] / name}{os.sep}" for name in PACKAGES)
 
 
 @dataclass(frozen=True, slots=True)
