@@ -73,12 +73,15 @@ QUERIES: dict[str, Query] = {
 }
 
 
-@pytest.mark.parametrize("kind", [Row, Loose])
 @pytest.mark.parametrize("is_stored", [True, False])
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, Row) for name in QUERIES),
+        *((name, Loose) for name in QUERIES if name != "made rows"),  # whose rows need a hash
+    ],
+)
 def test_they_equal_the_query_as_written(name: str, is_stored: bool, kind: type[Row]) -> None:
-    if kind is Loose and name == "made rows":
-        pytest.skip("a tuple of what has no hash is no row")
     for seed in range(12):
         random = Random(seed)
         sides = [_side(QUERIES[name], optimize, is_stored, kind) for optimize in (True, False)]
