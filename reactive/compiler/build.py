@@ -215,7 +215,7 @@ def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) 
 def _pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Node:
     join, chain = _inner(node.join), tuple(_nodes(*node.chain))
     operators = (inputs[0].operator, inputs[1].operator)
-    make = sums_of_pairs(join, chain, node.side, node.sums, operators, node.owner)
+    make = sums_of_pairs(join, chain, node.side, node.arguments, node.sums, operators, node.owner)
     functions = (*called([join, *chain]), *side_functions(node.side))
     return builder.node(node, inputs, make, functions)
 

@@ -207,6 +207,7 @@ def sums_of_pairs(
     join: plan.Join | plan.Product,
     chain: tuple[plan.Node, ...],
     side: Side,
+    arguments: int,
     sums: Sums,
     sides: tuple[Any, Any],
     owner: plan.Node,
@@ -220,6 +221,8 @@ def sums_of_pairs(
 
         def taker(todo: Plan) -> Summing:
             if below is None:
+                if arguments < len(todo.row):
+                    todo.row = (todo.value(),)  # the right side of a join is one value
                 return _summing(todo, side, sums)
             parts = list(map(todo.take, below.parts))
             values = [_term(todo, v) for v in below.values if v is not None]

@@ -469,3 +469,31 @@ def test_a_condition_that_raises_without_a_partner_does_not_stop_commits(views: 
     orders.remove_all([Order(1, 2, 0)] * 2)
     regions.add(Region(2, "north"))
     assert [list(view) for view in made] == [[(1, 1)]] * (views + 1)
+
+
+@pytest.mark.parametrize("inside", [lambda x, y: True, lambda x, y: x[1] == y[0]])
+def test_the_right_side_may_be_a_join_itself(inside: Any) -> None:
+    random, views, tables = Random(5), [], []
+    for optimize in (True, False):
+        table: Any = Database(optimize=optimize).table(tuple)
+        pairs = table.join(table, on=inside)
+        joined = table.join(pairs, left_key=lambda x: x[1], right_key=lambda y: y[1][1])
+        views.append(
+            joined.group_by(lambda x, y: x[0])
+            .aggregate(Count(), Sum(lambda x, y: len(y[0][1])), Max(lambda x, y: y[1][0]))
+            .materialize()
+        )
+        tables.append(table)
+    assert "sums by" in str(views[0].explain())
+    held: list[Any] = []
+    for _ in range(40):
+        if held and random.random() < 0.4:
+            row = held.pop(random.randrange(len(held)))
+            for table in tables:
+                table.remove(row)
+        else:
+            held.append((random.choice(("ab", "cd", "b")), random.choice(("ab", "cd", "bb"))))
+            for table in tables:
+                table.add(held[-1])
+        assert Counter(views[0]) == Counter(views[1])
+    views[0].verify()
