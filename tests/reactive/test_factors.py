@@ -480,7 +480,7 @@ def test_the_right_side_may_be_a_join_itself(inside: Any) -> None:
         joined = table.join(pairs, left_key=lambda x: x[1], right_key=lambda y: y[1][1])
         views.append(
             joined.group_by(lambda x, y: x[0])
-            .aggregate(Count(), Sum(lambda x, y: len(y[0][1])), Max(lambda x, y: y[1][0]))
+            .aggregate(Count(), Sum(lambda x, y: len(y[0][1])), Max(lambda x, y: x[1]))
             .materialize()
         )
         tables.append(table)
