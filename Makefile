@@ -12,7 +12,7 @@ READY := .venv/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks docs/conf.py docs/reference.py docs/figures/pictures.py
 
-.PHONY: demo demo-spark test test-process test-spark check soak bench report docs clean
+.PHONY: demo demo-spark test test-process test-spark check lint types soak bench report docs clean
 
 demo: $(DEMO)  ## lint the standard library live, and edit it 200 times
 	$(BIN)/python -m examples.live_lint
@@ -20,8 +20,8 @@ demo: $(DEMO)  ## lint the standard library live, and edit it 200 times
 demo-spark: $(SPARK)  ## a view outgrows the process, moves to Spark, loses its JVM, and is right; needs Java 17
 	$(BIN)/python -m examples.hot_view
 
-test: check  ## all tests, those that need Spark beside the others
-	@$(MAKE) --no-print-directory -j2 test-process test-spark
+test: lint  ## all tests, those that need Spark beside the others; types once a core is free for them
+	@$(MAKE) --no-print-directory -j2 test-process types test-spark
 
 test-process: $(READY)
 	$(BIN)/python -m pytest -n auto --ignore tests/spark
@@ -29,13 +29,18 @@ test-process: $(READY)
 test-spark: $(READY)
 	$(BIN)/python -m pytest tests/spark -p no:cacheprovider --durations 15
 
-check: $(READY)  ## format, lint, types
+check: lint types  ## format, lint, types
+
+lint: $(READY)
 	$(BIN)/ruff format --check --quiet $(CHECKED)
 	$(BIN)/ruff check --quiet $(CHECKED)
+
+types: $(READY)
 	$(BIN)/mypy
 
 SEED ?= 1
-soak: $(READY)  ## 100,000 random histories on two cores, some hours; goes on where it was stopped (.soak.json)
+soak: $(READY)  ## all examples of which `make test` takes a sample, five times over; and 100,000 random histories on two cores, some hours, which go on where they were stopped (.soak.json)
+	test -f .soak.json || EXAMPLES=5 $(BIN)/python -m pytest -n auto --ignore tests/spark
 	$(BIN)/python -m tests.soak --histories 100000 --seed $(SEED) --workers 2 --every 30 --state .soak.json
 
 bench: $(READY)  ## all benchmarks once, quickly

@@ -47,9 +47,9 @@ def steps(rows: int = 100_000, rounds: int = ROUNDS, changes: int = CHANGES) -> 
     delta = Delta(1, shown)
 
     def commit(row: Order, weight: int) -> None:
-        assert source.straight is not None
-        source.straight([(row, weight)], 1)
-        db._engine.outbox.clear()
+        assert source.compiled_step is not None
+        source.compiled_step([(row, weight)], 1)
+        db._engine.delivery_queue.clear()
 
     def nothing(row: Order) -> Sequence[Any]:
         return ()
@@ -95,12 +95,12 @@ def table(times: Times) -> list[str]:
     schedule = times["commit"] - times["operator"]
     known = times["gate"] + times["store"] + times["commit"] + times["told"]
     lines: list[tuple[str, float]] = [
-        ("gate: one writer, in and out, and what is due at the end", times["gate"]),
+        ("lock: one writer, in and out, and what is due at the end", times["gate"]),
         ("store: the row is looked at, hashed and held", times["store"]),
         ("operator: filter, key, value, group, its old and new row", times["operator"]),
         ("commit: which nodes, in their order, the commit stands, delta made", schedule),
         ("subscriber called", times["told"]),
-        ("outbox, version, and calls between these", times["the whole"] - known),
+        ("delivery queue, version, and calls between these", times["the whole"] - known),
         ("**one change, engine**", times["the whole"]),
         ("**one change, twin**", times["the twin"]),
     ]

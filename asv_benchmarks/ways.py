@@ -133,6 +133,32 @@ def join_rows(db: Database) -> Running:
     return Running(orders, _orders(CHANGES, customers=SMALL, first=NEVER), [view])
 
 
+def left_join_rows(db: Database) -> Running:
+    """left_join, select"""
+    orders, customers = db.table(Order), db.table(Customer)
+    view = (
+        orders.left_join(customers, on=lambda o, c: o.customer == c.id)
+        .select(lambda o, c: (o.price, c and c.region))
+        .materialize()
+    )
+    customers.add_all(_customers(SMALL))
+    orders.add_all(_orders(LARGE, customers=2 * SMALL))
+    return Running(orders, _orders(CHANGES, customers=2 * SMALL, first=NEVER), [view])
+
+
+def anti_join_rows(db: Database) -> Running:
+    """anti_join, select; rows of the right change"""
+    orders, customers = db.table(Order), db.table(Customer)
+    view = (
+        orders.anti_join(customers, on=lambda o, c: o.customer == c.id)
+        .select(lambda o: (o.customer, o.price))
+        .materialize()
+    )
+    customers.add_all(_customers(SMALL))
+    orders.add_all(_orders(LARGE, customers=2 * SMALL))
+    return Running(customers, [Customer(SMALL + n, 1) for n in range(CHANGES)], [view])
+
+
 def triangles(db: Database) -> Running:
     """triangles, counted"""
     edges = db.table(Edge)
@@ -217,7 +243,7 @@ WAYS = (
     Way(
         "a commit as one function",
         (group_sum, join_rows),
-        ("reactive/dataflow/straight.py",),
+        ("reactive/dataflow/compiled_step.py",),
         off=(("reactive.dataflow.schedule.OFTEN", NEVER),),
     ),
     Way(
@@ -237,24 +263,30 @@ WAYS = (
         ),
     ),
     Way(
+        "joins that keep rows alone, in the loop above",
+        (left_join_rows, anti_join_rows),
+        ("reactive/operators/generated/matched.py",),
+        off=(("reactive.compiler.chooser.Chooser.kept_of", lambda self, node: None),),
+    ),
+    Way(
         "sums in the place of rows",
         (join_sum, join_sum_right),
         (
             *("reactive/operators/sums_by.py", "reactive/operators/generated/summing.py"),
             *("reactive/operators/generated/factored.py", "reactive/compiler/choices/sum_sides.py"),
-            *("reactive/operators/generated/both_sides.py", "optimizer/plans/factors.py"),
+            "optimizer/plans/factorization.py",
         ),
-        off=(("reactive.compiler.chooser.factors_of", lambda node: None),),
+        off=(("reactive.compiler.chooser.factorization_of", lambda node: None),),
     ),
     Way(
         "joins of three at once",
         (triangles_listed,),
         (
-            *("reactive/operators/generated/paths.py", "reactive/codegen/itinerary.py"),
+            *("reactive/operators/generated/multiway.py", "reactive/codegen/probe_order.py"),
             *("reactive/compiler/choices/join_multiway.py", "reactive/collections/trie.py"),
             "optimizer/plans/multiway.py",
         ),
-        off=(("reactive.compiler.chooser.wide_of", lambda join: None),),
+        off=(("reactive.compiler.chooser.multiway_of", lambda join: None),),
     ),
     Way(
         "joins by ranges",
@@ -269,8 +301,8 @@ WAYS = (
     Way(
         "a circle of one table",
         (triangles,),
-        ("reactive/operators/generated/circling.py", "reactive/collections/circle.py"),
-        off=(("reactive.compiler.choices.count_cycles.around", lambda *_, **__: None),),
+        ("reactive/operators/generated/cyclic_count.py", "reactive/collections/triangle_count.py"),
+        off=(("reactive.compiler.choices.count_cycles.cyclic_count", lambda *_, **__: None),),
     ),
     Way(
         "readers found by an index",
@@ -282,10 +314,10 @@ WAYS = (
     Way(
         "readers found by a value",
         (watchers,),
-        ("reactive/dataflow/fan.py", "optimizer/plans/pinned.py"),
+        ("reactive/dataflow/discrimination.py", "optimizer/plans/constant_tests.py"),
         off=(
             ("reactive.compiler.compile.MANY_READERS", NEVER),
-            ("reactive.dataflow.fan.WORTHWHILE", NEVER),
+            ("reactive.dataflow.discrimination.WORTHWHILE", NEVER),
         ),
     ),
 )

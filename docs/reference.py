@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import reactive
-from reactive.runtime.missing import Missing
+from reactive.runtime.name_hints import NameHint
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -76,7 +76,7 @@ def owner(name: str, of: type) -> type:
 
 def is_member(name: str, of: type, known: set[type]) -> bool:
     ours = of.__module__.startswith("reactive.") and of not in known
-    return ours and not isinstance(vars(of)[name], Missing)
+    return ours and not isinstance(vars(of)[name], NameHint)
 
 
 def is_exported(of: type) -> bool:

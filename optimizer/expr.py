@@ -14,7 +14,7 @@ Three nodes have no syntax of their own. The optimizer makes them to keep except
 
     First(needs, then)      evaluate the needs, which may raise, and then give `then`
     Guard(test, needs)      false where the needs and the test raise nothing and the test is false
-    Again(test)             the test, of rows of which a guard has asked it further down
+    Again(test)             the test, of rows that a guard has asked further down
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Call(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Formatted(Expr):
-    """A value in an f-string, with `!r` and the like, and what follows the colon."""
+    """A value in an f-string, with its conversion (`!r`), and what follows the colon."""
 
     value: Expr
     conversion: str
@@ -227,12 +227,12 @@ def tuple_of(*items: Expr) -> Display:
 
 
 def all_parameters(count: int) -> tuple[Parameter, ...]:
-    """The parameters of a callable of so many."""
+    """The parameters of a callable of `count` arguments."""
     return tuple(map(Parameter, range(count)))
 
 
 def items_of(tuple_: Expr, count: int) -> tuple[Expr, ...]:
-    """The items of a tuple of so many."""
+    """The items of a tuple of `count` items."""
     return tuple(Item(tuple_, constant(place)) for place in range(count))
 
 
@@ -242,7 +242,7 @@ def one_value(row: Sequence[Expr]) -> Expr:
 
 
 def row_names(count: int) -> tuple[str, ...]:
-    """Names for parameters of which none are known: row, row1, row2, ..."""
+    """Names for parameters without known names: row, row1, row2, ..."""
     return tuple(f"row{place or ''}" for place in range(count))
 
 
@@ -342,7 +342,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def surely(expr: Expr) -> Iterator[Expr]:
-    """The expression and those of its parts that are evaluated whenever it is."""
+    """The expression and the parts of it that are evaluated whenever it is."""
     yield expr
     match expr:
         case And(inner) | Or(inner):

@@ -132,7 +132,7 @@ class Known(Table):
 
 @dataclass(frozen=True, slots=True)
 class Empty(Node):
-    """No rows, of so many bindings; what the optimizer makes of a predicate that is false."""
+    """No rows, of `bindings` bindings; what the optimizer makes of a predicate that is false."""
 
     bindings: int
 
@@ -273,7 +273,7 @@ class Component(Node):
 
 @dataclass(frozen=True, slots=True)
 class Iterate(Node):
-    """A body applied so many times, from `start` on. Bags; the body may do anything."""
+    """A body applied `times` times, from `start` on. Bags; the body may do anything."""
 
     start: Node
     body: Node
@@ -584,12 +584,12 @@ class IntersectionAll(Node):
 class Folded:
     """One aggregate of a group: how it folds (an engine's object), and the value it reads.
 
-    `functions` are the user's callables in the fold itself. With `skip_none` it leaves out values
-    that are None.
+    `functions` are the user's callables in the accumulator itself. With `skip_none` it leaves out
+    values that are None.
     """
 
     name: str
-    fold: Any
+    accumulator: Any
     value: Function | None
     functions: tuple[Opaque, ...] = ()
     skip_none: bool = False

@@ -19,11 +19,11 @@ from reactive.api.view import AnyView
 from reactive.errors import (
     TransactionError,
 )
-from reactive.offload.distant import DistantTable
 from reactive.offload.offload import Offload, Offloading
+from reactive.offload.remote_table import RemoteTable
 from reactive.offload.status import OffloadStatus, status
 from reactive.runtime.boundary import boundary, hide
-from reactive.runtime.closing import Closing
+from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
 from reactive.storage.rows import usual_name
 from reactive.transactions.engine import Engine
@@ -34,7 +34,7 @@ K = TypeVar("K")
 
 
 @boundary
-class Database(NotCopied, Closing):
+class Database(NotCopied, Closeable):
     """Owns tables, views and transactions. Databases know nothing of each other.
 
     Parameters
@@ -179,7 +179,7 @@ class Database(NotCopied, Closing):
         *,
         name: str | None = None,
         key: str | Callable[[T], Hashable] | None = None,
-    ) -> DistantTable[T]:
+    ) -> RemoteTable[T]:
         """Make a table whose rows are on Spark, and do not pass through this process.
 
         Views over it are kept on Spark too, and read like any other: small ones as they are, of
@@ -199,7 +199,7 @@ class Database(NotCopied, Closing):
         """
         offload = self._engine.offloading.need()
         with self._engine.shaping():
-            table: DistantTable[T] = DistantTable(
+            table: RemoteTable[T] = RemoteTable(
                 self._engine,
                 next(self._engine.numbers),
                 row_type,
@@ -286,7 +286,7 @@ class Database(NotCopied, Closing):
     def close(self) -> None:
         """End it: views and subscriptions with it. Using any of them afterwards is an error."""
         engine = self._engine
-        if engine.gate.is_closed:
+        if engine.db_lock.is_closed:
             return
         if engine.overflow is not None and engine.pending is None:
             engine.overflow.stop()
@@ -298,11 +298,11 @@ class Database(NotCopied, Closing):
                 )
             for view in self.views():
                 view.close()
-            for feed in list(engine.feeds):
-                feed.close()
+            for channel in list(engine.feeds):
+                channel.close()
             engine.offloading.close()
             engine.timer.close()
-            engine.gate.close()
+            engine.db_lock.close()
 
     _copy_instead = "make another one; its tables take list(table) by add_all"
     _pickle_instead = "pickle the rows of its tables, list(table) of each of db.tables()"

@@ -1,4 +1,4 @@
-"""The errors of the engine; those of making a query are in `optimizer.errors`.
+"""The errors of the engine; errors of making a query are in `optimizer.errors`.
 
 A user's own exception stays itself. It gets a note that says where it was raised.
 """

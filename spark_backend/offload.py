@@ -19,15 +19,15 @@ from uuid import uuid4
 from optimizer.plans.explain import explain
 from reactive.collections.zset import Pair
 from reactive.errors import OffloadError
-from reactive.remote.parts import Part
-from spark_backend.progress import waiting
-from spark_backend.session import Session, check
+from reactive.remote.fragments import Fragment
+from spark_backend.cluster.progress import waiting
+from spark_backend.cluster.session import Session, check
 
 if TYPE_CHECKING:
-    from spark_backend.log import LogRemote
-    from spark_backend.spilled import SpilledStore
-    from spark_backend.table import ScanRemote, SparkRows
-    from spark_backend.totals import TotalsRemote
+    from spark_backend.parts.log import LogRemote
+    from spark_backend.parts.spilled import SpilledStore
+    from spark_backend.parts.totals import TotalsRemote
+    from spark_backend.tables.table import ScanRemote, SparkRows
 
 
 class SparkOffload:
@@ -75,37 +75,37 @@ class SparkOffload:
         self._begun: dict[str, LogRemote | TotalsRemote | SparkRows] = {}
         self._users = 0
 
-    def refuse(self, part: Part) -> str | None:
+    def refuse(self, fragment: Fragment) -> str | None:
         """Why a part cannot go to Spark, if it cannot."""
-        from spark_backend.shipping import obstacle
-        from spark_backend.totals import is_linear
+        from spark_backend.codec.serialization import obstacle
+        from spark_backend.parts.totals import is_linear
 
-        return None if is_linear(part) else obstacle(part.node)
+        return None if is_linear(fragment) else obstacle(fragment.node)
 
-    def begin(self, part: Part, name: str) -> LogRemote | TotalsRemote:
+    def begin(self, fragment: Fragment, name: str) -> LogRemote | TotalsRemote:
         """A place for a part; with what an earlier process left in it, if there is a checkpoint.
 
         `name` tells parts apart that look alike.
         """
-        from spark_backend.log import LogRemote
-        from spark_backend.totals import TotalsRemote, is_linear
+        from spark_backend.parts.log import LogRemote
+        from spark_backend.parts.totals import TotalsRemote, is_linear
 
-        kind = TotalsRemote if is_linear(part) else LogRemote
-        folder = f"{self._folder}/{self._free(_digest(part, name))}"
-        remote = kind(self.session, part, folder, stable=self._is_kept)
+        kind = TotalsRemote if is_linear(fragment) else LogRemote
+        folder = f"{self._folder}/{self._free(_digest(fragment, name))}"
+        remote = kind(self.session, fragment, folder, stable=self._is_kept)
         self._begun[folder] = remote
         return remote
 
-    def scan(self, part: Part, name: str) -> ScanRemote:
+    def scan(self, fragment: Fragment, name: str) -> ScanRemote:
         """What fetches rows of a table that lives on Spark."""
-        from spark_backend.table import ScanRemote
+        from spark_backend.tables.table import ScanRemote
 
-        return ScanRemote(self.session, part)
+        return ScanRemote(self.session, fragment)
 
     def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> SparkRows:
         """The rows of a table that lives on Spark, and a folder for their changes."""
-        from spark_backend.frames import Frames
-        from spark_backend.table import SparkRows
+        from spark_backend.tables.frames import Frames
+        from spark_backend.tables.table import SparkRows
 
         folder = f"{self._folder}/{self._free(f'table-{_short(name)}')}"
         frames = Frames(self.session, rows, row_type, folder, key=key, name=name)
@@ -114,7 +114,7 @@ class SparkOffload:
 
     def spill(self, name: str, pairs: Iterable[Pair]) -> SpilledStore | None:
         """A store for the rows of a table that only parts on Spark read."""
-        from spark_backend.spilled import SpilledStore
+        from spark_backend.parts.spilled import SpilledStore
 
         try:
             return SpilledStore(f"{self._folder}/spilled/{name}-{uuid4().hex}", pairs)
@@ -123,7 +123,7 @@ class SparkOffload:
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
         """The rows of a view as a DataFrame: those of a remote, or those that are given."""
-        from spark_backend import results
+        from spark_backend.tables import results
 
         if hasattr(remote, "to_spark"):
             return remote.to_spark(row_type)
@@ -131,14 +131,14 @@ class SparkOffload:
         return results.of_pairs(self.session, given, results.typed_as(given, row_type))
 
     def progress(self, name: str, rows: int) -> AbstractContextManager[None]:
-        """A context while so many rows are handed over, or waited for; shows that at a terminal."""
+        """A context while `rows` rows are handed over, or awaited; shows that at a terminal."""
         return waiting(name, rows)
 
     def release(self) -> None:
         """Give the memory of what has moved back to the system."""
-        from spark_backend.release import release
+        from spark_backend.cluster.trim import trim
 
-        release()
+        trim()
 
     def open(self) -> None:
         """A database that uses it has been made."""
@@ -180,9 +180,9 @@ class SparkOffload:
         return remote is not None and not remote.is_closed
 
 
-def _digest(part: Part, name: str) -> str:
+def _digest(fragment: Fragment, name: str) -> str:
     """Short, and the same for the same part in any process."""
-    return _short(f"{name}\n{explain(part.node)}")
+    return _short(f"{name}\n{explain(fragment.node)}")
 
 
 def _short(text: str) -> str:

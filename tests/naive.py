@@ -26,7 +26,7 @@ from reactive.collections.ranking import ranker
 from reactive.collections.sorting import sorted_by
 from reactive.collections.zset import NAN, Pair, Row, canonical, is_nan, repeat
 from reactive.errors import FixpointError
-from reactive.operators import folds
+from reactive.operators import accumulators
 
 Bag = Counter[Row]
 Variables = Mapping[tuple[Any, int], Bag]
@@ -243,7 +243,7 @@ def _aggregate(node: plan.Aggregate, rows: Bag) -> Bag:
     out: Bag = Counter()
     for key, members in groups.items():
         results = tuple(
-            _fold(a.fold, members if value is None else list(map(value, members)))
+            _fold(a.accumulator, members if value is None else list(map(value, members)))
             for a, value in zip(node.aggregates, values, strict=True)
         )
         shown = (key, *results) if node.key is not None else results
@@ -277,25 +277,25 @@ def _fold(fold: Any, values: list[Any]) -> Any:
     if fold.skip_none:
         values = [value for value in values if value is not None]
     match fold:
-        case folds.CountFold():
+        case accumulators.CountAccumulator():
             return len(values)
-        case folds.SumFold():
+        case accumulators.SumAccumulator():
             return _total(values)
-        case folds.AvgFold():
+        case accumulators.AvgAccumulator():
             return canonical(_total(values) / len(values)) if values else None
-        case folds.MinFold():
+        case accumulators.MinAccumulator():
             least = dict.fromkeys(v for v in values if not is_nan(v))
             return min(least) if least else _nan_of(values)
-        case folds.MaxFold():
+        case accumulators.MaxAccumulator():
             odd = _nan_of(values)
             return odd if odd is not None else max(dict.fromkeys(values), default=None)
-        case folds.CountDistinctFold():
+        case accumulators.CountDistinctAccumulator():
             return len(set(values))
-        case folds.CollectFold():
+        case accumulators.CollectAccumulator():
             return Multiset(Counter(values))
-        case folds.UserFold():
+        case accumulators.UserAccumulator():
             return _finished(fold.plus, fold.initial, values, fold.finish)
-        case folds.MonoidFold():
+        case accumulators.MonoidAccumulator():
             return _finished(fold.combine, fold.initial, values, fold.finish)
         case _:
             raise TypeError(f"cannot evaluate aggregate {fold!r}")

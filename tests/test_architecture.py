@@ -29,14 +29,21 @@ ROOMS = {
         *("runtime", "collections", "codegen", "storage", "operators", "reference", "dataflow"),
         *("remote", "compiler", "transactions", "subscriptions", "api", "offload"),
     ),
+    "spark_backend": ("cluster", "codec", "tables", "parts"),
 }
 """Of each package, the lowest first: a room imports those before it."""
 ROOT_MODULES = {
     "optimizer": {"__init__", "errors", "expr", "plan", "traverse"},
     "reactive": {"__init__", "database", "errors"},
+    "spark_backend": {"__init__", "offload"},
 }
 OF_ROOT = {"expr": "expressions", "plan": "plans", "traverse": "plans"}
 """In which room a module of the root of `optimizer` would be."""
+ACROSS = {
+    *("benchmarks", "docs", "errors", "examples", "golden", "growth", "notebook", "properties"),
+    *("random_queries", "scenarios", "soak", "spark", "types"),
+}
+"""Folders of tests that are about no room of `reactive` alone. Those of `optimizer` are in one."""
 CONTENTS = {"README.md", "LICENSE", "Makefile", "CHANGELOG.md", "pyproject.toml"}
 
 
@@ -108,6 +115,20 @@ def test_every_module_is_in_a_room_which_says_what_lives_there(package: str) -> 
         text = importlib.import_module(f"{package}.{room}").__doc__ or ""
         for heading in ("Lives here:", "Comes in:", "Goes out:", "May import:"):
             assert heading in text, f"{package}/{room}/__init__.py does not say {heading}"
+
+
+def test_tests_are_in_the_rooms_that_they_test() -> None:
+    tests = ROOT / "tests"
+    assert _folders(tests) <= {*ROOMS["reactive"], *ACROSS, "optimizer"}
+    assert _folders(tests) >= {*ROOMS["reactive"]}
+    assert _folders(tests / "optimizer") == {*ROOMS["optimizer"]}
+    for room in ("operators", "compiler"):
+        inside = _folders(ROOT / "reactive" / room)
+        assert _folders(tests / room) <= inside, f"tests/{room} has folders of its own"
+
+
+def _folders(path: Path) -> set[str]:
+    return {each.name for each in path.iterdir() if (each / "__init__.py").exists()}
 
 
 def _floor(module: str) -> int:

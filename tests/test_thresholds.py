@@ -100,7 +100,9 @@ def test_at_their_lowest_the_second_commit_is_generated_code() -> None:
             for number in range(3):
                 table.add((number, 0))
             assert sorted(view) == [0, 2, 4]
-            commits[settings["reactive.dataflow.schedule.OFTEN"]] = table._node.straight is not None
+            commits[settings["reactive.dataflow.schedule.OFTEN"]] = (
+                table._node.compiled_step is not None
+            )
     assert commits == {0: True, 10**9: False}
 
 

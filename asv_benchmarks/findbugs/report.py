@@ -22,7 +22,7 @@ histories and over the class files of a JDK. *From scratch*: plain Python over t
 in dictionaries by kind of fact, which are kept up to date for free. Facts that no analysis reads
 are not counted; in many changes of Vespucci nothing else differs, so gains are also given of the
 changes *with facts*. *Passing*: tables that do not keep their rows, which is all that the analyses
-need. A change is made five times, and taken back in between; its time is the median. The *first
+need. A change is made five times, and undone in between; its time is the median. The *first
 revision* is the first transaction of a program, and pays for what is made once. In FlashCards and
 py4j most changes replace a large part of a small program, so there is little to gain.
 

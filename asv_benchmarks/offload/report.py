@@ -26,7 +26,7 @@ from asv_benchmarks.offload.measure import (
 from asv_benchmarks.offload.published import INCREMENTS as INCREMENT_COUNT
 from asv_benchmarks.table import machine
 from reactive import OffloadError
-from spark_backend.session import check
+from spark_backend.cluster.session import check
 
 TITLE = "## Spark"
 BEGIN, END = "<!-- offload: begin -->", "<!-- offload: end -->"

@@ -29,7 +29,7 @@ changed. *By hand*: an incremental program for the one query, where there is one
 closure and what is reached: a tree of parents per source, which is cut and attached again; for the
 paths: repair in order of cost. *As written*: the engine without rewriting and generated code.
 
-Every edit is done and then taken back. Edits that insert and edits that delete are shown apart; so
+Every edit is done and then undone. Edits that insert and edits that delete are shown apart; so
 are those that were chosen because much depends on them. A gain is how many times longer it takes
 from scratch than with the engine, of the same edit in the same run. Times are of the processor,
 those of edits without garbage collection, which would look at what all sides hold."""

@@ -58,7 +58,7 @@ CHANGE = Picture(
         Step(
             "take the lock",
             "one writer at a time; readers wait for nobody's transaction",
-            ("reactive/transactions/engine.py: Engine", "reactive/runtime/gate.py: Gate"),
+            ("reactive/transactions/engine.py: Engine", "reactive/runtime/lock.py: DatabaseLock"),
         ),
         Step(
             "the store takes the row",
@@ -84,18 +84,24 @@ CHANGE = Picture(
         Step(
             "leaves: the rows of views",
             "held there, or read in the operator below",
-            ("reactive/dataflow/contents.py: Bag", "reactive/dataflow/shown.py: Members"),
+            (
+                "reactive/dataflow/materialized.py: Bag",
+                "reactive/dataflow/borrowed.py: BorrowedRows",
+            ),
         ),
         Step(
             "the commit stands",
             "version + 1; operators make their step final; deltas are queued",
-            ("reactive/dataflow/graph.py: Graph.commit", "reactive/dataflow/outbox.py: Outbox"),
+            (
+                "reactive/dataflow/graph.py: Graph.commit",
+                "reactive/dataflow/delivery_queue.py: DeliveryQueue",
+            ),
         ),
         Step(
             "subscribers are told",
             "in the order of the commits; here, on an executor, or in a loop",
             (
-                "reactive/dataflow/outbox.py: Outbox.deliver",
+                "reactive/dataflow/delivery_queue.py: DeliveryQueue.deliver",
                 "reactive/subscriptions/relay.py: Relay",
             ),
         ),
@@ -175,10 +181,10 @@ FLUSH = Picture(
     (
         Step(
             "commits leave entries",
-            "key, bucket, packed row; nodes below an offloaded part are late",
+            "key, bucket, packed row; nodes below an offloaded part are deferred",
             (
                 "reactive/remote/remote.py: RemoteOperator.step",
-                "reactive/dataflow/node.py: comes_late",
+                "reactive/dataflow/node.py: is_deferred",
             ),
         ),
         Step(
@@ -187,11 +193,11 @@ FLUSH = Picture(
             ("reactive/offload/offload.py: Offloading.flush",),
         ),
         Step(
-            "cut",
+            "barrier",
             "what waits, up to the last commit, is set apart",
             (
                 "reactive/remote/flush.py: Flush",
-                "reactive/remote/remote.py: RemoteOperator.cut",
+                "reactive/remote/remote.py: RemoteOperator.set_barrier",
             ),
         ),
         Step(
@@ -199,17 +205,20 @@ FLUSH = Picture(
             "entries become file N of the mailbox; a rename makes it stand",
             (
                 "reactive/remote/remote.py: RemoteOperator.send",
-                "spark_backend/mailbox.py: Mailbox",
+                "spark_backend/cluster/mailbox.py: Mailbox",
             ),
         ),
         Step(
             "Spark: batch N of a streaming query",
             "state store and workers turn touched buckets into a delta",
-            ("spark_backend/stream.py: Stream.apply", "spark_backend/log.py: LogRemote"),
+            (
+                "spark_backend/cluster/stream.py: Stream.apply",
+                "spark_backend/parts/log.py: LogRemote",
+            ),
         ),
         Step(
             "step",
-            "late nodes take the delta in; a further part sends in its turn",
+            "deferred nodes take the delta in; a further part sends in its turn",
             (
                 "reactive/remote/remote.py: RemoteOperator.flush",
                 "reactive/remote/flush.py: Flush._step",
@@ -217,7 +226,7 @@ FLUSH = Picture(
         ),
         Step(
             "show",
-            "all late leaves change together, or none does",
+            "all deferred leaves change together, or none does",
             (
                 "reactive/remote/flush.py: Flush._finish",
                 "reactive/dataflow/graph.py: Graph.announce",
@@ -225,8 +234,8 @@ FLUSH = Picture(
         ),
         Step(
             "subscribers are told",
-            "one delta per flush; its version is the commit of the cut",
-            ("reactive/dataflow/outbox.py: Outbox.deliver",),
+            "one delta per flush; its version is the commit of the barrier",
+            ("reactive/dataflow/delivery_queue.py: DeliveryQueue.deliver",),
         ),
     ),
     spans=(

@@ -49,7 +49,7 @@ def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
 
     Raises
     ------
-    PlanError: not callable, cannot take so many arguments, or known to be impure.
+    PlanError: not callable, cannot take that number of arguments, or known to be impure.
     """
     if not callable(function):
         raise PlanError(

@@ -97,7 +97,7 @@ def one_row(expr: Expr, start: int, count: int) -> Expr:
 
 
 def projected(expr: Expr) -> Expr:
-    """A field of a record or tuple that is written out as the expression for it, and the like."""
+    """A field or item of a record or tuple that is written out, as the expression for it."""
     match expr:
         case Item(Display("tuple", items), Constant(int() as position)) if (
             -len(items) <= position < len(items)

@@ -1,4 +1,4 @@
-"""Evaluate at once what only constants decide: plain arithmetic, attributes of modules and enums.
+"""Evaluate beforehand what only constants decide: plain arithmetic, attributes of modules, enums.
 
 Only values of the built-in types that nobody can change take part, so that no code of the user
 runs, and what raises is left to raise where it is written.

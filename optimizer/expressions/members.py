@@ -134,7 +134,7 @@ def _annotated(base: type) -> Any:
 
 
 def _is_closed(kind: type) -> bool:
-    """Whether instances have no attribute but those that the class says they have."""
+    """Whether instances have no attributes except the ones that the class declares."""
     return (
         _reads_plainly(kind)
         and not _has_virtual_subclasses(kind)

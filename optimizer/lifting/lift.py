@@ -9,7 +9,7 @@ statements as long as it only names values, chooses and returns. Expressions wit
 their own (comprehensions, nested lambdas, starred arguments) become functions of the parameters
 that they read, and are called.
 
-Small functions that a callable calls are read in its place: those that return one expression.
+Small functions that a callable calls are lifted in its place if they return one expression.
 
 Sound:  an expression evaluates what the callable does, in its order. A value that is named and used
         more than once is written out as often, if that makes no difference (`is_value`).
@@ -128,7 +128,7 @@ class _Origin:
 
 
 def _read_by(function: Opaque) -> tuple[Expr, ...]:
-    """The arguments of a callable that is kept whole; None for those that it does not look at."""
+    """The arguments of a callable that is kept whole; None for arguments that it does not read."""
     unread = unread_parameters(function.function)
     return tuple(NONE if i in unread else Parameter(i) for i in range(function.parameters))
 

@@ -169,7 +169,7 @@ def _move(nodes: Iterable[Any], lines: int) -> None:
 
 
 def _innermost(nodes: list[Syntax]) -> list[Syntax]:
-    """Those that hold no other: what is nested in a node moves with it."""
+    """The nodes that hold no other: what is nested in a node moves with it."""
     return [n for n in nodes if not any(o is not n and o in nodes for o in ast.walk(n))]
 
 

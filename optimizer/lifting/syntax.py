@@ -99,7 +99,7 @@ def shared_syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSy
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """A code object by identity: those of equal texts in different files are equal."""
+    """A code object by identity: code objects of equal texts in different files are equal."""
 
     code: CodeType
     hints: dict[str, Any]

@@ -84,7 +84,8 @@ def _read(name: str) -> str | None:
 
 
 def _is_pseudonym(code: CodeType) -> bool:
-    """Whether the code is from `<string>`, `<stdin>` and such, and not from a module's file."""
+    """Whether the code is from a pseudo-file (`<string>`, `<stdin>`), and not from a module's
+    file."""
     name = code.co_filename
     return name.startswith("<") and not name.startswith("<frozen ")
 

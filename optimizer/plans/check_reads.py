@@ -1,4 +1,4 @@
-"""Refuse, when a query is made, what is read of rows that cannot have it.
+"""Refuse, when a query is made, fields that callables read and the rows cannot have.
 
     sales.where(lambda s: s.prise > 3)   PlanError: Sale has no field 'prise'; did you mean 'price'?
     pairs.select(lambda p: p[2])         PlanError: a tuple of 2 items has no item 2
@@ -118,7 +118,7 @@ def _believed(node: plan.Node) -> Shapes:
 
 
 def _declared(annotation: Any) -> Shape:
-    """What a value is by its annotation: a record, a tuple, either of which may be None."""
+    """What a value is by its annotation: a record or a tuple, or None in the place of either."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _declared(get_args(annotation)[0])
@@ -288,7 +288,7 @@ def _check_again(node: plan.Fixpoint) -> None:
 
 
 def _is_suspicious(function: Function, of: Shapes) -> bool:
-    """Whether a callable may read what is not there: not if rows have all names in its code."""
+    """Whether a callable may read a missing field: not if rows have all names in its code."""
     if not any(of):
         return False
     code = _plain_code(function)

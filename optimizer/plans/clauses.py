@@ -7,7 +7,7 @@
 
 What is derived inside is a set, so that a union is two clauses and a distinct nothing. A join reads
 recursive relations and inputs, and no other join: what else stands there becomes a relation of its
-own, which so has its rows counted and dated like those that the user named.
+own, so that its rows are counted and dated like the rows of relations that the user named.
 
 Source: Datalog; the normal form with at most two premises is common in deductive databases.
 """
@@ -22,8 +22,8 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, all_parameters, one_value, tuple_of
 from optimizer.expressions.knowledge import Shapes
-from optimizer.plans.early import AnyJoin, Step, early_of
 from optimizer.plans.properties import bindings, free, is_set, may_be_negative, shapes
+from optimizer.plans.side_conditions import AnyJoin, SideTerm, side_conditions_of
 from optimizer.traverse import substituted, unrolled, with_inputs
 
 
@@ -33,7 +33,7 @@ class Clause:
 
     A body is closed (it reads inputs alone), or a chain of linear nodes over a recursive relation
     or over a join or anti-join, whose sides are closed, or recursive relations below wheres. Of
-    closed sides it counts whether a row is there, not how often.
+    closed sides it counts whether a row is present, not its weight.
     """
 
     head: int
@@ -86,7 +86,7 @@ class _Normal:
         return own
 
     def derive(self) -> None:
-        """Make the clauses of all relations; of those that this defines too."""
+        """Make the clauses of all relations; also of relations that this defines."""
         while self._defined:
             head, body = self._defined.popleft()
             self.clauses += [Clause(head.index, way) for way in self._ways(body)]
@@ -143,12 +143,12 @@ class _Normal:
         return self._inner[id(fixpoint)]
 
     def _over_sets(self, node: plan.Node) -> plan.Node:
-        found = early_of(node) if isinstance(node, AnyJoin) else None
+        found = side_conditions_of(node) if isinstance(node, AnyJoin) else None
         steps = ((), ()) if found is None else (found.left, found.right)
         sides = zip(node.inputs(), steps, strict=True)
         return with_inputs(node, [self._premise(*side) for side in sides])
 
-    def _premise(self, node: plan.Node, steps: tuple[Step, ...]) -> plan.Node:
+    def _premise(self, node: plan.Node, steps: tuple[SideTerm, ...]) -> plan.Node:
         """What a join can read: a closed relation, or a recursive one below wheres."""
         if is_closed(node):
             counted = not may_be_negative(node) and all(step.is_key for step in steps)
@@ -190,7 +190,7 @@ def _in_tuples(count: int) -> Lifted:
 
 
 def _first(count: int) -> Lifted:
-    """Of so many bindings and one more: the first ones, as one value."""
+    """Of `count` bindings and one more: the first `count`, as one value."""
     return _function(_row(count), count + 1)
 
 

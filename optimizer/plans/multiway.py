@@ -1,4 +1,4 @@
-"""Join three or more inputs at once.
+"""Join three or more inputs in one operator.
 
     join b.dst == c.src and c.dst == a.src      join of three: a.dst == b.src,
       join a.dst == b.src                 ->      b.dst == c.src, c.dst == a.src
@@ -8,12 +8,12 @@
 
 Of two inputs alone there may be very many pairs, few of which are joined with a row of the third.
 So no pairs are held: a change of an input is followed through indexes of the others, those first of
-which there are fewer. Where the conditions form a circle, as here, those of two inputs meet.
+which there are fewer. Where the conditions form a cycle, as here, those of two inputs meet.
 
-Sound:  the equations and tests are those of the joins. If anything raises, the engine goes back to
-        the joins of two.
+Sound:  the equations and tests are the ones of the joins. If anything raises, the engine goes back
+        to the joins of two.
 Needs:  keys found, each part of one of a single input; inner joins; stored tables. Without a
-        circle, no conditions of several inputs: they would be asked last. At most 15 inputs: a loop
+        cycle, no conditions of several inputs: they would be asked last. At most 15 inputs: a loop
         is nested for each.
 Pays:   state is the inputs, a change costs the smaller of its sides, not the pairs of two inputs.
 Source: worst-case optimal joins: Ngo, Porat, Re, Rudra, 2012; delta queries: Ammar, McSherry,
@@ -23,14 +23,13 @@ Source: worst-case optimal joins: Ngo, Porat, Re, Rudra, 2012; delta queries: Am
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 from optimizer import plan
 from optimizer.expr import Display, Expr, Lifted, Parameter, conjuncts, reads, substitute, transform
 from optimizer.expressions.compose import needs, projected
 from optimizer.expressions.knowledge import is_value, total
-from optimizer.plans.early import early_of
-from optimizer.plans.properties import bindings, may_be_negative, row_shape, shapes
+from optimizer.plans.properties import bindings, may_be_negative, once, row_shape, shapes
+from optimizer.plans.side_conditions import side_conditions_of
 
 FEWEST = 3
 MOST = 15
@@ -48,37 +47,37 @@ class Equation:
 
 
 @dataclass(frozen=True, slots=True)
-class Wide:
+class MultiwayJoin:
     """Nested joins as one of all their inputs, whose rows are parameters.
 
-    `tests` are those of each input, in terms of its own row, `rest` those of several; `row` is what
-    the outermost join gives out.
+    `tests` are the tests of each input, in terms of its own row, `residual` the tests of several;
+    `row` is what the outermost join emits.
     """
 
     equations: tuple[Equation, ...]
     tests: tuple[tuple[Expr, ...], ...]
-    rest: tuple[Expr, ...]
+    residual: tuple[Expr, ...]
     row: tuple[Expr, ...]
     is_cyclic: bool = True
 
 
-def wide_of(node: plan.Join) -> Wide | None:
+def multiway_of(node: plan.Join) -> MultiwayJoin | None:
     """A join with those below it as one, found once; None if it is none of three and more."""
-    if "wide" not in node.known:
-        node.known["wide"] = _wide(node)
-    return cast(Wide | None, node.known["wide"])
+    return once(node, "multiway", _multiway)
 
 
-def _wide(node: plan.Join) -> Wide | None:
+def _multiway(node: plan.Join) -> MultiwayJoin | None:
     if may_be_negative(node):
         return None
     found = _flat(node)
     if found is None or not FEWEST <= len(found.relations) <= MOST:
         return None
-    if not found.is_cyclic and found.rest:
+    if not found.is_cyclic and found.residual:
         return None
     tests = tuple(map(tuple, found.tests))
-    return Wide(tuple(found.equations), tests, tuple(found.rest), found.row, found.is_cyclic)
+    return MultiwayJoin(
+        tuple(found.equations), tests, tuple(found.residual), found.row, found.is_cyclic
+    )
 
 
 @dataclass
@@ -89,7 +88,7 @@ class _Flat:
     row: tuple[Expr, ...]
     equations: list[Equation]
     tests: list[list[Expr]]
-    rest: list[Expr]
+    residual: list[Expr]
     is_cyclic: bool = False
 
     def here(self, expr: Expr) -> Expr:
@@ -99,12 +98,12 @@ class _Flat:
     def join(self, node: plan.Join) -> bool:
         """Add the right side of a join; whether that is possible."""
         match, place = node.match, len(self.relations)
-        early = early_of(node)
-        if (match.on is not None and early is None) or self._may_raise():
+        conditions = side_conditions_of(node)
+        if (match.on is not None and conditions is None) or self._may_raise():
             return False
         keys = [(match.left_key, match.right_key)] if match.left_key is not None else []
-        steps = () if early is None else early.left
-        own = () if early is None else early.right
+        steps = () if conditions is None else conditions.left
+        own = () if conditions is None else conditions.right
         left = [k for k, _ in keys] + [s.function for s in steps if s.is_key]
         right = [k for _, k in keys] + [s.function for s in own if s.is_key]
         met = set()
@@ -125,14 +124,15 @@ class _Flat:
         self.tests.append([step.function.body for step in own if not step.is_key])
         self.relations.append(node.right)
         self.row = (*self.row, Parameter(place))
-        if early is not None and early.rest is not None:
-            self.rest += map(self.here, conjuncts(early.rest.body))
+        if conditions is not None and conditions.residual is not None:
+            self.residual += map(self.here, conjuncts(conditions.residual.body))
         return bool(met)
 
     def _may_raise(self) -> bool:
-        """Whether what is asked of the rows so far may raise: also where none of another match."""
+        """Whether a test of the joined rows may raise: also where no row of another input
+        matches."""
         of = tuple(map(row_shape, self.relations))
-        return not all(total(expr, of) for expr in self.rest)
+        return not all(total(expr, of) for expr in self.residual)
 
     def _test(self, expr: Expr) -> None:
         read = reads(expr)
@@ -140,7 +140,7 @@ class _Flat:
             (place,) = read
             self.tests[place].append(_alone(expr))
         else:
-            self.rest.append(expr)
+            self.residual.append(expr)
 
 
 def _flat(node: plan.Node) -> _Flat | None:

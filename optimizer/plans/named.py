@@ -1,4 +1,4 @@
-"""Rows with names: what an aggregate gives out as records with a field per column.
+"""Rows with names: what an aggregate emits as records with a field per column.
 
     aggregate(orders=Count(), total=Sum("total"))
 

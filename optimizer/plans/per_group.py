@@ -4,7 +4,7 @@
                                                        where p
                                                          rows of all groups, grouped by k
 
-Every node becomes one that has the rows of all groups at once. In each of its rows one can read
+Every node becomes one that has the rows of all groups together. In each of its rows one can read
 the key of the group and the row that the query of one group has (`Keyed`), and in no other way do
 two of its rows differ, so that sets and counts of them are those of each group.
 
@@ -86,7 +86,7 @@ def per_group(
 
     Raises
     ------
-    PlanError: something in the query cannot be asked of all groups at once.
+    PlanError: something in the query cannot be asked of all groups together.
     """
     read = _read(key, shapes(source))
     same = None if is_canonical(read.body, shapes(source)) else constant(canonical, "canonical")
@@ -248,7 +248,7 @@ class _PerGroup:
         return None if folded.name == "Count" else self._plain(one_value(x.row), x)
 
     def _filled(self, x: Keyed, node: plan.Aggregate) -> Keyed:
-        """The rows of an aggregate of all, and those of groups of which it had none."""
+        """The rows of an aggregate of all, and the rows of groups for which it had none."""
         found = self._packed(x)
         match = plan.Match(_one(_same(Parameter(0))), _one(_same(FIRST)))
         missing = plan.AntiJoin(self._groups, found.node, match)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from optimizer import plan
 from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.expressions.naming import Naming
 from optimizer.plans.facts import as_row
 from optimizer.plans.named import naming_by
+
+T = TypeVar("T")
 
 
 def bindings(node: plan.Node) -> int:
@@ -68,6 +70,13 @@ def fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any
             if name not in current.known:
                 current.known[name] = compute(current)
     return node.known[name]
+
+
+def once(node: plan.Node, name: str, compute: Callable[[Any], T]) -> T:
+    """A fact of a node by itself; computed once per node."""
+    if name not in node.known:
+        node.known[name] = compute(node)
+    return cast(T, node.known[name])
 
 
 def _shapes(node: plan.Node) -> Shapes:
@@ -163,7 +172,7 @@ def is_interned(node: plan.Node) -> bool:
 
 def may_be_negative(node: plan.Node) -> bool:
     """Whether a row may have a negative weight, as over a table that is not stored: it cannot tell
-    that a row which is taken back was never there."""
+    that a row which is deleted was never inserted."""
     return not all(table.stored for table in tables(node))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.plans.early import strict
 from optimizer.plans.properties import fact
+from optimizer.plans.side_conditions import strict
 from optimizer.traverse import called
 
 

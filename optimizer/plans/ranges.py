@@ -7,8 +7,8 @@
     what matches:   left low <= right high,  right low < left high
 
 With intervals on both sides these are those that overlap; one comparison alone is a range without
-an end. The comparisons are part of what is left of the predicate (`early.py`) and are asked of
-pairs again: they only tell which pairs need not be asked.
+an end. The comparisons are part of what is left of the predicate (`side_conditions.py`) and are
+asked of pairs again: they only tell which pairs need not be asked.
 
 Sound:  what comes before the comparisons cannot raise, or is decided before there are pairs. The
         engine looks up only among values of which it knows that comparing them does not raise
@@ -19,19 +19,24 @@ Needs:  an inner join without equations. Of these the index by key is as good or
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 from optimizer import plan
-from optimizer.expr import Expr, Lifted, Operation, conjuncts, reads
-from optimizer.expressions.compose import one_row
+from optimizer.expr import Expr, Lifted, Operation, conjuncts
 from optimizer.expressions.knowledge import total
-from optimizer.plans.early import early_of, match_of, pair_shapes, residual
-from optimizer.plans.properties import bindings
+from optimizer.plans.properties import bindings, once
+from optimizer.plans.side_conditions import (
+    has_keys,
+    of_left,
+    of_right,
+    pair_shapes,
+    residual,
+    side_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The ends of the range of a row, of which one may be missing; of a point both are the same."""
+    """The ends of the range of a row. One may be missing; the ends of a point are the same."""
 
     low: Lifted | None
     high: Lifted | None
@@ -68,16 +73,12 @@ class _Comparison:
 
 def ranges_of(join: plan.Join) -> Ranges | None:
     """The ranges that a join's predicate names, found once."""
-    if "ranges" not in join.known:
-        join.known["ranges"] = _found(join)
-    return cast(Ranges | None, join.known["ranges"])
+    return once(join, "ranges", _found)
 
 
 def _found(join: plan.Join) -> Ranges | None:
-    rest, early = residual(join), early_of(join)
-    has_keys = match_of(join).left_key is not None
-    has_keys |= early is not None and any(step.is_key for step in early.left)
-    if has_keys or not isinstance(rest, Lifted):
+    rest = residual(join)
+    if has_keys(join) or not isinstance(rest, Lifted):
         return None
     tests = _comparisons(join, rest)
     return _ranges(join, rest, *tests) if tests else None
@@ -102,14 +103,14 @@ def _comparison(test: Expr, count: int) -> _Comparison | None:
     if not isinstance(test, Operation) or test.operator not in ("<", "<=", ">", ">="):
         return None
     less, greater = test.operands if test.operator[0] == "<" else test.operands[::-1]
-    is_right = [reads(part) == {count} for part in (less, greater)]
-    is_left = [bool(reads(part)) and count not in reads(part) for part in (less, greater)]
     closed = test.operator.endswith("=")
-    if is_left[0] and is_right[1]:
-        return _Comparison(less, greater, left_is_low=True, closed=closed)
-    if is_right[0] and is_left[1]:
-        return _Comparison(greater, less, left_is_low=False, closed=closed)
-    return None
+    match side_of(less, count), side_of(greater, count):
+        case "left", "right":
+            return _Comparison(less, greater, left_is_low=True, closed=closed)
+        case "right", "left":
+            return _Comparison(greater, less, left_is_low=False, closed=closed)
+        case _:
+            return None
 
 
 def _is_other_end(one: _Comparison, other: _Comparison) -> bool:
@@ -122,12 +123,10 @@ def _ranges(join: plan.Join, on: Lifted, *tests: _Comparison) -> Ranges:
     count = bindings(join.left)
 
     def left(test: _Comparison | None) -> Lifted | None:
-        return None if test is None else Lifted(test.left, on.names[:count], on.origins, count)
+        return None if test is None else of_left(on, test.left, count)
 
     def right(test: _Comparison | None) -> Lifted | None:
-        if test is None:
-            return None
-        return Lifted(one_row(test.right, count, 1), on.names[count:], on.origins, 1)
+        return None if test is None else of_right(on, test.right, count)
 
     return Ranges(
         Span(left(low), left(high)),

@@ -32,7 +32,7 @@ def in_strata(node: plan.Fixpoint, finish: Finish) -> list[plan.Node]:
 def _stratum(
     node: plan.Fixpoint, group: list[int], made: dict[int, plan.Node], finish: Finish
 ) -> list[plan.Node]:
-    """The plans of relations that depend on each other; those of lower strata are made."""
+    """The plans of relations that depend on each other; the plans of lower strata are made."""
 
     def named(part: plan.Recursive) -> plan.Node:
         known = made.get(part.index)

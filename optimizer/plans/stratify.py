@@ -46,7 +46,7 @@ def check_stratified(node: plan.Fixpoint) -> None:
 
 
 def _parts(body: plan.Node, level: int) -> Iterator[plan.Node]:
-    """The nodes of a body; those of an iteration as they are in its first round."""
+    """The nodes of a body; the nodes of an iteration as they are in its first round."""
     for part in nodes(body):
         yield part
         if isinstance(part, plan.Iterate) and level in free(part.start):

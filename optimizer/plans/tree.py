@@ -24,7 +24,7 @@ class Tree:
     known: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __init_subclass__(cls) -> None:
-        for name in _ITERATIVE:  # those of dataclasses recurse into inputs, and keep what is known
+        for name in _ITERATIVE:  # dataclass methods recurse into inputs, and keep what is known
             setattr(cls, name, getattr(Tree, name))
 
     def __eq__(self, other: object) -> bool:
@@ -69,7 +69,7 @@ class Tree:
 
 
 def nodes_in(value: Any) -> tuple[Any, ...]:
-    """The nodes in a field of a node: itself, those of a tuple, or none."""
+    """The nodes in a field of a node: the field itself, the nodes of a tuple, or none."""
     if isinstance(value, Tree):
         return (value,)
     is_several = value.__class__ is tuple and value and isinstance(value[0], Tree)
@@ -82,7 +82,7 @@ def _compared(kind: Any) -> tuple[str, ...]:
 
 
 def own(node: Tree) -> tuple[Any, ...]:
-    """What makes a node what it is, but for its inputs, of which there is how many a field has."""
+    """What makes a node what it is, except its inputs: of these, how many each field has."""
     kind: Any = type(node)
     values = [getattr(node, name) for name in _compared(kind)]
     return tuple([len(found) if (found := nodes_in(value)) else value for value in values])

@@ -72,7 +72,7 @@ def field_of_row(name: str, of: Known, role: str) -> Lifted:
 
 
 def equal_to(values: Mapping[str, Any], of: Known, role: str) -> Lifted:
-    """Whether fields equal values, those of now."""
+    """Whether fields equal values, as the values are now."""
     places = [_found(name, _bindings(of.certain), of, role) for name in values]
     given = [copied(value) for value in values.values()]
     tests = [Operation("==", (p.expr, constant(v))) for p, v in zip(places, given, strict=True)]

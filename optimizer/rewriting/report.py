@@ -21,10 +21,10 @@ from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Expr, Function, Lifted, Operation, Or, conjuncts, reads, walk
 from optimizer.plans.drawing import Drawing
-from optimizer.plans.early import early_of
 from optimizer.plans.explain import Explanation, explain, headline
 from optimizer.plans.properties import nodes
 from optimizer.plans.ranges import ranges_of
+from optimizer.plans.side_conditions import has_keys
 from optimizer.rewriting.optimize import Optimized
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
@@ -75,11 +75,9 @@ def _unkeyed(node: plan.Node) -> list[str]:
     """What to say of a join that looks at every pair, though it has a predicate."""
     if not isinstance(node, plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
         return []
-    match, found = node.match, early_of(node)
-    has_keys = found is not None and any(step.is_key for step in found.left)
-    if has_keys or match.left_key is not None or match.on is None:
+    on = node.match.on
+    if on is None or has_keys(node):
         return []
-    on = match.on
     if isinstance(node, plan.Join) and ranges_of(node) is not None:
         late = isinstance(on, Lifted) and any(_pairs_up(t) for t in conjuncts(on.body))
         return [f"found by a range: {headline(node)}", f"  {_hint(on)}"] if late else []

@@ -146,7 +146,7 @@ def _settle(
 
 
 def _ends(root: plan.Node, every: Iterable[plan.Node]) -> set[int]:
-    """The nodes, by their `id`, of which each is the top of a segment."""
+    """The nodes, by their `id`, that are tops of segments."""
     found = {id(node.input) for node in every if isinstance(node, plan.View)}
     high = {id(node) for node in every if _is_high(node)}
     if not high - {id(root)}:

@@ -16,7 +16,7 @@ from optimizer import plan
 from optimizer.expr import Conjunction, Lifted, conjunction, conjuncts, origins
 
 MOST = 50
-"""Conditions of one where: fusing takes time for all of those that it has."""
+"""Conditions of one where: fusing takes time for each condition that it already has."""
 
 
 def fuse_wheres(node: plan.Node) -> plan.Node:

@@ -8,7 +8,7 @@
 
 Sound:  both weights of every row are equal.
 Needs:  the sides are the same relation; for `empty`, that nothing in it may raise; for
-        `intersection_all`, stored tables, of which no row is there less than no times.
+        `intersection_all`, stored tables, in which no row has a negative weight.
 Pays:   no operator that holds both sides.
 Source: [i3ql] S4, S5.
 """

@@ -35,7 +35,7 @@ def propagate_constants(node: plan.Node) -> plan.Node:
 
 
 def implied(tests: tuple[Expr, ...], count: int) -> list[Expr]:
-    """The conditions that follow from those of a join whose left side has so many bindings."""
+    """The conditions that follow from those of a join whose left side has `count` bindings."""
     known = dict(found for test in tests if (found := _fixed(test)) is not None)
     new: list[Expr] = []
     for test in tests:

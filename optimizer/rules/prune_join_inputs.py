@@ -37,8 +37,8 @@ from optimizer.expr import (
 )
 from optimizer.expressions.compose import one_row
 from optimizer.expressions.knowledge import Shapes, hashable, total
-from optimizer.plans.early import pair_shapes
 from optimizer.plans.properties import bindings, keeps_identity
+from optimizer.plans.side_conditions import pair_shapes
 from optimizer.traverse import functions, with_functions, with_inputs
 
 MOST = 6

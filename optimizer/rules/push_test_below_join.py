@@ -19,11 +19,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.expr import Again, Expr, Guard, Lifted, conjunction, conjuncts, reads, row_names
+from optimizer.expr import Again, Expr, Lifted, conjunction, conjuncts, reads, row_names
 from optimizer.expressions.compose import needs, one_row
 from optimizer.expressions.knowledge import total
-from optimizer.plans.early import Step, early_of, may_raise, strict
+from optimizer.plans.guarded import guard
 from optimizer.plans.properties import bindings, row_shape, shapes
+from optimizer.plans.side_conditions import SideTerm, may_raise, side_conditions_of, strict
 from optimizer.rules.propagate_constants import implied
 
 DEEPER = (
@@ -36,7 +37,7 @@ DEEPER = (
 def push_test_below_join(node: plan.Node) -> plan.Node:
     if not isinstance(node, plan.Join) or not isinstance(node.match.on, Lifted):
         return node
-    found = early_of(node)
+    found = side_conditions_of(node)
     if found is None:
         return node
     right_shape = (row_shape(node.right),)
@@ -57,7 +58,7 @@ def _is_deeper(node: plan.Node) -> bool:
     return isinstance(node, DEEPER)
 
 
-def _pushed(node: plan.Join, side: str, steps: tuple[Step, ...]) -> plan.Node | None:
+def _pushed(node: plan.Join, side: str, steps: tuple[SideTerm, ...]) -> plan.Node | None:
     """The join with the first condition pushed that was not pushed before."""
     is_left = side == "left"
     source, key = (
@@ -91,7 +92,7 @@ def _with(node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]) ->
     of = shapes(source) if side == "left" else (row_shape(source),)
     drop = total(test.body, of) and not needed
     if not drop:
-        test = test.with_body(Guard(test.body, needed))
+        test = guard(test, needed)
     if side == "right":
         names = test.names if count == 1 else row_names(count)
         test = Lifted(one_row(test.body, 0, count), names, test.origins, count)

@@ -21,8 +21,8 @@ from optimizer import plan
 from optimizer.expr import Lifted, reads, row_names
 from optimizer.expressions.compose import first, needs, one_row
 from optimizer.expressions.knowledge import total
-from optimizer.plans.early import pair_shapes
 from optimizer.plans.properties import bindings, shapes
+from optimizer.plans.side_conditions import pair_shapes
 
 
 def push_where_below_outer_join(node: plan.Node) -> plan.Node:

@@ -21,9 +21,9 @@ from optimizer import plan
 from optimizer.expr import Lifted
 from optimizer.expressions.compose import needs
 from optimizer.expressions.knowledge import total
-from optimizer.plans.early import pair_shapes
 from optimizer.plans.guarded import asked_again, condition, guard
 from optimizer.plans.properties import shapes
+from optimizer.plans.side_conditions import pair_shapes
 
 
 def push_where_below_semi_join(node: plan.Node) -> plan.Node:

@@ -1,4 +1,4 @@
-"""Ask a condition of the rows that a recursion starts from, if it hands on what decides it.
+"""Ask a condition of the rows that a recursion starts from, if it forwards what decides it.
 
     where r.src == "a"                    fixpoint r
       fixpoint r                            union
@@ -46,7 +46,7 @@ def push_where_into_fixpoint(node: plan.Node) -> plan.Node:
 
 
 def _ways(body: plan.Node) -> list[plan.Node]:
-    """The ways to derive rows, of which a body is the union."""
+    """The ways to derive rows; a body is their union."""
     match body:
         case plan.Union(left, right) | plan.UnionAll(left, right) if not is_closed(body):
             return [*_ways(left), *_ways(right)]

@@ -31,8 +31,8 @@ from collections.abc import Sequence
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, Operation, Or, conjunction, conjuncts
 from optimizer.expressions.knowledge import total
-from optimizer.plans.early import AnyJoin, early_of, pair_shapes
 from optimizer.plans.properties import free, may_be_negative
+from optimizer.plans.side_conditions import has_keys, pair_shapes
 from optimizer.traverse import has_components
 
 MOST = 4
@@ -43,12 +43,12 @@ Split = plan.Join | plan.SemiJoin | plan.AntiJoin
 
 def split_disjunction(node: plan.Node) -> plan.Node:
     match node:
-        case plan.Join(match=plan.Match(None, None, Lifted() as on)) if not _has_key(node):
+        case plan.Join(match=plan.Match(None, None, Lifted() as on)) if not has_keys(node):
             return _first_found(node, on)
         case (
             plan.SemiJoin(match=plan.Match(None, None, Lifted() as on))
             | plan.AntiJoin(match=plan.Match(None, None, Lifted() as on))
-        ) if not _has_key(node) and _can_halve(node, on):
+        ) if not has_keys(node) and _can_halve(node, on):
             return _first_found(node, on)
         case _:
             return node
@@ -90,7 +90,7 @@ def _joins(
     failed: list[Expr] = []
     for alternative in alternatives:
         join = plan.Join(left, right, _match(on, (*before, *failed), alternative, after))
-        if not _has_key(join):
+        if not has_keys(join):
             return None
         made = join if made is None else plan.UnionAll(made, join)
         failed.append(Operation("not", (alternative,)))
@@ -110,7 +110,7 @@ def _halves(
     for alternative in alternatives:
         match = _match(on, before, alternative, after)
         partnered = plan.SemiJoin(alone, right, match)
-        if not _has_key(partnered):
+        if not has_keys(partnered):
             return None
         made = partnered if made is None else plan.UnionAll(made, partnered)
         alone = plan.AntiJoin(alone, right, match)
@@ -124,12 +124,6 @@ def _match(
 ) -> plan.Match:
     asked = (*before, *conjuncts(alternative), *after)
     return plan.Match(on=on.with_body(conjunction(asked)))
-
-
-def _has_key(node: AnyJoin) -> bool:
-    """Whether pairs are looked up."""
-    found = early_of(node)
-    return found is not None and any(step.is_key for step in found.left)
 
 
 def _flat(test: Expr) -> tuple[Expr, ...]:

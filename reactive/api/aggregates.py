@@ -1,8 +1,8 @@
 """The aggregates that a query can name: `group_by(k).aggregate(Count(), Sum(f), ...)`.
 
-These are descriptions; `folds.py` keeps them up to date. A callable gets one argument per binding
-of the relation, as everywhere. What each shows of no rows (only an ungrouped aggregate can have
-none): Count, Sum and CountDistinct 0, Collect an empty multiset, Avg, Min and Max None, the
+These are descriptions; `accumulators.py` keeps them up to date. A callable gets one argument per
+binding of the relation, as everywhere. What each shows of no rows (only an ungrouped aggregate can
+have none): Count, Sum and CountDistinct 0, Collect an empty multiset, Avg, Min and Max None, the
 user's own the result of their zero.
 """
 
@@ -20,17 +20,17 @@ from optimizer.expr import Function
 from optimizer.plan import Folded
 from reactive.api.callables import taken
 from reactive.collections.multiset import Multiset
-from reactive.operators.folds import (
-    AvgFold,
-    CollectFold,
-    CountDistinctFold,
-    CountFold,
-    Fold,
-    MaxFold,
-    MinFold,
-    MonoidFold,
-    SumFold,
-    UserFold,
+from reactive.operators.accumulators import (
+    Accumulator,
+    AvgAccumulator,
+    CollectAccumulator,
+    CountAccumulator,
+    CountDistinctAccumulator,
+    MaxAccumulator,
+    MinAccumulator,
+    MonoidAccumulator,
+    SumAccumulator,
+    UserAccumulator,
 )
 from reactive.runtime.boundary import outermost
 
@@ -56,25 +56,27 @@ class Divisible(Summable[Any], Protocol[R]):
 
 
 class Aggregation(Generic[*Ts, R]):
-    """Base of all aggregates: a fold, and which value of a row it reads (None: the row).
+    """Base of all aggregates: an accumulator, and which value of a row it reads (None: the row).
 
     >>> from reactive import Aggregation, Count
     >>> isinstance(Count(), Aggregation)
     True
     """
 
-    def __init__(self, fold: Fold, of: Callable[[Unpack[Ts]], Any] | str | None) -> None:
-        self._fold = fold
+    def __init__(
+        self, accumulator: Accumulator, of: Callable[[Unpack[Ts]], Any] | str | None
+    ) -> None:
+        self._accumulator = accumulator
         self._of = of
         self._functions: tuple[Opaque, ...] = ()
 
     def __repr__(self) -> str:
-        given = ["..."] * (self._of is not None) + ["skip_none=True"] * self._fold.skip_none
+        given = ["..."] * (self._of is not None) + ["skip_none=True"] * self._accumulator.skip_none
         return f"{type(self).__name__}({', '.join(given)})"
 
 
 class Count(Aggregation[*Ts, int]):
-    """The number of rows, each as often as it occurs.
+    """The number of rows, each counted by its weight.
 
     >>> from reactive import Count, Database
     >>> db = Database()
@@ -85,7 +87,7 @@ class Count(Aggregation[*Ts, int]):
     """
 
     def __init__(self) -> None:
-        super().__init__(CountFold(), None)
+        super().__init__(CountAccumulator(), None)
 
 
 class Sum(Aggregation[*Ts, V]):
@@ -124,7 +126,7 @@ class Sum(Aggregation[*Ts, V]):
     @overload
     def __init__(self: Sum[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
     def __init__(self, of: Any, *, skip_none: bool = False) -> None:
-        super().__init__(SumFold(skip_none), of)
+        super().__init__(SumAccumulator(skip_none), of)
 
 
 class Avg(Aggregation[*Ts, V]):
@@ -152,7 +154,7 @@ class Avg(Aggregation[*Ts, V]):
     @overload
     def __init__(self: Avg[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
     def __init__(self, of: Any, *, skip_none: bool = False) -> None:
-        super().__init__(AvgFold(skip_none), of)
+        super().__init__(AvgAccumulator(skip_none), of)
 
 
 class Min(Aggregation[*Ts, V]):
@@ -183,7 +185,7 @@ class Min(Aggregation[*Ts, V]):
     @overload
     def __init__(self: Min[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
     def __init__(self, of: Any, *, skip_none: bool = False) -> None:
-        super().__init__(MinFold(skip_none), of)
+        super().__init__(MinAccumulator(skip_none), of)
 
 
 class Max(Aggregation[*Ts, V]):
@@ -206,7 +208,7 @@ class Max(Aggregation[*Ts, V]):
     @overload
     def __init__(self: Max[*Ts, Any], of: str, *, skip_none: bool = False) -> None: ...
     def __init__(self, of: Any, *, skip_none: bool = False) -> None:
-        super().__init__(MaxFold(skip_none), of)
+        super().__init__(MaxAccumulator(skip_none), of)
 
 
 class CountDistinct(Aggregation[*Ts, int]):
@@ -223,7 +225,7 @@ class CountDistinct(Aggregation[*Ts, int]):
     """
 
     def __init__(self, of: Callable[[Unpack[Ts]], Any] | str, *, skip_none: bool = False) -> None:
-        super().__init__(CountDistinctFold(skip_none), of)
+        super().__init__(CountDistinctAccumulator(skip_none), of)
 
 
 class Collect(Aggregation[*Ts, Multiset[V]]):
@@ -242,7 +244,7 @@ class Collect(Aggregation[*Ts, Multiset[V]]):
     @overload
     def __init__(self: Collect[*Ts, Any], of: str) -> None: ...
     def __init__(self, of: Any) -> None:
-        super().__init__(CollectFold(), of)
+        super().__init__(CollectAccumulator(), of)
 
 
 class Aggregate(Aggregation[*Ts, Out]):
@@ -308,7 +310,7 @@ class Aggregate(Aggregation[*Ts, Out]):
         minus = taken(remove, 2, "the remove of Aggregate")
         finish = None if result is None else taken(result, 1, "the result of Aggregate")
         test = None if is_zero is None else taken(is_zero, 1, "the is_zero of Aggregate")
-        super().__init__(UserFold(zero, meaning(zero), plus, minus, finish, test), of)
+        super().__init__(UserAccumulator(zero, meaning(zero), plus, minus, finish, test), of)
         self._functions = tuple(f for f in (plus, minus, finish, test) if f is not None)
 
 
@@ -364,7 +366,7 @@ class Monoid(Aggregation[*Ts, Out]):
     ) -> None:
         combined = taken(combine, 2, "the combine of Monoid")
         finish = None if result is None else taken(result, 1, "the result of Monoid")
-        super().__init__(MonoidFold(zero, meaning(zero), combined, finish), of)
+        super().__init__(MonoidAccumulator(zero, meaning(zero), combined, finish), of)
         self._functions = tuple(f for f in (combined, finish) if f is not None)
 
 
@@ -381,8 +383,8 @@ def folded(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function
         raise PlanError(f"aggregate takes aggregates, not {aggregate!r}\n  {hint}")
     name = type(aggregate).__name__
     value = None if aggregate._of is None else take(aggregate._of, name)
-    fold = aggregate._fold
-    return Folded(name, fold, value, aggregate._functions, fold.skip_none)
+    accumulator = aggregate._accumulator
+    return Folded(name, accumulator, value, aggregate._functions, accumulator.skip_none)
 
 
 _HINT = "such as Count(), Sum(lambda row: ...), or your own Aggregate or Monoid"

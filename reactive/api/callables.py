@@ -10,7 +10,7 @@ from optimizer.callables.captures import defaults
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
 from reactive.runtime.copying import NotCopied
-from reactive.runtime.missing import Hinting
+from reactive.runtime.name_hints import Hinting
 
 
 class Live(NotCopied, Hinting):

@@ -27,13 +27,13 @@ AGAIN = "make its query again, over a table that is there: see db.tables()"
 
 
 def drop(engine: Engine, table: Table[Any], *, views: bool, why: str) -> None:
-    """Take a table out of its database; as `Database.drop`. Done inside the gate, to write."""
+    """Take a table out of its database; as `Database.drop`. Done inside the lock, to write."""
     _check(engine, table)
     engine.drain()
     found = readers(engine, table)
     if found and not views:
         raise PlanError(_refusal(engine, table, found))
-    engine.gate.critical = True  # Ctrl-C comes when it is done
+    engine.db_lock.critical = True  # Ctrl-C comes when it is done
     for leaf in found:
         leaf.leaf.remedy = AGAIN
         engine.end(leaf, why)
@@ -76,7 +76,7 @@ def _refusal(engine: Engine, table: Table[Any], found: list[Node]) -> str:
 
 
 def _name(engine: Engine, leaf: Node) -> str:
-    feed = leaf.leaf
+    channel = leaf.leaf
     if leaf.rank not in engine.views:
-        return f"a subscription made at {feed.place}"
-    return f"{feed}" if feed.name is None else f"{feed} ({feed.place})"
+        return f"a subscription made at {channel.place}"
+    return f"{channel}" if channel.name is None else f"{channel} ({channel.place})"

@@ -55,4 +55,4 @@ def _parameter(query: Any) -> str:
 
 def _of_no_rows(folded: plan.Folded) -> Any:
     """What an aggregate shows of no rows."""
-    return folded.fold.result(folded.fold.zero())
+    return folded.accumulator.result(folded.accumulator.zero())

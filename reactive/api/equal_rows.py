@@ -24,7 +24,7 @@ def same_in_order(rows: Sequence[Row], other: Iterable[Row]) -> bool:
 
 
 def same_as_bags(pairs: Iterable[Pair], other: Rows) -> bool:
-    """Whether each row is there as often. What has no hash is no row.
+    """Whether each row has the same weight on both sides. What has no hash is no row.
 
     >>> same_as_bags([("to", 2), ("be", 1)], ["to", "be", "to"]), same_as_bags([], [[]])
     (True, False)

@@ -131,7 +131,7 @@ def fixpoint(
 def iterate(
     step: Callable[[Relation[T]], Relation[T]], start: Relation[T], *, times: int
 ) -> Relation[T]:
-    """What `step` makes of what it made ... of `start`: exactly so many rounds, kept live.
+    """What `step` makes of what it made ... of `start`: exactly `times` rounds, kept live.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def _best_of(name: str | None, keep: Any, by: Any) -> plan.Best | None:
             f"keep={kind_shown(keep)}{of}: only Min(...) and Max(...) say which row is best\n"
             "  other aggregates belong outside the fixpoint"
         )
-    if keep._fold.skip_none:
+    if keep._accumulator.skip_none:
         raise PlanError(
             f"keep={keep!r}{of}: what is kept are rows, of which no value can be left out\n"
             "  where(...) leaves out the rows that have none"

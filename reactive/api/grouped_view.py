@@ -9,8 +9,8 @@ from typing import Any, TypeVar, TypeVarTuple, overload
 from optimizer.expressions.naming import Naming
 from optimizer.plans.properties import key_of_group, naming
 from reactive.api.equal_rows import same_groups
-from reactive.api.lock_free import lock_free
 from reactive.api.named_rows import row_class
+from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import GroupedRelation
 from reactive.api.view import LEAF, View
 from reactive.collections.zset import canonical
@@ -59,12 +59,13 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
     def __getitem__(self: GroupedView[K, A], key: K) -> A: ...
     @overload
     def __getitem__(self: GroupedView[K, A, B, *Cs], key: K) -> tuple[A, B, *Cs]: ...
-    @lock_free(_GROUP, ready=LEAF, if_found="found is not None", give=_AGGREGATES)
+    @optimistic_read(_GROUP, ready=LEAF, if_found="found is not None", give=_AGGREGATES)
     def __getitem__(self, key: Any) -> Any:
         row = self._find(key)
         if row is None:
             raise MissingKeyError(
-                f"{self._feed} has no group {key!r:.100}\n  view.get(key) gives None for one", key
+                f"{self._channel} has no group {key!r:.100}\n  view.get(key) gives None for one",
+                key,
             )
         return self._aggregates(row)
 
@@ -76,7 +77,7 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
     def get(self: GroupedView[K, A, B, *Cs], key: K, default: D) -> tuple[A, B, *Cs] | D: ...
     @overload
     def get(self: GroupedView[K, A, B, *Cs], key: K) -> tuple[A, B, *Cs] | None: ...
-    @lock_free(_GROUP, ready=LEAF, if_found="found is not None", give=_AGGREGATES)
+    @optimistic_read(_GROUP, ready=LEAF, if_found="found is not None", give=_AGGREGATES)
     def get(self, key: Any, default: Any = None) -> Any:
         """The aggregates of a group, or the default if there is no such group."""
         row = self._find(key)
@@ -84,7 +85,9 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
             return default
         return self._aggregates(row)
 
-    @lock_free("node.operator.find(item)", ready=LEAF, if_found="found is not None", give="True")
+    @optimistic_read(
+        "node.operator.find(item)", ready=LEAF, if_found="found is not None", give="True"
+    )
     def __contains__(self, item: object) -> bool:
         return self._find(item) is not None or self.count(item) > 0
 

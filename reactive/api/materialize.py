@@ -11,7 +11,7 @@ from reactive.api.ordered_view import OrderedView
 from reactive.api.view import AnyView, View
 from reactive.compiler.late import over
 from reactive.compiler.leaves import KEEPS_ROWS, contents, is_grouped
-from reactive.dataflow.feed import Feed
+from reactive.dataflow.channel import Channel
 from reactive.dataflow.node import Node
 from reactive.runtime.collector import paused
 from reactive.storage.rows import check_name
@@ -26,30 +26,30 @@ def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyVie
     check_name("a view", name)
     engine = relation._engine
     with engine.shaping():
-        feed = engine.graph.making = Feed(relation.plan, name, place)
+        channel = engine.graph.making = Channel(relation.plan, name, place)
         try:
             with paused():
-                view = _made(relation, feed)
+                view = _made(relation, channel)
             note(view)
             return view
         finally:
             engine.graph.making = None
 
 
-def _made(relation: AnyRelation, feed: Feed) -> AnyView:
+def _made(relation: AnyRelation, channel: Channel) -> AnyView:
     engine = relation._engine
 
     def attached(source: Node) -> Node:
         held = contents(relation.plan, source)
-        return engine.graph.attach(held, source, feed, fill=isinstance(held, KEEPS_ROWS))
+        return engine.graph.attach(held, source, channel, fill=isinstance(held, KEEPS_ROWS))
 
     try:
-        node = over(engine.queries, relation.plan, feed, attached, complete=True)
+        node = over(engine.queries, relation.plan, channel, attached, complete=True)
     except BaseException:
         engine.graph.sweep()
         raise
     engine.queries.watch(node, relation.plan)
-    return _kind(relation.plan)(engine, relation, node, feed)
+    return _kind(relation.plan)(engine, relation, node, channel)
 
 
 def _kind(node: plan.Node) -> type[AnyView]:

@@ -78,26 +78,28 @@ class Metrics:
 
 def metrics(engine: Engine) -> Metrics:
     """The figures of now."""
-    with engine.gate.inside():
+    with engine.db_lock.inside():
         return _figures(engine)
 
 
 def _figures(engine: Engine) -> Metrics:
-    live = [subscription for feed in list(engine.feeds) for subscription in _subscriptions(feed)]
-    queues = [Queue(str(s._feed), len(s._queue)) for s in live if s._queue is not None]
+    live = [
+        subscription for channel in list(engine.feeds) for subscription in _subscriptions(channel)
+    ]
+    queues = [Queue(str(s._channel), len(s._queue)) for s in live if s._queue is not None]
     return Metrics(
         commits=engine.version,
         seconds=engine.times.total(engine.version),
         tables=len(engine.tables),
         views=len(engine.live_views()),
         subscribers=len(live),
-        undelivered=len(engine.outbox),
+        undelivered=len(engine.delivery_queue),
         queues=tuple(sorted(queues, key=lambda queue: (-queue.waiting, queue.of))),
     )
 
 
-def _subscriptions(feed: Any) -> list[Subscription[Any]]:
-    found = [reference() for reference in feed.subscribers]
+def _subscriptions(channel: Any) -> list[Subscription[Any]]:
+    found = [reference() for reference in channel.subscribers]
     return [each for each in found if each is not None and not each.closed]
 
 

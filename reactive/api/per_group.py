@@ -87,7 +87,7 @@ class PerGroup(Generic[K, *Ts]):
         rows where others leave none of them; other relations in the query are the same for all.
         The rows of these by themselves, as in `group | others`, are there once for every group.
 
-        State and cost: those of the same operators with the key of the group added to their keys.
+        State and cost: as of the same operators with the key of the group added to their keys.
 
         >>> from reactive import Count, Database
         >>> words = Database().table(str)
@@ -121,7 +121,7 @@ class PerGroup(Generic[K, *Ts]):
         descending: greatest first, of what is no `asc` or `desc`.
         nulls: `"first"` or `"last"`, where None stands; see `order_by`.
 
-        Of rows with equal values those are there that `order_by` puts first. The result has no
+        Of rows with equal values it keeps the ones that `order_by` puts first. The result has no
         order itself, and its rows the bindings that they had.
 
         State: all rows, sorted, by group. Cost: O(changed rows x log group), whatever `n` is.
@@ -151,7 +151,7 @@ class PerGroup(Generic[K, *Ts]):
     def first(self, by: Any = None, *, nulls: Nulls | None = None) -> Relation[*Ts]:
         """Of each group the row that is first in the order of a key: that of the least value.
 
-        See `top`, of which it has the parameters, state and cost.
+        See `top`: its parameters, state and cost are the same.
 
         >>> from reactive import Database
         >>> words = Database().table(str)

@@ -37,7 +37,7 @@ from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys
 from reactive.compiler.definition import agree
 from reactive.dataflow.delta import Delta
 from reactive.runtime.boundary import boundary
-from reactive.runtime.missing import hint
+from reactive.runtime.name_hints import hint
 from reactive.subscriptions.listening import Listening
 from reactive.subscriptions.observe import Subscription
 from reactive.subscriptions.relay import Relay

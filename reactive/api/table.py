@@ -17,7 +17,7 @@ from optimizer.errors import PlanError
 from optimizer.plans.check_reads import check_callable
 from reactive.api import display
 from reactive.api.callables import taken
-from reactive.api.lock_free import lock_free
+from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
 from reactive.api.stats import Stats
 from reactive.collections.annotations import is_hashable
@@ -41,7 +41,7 @@ T = TypeVar("T")
 K = TypeVar("K", default=Any)
 
 
-_NEAR = "self._is_near and not gate.is_special"
+_NEAR = "self._is_near and not db_lock.is_special"
 """When the rows of a table can be read in place: they are stored, in this process, and nobody has a
 transaction open."""
 _ROW = "self._keyed.by_key.get(key)"
@@ -89,7 +89,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         super().__init__(engine, plan.Table(number, self.name, chosen, stored, row_type))
         if chosen is not None:
             check_callable(chosen, self.plan)
-        self._gate = engine.gate
+        self._db_lock = engine.db_lock
         self._flowed = False
         self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
         hashable = row_type if is_hashable(row_type) else None
@@ -129,7 +129,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
 
         Raises
         ------
-        TableError: there are not so many. A table that is not stored cannot know.
+        TableError: the table has fewer of them. A table that is not stored cannot know.
         """
         try:
             remove = self._remove
@@ -154,9 +154,19 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
     def update(self, old: T, new: T) -> None:
         """Replace one copy of a row by another row, in one commit.
 
+        Subscribers hear of it as one `updated`, through `where`, `select` and inner joins too.
+
         Raises
         ------
         TableError: `old` is not there, or `new` is refused.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> subscription = words.select(len).subscribe(lambda delta: print(delta.updated))
+        >>> words.add("to")
+        ()
+        >>> words.update("to", "not")
+        ((2, 3),)
         """
         try:
             update = self._do.update
@@ -205,7 +215,10 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         self.replace_all(())
 
     def upsert(self, row: T) -> None:
-        """Put a row in the place of the one with its key, or add it. Only for keyed tables."""
+        """Put a row in the place of the one with its key, or add it. Only for keyed tables.
+
+        Subscribers hear of a row in another one's place as one `updated`, as by `update`.
+        """
         try:
             self._need_key("upsert")
             self._engine.write(self, self._do.upsert, row)
@@ -256,7 +269,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
 
     # Reading.
 
-    @lock_free("len(self._store)", ready=_NEAR)
+    @optimistic_read("len(self._store)", ready=_NEAR)
     def __len__(self) -> int:
         self._check_stored("len")
         with self._reading():
@@ -268,7 +281,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         with self._reading():
             return iter(rows_of(self._visible()))
 
-    @lock_free(
+    @optimistic_read(
         "self._store.count(item) if self._keyed is None else item in self._keyed.by_key",
         ready=f"{_NEAR} and (self._keyed is not None or item.__class__ is self.row_type)",
         if_found="found",
@@ -278,7 +291,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         """Whether a row is there; of a keyed table, whether a key is."""
         return (self._find(item) is not None) if self._keyed is not None else self.count(item) > 0
 
-    @lock_free(
+    @optimistic_read(
         "self._store.count(row)",
         ready=f"{_NEAR} and row.__class__ is self.row_type",
         if_found="found",
@@ -298,7 +311,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         with self._reading():
             return list(self._visible().pairs())
 
-    @lock_free(_ROW, ready=_NEAR, if_found="found is not None")
+    @optimistic_read(_ROW, ready=_NEAR, if_found="found is not None")
     def __getitem__(self, key: K) -> T:
         """The row of a key. Only for keyed tables."""
         row = self._find(key)
@@ -308,7 +321,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         found: T = row
         return found
 
-    @lock_free(_ROW, ready=_NEAR, if_found="found is not None")
+    @optimistic_read(_ROW, ready=_NEAR, if_found="found is not None")
     def get(self, key: K) -> T | None:
         """The row of a key, or None. Only for keyed tables."""
         found: T | None = self._find(key)
@@ -345,7 +358,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         return id(self)
 
     def __repr__(self) -> str:
-        with self._gate.inside():
+        with self._db_lock.inside():
             if isinstance(self._store, NoMore):
                 return f"Table({self.name!r}, dropped)"
             return f"Table({self.name!r}, {len(self._visible())} rows)"
@@ -379,12 +392,12 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
 
     def _reading(self) -> AbstractContextManager[None]:
         self._engine.check_open()
-        return self._gate.inside()
+        return self._db_lock.inside()
 
     def _visible(self) -> Any:
         """What the running thread or task sees of the rows: its own transaction, nobody else's."""
         pending = self._engine.pending
-        if pending is None or self._gate.is_mine:
+        if pending is None or self._db_lock.is_mine:
             return self._store
         key = None if self._keyed is None else self._keyed.key
         return Committed(self._store, pending.of(self), key)

@@ -23,7 +23,7 @@ from optimizer.plans.explain import Explanation
 from optimizer.plans.properties import groups, naming
 from reactive.api import display
 from reactive.api.equal_rows import same_as_bags
-from reactive.api.lock_free import lock_free
+from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
 from reactive.api.stats import Stats, analyzed, generated, stats_of
 from reactive.collections.multiset import Multiset
@@ -32,7 +32,7 @@ from reactive.dataflow.delta import Delta
 from reactive.errors import ClosedError
 from reactive.reference.verify import verify
 from reactive.runtime.boundary import boundary, hide
-from reactive.runtime.closing import Closing
+from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
 from reactive.subscriptions.observe import Subscription, drop_with
 from reactive.subscriptions.relay import Relay
@@ -40,7 +40,7 @@ from reactive.subscriptions.subscribe import join
 
 if TYPE_CHECKING:
     from optimizer.callables.source import Place
-    from reactive.dataflow.feed import Feed
+    from reactive.dataflow.channel import Channel
     from reactive.dataflow.node import Node
     from reactive.transactions.engine import Engine
 
@@ -53,12 +53,12 @@ K = TypeVar("K")
 D = TypeVar("D")
 
 
-LEAF = "(node := self._node) is not None and not node.late"
+LEAF = "(node := self._node) is not None and not node.deferred"
 """When the rows of a leaf can be read in place."""
 
 
 @boundary
-class View(Closing, Relation[*Ts]):
+class View(Closeable, Relation[*Ts]):
     """The rows of a relation, up to date after every commit. Made by `Relation.materialize`.
 
     Length, iteration and `items` count copies, as in a bag.
@@ -76,17 +76,17 @@ class View(Closing, Relation[*Ts]):
         engine: Engine,
         relation: Relation[*Ts],
         node: Node,
-        feed: Feed,
+        channel: Channel,
     ) -> None:
         own = relation.plan
-        rows = own if isinstance(own, plan.Table) else plan.View(own, feed.name)
+        rows = own if isinstance(own, plan.Table) else plan.View(own, channel.name)
         super().__init__(engine, rows)
         self.relation = relation
         """The query by itself: what is made of it is optimized as a whole, and does not hold the
         view."""
-        self._gate = engine.gate
+        self._db_lock = engine.db_lock
         self._node: Any = node
-        self._feed = feed
+        self._channel = channel
         self._drop = drop_with(self, engine, node)
         engine.views[node.rank] = cast(AnyView, self)
 
@@ -98,12 +98,12 @@ class View(Closing, Relation[*Ts]):
     @property
     def name(self) -> str | None:
         """What `materialize` was told to call it."""
-        return self._feed.name
+        return self._channel.name
 
     @property
     def place(self) -> Place:
         """The line of code that made it."""
-        return self._feed.place
+        return self._channel.place
 
     @property
     def columns(self) -> list[str] | None:
@@ -133,17 +133,17 @@ class View(Closing, Relation[*Ts]):
         try:
             rows = self._all_rows()
             if len(rows) != 1:
-                raise LookupError(f"{self._feed} has {len(rows)} rows, not one value")
+                raise LookupError(f"{self._channel} has {len(rows)} rows, not one value")
             return rows[0]
         except Exception as error:
             hide(error)
             raise
 
-    @lock_free("len(node.operator)", ready=LEAF)
+    @optimistic_read("len(node.operator)", ready=LEAF)
     def __len__(self) -> int:
         return int(self._read("__len__"))
 
-    @lock_free("node.operator.count(row)", ready=LEAF, if_found="found > 0", give="True")
+    @optimistic_read("node.operator.count(row)", ready=LEAF, if_found="found > 0", give="True")
     def __contains__(self, row: object) -> bool:
         return self.count(row) > 0
 
@@ -158,7 +158,7 @@ class View(Closing, Relation[*Ts]):
             hide(error)
             raise
 
-    @lock_free("node.operator.count(row)", ready=LEAF, if_found="found")
+    @optimistic_read("node.operator.count(row)", ready=LEAF, if_found="found")
     def count(self, row: object) -> int:
         """How often the row is there; 0 if it is not."""
         found: int = self._read("count", row)
@@ -196,7 +196,7 @@ class View(Closing, Relation[*Ts]):
         """The subscription holds the view."""
         self._check_open()
         return join(
-            self._engine, self._feed, callback, self, self._snapshot if snapshot else None, way
+            self._engine, self._node, callback, self, self._snapshot if snapshot else None, way
         )
 
     def verify(self) -> None:
@@ -218,7 +218,7 @@ class View(Closing, Relation[*Ts]):
             verify(
                 self.relation.plan,
                 self._contents,
-                str(self._feed),
+                str(self._channel),
                 lambda table: self._engine.table_of(table)._all(),
                 self._engine.graph.running(),
             )
@@ -290,7 +290,7 @@ class View(Closing, Relation[*Ts]):
         if not stale_ok:
             return self._all_rows()
         self._check_open()
-        with self._gate.inside():
+        with self._db_lock.inside():
             rows: list[Any] = self._contents.rows()
             return rows
 
@@ -301,7 +301,7 @@ class View(Closing, Relation[*Ts]):
     def close(self) -> None:
         """Give up the rows and what was computed for them alone. Closing twice is no error."""
         self._drop()
-        self._feed.close()
+        self._channel.close()
         self._node = None
 
     def __eq__(self, other: object) -> bool:
@@ -339,7 +339,7 @@ class View(Closing, Relation[*Ts]):
     _pickle_instead = "pickle view.snapshot(), the rows of now"
 
     def _called(self) -> str:
-        return str(self._feed)
+        return str(self._channel)
 
     def _query(self) -> Relation[*Ts]:
         self._kept_views()
@@ -348,7 +348,7 @@ class View(Closing, Relation[*Ts]):
     def _kept_views(self) -> tuple[AnyView, ...]:
         """Itself: the rows of what is made of it are computed from its own."""
         if self.closed:
-            raise PlanError(f"{self._feed} is closed\n  make the query of its .relation")
+            raise PlanError(f"{self._channel} is closed\n  make the query of its .relation")
         return (cast(AnyView, self),)
 
     def __rich__(self) -> Any:
@@ -361,7 +361,7 @@ class View(Closing, Relation[*Ts]):
         with self._reading():
             return list(islice(repeat(self._contents.items()), n))
 
-    @lock_free("node.operator.rows()", ready=LEAF)
+    @optimistic_read("node.operator.rows()", ready=LEAF)
     def _all_rows(self) -> list[Any]:
         rows: list[Any] = self._read("rows")
         return rows
@@ -369,8 +369,8 @@ class View(Closing, Relation[*Ts]):
     def _read(self, what: str, *arguments: Any) -> Any:
         """What the leaf answers, as of the last commit."""
         node = self._node
-        if node is not None and not node.late:
-            return self._gate.read(self._ask, what, *arguments)
+        if node is not None and not node.deferred:
+            return self._db_lock.read(self._ask, what, *arguments)
         with self._reading():
             return self._ask(what, *arguments)
 
@@ -382,14 +382,14 @@ class View(Closing, Relation[*Ts]):
 
     def _reading(self) -> Any:
         self._check_open()
-        if self._node.late:
+        if self._node.deferred:
             self._engine.offloading.flush()
-        return self._gate.inside()
+        return self._db_lock.inside()
 
     def _check_open(self) -> None:
         if self.closed:
-            why = f": {self._feed.reason}" if self._feed.reason else ""
-            raise ClosedError(f"{self._feed} is closed{why}\n  {self._feed.remedy}")
+            why = f": {self._channel.reason}" if self._channel.reason else ""
+            raise ClosedError(f"{self._channel} is closed{why}\n  {self._channel.remedy}")
 
 
 AnyView: TypeAlias = View[*tuple[Any, ...]]

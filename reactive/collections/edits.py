@@ -222,7 +222,7 @@ LONG = 512
 
 
 def _located(sizes: Iterable[int], position: int) -> tuple[int, int]:
-    """Which of so many sizes a position falls into, and how far."""
+    """Which of some sizes a position falls into, and how far."""
     ends = list(accumulate(sizes))
     at = bisect_right(ends, position)
     return at, position - (ends[at - 1] if at else 0)

@@ -50,7 +50,7 @@ class ExactSum:
         self._others: dict[Any, tuple[int, Any]] | None = None  # type -> count, sum
 
     def add(self, value: Any, weight: int) -> None:
-        """Add `value` as often as `weight` says; raises, changing nothing, for what has no sum."""
+        """Add `value` times `weight`; raises, changing nothing, for a value that has no sum."""
         kind = type(value)
         if kind is int or kind is bool:
             self._integers += value * weight
@@ -74,7 +74,7 @@ class ExactSum:
         return bool(counted or self._specials or self._others)
 
     def merge(self, other: ExactSum, times: int) -> None:
-        """Add all that another sum is of, so many times."""
+        """Add another sum, `times` times."""
         self._integers += other._integers * times
         self._floats += other._floats * times
         if other._shift > self._shift:
@@ -122,7 +122,7 @@ class ExactSum:
         self._add_total(str(value) if _is_special(value) else kind, weight, value, weight)
 
     def _add_total(self, name: Any, count: int, value: Any, times: int) -> None:
-        """Add what so many values of a type, or of a special one, come to, so many times."""
+        """Add, `times` times, the total of `count` values of a type, or of a special value."""
         others = self._others or {}
         before, total = others.get(name, (0, None))
         total = value if isinstance(name, str) else _plus(total, value, times)

@@ -42,10 +42,10 @@ class Mark:
 
 NO_MATCH: Final = Mark("NO_MATCH")
 """The key of rows that match nothing."""
-SUSPECT: Final = Mark("SUSPECT")
+ERROR_KEY: Final = Mark("ERROR_KEY")
 """The key of rows whose key could not be computed: any row may match them."""
-REJECTED: Final = Mark("REJECTED")
-"""The key of rows that are left out of the index, since only suspects of the other side ask."""
+FILTERED: Final = Mark("FILTERED")
+"""The key of rows that are left out of the index, since only error rows of the other side ask."""
 
 
 NOTHING: Final[Any] = Mark("NOTHING")

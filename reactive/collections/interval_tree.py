@@ -5,7 +5,7 @@
 
 Those that meet `low .. high` begin at most at `high`: a prefix of the order. Within it, a part is
 looked into only if its greatest high end reaches `low`, so that every one looked into has a match,
-but for those on the path to the end of the prefix.
+except nodes on the path to the end of the prefix.
 
 A node is split when it is full, and goes when it is empty. Once as many intervals have gone as are
 left, the tree is made anew, so that its height stays logarithmic.

@@ -5,7 +5,7 @@
         a     b     c     d           leaves: nodes[capacity + slot]
 
 A change marks the path from its leaf to the root as unknown; reading the root combines along
-what is unknown. Changing never calls the user's function, so a change can always be taken back.
+what is unknown. Changing never calls the user's function, so a change can always be undone.
 
 State:  two nodes per distinct value.
 Cost:   O(1) look-ups and O(log n) marks per change, O(log n) combinations per read.
@@ -54,7 +54,7 @@ class MonoidTree:
             self._remove(slot)
 
     def total(self) -> Any:
-        """All values combined, each as often as its weight says; the zero if there are none."""
+        """All values combined, each repeated by its weight; the zero if there are none."""
         return self._known(1) if self._values else self._zero
 
     def _append(self, value: Any, weight: int) -> None:

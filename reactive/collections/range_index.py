@@ -26,8 +26,8 @@ from sortedcontainers import SortedList
 
 from reactive.collections.families import Family, family_of
 from reactive.collections.index import (
+    ERROR_KEY,
     NOTHING,
-    SUSPECT,
     Index,
     Key,
     KeyedBatch,
@@ -131,9 +131,9 @@ class RangeIndex:
         return rows
 
     def pairs(self, key: Key) -> Sequence[Pair]:
-        """The same with their weights; of `SUSPECT`, the rows that have no place in the order."""
+        """The same with their weights; of `ERROR_KEY`, the rows that have no place in the order."""
         if key.__class__ is Mark:
-            return self._index.pairs(key) if key is SUSPECT else ()
+            return self._index.pairs(key) if key is ERROR_KEY else ()
         found = self.find(key, NOTHING)
         return () if found is NOTHING else rows_of(found)
 

@@ -258,7 +258,7 @@ class Ranked:
         return found
 
     def rank(self, at: At, most: int) -> int:
-        """How many rows are read before that at a place; `most` if there are at least so many."""
+        """How many rows are read before that at a place; `most` if there are at least `most`."""
         chunk, offset, inner = at
         sizes, descending = self._sizes, self._descending
         chunks = len(sizes) - chunk - 1 if descending else chunk

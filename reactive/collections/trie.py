@@ -2,8 +2,8 @@
 
     by_first   key -> {key below -> rows, as in an index}
 
-What two tries have below two keys is intersected by their dictionaries, so that a join in a circle
-asks no row of which the circle does not close: worst-case optimal for three inputs.
+What two tries have below two keys is intersected by their dictionaries, so that a join in a cycle
+asks no row of which the cycle does not close: worst-case optimal for three inputs.
 
 State:  every row, once; a dictionary per first part.
 Cost:   O(1) per pair of a delta; of an intersection, the smaller of the two sides.
@@ -34,7 +34,7 @@ Below = dict[Any, Any]
 SEVERAL = frozenset({Rows, Weighted})
 """What is found of a key, if it is no single row."""
 MANY_TIMES = 32
-"""So many times what changes, what there is below a key is not copied."""
+"""From this factor on, what is below a key, larger than its change, is not copied."""
 
 
 class Trie:

@@ -1,4 +1,4 @@
-"""The distinct values of a group with their weights, for the folds that look at all of them.
+"""The distinct values of a group with their weights, for the accumulators that look at all of them.
 
 Nobody may ever ask for their order: then they are the keys of a dictionary. Where somebody does, as
 `Min` and `Max`, they are kept in order, and most in no dictionary:
@@ -11,8 +11,8 @@ such that is known; with any other value, all stay in the dictionary beside the 
 
 NaN comes after everything, as in `order_by`: it is the least only if there is nothing else.
 
-A value that was taken away more often than added is owed: it is not among the values, until it has
-been added as often.
+A value that was taken away more often than added has a negative weight: it is not among the values,
+until it has been added that many times.
 
 State:  8 bytes per distinct value; with the dictionary some 50.
 Cost:   O(log values) once in order, else O(1).
@@ -51,13 +51,13 @@ class Values:
     (5, 8, {5: 1, 8: 1})
     """
 
-    __slots__ = ("_fresh", "_is_compact", "_order", "_weights", "owed")
+    __slots__ = ("_fresh", "_is_compact", "_order", "_weights", "negative")
 
     def __init__(self, *, in_order: bool = False) -> None:
         self._weights: dict[Any, int] = {}
         self._order: Order | None = None
         self._is_compact = False
-        self.owed: dict[Any, int] | None = None
+        self.negative: dict[Any, int] | None = None
         """The values of negative weight, with it."""
         self._fresh: list[Any] | None = [] if in_order else None  # until they are asked for
 
@@ -67,8 +67,8 @@ class Values:
         if not is_ordered:
             value = canonical(value)
             is_ordered = value.__class__ in ORDERED and not is_nan(value)
-        if self.owed is not None:
-            weight = self._pay(self.owed, value, weight)
+        if self.negative is not None:
+            weight = self._pay(self.negative, value, weight)
             if not weight:
                 return
         if self._fresh is not None:
@@ -95,23 +95,23 @@ class Values:
         self._weights.pop(value, None)
         self._owe(value, old + weight)
 
-    def _pay(self, owed: dict[Any, int], value: Any, weight: int) -> int:
-        """Add to what is owed of a value; how much of the weight is left for the others."""
-        debt = owed.get(value, 0)
+    def _pay(self, negative: dict[Any, int], value: Any, weight: int) -> int:
+        """Add to a negative weight of a value; returns how much of the weight is left."""
+        debt = negative.get(value, 0)
         if not debt:
             return weight
         if debt + weight < 0:
-            owed[value] = debt + weight
+            negative[value] = debt + weight
             return 0
-        del owed[value]
-        self.owed = owed or None
+        del negative[value]
+        self.negative = negative or None
         return debt + weight
 
     def _owe(self, value: Any, weight: int) -> None:
         """Note what was taken away of a value that is not there."""
         if weight:
-            self.owed = self.owed or {}
-            self.owed[value] = weight
+            self.negative = self.negative or {}
+            self.negative[value] = weight
 
     def _add_to_list(self, order: list[Any], value: Any, weight: int) -> None:
         size = len(order)
@@ -238,7 +238,7 @@ class Values:
 
     def __sizeof__(self) -> int:
         fresh = 0 if self._fresh is None else sys.getsizeof(self._fresh)
-        more = fresh + (0 if self.owed is None else sys.getsizeof(self.owed))
+        more = fresh + (0 if self.negative is None else sys.getsizeof(self.negative))
         return object.__sizeof__(self) + sys.getsizeof(self._weights) + _bytes(self._order) + more
 
 

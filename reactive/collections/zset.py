@@ -112,14 +112,14 @@ def negate(pairs: Iterable[Pair]) -> list[Pair]:
 
 
 def repeat(pairs: Iterable[Pair]) -> Iterator[Row]:
-    """Each row as often as its weight says."""
+    """Each row, repeated by its weight."""
     for row, weight in pairs:
         for _ in range(weight):
             yield row
 
 
 def repeated(weights: dict[Row, int], size: int) -> list[Row]:
-    """The rows of a Z-set at rest, each as often as its weight says; `size` is how many."""
+    """The rows of a Z-set at rest, each repeated by its weight; `size` is how many."""
     if size == len(weights):  # no weight is negative where rows are repeated
         return list(weights)
     return list(chain.from_iterable(map(repeat_value, weights, weights.values())))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function
-from optimizer.plans.early import AnyJoin, match_of
-from optimizer.plans.pinned import NO_PINS, Pins
+from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
 from optimizer.plans.properties import is_interned
+from optimizer.plans.side_conditions import AnyJoin, match_of
 from optimizer.traverse import functions
 from reactive.collections.index import itself
 from reactive.collections.range_index import RangeIndex
 from reactive.compiler import physical
+from reactive.compiler.chooser import KEPT
 from reactive.compiler.physical import Op, Physical
 from reactive.compiler.recursion import circuit_of
 from reactive.dataflow.graph import Graph
@@ -22,20 +23,21 @@ from reactive.dataflow.node import NOWHERE, Node
 from reactive.operators.at import At
 from reactive.operators.fixpoint.fixpoint import Fixpoint, Output
 from reactive.operators.fuse import (
-    around,
+    Make,
+    cyclic_count,
     factored,
     joined,
     keys_of,
     looped,
+    matched,
+    multiway,
     sums_of_pairs,
     sums_of_rows,
-    wide,
 )
 from reactive.operators.index_by import IndexBy
-from reactive.operators.keys import placed
-from reactive.operators.loops import INNER, Inner, called, pins_of
 from reactive.operators.nothing import Nothing
-from reactive.operators.plain import plain_join, plain_operator, side_functions, sides
+from reactive.operators.pipelines import INNER, Inner, PipelineSource, called, constant_tests_of
+from reactive.operators.plain import Side, plain_join, plain_operator, side_functions, sides
 from reactive.remote.remote import RemoteOperator
 from reactive.remote.window import Window
 
@@ -74,21 +76,28 @@ class Builder:
         functions: Iterable[Function | None] = (),
         *,
         blamed: Iterable[Function | None] = (),
-        pins: Pins = NO_PINS,
-        late: bool = False,
+        constant_tests: ConstantTests = NO_CONSTANT_TESTS,
+        deferred: bool = False,
         at: Any = NOWHERE,
+        wiring: tuple[Hashable, ...] = (),
     ) -> Node:
-        return self.graph.node(
-            of.does,
+        """The node of the graph for a physical one over inputs.
+
+        `wiring` says which of them is which where the physical node does not.
+        """
+        made = self.graph.node(
+            (*of.does, *wiring),
             inputs,
             make,
             plan=of.of,
             functions=functions,
             blamed=blamed,
-            pins=pins,
-            late=late,
+            constant_tests=constant_tests,
+            deferred=deferred,
             at=at,
         )
+        made.physical, made.wiring = of, wiring
+        return made
 
 
 def _scan(builder: Builder, node: physical.Scan, inputs: Inputs) -> Node:
@@ -107,32 +116,31 @@ def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
 def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node:
     below = node.chain
     parts = [*below.chain, *_nodes(node.sink)]
-    pins = pins_of(below) if inputs[0].at is NOWHERE else NO_PINS
-    return builder.node(node, inputs, looped(parts[-1], below), called(parts), pins=pins)
+    constant_tests = constant_tests_of(below) if inputs[0].at is NOWHERE else NO_CONSTANT_TESTS
+    return builder.node(
+        node, inputs, looped(parts[-1], below), called(parts), constant_tests=constant_tests
+    )
 
 
 def _index(builder: Builder, node: physical.Index, inputs: Inputs) -> Node:
-    below, graph, (base,) = node.chain, builder.graph, inputs
-    make, rows = keys_of(
-        below, node.side, node.arguments, generate=builder.generates, late=node.late
-    )
-    handle = id if is_interned(below.top) and not node.late else itself
-    all_rows = None if base.forgets else lambda: rows(graph.contents(base))
+    handle = id if is_interned(node.chain.top) and not node.deferred else itself
+    make, all_rows = _keyed(builder, node, node.side, inputs[0], deferred=node.deferred)
     return builder.node(
         node,
         inputs,
         lambda: IndexBy(None, handle, all_rows, make(), trie=node.trie),
-        (*called(below.chain), *side_functions(node.side)),
-        pins=pins_of(below),
-        late=node.late,
+        _called(node.chain, node.side),
+        constant_tests=constant_tests_of(node.chain),
+        deferred=node.deferred,
     )
 
 
 def _keys(builder: Builder, node: physical.Keys, inputs: Inputs) -> Node:
     below = node.chain
     make, _ = keys_of(below, node.side, 1, generate=builder.generates)
-    functions = (*called(below.chain), *side_functions(node.side))
-    return builder.node(node, inputs, make, functions, pins=pins_of(below))
+    return builder.node(
+        node, inputs, make, _called(below, node.side), constant_tests=constant_tests_of(below)
+    )
 
 
 def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
@@ -141,26 +149,26 @@ def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
 
 
 def _range_index(builder: Builder, node: physical.RangeIndex, inputs: Inputs) -> Node:
-    below, graph, (base,) = node.chain, builder.graph, inputs
-    side = (None, (*node.tests, placed(node.span)))
-    make, rows = keys_of(below, side, node.arguments, generate=builder.generates)
-    handle = id if is_interned(below.top) else itself
-    all_rows = None if base.forgets else lambda: rows(graph.contents(base))
+    handle = id if is_interned(node.chain.top) else itself
+    make, all_rows = _keyed(builder, node, node.side, inputs[0])
     return builder.node(
         node,
         inputs,
         lambda: IndexBy(None, handle, all_rows, make(), RangeIndex(node.range, handle)),
-        (*called(below.chain), *side_functions(side)),
-        pins=pins_of(below),
+        _called(node.chain, node.side),
+        constant_tests=constant_tests_of(node.chain),
     )
 
 
 def _probe(builder: Builder, node: physical.Probe | physical.Intervals, inputs: Inputs) -> Node:
-    left, right = inputs
-    join, chain = _inner(node.join), _nodes(*node.chain)
+    (left, right), join, chain = inputs, node.join.node, _nodes(*node.chain)
     parts = [join, *chain, *_nodes(node.sink)]
     _introduce(join, left, right)
-    make = joined(join, parts[-1], tuple(chain), left.operator, right.operator)
+    if isinstance(join, INNER):
+        make = joined(join, parts[-1], tuple(chain), left.operator, right.operator)
+    else:
+        assert isinstance(join, KEPT)
+        make = matched(join, tuple(chain), left.operator, right.operator)
     return builder.node(node, inputs, make, called(parts))
 
 
@@ -168,9 +176,8 @@ def _match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
     (left, right), join = inputs, node.join.node
     assert isinstance(join, AnyJoin)
     match = match_of(join)
+    _introduce(join, left, right)
     has_index = isinstance(right.operator, IndexBy)
-    if has_index:
-        _introduce(join, left, right)
     return builder.node(
         node,
         inputs,
@@ -186,30 +193,29 @@ def _multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node
     assert isinstance(join, plan.Join)
     top = [join, *chain, *_nodes(node.sink)][-1]
     ports = tuple(dict.fromkeys(inputs))  # different indexes may be one node of the graph
-    return builder.graph.node(
-        (*node.does, tuple(map(ports.index, inputs))),
-        ports,
-        wide(join, node.wide, top, tuple(chain), indexes),
-        plan=node.of,
-        functions=called([*_nodes(*node.joins), *chain, *_nodes(node.sink)]),
-    )
+    make = multiway(join, node.multiway, top, tuple(chain), indexes)
+    functions = called([*_nodes(*node.joins), *chain, *_nodes(node.sink)])
+    return builder.node(node, ports, make, functions, wiring=tuple(map(ports.index, inputs)))
 
 
 def _cyclic_count(builder: Builder, node: physical.CyclicCount, inputs: Inputs) -> Node:
     join, chain, aggregate = node.joins[0].node, _nodes(*node.chain), node.sink.node
     assert isinstance(join, plan.Join)
     assert isinstance(aggregate, plan.Aggregate)
-    make = around(join, node.wide, aggregate, tuple(chain), node.chains)
+    make = cyclic_count(join, node.multiway, aggregate, tuple(chain), node.chains)
     assert make is not None
     parts = [*_nodes(*node.joins), *chain, aggregate, *(n for c in node.chains for n in c.chain)]
-    return builder.node(node, inputs, make, called(parts), pins=pins_of(node.chains[0]))
+    return builder.node(
+        node, inputs, make, called(parts), constant_tests=constant_tests_of(node.chains[0])
+    )
 
 
 def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:
     below = node.chain
     make = sums_of_rows(below, node.side, node.arguments, node.sums, node.owner)
-    functions = (*called(below.chain), *side_functions(node.side))
-    return builder.node(node, inputs, make, functions, pins=pins_of(below))
+    return builder.node(
+        node, inputs, make, _called(below, node.side), constant_tests=constant_tests_of(below)
+    )
 
 
 def _pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Node:
@@ -228,16 +234,9 @@ def _factorized_groups(builder: Builder, node: physical.FactorizedGroups, inputs
 
 
 def _fixpoint(builder: Builder, node: physical.Fixpoint, inputs: Inputs) -> Node:
-    assert isinstance(node.of, plan.Fixpoint | plan.Component)
     circuit, ports, functions = circuit_of(node.program, node, inputs, generate=builder.generates)
-    places = tuple(map(ports.index, inputs))
-    return builder.graph.node(
-        (*node.does, places, circuit.wiring()),
-        tuple(ports),
-        lambda: Fixpoint(circuit),
-        plan=node.of,
-        functions=functions,
-    )
+    wiring = (*map(ports.index, inputs), circuit.wiring())
+    return builder.node(node, tuple(ports), lambda: Fixpoint(circuit), functions, wiring=wiring)
 
 
 def _relation(builder: Builder, node: physical.Relation, inputs: Inputs) -> Node:
@@ -247,13 +246,13 @@ def _relation(builder: Builder, node: physical.Relation, inputs: Inputs) -> Node
 
 def _remote(builder: Builder, node: physical.Remote, inputs: Inputs) -> Node:
     def make() -> RemoteOperator:
-        part = node.part
-        remote = node.begin(part)
-        kept = remote if part.window is None else Window(part.window, remote)
-        return RemoteOperator(part, kept, node.fed)
+        fragment = node.fragment
+        remote = node.begin(fragment)
+        kept = remote if fragment.window is None else Window(fragment.window, remote)
+        return RemoteOperator(fragment, kept, node.fed)
 
     parts = [*_nodes(*node.parts), *(n for _, chain in node.chains for n in _nodes(*chain))]
-    return builder.node(node, inputs, make, [f for part in parts for f in functions(part)])
+    return builder.node(node, inputs, make, [f for fragment in parts for f in functions(fragment)])
 
 
 _BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
@@ -283,6 +282,27 @@ def _nodes(*given: Op | None) -> list[plan.Node]:
     return [op.node for op in given if op is not None]
 
 
+def _keyed(
+    builder: Builder,
+    node: physical.Index | physical.RangeIndex,
+    side: Side,
+    base: Node,
+    *,
+    deferred: bool = False,
+) -> tuple[Make, Callable[[], Iterable[Any]] | None]:
+    """What makes the loop that keys rows for an index, and what finds all of its rows."""
+    graph = builder.graph
+    make, rows = keys_of(
+        node.chain, side, node.arguments, generate=builder.generates, deferred=deferred
+    )
+    return make, None if base.forgets else lambda: rows(graph.contents(base))
+
+
+def _called(below: PipelineSource, side: Side) -> tuple[Function | None, ...]:
+    """The callables of what is below, and of a side of a join over it."""
+    return (*called(below.chain), *side_functions(side))
+
+
 def _inner(op: Op) -> Inner:
     assert isinstance(op.node, INNER)
     return op.node
@@ -291,6 +311,8 @@ def _inner(op: Op) -> Inner:
 def _introduce(join: plan.Node, left: Node, right: Node) -> None:
     """Tell an index that leaves rows out whom it has to tell of them."""
     assert isinstance(join, AnyJoin)
+    if not isinstance(right.operator, IndexBy):
+        return  # its keys are all that is asked
     ours, theirs = sides(join)
     for index, (_, steps), other in (
         (left.operator, ours, right.operator),

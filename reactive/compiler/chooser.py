@@ -12,23 +12,24 @@ from dataclasses import replace
 from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
-from optimizer.plans.clauses import Program, clauses
-from optimizer.plans.early import AnyJoin
-from optimizer.plans.factors import Factors, factors_of
-from optimizer.plans.multiway import Wide, wide_of
+from optimizer.plans.factorization import Factorization, factorization_of
+from optimizer.plans.multiway import MultiwayJoin, multiway_of
 from optimizer.plans.named import naming_by
 from optimizer.plans.properties import bindings, nodes
-from reactive.compiler.elsewhere import Elsewhere
-from reactive.compiler.physical import Fixpoint, Index, Physical
+from optimizer.plans.side_conditions import AnyJoin
+from reactive.compiler.offloaded import OffloadedNodes
+from reactive.compiler.physical import Fixpoint, Index, Keys, Physical
 from reactive.operators.generated.grouped import is_in_line
-from reactive.operators.loops import INNER, Below, Inner, can_nest, is_read, nested
-from reactive.operators.plain import LINEAR, Side, sides
+from reactive.operators.pipelines import INNER, Inner, PipelineSource, can_nest, is_read, nested
+from reactive.operators.plain import LINEAR, Side, by_key_alone, sides
 
 T = TypeVar("T")
 Asking = Generator[plan.Node, Physical, T]
 """What yields logical nodes, is sent their physical ones, and comes to something."""
 Rule = Callable[["Chooser", plan.Node], Asking[Physical] | None]
 Linear = plan.Where | plan.Select | plan.SelectMany | plan.Unnest
+KEPT = (plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
+Kept = plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 MULTIWAY, SUMS = "multiway", "sums"
 """Ways that may prove not to hold for the rows."""
 ManyReaders = Callable[[Index, Any], bool]
@@ -54,18 +55,17 @@ class Chooser:
         many_readers: ManyReaders,
         *,
         generate: bool,
-        elsewhere: Elsewhere | None,
+        offloaded: OffloadedNodes | None,
         without: Collection[str] = (),
     ) -> None:
         self._without = without
         self.generates = generate
         self.many_readers = many_readers
-        self.elsewhere = elsewhere
+        self.offloaded = offloaded
         self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
         self._narrow = _narrow(root) if generate else set[int]()
         self.fixpoints: dict[int, Fixpoint] = {}
         self.chosen: dict[int, Physical] = {}
-        self._programs: dict[int, Program] = {}
         self._rules = rules
 
     def choose(self, root: plan.Node) -> Physical:
@@ -103,75 +103,69 @@ class Chooser:
         here = self.generates and is_alone and not self.is_elsewhere(node)
         return replace(below, row=how.kind) if here else node
 
-    def program(self, node: plan.Fixpoint) -> Program:
-        """The clauses of a recursion, made once."""
-        if id(node) not in self._programs:
-            self._programs[id(node)] = clauses(node)
-        return self._programs[id(node)]
-
     # What is elsewhere.
 
     def depends(self, node: plan.Node) -> bool:
         """Whether a node reads something that is elsewhere."""
-        return self.elsewhere is not None and self.elsewhere.reaches(node)
+        return self.offloaded is not None and self.offloaded.reaches(node)
 
     def is_elsewhere(self, node: plan.Node) -> bool:
-        away = self.elsewhere
+        away = self.offloaded
         return away is not None and (away.holds(node) or away.includes(node))
 
     # What is part of whose loop.
 
-    def chain_of(self, node: plan.Node) -> Below | None:
+    def chain_of(self, node: plan.Node) -> PipelineSource | None:
         """What the loop of a node runs over; None for a node that has no loop."""
         if not self.generates or not is_read(node):
             return None
         if isinstance(node, LINEAR):
             below = self.below(node.input, above=nested((node,)))
-            return Below((*below.chain, node), below.base)
-        if isinstance(node, plan.Aggregate) and is_in_line(a.fold for a in node.aggregates):
+            return PipelineSource((*below.chain, node), below.base)
+        if isinstance(node, plan.Aggregate) and is_in_line(a.accumulator for a in node.aggregates):
             return self.below(node.input)
         if isinstance(node, plan.Distinct):
             below = self.below(node.input)
             return below if below.chain and not self.takes_join(below) else None
         if isinstance(node, INNER):
-            return Below((), node)
+            return PipelineSource((), node)
         return None
 
-    def below(self, node: plan.Node, above: int = 0) -> Below:
+    def below(self, node: plan.Node, above: int = 0) -> PipelineSource:
         """A node as a chain over a base, as far down as nobody else reads it, and as it can be
-        nested in so many loops."""
+        nested in that number of loops."""
         chain: list[plan.Node] = []
         if self.generates:
             while self._is_link(node) and can_nest(above := above + nested((node,))):
                 chain.append(node)
                 node = node.input
-        return Below(tuple(chain[::-1]), node)
+        return PipelineSource(tuple(chain[::-1]), node)
 
     def _is_link(self, node: plan.Node) -> TypeGuard[Linear]:
         is_alone = self.readers[id(node)] < 2 and not self.is_elsewhere(node)
         return isinstance(node, LINEAR) and is_alone and is_read(node)
 
-    def takes_join(self, below: Below) -> bool:
+    def takes_join(self, below: PipelineSource) -> bool:
         """Whether the base is a join that is part of the loop of what reads it."""
         base = below.base
         if not isinstance(base, INNER) or self.is_elsewhere(base):
             return False
         if self.readers[id(base)] > 1 or not is_read(base):
             return False
-        wide = self.wide(base) if isinstance(base, plan.Join) else None
-        inputs = 2 if wide is None else len(wide.tests)
+        multiway = self.multiway(base) if isinstance(base, plan.Join) else None
+        inputs = 2 if multiway is None else len(multiway.tests)
         return can_nest(inputs + nested(below.chain))
 
-    def wide(self, join: plan.Join) -> Wide | None:
+    def multiway(self, join: plan.Join) -> MultiwayJoin | None:
         """How a join and those below it are one, unless that was given up."""
         is_narrow = MULTIWAY in self._without or id(join) in self._narrow
-        return None if is_narrow else wide_of(join)
+        return None if is_narrow else multiway_of(join)
 
-    def factors(self, node: plan.Aggregate) -> Factors | None:
+    def factors(self, node: plan.Aggregate) -> Factorization | None:
         """How an aggregate splits over the sides of its join, unless that was given up."""
-        return None if SUMS in self._without else factors_of(node)
+        return None if SUMS in self._without else factorization_of(node)
 
-    def join_of(self, node: plan.Node) -> tuple[Inner, Below] | None:
+    def join_of(self, node: plan.Node) -> tuple[Inner, PipelineSource] | None:
         """The inner join that a node has in its loop, and the loop."""
         below = self.chain_of(node)
         if below is None or not isinstance(below.base, INNER):
@@ -180,30 +174,45 @@ class Chooser:
             return below.base, below
         return None
 
+    def kept_of(self, node: plan.Node) -> tuple[Kept, PipelineSource] | None:
+        """The join that keeps rows alone, or asks for partners, that a node has in its loop."""
+        if not self.generates:
+            return None
+        below = PipelineSource((), node) if isinstance(node, plan.OuterJoin) else None
+        if isinstance(node, LINEAR):
+            below = self.chain_of(node)
+        if below is None or not isinstance(below.base, KEPT):
+            return None
+        base = below.base
+        is_ours = base is node or (self.readers[id(base)] < 2 and not self.is_elsewhere(base))
+        can_be = is_read(base) and can_nest(2 + nested(below.chain))
+        return (base, below) if is_ours and can_be else None
+
     # Physical nodes that several rules need.
 
     def index(
         self,
         owner: plan.Node,
-        below: Below,
+        below: PipelineSource,
         side: Side,
         arguments: int,
         *,
-        late: bool = False,
+        deferred: bool = False,
         trie: bool = False,
     ) -> Asking[Index]:
         """The index of a chain by a key, for a join to look rows up in."""
         source = yield below.base
-        return Index(owner, source, below, side, arguments, late, trie)
+        return Index(owner, source, below, side, arguments, deferred, trie)
 
-    def indexes(self, node: AnyJoin) -> Asking[tuple[Index, Index]]:
-        """The indexes of both sides of a join."""
-        late = self.depends(node)
-        left, right = sides(node)
-        below, count = self.below(node.left), bindings(node.left)
-        first = yield from self.index(node, below, left, count, late=late)
-        second = yield from self.index(node, self.below(node.right), right, 1, late=late)
-        return first, second
+    def indexes(self, node: AnyJoin) -> Asking[tuple[Index, Index | Keys]]:
+        """The indexes of both sides of a join; of the right its keys, if they are all it asks."""
+        deferred, (ours, theirs) = self.depends(node), sides(node)
+        below, other = self.below(node.left), self.below(node.right)
+        left = yield from self.index(node, below, ours, bindings(node.left), deferred=deferred)
+        if isinstance(node, plan.SemiJoin | plan.AntiJoin) and by_key_alone(node):
+            source = yield other.base
+            return left, Keys(node, source, other, theirs)
+        return left, (yield from self.index(node, other, theirs, 1, deferred=deferred))
 
 
 def _narrow(root: plan.Node) -> set[int]:
@@ -211,7 +220,7 @@ def _narrow(root: plan.Node) -> set[int]:
     also where no sums are kept in the end."""
     found: set[int] = set()
     for node in nodes(root):
-        if isinstance(node, plan.Aggregate) and factors_of(node) is not None:
+        if isinstance(node, plan.Aggregate) and factorization_of(node) is not None:
             below = node.input
             while isinstance(below, plan.Join | plan.Select):
                 found.add(id(below))

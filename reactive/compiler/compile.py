@@ -18,7 +18,7 @@ from optimizer.traverse import without_iterations
 from reactive.compiler.build import Builder
 from reactive.compiler.choices import CHOICES
 from reactive.compiler.chooser import MULTIWAY, SUMS, Chooser
-from reactive.compiler.elsewhere import Elsewhere
+from reactive.compiler.offloaded import OffloadedNodes
 from reactive.compiler.physical import (
     CyclicCount,
     FactorizedGroups,
@@ -74,12 +74,12 @@ def chosen(
     source: Source,
     *,
     generate: bool,
-    elsewhere: Elsewhere | None,
+    offloaded: OffloadedNodes | None,
     without: Collection[str],
 ) -> Chooser:
     """What has chosen the physical plan of a logical one.
 
-    Without `generate` every node of the plan has its own. `elsewhere` knows what does not run in
+    Without `generate` every node of the plan has its own. `offloaded` knows what does not run in
     the process; ways of which it is to be run `without` were given up.
     """
 
@@ -87,11 +87,11 @@ def chosen(
         table = source(index.chain.base)
         if graph.find(index.does, (table,)) is not None:
             return True
-        return sum(field in reader.pins for reader, _ in table.consumers) >= MANY_READERS
+        return sum(field in reader.constant_tests for reader, _ in table.consumers) >= MANY_READERS
 
     run = without_iterations(root)
     chooser = Chooser(
-        run, CHOICES, many_readers, generate=generate, elsewhere=elsewhere or None, without=without
+        run, CHOICES, many_readers, generate=generate, offloaded=offloaded or None, without=without
     )
     chooser.chosen[id(root)] = chooser.choose(run)
     return chooser

@@ -6,7 +6,7 @@
 
 The rows of such a table are gone. But operators with state hold what became of them, and so do
 views of those without. The largest parts of a query of which all rows are held stand in it as
-`plan.Known`, whose node of the graph is that of the part, which is there already.
+`pipeline.Known`, whose node of the graph is that of the part, which is there already.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reactive.operators.plain import LINEAR
 
 if TYPE_CHECKING:
     from reactive.compiler.queries import Queries
-    from reactive.dataflow.feed import Feed
+    from reactive.dataflow.channel import Channel
     from reactive.dataflow.node import Node
 
 
@@ -48,20 +48,20 @@ class Part:
 def over(
     queries: Queries,
     written: plan.Node,
-    feed: Feed,
+    channel: Channel,
     act: Callable[[Node], T],
     *,
     complete: bool,
 ) -> T:
     """What is done with the node that computes a query, and whose rows are known if `complete`.
 
-    `feed` is told of the plan that it is compiled from.
+    `channel` is told of the plan that it is compiled from.
 
     Raises
     ------
     TableError: it reads rows that nobody holds.
     """
-    feed.base = queries.base(written)
+    channel.base = queries.base(written)
 
     def if_known(source: Node) -> T:
         if complete and queries.graph.forgets and not knows(source):
@@ -69,10 +69,10 @@ def over(
         return act(source)
 
     try:
-        return queries.over(feed.base, if_known)
+        return queries.over(channel.base, if_known)
     except Lost:
-        feed.base = _Late(queries).over(written)
-        return queries.over(feed.base, act)
+        channel.base = _Late(queries).over(written)
+        return queries.over(channel.base, act)
 
 
 class _Late:
@@ -83,7 +83,7 @@ class _Late:
         self._interned = Interned()
         self._shown: dict[int, Node] = {}  # leaves by the `id` of their plan, read and unread
         for leaf in queries.graph.leaves():
-            if not leaf.late and knows(leaf.inputs[0]):
+            if not leaf.deferred and knows(leaf.inputs[0]):
                 written = leaf.leaf.plan
                 for found in (written, rebuilt(written, read_callables)):
                     self._shown.setdefault(id(self._interned.all(found)), leaf)

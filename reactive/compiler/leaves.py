@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.plans.properties import groups, key_of_group, may_be_negative, naming
 from reactive.collections.zset import Pair, Pairs, consolidate, negate
-from reactive.dataflow.contents import Bag, Groups, Only, OwingBag, Records
+from reactive.dataflow.borrowed import BorrowedGroups, BorrowedOrder, BorrowedRows, ChangesOnly
+from reactive.dataflow.materialized import Bag, Groups, Only, Records, SignedBag
 from reactive.dataflow.node import Node
-from reactive.dataflow.shown import ByGroup, Members, Sequence, Tap
 from reactive.errors import TableError
-from reactive.remote.away import Away
+from reactive.remote.remote_leaf import RemoteLeaf
 
 if TYPE_CHECKING:
     from reactive.dataflow.graph import Graph
@@ -28,41 +28,41 @@ def is_grouped(node: plan.Node) -> bool:
 def contents(node: plan.Node, source: Node) -> Any:
     """What holds the rows of a query, which a node computes, or reads them below."""
     if isinstance(node, plan.OrderBy):
-        return Sequence(source.operator)
+        return BorrowedOrder(source.operator)
     if source.is_remote:
-        return Away(source.operator, key=key_of_group(node))
-    if not source.late:  # what is late changes before the leaves do, which change together
+        return RemoteLeaf(source.operator, key=key_of_group(node))
+    if not source.deferred:  # what is late changes before the leaves do, which change together
         rows = getattr(source.operator, "shown", None)
         if rows is not None and not is_grouped(node):
-            return Members(rows)
+            return BorrowedRows(rows)
         by_group = getattr(source.operator, "groups", None)
         if by_group is not None and is_grouped(node) and not may_be_negative(node):
-            return ByGroup(by_group)
+            return BorrowedGroups(by_group)
     if is_grouped(node):
         how = naming(node)
         is_tuple = how is None or how.generated
         return Groups() if is_tuple else Records(key_of_group(node))
     if groups(node) is not None:
         return Only()
-    return OwingBag() if may_be_negative(node) else Bag()
+    return SignedBag() if may_be_negative(node) else Bag()
 
 
 KEEPS_ROWS = (Bag, Groups, Only)
 """Leaves that are given what there is when they begin; the others read it elsewhere."""
-LOCAL = (*KEEPS_ROWS, Members, ByGroup)
+LOCAL = (*KEEPS_ROWS, BorrowedRows, BorrowedGroups)
 """Leaves whose rows are in the process."""
 
 
 def reattach(graph: Graph, leaf: Node, source: Node) -> None:
-    """Have a leaf read another node that gives out the same rows; it keeps those that it holds."""
+    """Have a leaf read another node that emits the same rows; it keeps the rows that it holds."""
     if source is leaf.inputs[0]:
         return
     old = leaf.operator
     if isinstance(leaf.leaf.plan, plan.OrderBy):
         source.operator.follow(leaf.inputs[0].operator)
-    if isinstance(old, Tap):
+    if isinstance(old, ChangesOnly):
         order = source.operator if isinstance(leaf.leaf.plan, plan.OrderBy) else None
-        operator: Any = Tap(order)
+        operator: Any = ChangesOnly(order)
     else:
         operator = contents(leaf.leaf.plan, source)
         if isinstance(operator, KEEPS_ROWS) and type(operator) is type(old):
@@ -70,8 +70,8 @@ def reattach(graph: Graph, leaf: Node, source: Node) -> None:
         elif isinstance(operator, KEEPS_ROWS):
             operator.step(graph.contents(source))
             operator.commit()
-        elif isinstance(operator, Away):
-            operator = Away(source.operator, len(old), key_of_group(leaf.leaf.plan))
+        elif isinstance(operator, RemoteLeaf):
+            operator = RemoteLeaf(source.operator, len(old), key_of_group(leaf.leaf.plan))
     graph.reattach(leaf, source, operator)
 
 
@@ -80,27 +80,27 @@ def rebuild(graph: Graph, leaf: Node, source: Node) -> None:
 
     Raises `TableError` if there are none to begin with. Who keeps no rows goes on without.
     """
-    feed, is_tap = leaf.leaf, isinstance(leaf.operator, Tap)
-    order = source.operator if isinstance(feed.plan, plan.OrderBy) else None
-    operator: Any = Tap(order) if is_tap else contents(feed.plan, source)
+    channel, is_tap = leaf.leaf, isinstance(leaf.operator, ChangesOnly)
+    order = source.operator if isinstance(channel.plan, plan.OrderBy) else None
+    operator: Any = ChangesOnly(order) if is_tap else contents(channel.plan, source)
     pairs: Pairs | None = None
-    if isinstance(operator, KEEPS_ROWS) or feed.subscribers:
+    if isinstance(operator, KEEPS_ROWS) or channel.subscribers:
         with nullcontext() if not is_tap else suppress(TableError):
             pairs = consolidate(graph.contents(source))
     if isinstance(operator, KEEPS_ROWS):
         operator.step(pairs or ())
         operator.commit()
     graph.reattach(leaf, source, operator)
-    if feed.subscribers and pairs is not None:
+    if channel.subscribers and pairs is not None:
         rows = None if order is None else order.sequence()
-        graph.send(feed.subscribers, feed.snapshot(graph.version, pairs, rows))
+        graph.send(channel.subscribers, channel.snapshot(graph.version, pairs, rows))
 
 
 def refill(graph: Graph, leaf: Node, source: Node) -> tuple[Node, list[Pair]]:
     """Have a leaf read a node that is ahead of it; the leaf, and what it did not know yet."""
     old, rows = leaf.operator, graph.contents(source)
     held = old.items() if isinstance(old, LOCAL) else ()
-    operator = Tap() if isinstance(old, Tap) else contents(leaf.leaf.plan, source)
+    operator = ChangesOnly() if isinstance(old, ChangesOnly) else contents(leaf.leaf.plan, source)
     if isinstance(operator, KEEPS_ROWS):
         operator.step(rows)
         operator.commit()

@@ -21,18 +21,19 @@ from optimizer.expr import Function
 from optimizer.expressions.text import written
 from optimizer.plans import headlines
 from optimizer.plans.clauses import Program
-from optimizer.plans.early import AnyJoin, Step, early_of, match_of
 from optimizer.plans.explain import headline
-from optimizer.plans.factors import Factors, Sums
-from optimizer.plans.multiway import Wide
+from optimizer.plans.factorization import Factorization, Sums
+from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.ranges import Span
+from optimizer.plans.side_conditions import AnyJoin, SideTerm, match_of, side_conditions_of
 from optimizer.plans.tree import Tree, own
-from reactive.codegen.itinerary import Key as IndexKey
+from reactive.codegen.probe_order import Key as IndexKey
 from reactive.collections.range_index import Range
-from reactive.operators.loops import Below
+from reactive.operators.keys import placed
+from reactive.operators.pipelines import PipelineSource
 from reactive.operators.plain import Side, signature
-from reactive.remote.fed import Source
-from reactive.remote.parts import Part
+from reactive.remote.external import ExternalSource
+from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Remote as RemotePart
 
 
@@ -108,7 +109,7 @@ class Pipeline(Physical):
     """One loop: a chain of linear nodes, and what takes its rows, by default a list."""
 
     source: Physical
-    chain: Below
+    chain: PipelineSource
     sink: Op | None
 
     def headline(self) -> str:
@@ -119,14 +120,14 @@ class Pipeline(Physical):
 class Index(Physical):
     """The rows of a chain by a key; a `trie` has one of two parts.
 
-    One that is `late` follows at flushes, as the other side of its join does.
+    One that is `deferred` follows at flushes, as the other side of its join does.
     """
 
     source: Physical
-    chain: Below
+    chain: PipelineSource
     side: Side
     arguments: int
-    late: bool = False
+    deferred: bool = False
     trie: bool = False
 
     def headline(self) -> str:
@@ -139,7 +140,7 @@ class Keys(Physical):
     """The rows of a chain with their keys, which nobody holds."""
 
     source: Physical
-    chain: Below
+    chain: PipelineSource
     side: Side
 
     def headline(self) -> str:
@@ -162,7 +163,7 @@ class Probe(Physical):
     """The loops of a join over what changes on either side, with the chain above and its sink."""
 
     left: Index
-    right: Index
+    right: Index | Keys
     join: Op
     chain: Ops
     sink: Op | None
@@ -177,11 +178,16 @@ class RangeIndex(Physical):
     have."""
 
     source: Physical
-    chain: Below
-    tests: tuple[Step, ...]
+    chain: PipelineSource
+    tests: tuple[SideTerm, ...]
     arguments: int
     span: Span
     range: Range
+
+    @property
+    def side(self) -> Side:
+        """How a row is placed."""
+        return (None, (*self.tests, placed(self.span)))
 
     def headline(self) -> str:
         kind = "interval" if self.range.own == "interval" else "ordered"
@@ -225,7 +231,7 @@ class Multiway(Physical):
     joins: Ops
     chain: Ops
     sink: Op | None
-    wide: Wide = field(repr=False)
+    multiway: MultiwayJoin = field(repr=False)
 
     def headline(self) -> str:
         return f"multiway {_fused((*self.joins[::-1], *self.chain), self.sink)}"
@@ -233,14 +239,14 @@ class Multiway(Physical):
 
 @dataclass(frozen=True, slots=True)
 class CyclicCount(Physical):
-    """The rows of a circle of joins of one input with itself, of which nothing is read."""
+    """The rows of a cycle of joins of one input with itself, of which nothing is read."""
 
     source: Physical
-    chains: tuple[Below, ...]
+    chains: tuple[PipelineSource, ...]
     joins: Ops
     chain: Ops
     sink: Op
-    wide: Wide = field(repr=False)
+    multiway: MultiwayJoin = field(repr=False)
 
     def headline(self) -> str:
         return f"count cycles {_fused((*self.joins[::-1], *self.chain), self.sink)}"
@@ -251,7 +257,7 @@ class PartialSums(Physical):
     """The rows of a chain as sums by a key; `owner` is the aggregate that wants them."""
 
     source: Physical
-    chain: Below
+    chain: PipelineSource
     side: Side
     arguments: int
     sums: Sums
@@ -287,7 +293,7 @@ class FactorizedGroups(Physical):
     join: Op
     between: Ops
     sink: Op
-    factors: Factors = field(repr=False)
+    factors: Factorization = field(repr=False)
 
     def headline(self) -> str:
         return f"groups of sums {_fused((self.join, *self.between), self.sink)}"
@@ -328,9 +334,9 @@ class Remote(Physical):
     sources: tuple[Physical, ...]
     parts: Ops
     chains: tuple[tuple[int, Ops], ...]
-    part: Part = field(compare=False, repr=False)
-    begin: Callable[[Part], RemotePart] = field(compare=False, repr=False)
-    fed: dict[int, tuple[Source, tuple[plan.Node, ...]]] = field(compare=False, repr=False)
+    fragment: Fragment = field(compare=False, repr=False)
+    begin: Callable[[Fragment], RemotePart] = field(compare=False, repr=False)
+    fed: dict[int, tuple[ExternalSource, tuple[plan.Node, ...]]] = field(compare=False, repr=False)
 
     def headline(self) -> str:
         return f"elsewhere {', '.join(map(repr, self.parts))}"
@@ -339,7 +345,7 @@ class Remote(Physical):
 def _joined(node: AnyJoin) -> str:
     """A join by its keys, and what is asked of pairs beside them; what its sides decide is part of
     these."""
-    found = early_of(node)
+    found = side_conditions_of(node)
     if found is None:
         return headline(node)
     steps = [[written(s.function) for s in side if s.is_key] for side in (found.left, found.right)]
@@ -347,7 +353,7 @@ def _joined(node: AnyJoin) -> str:
     if match.left_key is not None and match.right_key is not None:
         steps = [[written(match.left_key), *steps[0]], [written(match.right_key), *steps[1]]]
     shown = [" == ".join(pair) for pair in zip(*steps, strict=True)]
-    shown += [] if found.rest is None else [f"on {written(found.rest)}"]
+    shown += [] if found.residual is None else [f"on {written(found.residual)}"]
     return f"{headlines.name(node)} {', '.join(shown)}".rstrip()
 
 
@@ -362,6 +368,6 @@ def _by(side: Side) -> str:
     return f" by {', '.join(map(written, keys))}" if keys else " of all"
 
 
-def _where(side: Side, chain: Below) -> str:
+def _where(side: Side, chain: PipelineSource) -> str:
     tests = [f"where {written(step.function)}" for step in side[1] if not step.is_key]
     return "".join(f"{part} | " for part in [*map(headline, chain.chain), *tests])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from optimizer import plan
-from reactive.compiler.elsewhere import Begin, Elsewhere
+from reactive.compiler.offloaded import Begin, OffloadedNodes
 
 
 class Overflow(Protocol):
@@ -39,15 +39,15 @@ class Placement(Protocol):
         """Whether anything is elsewhere."""
         ...
 
-    def elsewhere(self, moved: Mapping[plan.Node, Begin]) -> Elsewhere | None:
-        """What a compiler is to know."""
+    def offloaded(self, moved: Mapping[plan.Node, Begin]) -> OffloadedNodes | None:
+        """What of the plans is elsewhere, for the compiler."""
         ...
 
     def flush(self) -> None:
         """Bring what is late to the state of the last commit, or a later one."""
         ...
 
-    def read_here(self, run: plan.Node, elsewhere: Elsewhere) -> None:
+    def read_here(self, run: plan.Node, offloaded: OffloadedNodes) -> None:
         """Have the tables in the process that a plan reads there."""
         ...
 

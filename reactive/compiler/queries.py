@@ -2,7 +2,7 @@
 
     as written   -->   segments, each optimized once   -->   nodes, found again by their segment
 
-A way to run a query may prove not to hold for its rows (`Unfit`): then the segments that it was
+A way to run a query may prove not to hold for its rows (`BailOut`): then the segments that it was
 chosen in are run without it, and all that stands on them is compiled again.
 
 Cost: of a query over others, that of the segments which are new. Where parts can move elsewhere a
@@ -26,13 +26,13 @@ from optimizer.traverse import Rule, functions, without_views
 from reactive.compiler.chooser import MULTIWAY, SUMS, Chooser
 from reactive.compiler.compile import Compiled, Running, chosen, compiled, ways_that_may_fail
 from reactive.compiler.definition import open_names, outside
-from reactive.compiler.elsewhere import Begin, Elsewhere
 from reactive.compiler.leaves import reattach
+from reactive.compiler.offloaded import Begin, OffloadedNodes
 from reactive.compiler.physical import Physical
 from reactive.compiler.placement import Placement
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node
-from reactive.operators.sums_by import Unfit
+from reactive.operators.sums_by import BailOut
 
 log = logging.getLogger("reactive")
 T = TypeVar("T")
@@ -69,9 +69,9 @@ class Queries:
     def running(self, written: plan.Node) -> Running:
         """How a query is run, or would be, if it is none of a view."""
         segment, placement = self._segment(written), self.placement
-        elsewhere = placement.elsewhere(placement.moved)
+        offloaded = placement.offloaded(placement.moved)
         tops = {
-            each: self._chosen(each.run, elsewhere, each.without).chosen[id(each.run)]
+            each: self._chosen(each.run, offloaded, each.without).chosen[id(each.run)]
             for each in segment.every()
         }
         return Running(tops[segment], tops)
@@ -93,22 +93,22 @@ class Queries:
     def over(self, written: plan.Node, act: Callable[[Node], T]) -> T:
         """What is done with the node that computes a plan as written.
 
-        It may be done again, if what a rule made of the plan proves not to hold for its rows.
+        It may be done again, if a way to run it proves not to hold for its rows.
         """
         while True:
             try:
                 return act(self._made(self._segment(written)))
-            except Unfit as unfit:
+            except BailOut as bail_out:
                 self.graph.sweep()
-                self._give_up([written], unfit)
+                self._deoptimize([written], bail_out)
             except BaseException:
                 self.graph.sweep()
                 raise
 
-    def without(self, unfit: Unfit) -> None:
+    def without(self, bail_out: BailOut) -> None:
         """Have all views computed without what proved not to hold."""
-        leaves = self.graph.leaves_of(unfit.operator)
-        self._give_up([leaf.leaf.base for leaf in leaves], unfit)
+        leaves = self.graph.leaves_of(bail_out.operator)
+        self._deoptimize([leaf.leaf.base for leaf in leaves], bail_out)
         for leaf in leaves:
             self.over(leaf.leaf.base, partial(reattach, self.graph, leaf))
 
@@ -151,13 +151,13 @@ class Queries:
         """A plan that is run, with parts elsewhere, which are not filled yet; and the segment that
         it is the plan of."""
         placement = self.placement
-        elsewhere = placement.elsewhere(moved)
-        if elsewhere:
+        offloaded = placement.offloaded(moved)
+        if offloaded:
             placement.flush()
-        if elsewhere is not None:
-            placement.read_here(run, elsewhere)
+        if offloaded is not None:
+            placement.read_here(run, offloaded)
         try:
-            chooser = self._chosen(run, elsewhere, set() if of is None else of.without)
+            chooser = self._chosen(run, offloaded, set() if of is None else of.without)
             if of is not None:
                 of.physical = chooser.chosen[id(run)]
             return compiled(chooser, run, self.graph, self.source)
@@ -166,14 +166,14 @@ class Queries:
             raise
 
     def _chosen(
-        self, run: plan.Node, elsewhere: Elsewhere | None, without: Collection[str]
+        self, run: plan.Node, offloaded: OffloadedNodes | None, without: Collection[str]
     ) -> Chooser:
         return chosen(
             run,
             self.graph,
             self.source,
             generate=self.generates,
-            elsewhere=elsewhere,
+            offloaded=offloaded,
             without=without,
         )
 
@@ -211,17 +211,17 @@ class Queries:
         found = None if segment.top is None else segment.top()
         return found if found is not None and self.graph.has(found) else None
 
-    def _give_up(self, queries: Iterable[plan.Node], unfit: Unfit) -> None:
-        """Run queries without what was made of them by a rule that does not hold for their rows;
-        or, if that cannot be told, without all that may not hold."""
+    def _deoptimize(self, queries: Iterable[plan.Node], bail_out: BailOut) -> None:
+        """Run queries without a way that does not hold for their rows; or, if it cannot be told in
+        which of their segments it was chosen, without all ways that may not hold."""
         tops = [self._segment(written) for written in queries]
         every = list(dict.fromkeys(segment for top in tops for segment in top.every()))
-        way = MULTIWAY if isinstance(unfit.owner, plan.Join) else SUMS
+        way = MULTIWAY if isinstance(bail_out.owner, plan.Join) else SUMS
         used = {segment: ways_that_may_fail(segment.physical) for segment in every}
-        meant = [s for s in every if way in used[s] and unfit.owner in set(nodes(s.run))]
+        meant = [s for s in every if way in used[s] and bail_out.owner in set(nodes(s.run))]
         meant = meant or [segment for segment in every if used[segment]]
         if not meant:
-            raise AssertionError("what was given up is still computed") from unfit
+            raise AssertionError("what was given up is still computed") from bail_out
         for segment in meant:
             segment.without |= {way} if way in used[segment] else used[segment]
         gone = set(meant)
@@ -229,4 +229,4 @@ class Queries:
             if segment in gone or not gone.isdisjoint(segment.below):
                 gone.add(segment)
                 segment.top = segment.physical = None
-        log.info("%s: as rows from now on, since %r", headline(unfit.owner), unfit.__cause__)
+        log.info("%s: as rows from now on, since %r", headline(bail_out.owner), bail_out.__cause__)

@@ -9,17 +9,22 @@ from typing_extensions import TypeVar
 
 from reactive.collections.edits import Edit
 from reactive.collections.zset import Pair, Row, repeat
+from reactive.dataflow.moves import Moves, by_key, standing
 from reactive.dataflow.plain_data import plain
 
 T = TypeVar("T", default=Any)
+Parts = tuple[tuple[tuple[Any, Any], ...], Sequence[Pair]]
+"""The updated rows, and the pairs of all others."""
 
 
 class Delta(Generic[T]):
     """Rows that came and went, net, in one commit. Immutable.
 
     `version` is the commit's number. `is_snapshot` marks the one that holds all rows of when
-    the subscription began. Where rows have a key (a keyed table, a group), a row that was
-    replaced is in `updated` and neither in `added` nor in `removed`.
+    the subscription began. A row that was replaced is in `updated` and neither in `added` nor in
+    `removed`: of a table by `Table.update` or `upsert`, and of a view by what that came to through
+    `where`, `select`, `select_many`, `unnest`, `union_all` and inner joins; of groups and of what
+    else has a key, also where another row has come with the same key. `items()` has all of it.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -39,6 +44,7 @@ class Delta(Generic[T]):
         edits: Sequence[Edit] = (),
         *,
         is_snapshot: bool = False,
+        moves: Moves | None = None,
     ) -> None:
         self.version = version
         self.is_snapshot = is_snapshot
@@ -46,7 +52,8 @@ class Delta(Generic[T]):
         """For an ordered relation: the steps that turn the old sequence into the new one."""
         self._pairs = pairs
         self._key = key
-        self._parts: tuple[tuple[tuple[T, T], ...], Sequence[Pair]] | None = None
+        self._parts: Parts | Moves | None = moves
+        """How it comes apart, once somebody has asked; until then what finds the moves in it."""
 
     def items(self) -> tuple[tuple[T, int], ...]:
         """Each row that changed with its signed weight, each row once."""
@@ -64,27 +71,28 @@ class Delta(Generic[T]):
 
     @property
     def updated(self) -> tuple[tuple[T, T], ...]:
-        """Pairs of the old and the new row of a key."""
+        """Pairs of an old row and the new one in its place."""
         return self._split[0]
 
     @property
-    def _split(self) -> tuple[tuple[tuple[T, T], ...], Sequence[Pair]]:
-        """The updated rows, and the pairs that are not part of an update."""
-        if self._parts is None:
-            self._parts = self._updates()
-        return self._parts
+    def _has_moves(self) -> bool:
+        """Whether some of it may be known to be updates, beside what keys tell."""
+        return self._parts is not None
 
-    def _updates(self) -> tuple[tuple[tuple[T, T], ...], Sequence[Pair]]:
-        key = self._key
-        if key is None or len(self._pairs) < 2:
-            return (), self._pairs
-        old = {key(row): row for row, weight in self._pairs if weight == -1}
-        new = {key(row): row for row, weight in self._pairs if weight == 1}
-        both = old.keys() & new.keys()
-        if not both:
-            return (), self._pairs
-        updated = tuple((row, new[k]) for k, row in old.items() if k in both)
-        return updated, [pair for pair in self._pairs if key(pair[0]) not in both]
+    @property
+    def _split(self) -> Parts:
+        """The updated rows, and the pairs that are not part of an update."""
+        parts = self._parts
+        if not isinstance(parts, tuple):
+            parts = self._parts = self._updates(parts)
+        return parts
+
+    def _updates(self, find: Moves | None) -> Parts:
+        moves, rest = standing([] if find is None else find(), self._pairs)
+        if self._key is not None:
+            more, rest = by_key(self._key, rest)
+            moves += more
+        return tuple(moves), rest
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data: rows with names as dictionaries, others as lists.

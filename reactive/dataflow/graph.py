@@ -24,19 +24,20 @@ from optimizer.callables.captures import Capture
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
 from optimizer.plan import Node as PlanNode
-from optimizer.plans.pinned import NO_PINS, Pins
+from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
 from reactive.collections.zset import Pair
-from reactive.dataflow.blame import annotate
+from reactive.dataflow.compiled_step import compiled_step
+from reactive.dataflow.delivery_queue import DeliveryQueue, Subscribers
 from reactive.dataflow.delta import Delta
-from reactive.dataflow.fan import Fan
+from reactive.dataflow.discrimination import DiscriminationNetwork
+from reactive.dataflow.error_notes import annotate
 from reactive.dataflow.held import at_hand
-from reactive.dataflow.node import NOWHERE, Node, Told, comes_late
-from reactive.dataflow.outbox import Outbox, Subscribers
+from reactive.dataflow.moves import Moved
+from reactive.dataflow.node import NOWHERE, LeafDelta, Node, is_deferred
 from reactive.dataflow.schedule import Fed, Schedule, reached
 from reactive.dataflow.step import Step, Stepped, deliveries, take_back
-from reactive.dataflow.straight import straight
+from reactive.dataflow.walk import Walk
 from reactive.dataflow.watch import Watch
-from reactive.dataflow.wide import Wide
 
 MANY_SCHEDULES = 256
 
@@ -45,16 +46,18 @@ class Graph:
     """All nodes of a database.
 
     `on_stale` is called when a callable is about to run whose captured variable has changed; what
-    leaves have to tell is put into the outbox.
+    leaves emit is put into the delivery queue.
     """
 
-    def __init__(self, on_stale: Callable[[Opaque, Capture], None], outbox: Outbox) -> None:
+    def __init__(
+        self, on_stale: Callable[[Opaque, Capture], None], delivery_queue: DeliveryQueue
+    ) -> None:
         self.watch = Watch(on_stale)
-        self.outbox = outbox
+        self.delivery_queue = delivery_queue
         self._nodes: dict[Hashable, Node] = {}
         self.remotes: tuple[Node, ...] = ()
         """The nodes whose work is elsewhere; replaced, never changed."""
-        self._schedules: dict[Node | tuple[Node, ...], Schedule | Wide] = {}
+        self._schedules: dict[Node | tuple[Node, ...], Schedule | Walk] = {}
         self._leaves: dict[int, Node] = {}
         self.version = 0
         """Of the last commit that stands."""
@@ -69,6 +72,8 @@ class Graph:
         """Nodes that are kept though nobody reads them yet."""
         self.making: object = None
         """Whom nodes are being made for, for messages."""
+        self.moved: Moved | None = None
+        """What updates of tables are in the commit that is made, if somebody is to hear of them."""
         self.forgets = False
         """Whether there is a table that does not store its rows."""
 
@@ -94,8 +99,8 @@ class Graph:
         plan: PlanNode | None = None,
         functions: Iterable[Function | None] = (),
         blamed: Iterable[Function | None] = (),
-        pins: Pins = NO_PINS,
-        late: bool = False,
+        constant_tests: ConstantTests = NO_CONSTANT_TESTS,
+        deferred: bool = False,
         at: Any = NOWHERE,
     ) -> Node:
         """The node of this signature over these inputs; made, and brought up to date, if new.
@@ -117,8 +122,8 @@ class Graph:
             plan=plan,
             functions=functions,
             blamed=blamed,
-            pins=pins,
-            late=late,
+            constant_tests=constant_tests,
+            deferred=deferred,
             at=at,
         )
         self._connect(node)
@@ -131,7 +136,7 @@ class Graph:
     def attach(self, operator: Any, source: Node, leaf: Any, *, fill: bool = True) -> Node:
         """A leaf: an operator whose deltas leave the graph. `leaf` is whom it belongs to.
 
-        With `fill` it is given first what the source has given out so far.
+        With `fill` it is given first what the source has emitted so far.
         """
         node = Node(self, operator, (source,), rank=self._next_rank(), plan=source.plan)
         node.leaf = leaf
@@ -180,7 +185,7 @@ class Graph:
             self.detach(node)
 
     def contents(self, node: Node) -> Sequence[Any]:
-        """All that the node has given out so far, as one delta.
+        """All that the node has emitted so far, as one delta.
 
         Nodes without state are stepped over the contents of their inputs, each once.
         """
@@ -222,8 +227,8 @@ class Graph:
     def commit(self, changes: Sequence[Fed], version: int) -> None:
         """Both phases of a step, with nothing between them."""
         source, delta = changes[0]
-        if source.straight is not None and len(changes) == 1:
-            source.straight(delta, version)
+        if source.compiled_step is not None and len(changes) == 1:
+            source.compiled_step(delta, version)
         else:
             self.publish(self.prepare(changes, version))
 
@@ -236,14 +241,14 @@ class Graph:
         if len(changes) > 1:
             key = tuple(sorted([source for source, _ in changes], key=_rank))
         schedule = self._schedules.get(key) or self._schedule(key)
-        if isinstance(schedule, Schedule) and schedule.is_in_use and key.straight is None:
-            self._straighten(key, schedule.nodes)
-        step = Step(self.outbox, version)
+        if isinstance(schedule, Schedule) and schedule.is_in_use and key.compiled_step is None:
+            self._compile_step(key, schedule.nodes)
+        step = Step(self.delivery_queue, version)
         self.stepping = True
         try:
             for source, _ in changes:
                 self.watch.look(source)
-            schedule.step(changes, step.stepped, step.told, self.watch.check)
+            schedule.step(changes, step.stepped, step.leaf_deltas, self.watch.check)
             step.address()
         except BaseException as error:
             schedule.clear()
@@ -267,29 +272,29 @@ class Graph:
             self.stepping = False
 
     def send(self, subscribers: Subscribers, delta: Delta[Any]) -> None:
-        """Put a delta for some subscribers into the outbox."""
-        self.outbox.append((subscribers, delta))
+        """Put a delta for some subscribers into the delivery queue."""
+        self.delivery_queue.append((subscribers, delta))
 
-    def announce(self, told: Sequence[Told], version: int) -> None:
-        """Put what leaves have to tell of a commit into the outbox."""
-        self.outbox.extend(deliveries(told, version))
+    def announce(self, leaf_deltas: Sequence[LeafDelta], version: int) -> None:
+        """Put what leaves emit of a commit into the delivery queue."""
+        self.delivery_queue.extend(deliveries(leaf_deltas, version))
 
-    def _straighten(self, source: Node, nodes: Sequence[Node]) -> None:
+    def _compile_step(self, source: Node, nodes: Sequence[Node]) -> None:
         """From now on a function commits what comes of this source alone."""
         calls = {
             "graph": self,
-            "outbox": self.outbox,
+            "delivery_queue": self.delivery_queue,
             "check": self.watch.check,
             "watch": self.watch.look,
             "take_back": self._take_back,
         }
-        source.straight = straight(source, nodes, calls)
+        source.compiled_step = compiled_step(source, nodes, calls)
 
-    def late(self) -> list[Node]:
+    def deferred(self) -> list[Node]:
         """The nodes that step at flushes, after what they read; leaves last."""
-        inner = sorted(filter(comes_late, self._nodes.values()), key=_rank)
+        inner = sorted(filter(is_deferred, self._nodes.values()), key=_rank)
         return [node for node in inner if _takes_part(node)] + [
-            *filter(comes_late, self._leaves.values())
+            *filter(is_deferred, self._leaves.values())
         ]
 
     def leaves_of(self, operator: Any) -> list[Node]:
@@ -315,7 +320,7 @@ class Graph:
         return list(self._nodes.values())
 
     def reattach(self, leaf: Node, source: Node, operator: Any) -> None:
-        """Have a leaf read another node that gives out the same, by an operator that holds it."""
+        """Have a leaf read another node that emits the same, by an operator that holds it."""
         self.is_changing = True
         (old,) = leaf.inputs
         old.disconnect(leaf)
@@ -326,6 +331,8 @@ class Graph:
         source.connect(leaf, 0)
         self._forget_schedules()
         self.is_changing = False
+        if leaf.leaf.lineage is not None:
+            leaf.leaf.lineage.renew()
         if old is not source:
             self.detach(old)
 
@@ -364,16 +371,16 @@ class Graph:
     def _forget_schedules(self) -> None:
         self._schedules.clear()
         for source in self._sources:
-            source.straight = None
+            source.compiled_step = None
 
-    def _schedule(self, key: Node | tuple[Node, ...]) -> Schedule | Wide:
+    def _schedule(self, key: Node | tuple[Node, ...]) -> Schedule | Walk:
         """How to step what these sources reach, in topological order."""
         sources = (key,) if isinstance(key, Node) else key
         if len(self._schedules) > MANY_SCHEDULES:
             self._forget_schedules()
-        fans = {source: Fan(source.consumers) for source in sources}
-        nodes = None if any(fan.looks_up for fan in fans.values()) else reached(sources)
-        found = Wide(fans) if nodes is None else Schedule(sources, nodes)
+        networks = {source: DiscriminationNetwork(source.consumers) for source in sources}
+        nodes = None if any(network.looks_up for network in networks.values()) else reached(sources)
+        found = Walk(networks) if nodes is None else Schedule(sources, nodes)
         self._schedules[key] = found
         return found
 

@@ -1,4 +1,4 @@
-"""Whether all that a node has given out so far is held, so that who comes late can begin with it.
+"""Whether all that a node has emitted so far is held, so that a late view can begin with it.
 
 table, not stored (rows have flowed)    no
   where                                 if a view of it holds its rows
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from reactive.collections.zset import Pair
-from reactive.dataflow.contents import Bag
+from reactive.dataflow.materialized import Bag
 from reactive.errors import TableError
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def at_hand(node: Node) -> Iterable[Pair] | None:
     if node.contents is not None and not node.forgets:
         return None
     for reader, _ in node.consumers:
-        if isinstance(reader.operator, Bag) and reader.leaf is not None and not reader.late:
+        if isinstance(reader.operator, Bag) and reader.leaf is not None and not reader.deferred:
             return reader.operator.items()
     return None
 
 
 def _is_whole(source: Node) -> bool:
-    """Whether a table has all the rows that it has given out."""
+    """Whether a table has all the rows that it has emitted."""
     if source.contents is None or not source.forgets:
         return True
     try:

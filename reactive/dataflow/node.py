@@ -1,11 +1,11 @@
 """A node of the operator graph: an operator, what it reads, and what a commit does with it.
 
-Below an operator whose output comes at flushes only, nodes are late: a commit leaves its deltas
+Below an operator whose output comes at flushes only, nodes are deferred: a commit leaves its deltas
 with them, and they step when a flush takes these.
 
-    commit   inbox --> step of the operator --> inboxes of those that read it
-    commit   inbox --> held                                              (a late node)
-    flush              held --> ready --> step of the operator --> ready of those that read it
+    commit   inbox --> step of the operator --> inboxes of its readers
+    commit   inbox --> pending                                       (a deferred node)
+    flush    pending --> in flight --> step of the operator --> in flight of its readers
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, origins
 from optimizer.plan import Node as PlanNode
 from optimizer.plan import Table
-from optimizer.plans.pinned import NO_PINS, Pins
+from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
 from optimizer.rewriting.segments import Segment
 from reactive.collections.zset import consolidate
 
 Guard = tuple[Opaque, Capture]
 NOWHERE: Any = object()
-Told = tuple["Node", Sequence[Any]]
+LeafDelta = tuple["Node", Sequence[Any]]
 """A leaf, and the net delta of what it stands for."""
 
 
@@ -33,15 +33,43 @@ class Node:
 
     __slots__ = (
         *("blank", "consumers", "contents", "dirty", "functions", "graph", "guards", "inbox"),
-        *("inputs", "is_remote", "leaf", "operator", "order", "pins", "plan", "rank", "run"),
-        *("at", "is_routed", "routes", "settle", "signature", "stateful", "step", "straight"),
+        *(
+            "inputs",
+            "is_remote",
+            "leaf",
+            "operator",
+            "order",
+            "constant_tests",
+            "plan",
+            "rank",
+            "run",
+        ),
+        *(
+            "at",
+            "is_routed",
+            "routes",
+            "finalize",
+            "signature",
+            "stateful",
+            "step",
+            "compiled_step",
+        ),
         *("forgets", "query", "undo", "watched", "watchers", "__weakref__"),
-        *("_arrived", "_is_made_late", "held", "late", "ready"),
+        *(
+            "_arrived",
+            "_is_made_deferred",
+            "pending",
+            "deferred",
+            "physical",
+            "in_flight",
+            "tracers",
+            "wiring",
+        ),
     )
     run: Callable[..., Any]
     """The operator's step; `step` is what a commit calls."""
     step: Callable[..., Any]
-    settle: Callable[[], None]
+    finalize: Callable[[], None]
     undo: Callable[[], None]
 
     def __init__(
@@ -55,12 +83,12 @@ class Node:
         plan: PlanNode | None = None,
         functions: Iterable[Function | None] = (),
         blamed: Iterable[Function | None] = (),
-        pins: Pins = NO_PINS,
-        late: bool = False,
+        constant_tests: ConstantTests = NO_CONSTANT_TESTS,
+        deferred: bool = False,
         at: Any = NOWHERE,
     ) -> None:
         self.graph = graph
-        self._is_made_late = late
+        self._is_made_deferred = deferred
         self.operator = operator
         self.inputs = inputs
         self.rank = rank
@@ -79,13 +107,13 @@ class Node:
         self.forgets: bool = _is_unstored(self) or (
             self.contents is None and any(source.forgets for source in inputs)
         )
-        """Whether rows that it has given out may be held nowhere, here or below."""
+        """Whether rows that it has emitted may be held nowhere, here or below."""
         self.leaf: Any = None
         self.query: Segment | None = None
         """What a leaf is of."""
         self.watched: list[tuple[Segment, tuple[Guard, ...]]] = []
         """The segments that a leaf watches, with what no operator of theirs calls any more."""
-        self.pins = pins
+        self.constant_tests = constant_tests
         """The values of fields without which a row of its input is of no use to it."""
         self.at = at
         """The key of the rows that it is given of its input, an index; by default of all."""
@@ -97,8 +125,14 @@ class Node:
         """Whether it is reached by routes only, so that no schedule knows of it."""
         self.watchers: tuple[Node, ...] = ()
         """Leaves with captured variables that no operator reads any more (of a source)."""
-        self.straight: Callable[[Sequence[Any], int], None] | None = None
+        self.compiled_step: Callable[[Sequence[Any], int], None] | None = None
         """The function that commits a delta of it, once there is one (of a source)."""
+        self.tracers: dict[Any, None] = {}
+        """What follows updates of a table from here to subscribers (of a source)."""
+        self.physical: Any = None
+        """The node of the physical plan that it was made of."""
+        self.wiring: tuple[Any, ...] = ()
+        """Which of its inputs is which, where the physical node does not say."""
         self.consumers: list[tuple[Node, int]] = []
         self.blank: tuple[Sequence[Any], ...] = ((),) * len(inputs)
         self.inbox: list[Sequence[Any]]
@@ -107,19 +141,19 @@ class Node:
 
     def bind(self) -> None:
         """Decide what a commit does with it: step the operator or, below what comes later, wait."""
-        self.late: bool = self._is_made_late or any(map(comes_late, self.inputs))
-        self.held: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
-        self.ready: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
+        self.deferred: bool = self._is_made_deferred or any(map(is_deferred, self.inputs))
+        self.pending: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
+        self.in_flight: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
         self._arrived: tuple[Sequence[Any], ...] = ()
         operator = self.operator
         self.run = getattr(operator, "step", _no_step)
-        if self.late:
-            self.step, self.undo, self.settle = self._arrive, self._depart, self._hold
+        if self.deferred:
+            self.step, self.undo, self.finalize = self._arrive, self._depart, self._hold
             self.stateful = True
         else:
             self.step = self.run
             self.undo = getattr(operator, "undo", _nothing)
-            self.settle = getattr(operator, "commit", _nothing)
+            self.finalize = getattr(operator, "commit", _nothing)
             self.stateful = hasattr(operator, "undo")
 
     def replace(self, operator: Any) -> None:
@@ -138,27 +172,28 @@ class Node:
         self._arrived = ()
 
     def _hold(self) -> None:
-        for waiting, delta in zip(self.held, self._arrived, strict=False):
+        for waiting, delta in zip(self.pending, self._arrived, strict=False):
             if delta:
                 waiting.append(delta)
         self._arrived = ()
 
-    def cut(self) -> None:
+    def set_barrier(self) -> None:
         """What is held now is what the next flush is of."""
-        for ready, held in zip(self.ready, self.held, strict=True):
-            ready += held
-            held.clear()
+        for in_flight, pending in zip(self.in_flight, self.pending, strict=True):
+            in_flight += pending
+            pending.clear()
 
     def taken(self) -> list[Sequence[Any]]:
-        """What the flush is of, per input: without the rows that came and went meanwhile."""
+        """What the flush is of, per input: without rows that were inserted and deleted
+        meanwhile."""
         return [
             _joined(deltas, keyed=source.gives_keys)
-            for deltas, source in zip(self.ready, self.inputs, strict=True)
+            for deltas, source in zip(self.in_flight, self.inputs, strict=True)
         ]
 
     def done(self) -> None:
         """The flush has taken it in."""
-        self.ready = [[] for _ in self.inputs]
+        self.in_flight = [[] for _ in self.inputs]
 
     @property
     def gives_keys(self) -> bool:
@@ -173,7 +208,7 @@ class Node:
             self.routes[reader.at] = reader
 
     def disconnect(self, reader: Node) -> None:
-        """The contrary."""
+        """The reverse."""
         if reader.at is NOWHERE:
             self.consumers = [c for c in self.consumers if c[0] is not reader]
         else:
@@ -186,7 +221,7 @@ class Node:
             yield reader
 
     def send(self, delta: Sequence[Any]) -> None:
-        """Give a delta of this node's output to all that read it, but not by routes."""
+        """Send a delta of this node's output to all its readers, except by routes."""
         for consumer, port in self.consumers:
             consumer.inbox[port] = delta
             consumer.dirty = True
@@ -223,9 +258,9 @@ def _is_unstored(node: Node) -> bool:
     return not node.inputs and isinstance(node.plan, Table) and not node.plan.stored
 
 
-def comes_late(node: Node) -> bool:
+def is_deferred(node: Node) -> bool:
     """Whether its output changes at flushes, and not at commits."""
-    return node.late or node.is_remote
+    return node.deferred or node.is_remote
 
 
 def _joined(deltas: Sequence[Sequence[Any]], *, keyed: bool) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""Rows as plain data, for JSON and the like: records become dictionaries, tuples lists.
+"""Rows as plain data, as for JSON: records become dictionaries, tuples lists.
 
     Row(town='Bonn', orders=2)        {"town": "Bonn", "orders": 2}
     (Order(id=1), ("Ann", 3))         [{"id": 1}, ["Ann", 3]]

@@ -1,6 +1,6 @@
 """Which nodes a commit steps, in their order.
 
-Once one has proved to be in use, a generated function takes its place (`straight.py`).
+Once one has proved to be in use, a generated function takes its place (`compiled_step.py`).
 
 State:  the inboxes of the nodes while a walk is under way.
 Cost:   O(nodes that the changes may reach), a fraction of a microsecond each.
@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reactive.dataflow.node import comes_late
+from reactive.dataflow.node import is_deferred
 
 if TYPE_CHECKING:
-    from reactive.dataflow.node import Node, Told
+    from reactive.dataflow.node import LeafDelta, Node
     from reactive.dataflow.step import Stepped
 
 OFTEN = 64
 """Walks after which code takes the place of a schedule."""
 FEW = 24
-"""Nodes that a schedule has at most; of more, what a commit reaches is found while it goes."""
+"""Nodes that a schedule has at most; of more, what a commit reaches is found as it steps."""
 
 Check = Callable[["Node"], None]
 Fed = tuple["Node", Sequence[Any]]
@@ -38,11 +38,15 @@ class Schedule:
         self._walks = 0
 
     def step(
-        self, changes: Sequence[Fed], stepped: list[Stepped], told: list[Told], check: Check
+        self,
+        changes: Sequence[Fed],
+        stepped: list[Stepped],
+        leaf_deltas: list[LeafDelta],
+        check: Check,
     ) -> None:
         """Step what the changes reach.
 
-        `stepped` is told of each stateful node beforehand, `told` of what leaves give out.
+        `stepped` gets each stateful node beforehand, `leaf_deltas` what leaves emit.
         """
         self._walks += 1
         for source, delta in changes:
@@ -58,11 +62,11 @@ class Schedule:
                 if out:
                     node.send(out)
                     if node.leaf is not None:
-                        told.append((node, out))
+                        leaf_deltas.append((node, out))
 
     @property
     def is_in_use(self) -> bool:
-        """Whether it has been walked so often that code for it is worth its making."""
+        """Whether it has been walked often enough for generated code to pay."""
         return self._walks >= OFTEN and len(self.sources) == 1
 
     def clear(self) -> None:
@@ -81,7 +85,7 @@ def reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
                 found[consumer] = None
                 if consumer.routes or len(found) > FEW:
                     return None
-                if not comes_late(consumer):
+                if not is_deferred(consumer):
                     waiting.append(consumer)
     return tuple(sorted(found, key=_order))
 

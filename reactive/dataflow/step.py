@@ -1,11 +1,11 @@
 """One step of the graph in two phases: what is prepared is published, or undone.
 
-    prepare   what the changes reach has stepped; its views are read only inside the gate
-    publish   operators settle, and the outbox has what leaves have to tell
+    prepare   what the changes reach has stepped; its views are read only inside the lock
+    publish   operators finalize, and the delivery queue has what leaves emit
     undo      operators are as they were before, the last one first
 
 A commit is such a step (`Graph.prepare`), and so is each part of a flush (`remote/flush.py`). A
-commit with nothing between its phases may be one generated function instead (`straight.py`).
+commit with nothing between its phases may be one generated function instead (`compiled_step.py`).
 
 State:  what has stepped, until it is published or undone.
 """
@@ -17,14 +17,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from reactive.dataflow.blame import annotate, stepped_in
 from reactive.dataflow.delta import Delta
-from reactive.operators.sums_by import Unfit
+from reactive.dataflow.error_notes import annotate, stepped_in
+from reactive.operators.sums_by import BailOut
 from reactive.runtime.interrupts import is_asynchronous, surely
 
 if TYPE_CHECKING:
-    from reactive.dataflow.node import Told
-    from reactive.dataflow.outbox import Delivery, Outbox
+    from reactive.dataflow.delivery_queue import Delivery, DeliveryQueue
+    from reactive.dataflow.moves import Moves
+    from reactive.dataflow.node import LeafDelta, Node
 
 log = logging.getLogger("reactive")
 
@@ -33,35 +34,35 @@ class Stepped(Protocol):
     """What has stepped, and holds both states until it is told which one stands."""
 
     @property
-    def settle(self) -> Callable[[], object]: ...
+    def finalize(self) -> Callable[[], object]: ...
 
     @property
     def undo(self) -> Callable[[], object]: ...
 
 
 class Step:
-    """What has stepped, and what is to be told of it once it is published."""
+    """What has stepped, and what subscribers are notified of once it is published."""
 
-    __slots__ = ("_deliveries", "_outbox", "stepped", "told", "version")
+    __slots__ = ("_deliveries", "_queue", "leaf_deltas", "stepped", "version")
 
-    def __init__(self, outbox: Outbox, version: int) -> None:
-        self._outbox = outbox
+    def __init__(self, delivery_queue: DeliveryQueue, version: int) -> None:
+        self._queue = delivery_queue
         self._deliveries: Sequence[Delivery] = ()
         self.version = version
         self.stepped: list[Stepped] = []
         """Each stateful node, noted before it steps."""
-        self.told: list[Told] = []
-        """What the leaves have given out."""
+        self.leaf_deltas: list[LeafDelta] = []
+        """What the leaves have emitted."""
 
     def address(self) -> None:
         """All has stepped: decide who is to hear of it, while that may still fail."""
-        self._deliveries = deliveries(self.told, self.version)
+        self._deliveries = deliveries(self.leaf_deltas, self.version)
 
     def publish(self) -> None:
         """It stands."""
         for done in self.stepped:
-            done.settle()
-        self._outbox.extend(self._deliveries)
+            done.finalize()
+        self._queue.extend(self._deliveries)
 
     def undo(self) -> bool:
         """Take all of it back; whether every operator could."""
@@ -74,7 +75,7 @@ def take_back(error: BaseException, stepped: Sequence[Stepped]) -> bool:
     It is not where the commit may have failed anywhere: then nobody knows what has been done of a
     step.
     """
-    if is_asynchronous(error.__cause__ if isinstance(error, Unfit) else error):
+    if is_asynchronous(error.__cause__ if isinstance(error, BailOut) else error):
         return False
     is_undone = undo(stepped)
     node = stepped_in(error)
@@ -84,7 +85,7 @@ def take_back(error: BaseException, stepped: Sequence[Stepped]) -> bool:
 
 
 def undo(stepped: Sequence[Stepped]) -> bool:
-    """Take back what has stepped, the last one first; whether every operator could."""
+    """Undo what has stepped, the last one first; whether every operator could."""
     stuck: list[Stepped] = []
     surely(partial(_undo, stepped, stuck))
     return not stuck
@@ -99,15 +100,25 @@ def _undo(stepped: Sequence[Stepped], stuck: list[Stepped]) -> None:
             stuck.append(done)
 
 
-def deliveries(told: Sequence[Told], version: int) -> list[Delivery]:
-    """What leaves have to tell, and whom."""
+def deliveries(leaf_deltas: Sequence[LeafDelta], version: int) -> list[Delivery]:
+    """What leaves emit, and to which subscribers."""
     found: list[Delivery] = []
-    for node, changes in told:
-        feed = node.leaf
-        if feed.subscribers and changes:
-            delta = Delta(version, changes, feed.key, node.operator.edits)
-            found.append((feed.subscribers, delta))
-    for node, _ in told:
+    for node, changes in leaf_deltas:
+        channel = node.leaf
+        if channel.subscribers and changes:
+            moves = traced(node)
+            delta = Delta(version, changes, channel.key, node.operator.edits, moves=moves)
+            found.append((channel.subscribers, delta))
+    for node, _ in leaf_deltas:
         if node.operator.edits:
             node.operator.forget()
+    return found
+
+
+def traced(leaf: Node) -> Moves | None:
+    """What finds the updates in what a leaf tells of this commit."""
+    moved, lineage = leaf.graph.moved, leaf.leaf.lineage
+    if moved is None or lineage is None:
+        return None
+    found: Moves | None = lineage.traced(moved)
     return found

@@ -21,18 +21,19 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from optimizer import plan
 from optimizer.plans.explain import explain, headline
 from optimizer.plans.properties import nodes, tables
+from optimizer.traverse import without_iterations
 from reactive.collections.zset import Pair
-from reactive.compiler.elsewhere import Begin, Elsewhere
 from reactive.compiler.leaves import reattach, refill
+from reactive.compiler.offloaded import Begin, OffloadedNodes
 from reactive.dataflow.node import Node
 from reactive.errors import OffloadError
-from reactive.offload.distant import DistantTable
 from reactive.offload.overflow import Overflow
+from reactive.offload.remote_table import RemoteTable
 from reactive.offload.spilling import Spilling
 from reactive.operators.plain import LINEAR
-from reactive.remote.fed import Rows
+from reactive.remote.external import ExternalRows
 from reactive.remote.flush import Flush
-from reactive.remote.parts import Part, Unmovable, part_of, raises_nothing
+from reactive.remote.fragments import Fragment, Unmovable, part_of, raises_nothing
 from reactive.remote.remote import Remote, RemoteOperator
 from reactive.runtime.collector import paused
 from reactive.storage.store import Store
@@ -63,19 +64,19 @@ class Offload(Protocol):
     max_waiting: int
     """How many entries may wait for a flush before writers wait too."""
 
-    def refuse(self, part: Part) -> str | None:
+    def refuse(self, fragment: Fragment) -> str | None:
         """Why a part cannot go there, if it cannot."""
         ...
 
-    def begin(self, part: Part, name: str) -> Remote:
+    def begin(self, fragment: Fragment, name: str) -> Remote:
         """A place for a part, without rows yet; `name` is the same for the same query."""
         ...
 
-    def scan(self, part: Part, name: str) -> Remote:
+    def scan(self, fragment: Fragment, name: str) -> Remote:
         """What fetches rows that are fed; nothing of them is kept."""
         ...
 
-    def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> Rows:
+    def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> ExternalRows:
         """The rows of a table that are there already."""
         ...
 
@@ -88,7 +89,7 @@ class Offload(Protocol):
         ...
 
     def progress(self, name: str, rows: int) -> Any:
-        """A context while so many rows are handed over, or waited for."""
+        """A context while `rows` rows are handed over, or awaited."""
         ...
 
     def release(self) -> None:
@@ -130,28 +131,28 @@ class Offloading:
     @property
     def is_used(self) -> bool:
         """Whether anything is elsewhere."""
-        return bool(self.moved or self._distant() or self._engine.graph.pinned)
+        return bool(self.moved or self._remote_tables() or self._engine.graph.pinned)
 
-    def _distant(self) -> dict[int, DistantTable[Any]]:
+    def _remote_tables(self) -> dict[int, RemoteTable[Any]]:
         """The tables whose rows are elsewhere, by their number."""
         tables = self._engine.tables
-        return {n: t for n, t in tables.items() if isinstance(t, DistantTable)}
+        return {n: t for n, t in tables.items() if isinstance(t, RemoteTable)}
 
-    def elsewhere(self, moved: Mapping[plan.Node, Begin]) -> Elsewhere | None:
+    def offloaded(self, moved: Mapping[plan.Node, Begin]) -> OffloadedNodes | None:
         """What a compiler is to know."""
         offload = self.offload
         if offload is None:
             return None
-        return Elsewhere(
+        return OffloadedNodes(
             moved,
-            self._distant(),
+            self._remote_tables(),
             lambda part: offload.begin(part, _name(part.of[0])),
             lambda part: offload.scan(part, _name(part.of[0])),
         )
 
-    def read_here(self, run: plan.Node, elsewhere: Elsewhere) -> None:
+    def read_here(self, run: plan.Node, offloaded: OffloadedNodes) -> None:
         """Have the tables in the process that a plan reads there."""
-        self.spilling.bring_back(run, elsewhere)
+        self.spilling.bring_back(run, offloaded)
 
     def forget(self, table: Any) -> None:
         """A table was dropped."""
@@ -177,9 +178,9 @@ class Offloading:
                 return
 
     def _affected(self, error: OffloadError) -> OffloadError:
-        late = [str(leaf.leaf) for leaf in self._engine.graph.leaves() if leaf.late]
+        deferred = [str(leaf.leaf) for leaf in self._engine.graph.leaves() if leaf.deferred]
         return OffloadError(
-            f"{error}\n  not up to date: {', '.join(late) or 'nothing'}; all others go on\n"
+            f"{error}\n  not up to date: {', '.join(deferred) or 'nothing'}; all others go on\n"
             "  view.recall() computes them in the process again"
         )
 
@@ -199,7 +200,7 @@ class Offloading:
         """
         found, reasons = self._parts(view.relation.plan)
         if not found:
-            raise OffloadError(_refusal(str(view._feed), reasons))
+            raise OffloadError(_refusal(str(view._channel), reasons))
         for node in found:
             self.hand_over(node)
 
@@ -265,7 +266,8 @@ class Offloading:
         return self.offload
 
     def _plan(self, written: plan.Node) -> plan.Node:
-        return self._engine.queries.optimized(written).plan
+        """A query as it is run: its iterations are the nodes of all their rounds."""
+        return without_iterations(self._engine.queries.optimized(written).plan)
 
     def _parts(self, written: plan.Node) -> tuple[list[plan.Node], list[str]]:
         """The nodes of a query that can be moved, and why the others cannot."""
@@ -292,7 +294,7 @@ class Offloading:
 
     def operators(self, node: plan.Node) -> list[RemoteOperator]:
         """What does a node's work elsewhere."""
-        return [m.operator for m in self.remotes if node in m.operator.part.of]
+        return [m.operator for m in self.remotes if node in m.operator.fragment.of]
 
     def _top(self, node: plan.Node) -> plan.Node:
         """The end of the chain on a node that nobody reads the middle of."""
@@ -333,10 +335,10 @@ class Offloading:
         engine = self._engine
         with self._engine.inside():
             self._flush = None
-            late = [leaf for leaf in engine.graph.leaves() if leaf.late]
+            deferred = [leaf for leaf in engine.graph.leaves() if leaf.deferred]
             sources = self._compiled({})
             changed = [
-                refill(engine.graph, leaf, source) for leaf, source in sources if leaf in late
+                refill(engine.graph, leaf, source) for leaf, source in sources if leaf in deferred
             ]
             engine.graph.announce(changed, engine.version)
 
@@ -358,10 +360,10 @@ class Offloading:
             self.overflow.forget()
 
     def close(self) -> None:
-        """Give up all that is elsewhere."""
+        """Discard all that is elsewhere."""
         for node in self.remotes:
             node.operator.stop()
-        for table in self._distant().values():
+        for table in self._remote_tables().values():
             table.rows.stop()
         self.spilling.close()
         if self.offload is not None:

@@ -51,13 +51,13 @@ class Overflow:
         """Whether there is something to look after once a commit is over."""
 
     def note(self, rows: int) -> None:
-        """A commit has changed so many rows."""
+        """A commit has changed `rows` rows."""
         self._changed += rows
         if self._changed >= self._often or self._lag() > self._offload.max_waiting:
             self.is_due = True
 
     def look_after(self) -> None:
-        """After a commit, outside the gate: wait for what lags, and move what has grown."""
+        """After a commit, outside the lock: wait for what lags, and move what has grown."""
         if self._is_looking:
             return
         self.is_due, self._is_looking = False, True
@@ -135,7 +135,7 @@ class Overflow:
         return self._calm[node] >= CALM
 
     def _exceeds(self, size: Size, times: int) -> bool:
-        """Whether so many times a size is above the threshold."""
+        """Whether `times` times a size is above the threshold."""
         limits = (self._offload.threshold_rows, self._offload.threshold_bytes)
         return any(
             n * times > most for n, most in zip(size, limits, strict=True) if most is not None

@@ -13,7 +13,7 @@ from optimizer import plan
 from optimizer.plans.properties import tables
 from reactive.api.table import Table
 from reactive.collections.zset import Pair, Row
-from reactive.compiler.elsewhere import Elsewhere
+from reactive.compiler.offloaded import OffloadedNodes
 from reactive.dataflow.node import Node
 from reactive.operators.plain import LINEAR
 from reactive.storage.store import BagStore
@@ -69,10 +69,10 @@ class Spilling:
     def _may_go(self, table: Table[Any]) -> bool:
         return isinstance(table._store, BagStore) and _is_read_elsewhere_only(table._node)
 
-    def bring_back(self, root: plan.Node, elsewhere: Elsewhere) -> None:
-        """Bring back the tables that a plan reads in the process. Inside the gate."""
+    def bring_back(self, root: plan.Node, offloaded: OffloadedNodes) -> None:
+        """Bring back the tables that a plan reads in the process. Inside the lock."""
         spilled = {table.plan.number for table in self.stores}
-        for number in _read_here(root, elsewhere, spilled) if spilled else ():
+        for number in _read_here(root, offloaded, spilled) if spilled else ():
             table = self._engine.tables[number]
             gone = self.stores.pop(table)
             store = BagStore()
@@ -82,13 +82,13 @@ class Spilling:
             gone.close()
 
     def forget(self, table: Table[Any]) -> None:
-        """Give up what is elsewhere of a table that is dropped."""
+        """Discard what is elsewhere of a table that is dropped."""
         store = self.stores.pop(table, None)
         if store is not None:
             store.close()
 
     def close(self) -> None:
-        """Give up what is elsewhere; nobody reads it any more."""
+        """Discard what is elsewhere; nobody reads it any more."""
         for store in self.stores.values():
             store.close()
         self.stores.clear()
@@ -113,7 +113,7 @@ def _is_read_elsewhere_only(source: Node) -> bool:
     return bool(source.consumers)
 
 
-def _read_here(root: plan.Node, elsewhere: Elsewhere, of: set[int]) -> set[int]:
+def _read_here(root: plan.Node, offloaded: OffloadedNodes, of: set[int]) -> set[int]:
     """Which of some tables a plan reads by operators in the process."""
     found: set[int] = set()
     waiting = [(root, False)]
@@ -123,8 +123,8 @@ def _read_here(root: plan.Node, elsewhere: Elsewhere, of: set[int]) -> set[int]:
             found |= {node.number} & of if not is_given_away else set()
         elif isinstance(node, RECURSIVE):
             found |= {table.number for table in tables(node)} & of
-        elif elsewhere.includes(node):
-            waiting += [(source, True) for source in elsewhere.part(node).inputs]
+        elif offloaded.includes(node):
+            waiting += [(source, True) for source in offloaded.fragment(node).inputs]
         elif isinstance(node, LINEAR):
             waiting.append((node.input, is_given_away))
         else:

@@ -101,7 +101,7 @@ def _line(node: Node) -> Offloaded:
     operator = node.operator
     rows, size = operator.remote.footprint()
     return Offloaded(
-        view=", ".join(sorted({str(feed) for feed in node.leaves()})),
+        view=", ".join(sorted({str(channel) for channel in node.leaves()})),
         operator="" if node.plan is None else headline(node.plan),
         where=operator.describe() + ("" if operator.is_filled else " (being handed over)"),
         rows=rows,

@@ -1,18 +1,19 @@
-"""Aggregate: one row per group, its key and what each fold shows; a group lives while it has rows.
+"""Aggregate: one row per group, its key and what each accumulator shows; a group lives while it has
+rows.
 
     d(row of g)  =  - (g, results before)  +  (g, results after)      for each group touched
 
 Without a key there is one group that is always there, so that "of no rows" is a row as well. Its
 row, if it has one aggregate only, is the bare value.
 
-Where weights may be negative (`keeps_debts`), a group of rows that weigh nothing in all is dropped
-only if its folds are zero too; it is shown while its rows weigh more than nothing.
+Where weights may be negative (`keeps_negative`), a group of rows that weigh nothing in all is
+dropped only if its accumulators are zero too; it is shown while its rows weigh more than nothing.
 
-A group in state is a list: how many rows it has, the state of each fold, the row it shows. All
-callables are evaluated before any group changes. Folds may still raise (values that cannot be
+A group in state is a list: how many rows it has, the state of each accumulator, the row it shows.
+All callables are evaluated before any group changes. Folds may still raise (values that cannot be
 compared, a user's `remove`), so each group is remembered as it was until the commit stands.
 
-State:  one list per group; what the folds hold (`folds.py`).
+State:  one list per group; what the accumulators hold (`accumulators.py`).
 Cost:   O(|dL|) for Count, Sum, Avg; times log group for Min, Max and Monoid.
 Source: [dbsp] section 4.2, aggregation; [i3ql] aggregation operators.
 """
@@ -25,7 +26,7 @@ from itertools import islice
 from typing import Any
 
 from reactive.collections.zset import Pair, Pairs, Row, canonical, consolidate, is_mixed
-from reactive.operators.folds import Fold, UserFold
+from reactive.operators.accumulators import Accumulator, UserAccumulator
 from reactive.runtime.interrupts import reraise_asynchronous
 
 Value = Callable[[Row], Any]
@@ -39,11 +40,11 @@ _NOTHING: Evaluated = ((), (), ())
 
 
 class Aggregate:
-    """Keeps groups; `folds` are pairs of a fold and the value that it reads (None: it reads none).
-    `row` is the class of rows that have names.
+    """Keeps groups; `accumulators` are pairs of an accumulator and the value that it reads (None:
+    it reads none). `row` is the class of rows that have names.
 
-    >>> from reactive.operators.folds import CountFold, SumFold
-    >>> totals = Aggregate(len, [(CountFold(), None), (SumFold(), len)])
+    >>> from reactive.operators.accumulators import CountAccumulator, SumAccumulator
+    >>> totals = Aggregate(len, [(CountAccumulator(), None), (SumAccumulator(), len)])
     >>> totals.step([("anna", 1), ("otto", 1), ("eva", 1)])
     [((4, 2, 8), 1), ((3, 1, 3), 1)]
     >>> totals.step([("otto", -1), ("eva", -1)])
@@ -52,33 +53,45 @@ class Aggregate:
 
     __slots__ = (
         *("_adders", "_bare", "_before", "_homes", "_key", "_last", "_own"),
-        *("_progress", "_results", "_row", "_values", "folds", "groups", "keeps_debts", "touched"),
+        *(
+            "_progress",
+            "_results",
+            "_row",
+            "_values",
+            "accumulators",
+            "groups",
+            "keeps_negative",
+            "touched",
+        ),
     )
 
     def __init__(
         self,
         key: Value | None,
-        folds: Sequence[tuple[Fold, Value | None]],
+        accumulators: Sequence[tuple[Accumulator, Value | None]],
         *,
-        keeps_debts: bool = False,
+        keeps_negative: bool = False,
         row: Any = None,
     ) -> None:
         self._key = key
-        self.keeps_debts = keeps_debts
-        self._bare = key is None and len(folds) == 1 and row is None
+        self.keeps_negative = keeps_negative
+        self._bare = key is None and len(accumulators) == 1 and row is None
         self._row = row
-        self.folds = [fold for fold, _ in folds]
-        self._values = [value for _, value in folds]
+        self.accumulators = [accumulator for accumulator, _ in accumulators]
+        self._values = [value for _, value in accumulators]
         self.groups: dict[Any, Group] = {}
         self._before: dict[Any, Group | None] = {}  # touched groups, as they were
         self._last: Evaluated = _NOTHING
-        self._progress = (0, 0)  # the fold that is being fed, and how many rows it has
-        self._homes = homes_of(folds)
-        own = {home: self.folds[home - 1] for home in self._homes}
-        self._adders = [(position, fold.add) for position, fold in own.items()]
-        self._own = {p for p, fold in own.items() if isinstance(fold, UserFold)}
+        self._progress = (0, 0)  # the accumulator that is being fed, and how many rows it has
+        self._homes = shared_accumulators_of(accumulators)
+        own = {home: self.accumulators[home - 1] for home in self._homes}
+        self._adders = [(position, accumulator.add) for position, accumulator in own.items()]
+        self._own = {
+            p for p, accumulator in own.items() if isinstance(accumulator, UserAccumulator)
+        }
         self._results = [
-            (home, fold.result) for home, fold in zip(self._homes, self.folds, strict=True)
+            (home, accumulator.result)
+            for home, accumulator in zip(self._homes, self.accumulators, strict=True)
         ]
         self.touched = 0
         if key is None:
@@ -112,7 +125,7 @@ class Aggregate:
                     group = groups[done]
                     group[position] = add(group[position], column[done], weight)
                     done += 1
-            self._progress = (len(self.folds) + 1, 0)
+            self._progress = (len(self.accumulators) + 1, 0)
             return self.differences(self._before)
         except BaseException:
             if not self._progress[0]:
@@ -138,7 +151,7 @@ class Aggregate:
         for position, add in self._adders:
             if position > complete:
                 break
-            if self.folds[position - 1].in_place:
+            if self.accumulators[position - 1].in_place:
                 rows = len(delta) if position < complete else done
                 added = islice(zip(keys, columns[position - 1], delta, strict=True), rows)
                 for key, value, (_, weight) in reversed(list(added)):
@@ -164,7 +177,7 @@ class Aggregate:
         return [(row[0], weight) for row, weight in pairs] if self._bare else pairs
 
     def _evaluate(self, delta: Pairs) -> tuple[list[Any], list[Sequence[Any]]]:
-        """The key of each row, and for each fold its value of each row."""
+        """The key of each row, and for each accumulator its value of each row."""
         columns: list[Sequence[Any]] = []
         for position, value in enumerate(self._values, 1):
             is_own = self._homes[position - 1] == position and value is not None
@@ -179,8 +192,10 @@ class Aggregate:
 
     def _new(self) -> Group:
         states = [
-            fold.zero() if home == position else None
-            for position, (home, fold) in enumerate(zip(self._homes, self.folds, strict=True), 1)
+            accumulator.zero() if home == position else None
+            for position, (home, accumulator) in enumerate(
+                zip(self._homes, self.accumulators, strict=True), 1
+            )
         ]
         return [0, *states, None]
 
@@ -221,9 +236,9 @@ class Aggregate:
 
     def is_empty(self, group: Group) -> bool:
         """Whether a group whose rows weigh nothing in all has none, of negative weight neither."""
-        if not self.keeps_debts:
+        if not self.keeps_negative:
             return True
-        return all(self.folds[p - 1].is_zero(group[p]) for p, _ in self._adders)
+        return all(self.accumulators[p - 1].is_zero(group[p]) for p, _ in self._adders)
 
     def _show(self, key: Any, group: Group) -> Row | None:
         """The row of a group as a tuple, or None while it has no rows."""
@@ -241,21 +256,22 @@ def _insertions_first(
     column: Sequence[Any],
     delta: Pairs,
 ) -> None:
-    """Feed a fold of the user's, whose `remove` may need what the same commit adds."""
+    """Feed an accumulator of the user's, whose `remove` may need what the same commit adds."""
     for comes in (True, False):
         for group, value, (row, weight) in zip(groups, column, delta, strict=True):  # noqa: B007
             if (weight > 0) is comes:
                 group[position] = add(group[position], value, weight)
 
 
-def homes_of(folds: Sequence[tuple[Fold, Any]]) -> list[int]:
-    """Where each fold has its state: those over the distinct values of one callable share it."""
+def shared_accumulators_of(accumulators: Sequence[tuple[Accumulator, Any]]) -> list[int]:
+    """Where each accumulator has its state: those over the distinct values of one callable share
+    it."""
     found: dict[Any, int] = {}
     return [
-        found.setdefault((value, fold.skip_none), position)
-        if fold.over_values and value is not None
+        found.setdefault((value, accumulator.skip_none), position)
+        if accumulator.over_values and value is not None
         else position
-        for position, (fold, value) in enumerate(folds, 1)
+        for position, (accumulator, value) in enumerate(accumulators, 1)
     ]
 
 

@@ -16,7 +16,7 @@ from reactive.operators.index_by import IndexBy
 
 
 class At:
-    """Hands on the rows of a key; it is given no others (`wide.py`).
+    """Hands on the rows of a key; it is given no others (`walk.py`).
 
     >>> by_length = IndexBy(len)
     >>> four = At(by_length, 4)

@@ -8,40 +8,57 @@ from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
 from optimizer.expr import Expr, Function, Lifted
-from optimizer.plans.early import residual
-from optimizer.plans.factors import NO_FACTORS, Factors, Sums
-from optimizer.plans.multiway import Wide
+from optimizer.plans.factorization import NO_FACTORIZATION, Factorization, Sums
+from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.properties import bindings, is_interned, row_shape, shapes
+from optimizer.plans.side_conditions import AnyJoin, residual
 from optimizer.traverse import read_functions
-from reactive.codegen.body import Plan, row_names
-from reactive.codegen.itinerary import path_from
-from reactive.codegen.taker import ToCounts, ToList
+from reactive.codegen.emitter import RowPipeline, row_names
+from reactive.codegen.join_key import key_parts
+from reactive.codegen.probe_order import probe_order
+from reactive.codegen.sinks import CountSink, KeySink, ListSink
 from reactive.collections.index import Key
 from reactive.collections.zset import Pair, Row
+from reactive.operators.accumulators import CountAccumulator
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.distinct import Distinct
-from reactive.operators.folds import CountFold
 from reactive.operators.generated.alone import GroupingOfOneSum, alone
-from reactive.operators.generated.both_sides import pair_loops
-from reactive.operators.generated.circling import Circling, circle_loop, counts_only, edge
+from reactive.operators.generated.cyclic_count import (
+    CyclicCount,
+    counts_only,
+    cyclic_count_loop,
+    edge,
+)
 from reactive.operators.generated.factored import Factored, GroupingOfSums, Sides, Term
 from reactive.operators.generated.grouped import Grouped, Grouping
-from reactive.operators.generated.joined import Joined, Pairing, join_loops
-from reactive.operators.generated.keyed import KeyCode, KeyLoop, key_parts
-from reactive.operators.generated.linear import Linear, delta_loop
-from reactive.operators.generated.paths import Joined as WideJoined
-from reactive.operators.generated.paths import Paths, joined_plan, path_loops
+from reactive.operators.generated.joined import Joined, Pairing
+from reactive.operators.generated.keyed import KeyLoop
+from reactive.operators.generated.linear import Linear
+from reactive.operators.generated.matched import Matched
+from reactive.operators.generated.multiway import MultiwayJoined, ProbeOrders
+from reactive.operators.generated.nests import (
+    Made,
+    SinkOf,
+    delta_loop,
+    join_loops,
+    joined_plan,
+    keyed_loop,
+    multiway_loops,
+    outer_loops,
+    part_loop,
+    sums_loops,
+)
 from reactive.operators.generated.single import GroupingOfOne
 from reactive.operators.generated.summing import Summing, SummingOfOne
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
-from reactive.operators.loops import Below, all_read, inputs_of_wide
+from reactive.operators.pipelines import PipelineSource, all_read, inputs_of_multiway
 from reactive.operators.plain import (
     Side,
-    homes,
     plain_aggregate,
     plain_join,
     plain_operator,
+    shared_accumulators,
     side_functions,
     side_key,
 )
@@ -53,7 +70,7 @@ G = TypeVar("G", bound=Grouping)
 S = TypeVar("S", bound=GroupingOfSums)
 
 
-def looped(node: plan.Node, below: Below) -> Make:
+def looped(node: plan.Node, below: PipelineSource) -> Make:
     """The operator of a chain, or of what it feeds."""
     match node:
         case plan.Aggregate():
@@ -66,22 +83,22 @@ def looped(node: plan.Node, below: Below) -> Make:
             return lambda: linear(below)
 
 
-def linear(below: Below) -> Linear:
+def linear(below: PipelineSource) -> Linear:
     """The operator of a chain."""
     called = read_functions(*below.chain)
 
-    def made(taker: type[ToList | ToCounts]) -> Callable[..., Any]:
-        todo = below.plan()
-        takes = ToList(todo, batch=True) if taker is ToList else ToCounts(todo)
-        return delta_loop("delta", todo, called, takes, batch=True)[0]
+    def made(kind: type[ListSink | CountSink]) -> Callable[..., Any]:
+        pipeline = below.pipeline()
+        sink = ListSink(pipeline, batch=True) if kind is ListSink else CountSink(pipeline)
+        return delta_loop("delta", pipeline, called, sink, batch=True)[0]
 
-    todo = below.plan()
-    loop, text = delta_loop("delta", todo, called, ToList(todo))
+    pipeline = below.pipeline()
+    loop, text = delta_loop("delta", pipeline, called, ListSink(pipeline))
     return Linear(loop, _Lazy(below.chain).run, text, made)
 
 
 def keys_of(
-    below: Below, side: Side, arguments: int, *, generate: bool, late: bool = False
+    below: PipelineSource, side: Side, arguments: int, *, generate: bool, deferred: bool = False
 ) -> tuple[Make, Rows]:
     """How to make what keys the rows of a chain, and these rows of those of the base.
 
@@ -89,48 +106,62 @@ def keys_of(
     equal one come: it goes by equality.
     """
     key = side_key(side, arguments)
-    identity = is_interned(below.top) and not late
+    identity = is_interned(below.top) and not deferred
     if generate and all_read(side_functions(side)):
         return _keyed(below, side, arguments, key, identity=identity)
     return (lambda: KeyBy(key, identity=identity)), (lambda rows: rows)
 
 
 def _keyed(
-    below: Below, side: Side, arguments: int, key: Callable[[Row], Key] | None, *, identity: bool
+    below: PipelineSource,
+    side: Side,
+    arguments: int,
+    key: Callable[[Row], Key] | None,
+    *,
+    identity: bool,
 ) -> tuple[Make, Rows]:
     rows = _Lazy(below.chain).run
+    called = [*read_functions(*below.chain), *filter(_is_read, side_functions(side))]
+
+    def made(batch: bool) -> Made:
+        pipeline = below.pipeline()
+        pipeline.narrow(arguments)
+        parts, is_written = _key(pipeline, side)
+        sink = KeySink(pipeline, parts, is_written=is_written, batch=batch)
+        return keyed_loop(pipeline, called, sink, batch=batch)
 
     def make() -> KeyLoop:
-        todo = below.plan()
-        if arguments < len(todo.row):
-            todo.row = (todo.value(),)  # the right side of a join is one value
-        written, steps = side
-        assert written is None or isinstance(written, Lifted)
-        code = KeyCode(below.chain, todo, written, steps)
-        return KeyLoop(code, KeyBy(key, identity=identity), rows, identity=identity)
+        return KeyLoop(made, KeyBy(key, identity=identity), rows, identity=identity)
 
     return make, rows
 
 
-def grouped(node: plan.Aggregate, below: Below) -> Make:
+def _key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
+    """The parts of the key of a side, and whether it is as the user wrote it."""
+    written, steps = side
+    assert written is None or isinstance(written, Lifted)
+    return key_parts(pipeline, written, steps), written is not None
+
+
+def grouped(node: plan.Aggregate, below: PipelineSource) -> Make:
     """The operator of an aggregate over a chain."""
 
     called = read_functions(*below.chain, node)
 
     def made(plain: Aggregate, kind: type[Grouping]) -> tuple[Callable[..., Any], str]:
-        todo = below.plan()
-        takes = _grouping(node, todo, plain, kind)
-        return delta_loop("groups, before, delta", todo, called, takes)
+        pipeline = below.pipeline()
+        sink = _grouping(node, pipeline, plain, kind)
+        return delta_loop("groups, before, delta", pipeline, called, sink)
 
     def made_one(plain: Aggregate) -> Callable[..., Any] | None:
-        fits = GroupingOfOne.fits(below.plan(), plain.folds)
+        fits = GroupingOfOne.fits(below.pipeline(), plain.accumulators)
         return made(plain, GroupingOfOne)[0] if fits else None
 
     def make() -> Grouped:
         plain = plain_aggregate(node)
         loop, text = made(plain, Grouping)
         carefully = _Lazy(below.chain).run
-        return Grouped(plain, loop, carefully, text, made=lambda: made_one(plain))
+        return Grouped(plain, loop, carefully, text, one=made_one(plain))
 
     return make
 
@@ -157,17 +188,36 @@ def joined(
         if isinstance(node, plan.Aggregate):
             aggregate = plain_aggregate(node)
             loops, text = join_loops(
-                count, of, rest, chain, lambda todo: _grouping(node, todo, aggregate)
+                count, of, rest, chain, lambda pipeline: _grouping(node, pipeline, aggregate)
             )
             return Grouped(aggregate, loops, carefully, text, pairing)
-        loops, text = join_loops(count, of, rest, chain, ToList)
+        loops, text = join_loops(count, of, rest, chain, ListSink)
         contents = lambda: operators.run(list(plain.contents()))  # noqa: E731
         return Joined(pairing, loops, carefully, contents, text)
 
     return make
 
 
-def _residual(join: plan.Join | plan.Product) -> Lifted | None:
+def matched(
+    join: plan.OuterJoin | plan.SemiJoin | plan.AntiJoin,
+    chain: tuple[plan.Node, ...],
+    left: IndexBy,
+    right: Any,
+) -> Make:
+    """The operator of a join that tells rows with a partner from rows alone, and of a chain."""
+
+    def make() -> Matched:
+        plain, operators = plain_join(join, left, right), _Lazy(chain)
+        count, of = bindings(join.left), shapes(join)
+        if not isinstance(join, plan.OuterJoin):
+            return Matched(plain, None, *part_loop(count, of, chain), operators.run)
+        loops = outer_loops(count, of, _residual(join), chain, join.kind)
+        return Matched(plain, Pairing(left, right), *loops, operators.run)
+
+    return make
+
+
+def _residual(join: AnyJoin) -> Lifted | None:
     rest = residual(join)
     assert rest is None or isinstance(rest, Lifted)
     return rest
@@ -178,27 +228,30 @@ def _asked(join: plan.Join | plan.Product) -> tuple[Expr, ...]:
     return () if rest is None else (rest.body,)
 
 
-def sums_of_rows(below: Below, side: Side, arguments: int, sums: Sums, owner: plan.Node) -> Make:
+def sums_of_rows(
+    below: PipelineSource, side: Side, arguments: int, sums: Sums, owner: plan.Node
+) -> Make:
     """What keeps the rows of a chain as sums by a key."""
 
-    called = [*read_functions(*below.chain), *(f for f in side_functions(side) if _is_read(f))]
+    called = [*read_functions(*below.chain), *filter(_is_read, side_functions(side))]
 
-    def planned() -> Plan:
-        todo = below.plan()
-        if arguments < len(todo.row):
-            todo.row = (todo.value(),)  # the right side of a join is one value
-        return todo
+    def row_pipeline() -> RowPipeline:
+        pipeline = below.pipeline()
+        pipeline.narrow(arguments)
+        return pipeline
 
     def make() -> SumsBy:
-        todo = planned()
-        loop, text = delta_loop("delta", todo, called, _summing(todo, side, sums))
+        pipeline = row_pipeline()
+        loop, text = delta_loop("delta", pipeline, called, _summing(pipeline, side, sums))
         width, by_group = len(sums.values), bool(sums.groups)
-        one = None if by_group or todo.makes_several else made_one
+        one = None if by_group or pipeline.makes_several else made_one()
         return SumsBy(loop, width, owner, text, by_group=by_group, one=one)
 
     def made_one() -> Callable[..., Any]:
-        todo = planned()
-        return delta_loop("sums, delta", todo, called, _summing(todo, side, sums, SummingOfOne))[0]
+        pipeline = row_pipeline()
+        return delta_loop(
+            "sums, delta", pipeline, called, _summing(pipeline, side, sums, SummingOfOne)
+        )[0]
 
     return make
 
@@ -219,19 +272,18 @@ def sums_of_pairs(
         called = [*read_functions(join, *chain)]
         written = side[0] is not None
 
-        def taker(todo: Plan) -> Summing:
+        def sink_of(pipeline: RowPipeline) -> Summing:
             if below is None:
-                if arguments < len(todo.row):
-                    todo.row = (todo.value(),)  # the right side of a join is one value
-                return _summing(todo, side, sums)
-            parts = list(map(todo.take, below.parts))
-            values = [_term(todo, v) for v in below.values if v is not None]
+                pipeline.narrow(arguments)
+                return _summing(pipeline, side, sums)
+            parts = list(map(pipeline.take, below.parts))
+            values = [_term(pipeline, v) for v in below.values if v is not None]
             count = len(parts) - len(sums.groups)
-            return Summing(parts[:count], parts[count:], values, todo, is_written=written)
+            return Summing(parts[:count], parts[count:], values, pipeline, is_written=written)
 
-        todo = () if below is not None else chain
-        factors = below or replace(NO_FACTORS, tests=_asked(join))
-        loop, text = _pair_loops(join, todo, factors, called, taker, counts=False)
+        above = () if below is not None else chain
+        factors = below or replace(NO_FACTORIZATION, tests=_asked(join))
+        loop, text = _pair_loops(join, above, factors, called, sink_of, counts=False)
         width = len(sums.values)
         look_ups = Sides(*sides).look_ups
         return SumsBy(loop, width, owner, text, by_group=bool(sums.groups), look_ups=look_ups)
@@ -242,32 +294,42 @@ def sums_of_pairs(
 def factored(
     node: plan.Aggregate,
     join: plan.Join | plan.Product,
-    factors: Factors,
+    factors: Factorization,
     sides: tuple[Any, Any],
 ) -> Make:
     """The operator of an aggregate over a join of which sums are kept."""
 
     def make() -> Factored:
-        def taker(todo: Plan, kind: type[S] = GroupingOfSums) -> S:  # type: ignore[assignment]
+        def sink_of(pipeline: RowPipeline, kind: type[S] = GroupingOfSums) -> S:  # type: ignore[assignment]
             given = zip(node.aggregates, factors.values, strict=True)
-            folds = [(a.fold, None if value is None else _term(todo, value)) for a, value in given]
-            key = None if node.key is None else todo.take(factors.parts[0])
-            return kind(key, folds, homes(node), row=node.row)
+            accumulators = [
+                (a.accumulator, None if value is None else _term(pipeline, value))
+                for a, value in given
+            ]
+            key = None if node.key is None else pipeline.take(factors.parts[0])
+            return kind(key, accumulators, shared_accumulators(node), row=node.row)
 
         called, both = read_functions(join, node), Sides(*sides)
-        loop, text = _pair_loops(join, (), factors, called, taker, counts=True)
+        loop, text = _pair_loops(join, (), factors, called, sink_of, counts=True)
         of = shapes(join)
         names = row_names(called, len(of))
-        folds = [folded.fold for folded in node.aggregates]
-        one = alone(names, of, factors, lambda todo: taker(todo, GroupingOfOneSum), folds, both)
+        accumulators = [folded.accumulator for folded in node.aggregates]
+        one = alone(
+            names,
+            of,
+            factors,
+            lambda pipeline: sink_of(pipeline, GroupingOfOneSum),
+            accumulators,
+            both,
+        )
         return Factored(plain_aggregate(node), loop, text, both, node, one)
 
     return make
 
 
-def wide(
+def multiway(
     join: plan.Join,
-    of: Wide,
+    of: MultiwayJoin,
     node: plan.Node,
     chain: tuple[plan.Node, ...],
     indexes: dict[Any, IndexBy],
@@ -275,47 +337,47 @@ def wide(
     """The operator of joins as one, with the chain above and what the chain feeds."""
 
     def make() -> Any:
-        paths = [path_from(place, of) for place in range(len(of.tests))]
-        relations = inputs_of_wide(join, of)
+        paths = [probe_order(place, of) for place in range(len(of.tests))]
+        relations = inputs_of_multiway(join, of)
         shown = tuple(row_shape(relation) for relation in relations)
         names = tuple(f"row{place}" for place in range(len(relations)))
         if not isinstance(node, plan.Aggregate):
-            loop, text = path_loops(names, shown, of, paths, chain, ToList)
-            return WideJoined(Paths(paths, indexes, is_filled=True), loop, text, join)
+            loop, text = multiway_loops(names, shown, of, paths, chain, ListSink)
+            return MultiwayJoined(ProbeOrders(paths, indexes, is_filled=True), loop, text, join)
         plain = plain_aggregate(node)
-        loop, text = path_loops(
-            names, shown, of, paths, chain, lambda todo: _grouping(node, todo, plain)
+        loop, text = multiway_loops(
+            names, shown, of, paths, chain, lambda pipeline: _grouping(node, pipeline, plain)
         )
-        return Factored(plain, loop, text, Paths(paths, indexes), join)
+        return Factored(plain, loop, text, ProbeOrders(paths, indexes), join)
 
     return make
 
 
-def around(
+def cyclic_count(
     join: plan.Join,
-    of: Wide,
+    of: MultiwayJoin,
     node: plan.Aggregate,
     chain: tuple[plan.Node, ...],
-    inputs: Sequence[Below],
+    inputs: Sequence[PipelineSource],
 ) -> Make | None:
-    """The operator of an aggregate of joins as one, of a base with itself in a circle.
+    """The operator of an aggregate of joins as one, of a base with itself in a cycle.
 
-    None if it is no circle, or if something is read of the joined rows.
+    None if it is no cycle, or if something is read of the joined rows.
     """
     first = inputs[0]
     above = joined_plan(of, chain, tuple(row_shape(below.top) for below in inputs))
-    if not GroupingOfOne.fits(above, [folded.fold for folded in node.aggregates]):
+    if not GroupingOfOne.fits(above, [folded.accumulator for folded in node.aggregates]):
         return None
     plain = plain_aggregate(node)
-    taker = _grouping(node, above, plain, GroupingOfOne)
-    found = edge(of, [below.plan() for below in inputs]) if counts_only(above, taker) else None
+    sink = _grouping(node, above, plain, GroupingOfOne)
+    found = edge(of, [below.pipeline() for below in inputs]) if counts_only(above, sink) else None
     if found is None:
         return None
 
-    def make() -> Circling:
+    def make() -> CyclicCount:
         called = read_functions(*first.chain)
-        loop, text = circle_loop(called, found, above, taker)
-        return Circling(plain_aggregate(node), loop, text, join)
+        loop, text = cyclic_count_loop(called, found, above, sink)
+        return CyclicCount(plain_aggregate(node), loop, text, join)
 
     return make
 
@@ -323,31 +385,31 @@ def around(
 def _pair_loops(
     join: plan.Join | plan.Product,
     chain: tuple[plan.Node, ...],
-    factors: Factors,
+    factors: Factorization,
     called: Sequence[Lifted],
-    taker: Callable[[Plan], Any],
+    sink_of: SinkOf,
     *,
     counts: bool,
 ) -> tuple[Callable[..., Any], str]:
     of = shapes(join)
     names = row_names(called, len(of))
-    return pair_loops(names, of, factors, chain, taker, counts=counts)
+    return sums_loops(names, of, factors, chain, sink_of, counts=counts)
 
 
-def _summing(todo: Plan, side: Side, sums: Sums, kind: type[Summing] = Summing) -> Summing:
-    written, steps = side
-    assert written is None or isinstance(written, Lifted)
+def _summing(
+    pipeline: RowPipeline, side: Side, sums: Sums, kind: type[Summing] = Summing
+) -> Summing:
     for test in sums.tests:
-        todo.test(test)
-    key = key_parts(todo, written, steps)
-    groups = list(map(todo.take, sums.groups))
-    values = [Term(todo.take(value)) for value in sums.values]
-    return kind(key, groups, values, todo, is_written=written is not None)
+        pipeline.test(test)
+    key, is_written = _key(pipeline, side)
+    groups = list(map(pipeline.take, sums.groups))
+    values = [Term(pipeline.take(value)) for value in sums.values]
+    return kind(key, groups, values, pipeline, is_written=is_written)
 
 
-def _term(todo: Plan, value: Expr | tuple[Expr, Expr]) -> Term:
+def _term(pipeline: RowPipeline, value: Expr | tuple[Expr, Expr]) -> Term:
     factors = value if isinstance(value, tuple) else (value,)
-    return Term(*map(todo.take, factors))
+    return Term(*map(pipeline.take, factors))
 
 
 def _is_read(function: Function | None) -> TypeGuard[Lifted]:
@@ -377,20 +439,20 @@ class _Lazy:
 
 def _grouping(
     node: plan.Aggregate,
-    todo: Plan,
+    pipeline: RowPipeline,
     plain: Aggregate,
     kind: type[G] = Grouping,  # type: ignore[assignment]
 ) -> G:
-    folds: list[tuple[Any, Expr | None]] = []
+    accumulators: list[tuple[Any, Expr | None]] = []
     for folded in node.aggregates:
-        if isinstance(folded.fold, CountFold):
-            folds.append((folded.fold, None))
+        if isinstance(folded.accumulator, CountAccumulator):
+            accumulators.append((folded.accumulator, None))
             continue
-        value = todo.value() if folded.value is None else todo.take(_body(folded.value))
-        folds.append((folded.fold, value))
-    key = None if node.key is None else todo.take(_body(node.key))
-    is_empty = plain.is_empty if plain.keeps_debts else None
-    return kind(key, folds, homes(node), is_empty=is_empty, row=node.row)
+        value = pipeline.value() if folded.value is None else pipeline.take(_body(folded.value))
+        accumulators.append((folded.accumulator, value))
+    key = None if node.key is None else pipeline.take(_body(node.key))
+    is_empty = plain.is_empty if plain.keeps_negative else None
+    return kind(key, accumulators, shared_accumulators(node), is_empty=is_empty, row=node.row)
 
 
 def _body(function: Any) -> Expr:

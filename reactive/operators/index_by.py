@@ -6,8 +6,8 @@ It steps before the operators that share it, which so find the rows of *after* t
 `before` gives those of before it.
 
 Rows that the key rejects are not kept: the index is filtered. Rows that it cannot decide are kept
-under `SUSPECT`; while there are any, or were before the commit, the index is `odd`, and joins take
-their careful way (`suspects.py`).
+under `ERROR_KEY`; while there are any, or were before the commit, the index is `poisoned`, and
+joins take their careful way (`error_rows.py`).
 
 State:  every row of the input that is not rejected, once (`index.py`).
 Cost:   O(|dL|).
@@ -22,9 +22,9 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 
 from reactive.collections.index import (
+    ERROR_KEY,
+    FILTERED,
     NO_MATCH,
-    REJECTED,
-    SUSPECT,
     Index,
     Key,
     KeyedBatch,
@@ -41,7 +41,7 @@ class Keyer(Protocol):
     """What puts keys beside the pairs of a delta."""
 
     touched: int
-    tells_rejected: bool
+    emits_filtered: bool
 
     def step(self, delta: Pairs) -> Sequence[KeyedPair]: ...
 
@@ -60,7 +60,7 @@ class IndexBy:
     __slots__ = (
         *("__weakref__", "_all_rows", "_hidden", "_keeps_rejected", "_keyed", "_last"),
         "_others",
-        *("index", "odd", "was_empty"),
+        *("index", "poisoned", "was_empty"),
     )
 
     def __init__(
@@ -71,18 +71,18 @@ class IndexBy:
         keyed: Keyer | None = None,
         index: Any = None,
         *,
-        keeps_rejected: bool = False,
+        keeps_filtered: bool = False,
         trie: bool = False,
     ) -> None:
         self._keyed = KeyBy(key, identity=handle is not itself) if keyed is None else keyed
         self._all_rows = all_rows
         self._others: tuple[weakref.ref[IndexBy], ...] = ()
         self._last: Sequence[KeyedPair] = ()
-        self._keeps_rejected = keeps_rejected
+        self._keeps_rejected = keeps_filtered
         self._hidden: Sequence[KeyedPair] = ()
         own: Any = Trie(handle) if trie else Index(handle)
         self.index: Any = own if index is None else index
-        self.odd = False
+        self.poisoned = False
         self.was_empty = False
         """Whether it held nothing before the step of this commit."""
 
@@ -96,23 +96,24 @@ class IndexBy:
         return self._keyed.touched
 
     def keyed(self, delta: Pairs) -> Sequence[KeyedPair]:
-        """A delta with its keys, not taken in. With a suspect in it, the index is odd from now."""
+        """A delta with its keys, not taken in. With an error row in it, the index is poisoned from
+        now on."""
         if self._others:
-            self._decide_on_rejected()
+            self._decide_on_filtered()
         keyed = self._keyed.step(delta)
         if type(keyed) is not KeyedBatch:
-            self.odd = self.odd or any(key is SUSPECT for key, _ in keyed)
+            self.poisoned = self.poisoned or any(key is ERROR_KEY for key, _ in keyed)
         return keyed
 
-    def _decide_on_rejected(self) -> None:
+    def _decide_on_filtered(self) -> None:
         """Whether others have to be told of rows that the key rejects."""
         others = [reference() for reference in self._others]
-        told = self._keeps_rejected or any(o is not None and o.odd for o in others)
-        self._keyed.tells_rejected = told
+        told = self._keeps_rejected or any(o is not None and o.poisoned for o in others)
+        self._keyed.emits_filtered = told
 
     def step(self, delta: Pairs) -> Sequence[KeyedPair]:
         if self._others:
-            self._decide_on_rejected()
+            self._decide_on_filtered()
         keyed = self._last = self._keyed.step(delta)
         self.was_empty = not self.index.rows
         done = 0
@@ -123,8 +124,8 @@ class IndexBy:
             add = self.index.add
             for key, (row, weight) in keyed:
                 if key.__class__ is Mark and key is not NO_MATCH:
-                    self.odd = True
-                if key is not REJECTED or self._keeps_rejected:
+                    self.poisoned = True
+                if key is not FILTERED or self._keeps_rejected:
                     add(key, row, weight)
                 done += 1
         except BaseException:
@@ -140,8 +141,8 @@ class IndexBy:
     def commit(self) -> None:
         self._last = ()
         self.was_empty = False
-        if self.odd:
-            self.odd = bool(self.index.pairs(SUSPECT))
+        if self.poisoned:
+            self.poisoned = bool(self.index.pairs(ERROR_KEY))
 
     def meets(self, other: IndexBy) -> None:
         """Be told that a join pairs these rows, some rejected, with those of another index."""
@@ -154,7 +155,7 @@ class IndexBy:
         """
         tells_all = self._all_rows is not None or self._keeps_rejected
         changed = [
-            (row, -weight) for key, (row, weight) in since if tells_all or key is not REJECTED
+            (row, -weight) for key, (row, weight) in since if tells_all or key is not FILTERED
         ]
         rows: Iterable[Pair]
         if self._all_rows is None:
@@ -163,6 +164,13 @@ class IndexBy:
             rows = self._all_rows()
             changed += [(row, -weight) for _, (row, weight) in self._hidden]
         return consolidate([*rows, *changed]) if changed else rows
+
+    def find(self, *, before: bool) -> Callable[..., Any]:
+        """What looks a key up, as of now; or as of before this commit."""
+        found: Callable[..., Any] = (
+            self.index.before(self._last) if before and self._last else self.index.find
+        )
+        return found
 
     @contextmanager
     def without(self, keyed: Sequence[KeyedPair]) -> Iterator[None]:
@@ -184,5 +192,5 @@ class IndexBy:
     def take_back(self, keyed: Sequence[KeyedPair]) -> None:
         """Take a delta out again that the index has taken in."""
         for key, (row, weight) in reversed(keyed):
-            if key is not REJECTED or self._keeps_rejected:
+            if key is not FILTERED or self._keeps_rejected:
                 self.index.add(key, row, -weight)

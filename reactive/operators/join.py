@@ -13,7 +13,7 @@ on top of the keys is a selection of the pairs. When both inputs change, a pair 
 the same commit; it is cancelled here, so that nothing above sees it.
 
 Where the optimizer found the keys in a predicate, `on` is what is left of it. While an index has
-suspects, the `whole` predicate is asked of all candidates (`suspects.py`).
+error rows, the `whole` predicate is asked of all candidates (`error_rows.py`).
 
 State:  none of its own; one index per input, shared with other joins on the same key.
 Cost:   O(|dL| + |dR| + matches) per commit, independent of |L| and |R|.
@@ -25,10 +25,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from reactive.collections.index import REJECTED, KeyedPair
+from reactive.collections.index import FILTERED, KeyedPair
 from reactive.collections.zset import Pair, Row, consolidate
+from reactive.operators.error_rows import Candidates
 from reactive.operators.index_by import IndexBy
-from reactive.operators.suspects import Candidates
 
 
 class Join:
@@ -59,7 +59,7 @@ class Join:
         self.touched = 0
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
-        if self._left.odd or self._right.odd:
+        if self._left.poisoned or self._right.poisoned:
             return self._careful(left, right)
         out = self._left_part(left, self._right.index)
         if right:
@@ -72,15 +72,15 @@ class Join:
 
     def contents(self) -> Iterable[Pair]:
         items = list(self._left.index.items())
-        if not (self._left.odd or self._right.odd):
+        if not (self._left.poisoned or self._right.poisoned):
             return self._fitting(self._left_part(items, self._right.index), self._on)
         kept = [(row, -weight) for _, (row, weight) in items]
         left_out = consolidate([*self._left.all_rows(), *kept])
-        items += [(REJECTED, pair) for pair in left_out]
+        items += [(FILTERED, pair) for pair in left_out]
         return self._fitting(self._left_part(items, Candidates(self._right)), self._whole)
 
     def _careful(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
-        """The same while there are suspects, here or before the commit."""
+        """The same while there are error rows, here or before the commit."""
         out = self._left_part(left, Candidates(self._right))
         out += self._right_part(right, Candidates(self._left, left))
         self.touched += len(left) + len(right) + len(out)

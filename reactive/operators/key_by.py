@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from reactive.collections.index import REJECTED, Key, KeyedPair
+from reactive.collections.index import FILTERED, Key, KeyedPair
 from reactive.collections.zset import Pairs, Row, consolidate, is_mixed
 
 
@@ -20,19 +20,19 @@ class KeyBy:
     """Pairs with their keys; a row without a key function has the key `()`.
 
     The key may be one of the marks of `index.py`. Rejected rows are passed over, unless the other
-    side of a join has suspects, which must be told of them.
+    side of a join has error rows, which must be told of them.
 
     >>> KeyBy(len).step([("anna", 1)])
     [(4, ('anna', 1))]
     """
 
     gives_keys: ClassVar[bool] = True
-    __slots__ = ("_identity", "_key", "tells_rejected", "touched")
+    __slots__ = ("_identity", "_key", "emits_filtered", "touched")
 
     def __init__(self, key: Callable[[Row], Key] | None, *, identity: bool = False) -> None:
         self._key = key
         self._identity = identity
-        self.tells_rejected = False
+        self.emits_filtered = False
         self.touched = 0
 
     def step(self, delta: Pairs) -> list[KeyedPair]:
@@ -45,6 +45,6 @@ class KeyBy:
         keyed = []
         for pair in delta:
             found = key(pair[0])
-            if found is not REJECTED or self.tells_rejected:
+            if found is not FILTERED or self.emits_filtered:
                 keyed.append((found, pair))
         return keyed

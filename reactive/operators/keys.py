@@ -1,8 +1,8 @@
 """The key of a row, by which a join finds its partners: as written, or found in a predicate.
 
 A key as written raises what its callable raises. Where the optimizer found tests and keys in a
-predicate, nothing is raised here: a row on which one of them does is a suspect, and the predicate
-itself is asked of the row and all others (`suspects.py`).
+predicate, nothing is raised here: a row on which one of them does is an error row, and the
+predicate itself is asked of the row and all others (`error_rows.py`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer.expr import Call, constant
-from optimizer.plans.early import Step
 from optimizer.plans.ranges import Span
+from optimizer.plans.side_conditions import SideTerm
 from reactive.collections.families import interval, point
-from reactive.collections.index import NO_MATCH, REJECTED, SUSPECT, Key, match_key
+from reactive.collections.index import ERROR_KEY, FILTERED, NO_MATCH, Key, match_key
 from reactive.collections.zset import Row
 from reactive.runtime.interrupts import reraise_asynchronous
 
@@ -41,7 +41,7 @@ def found_key(
 
     >>> key = found_key(None, [(True, len), (False, str.islower)])
     >>> key("anna"), key("Anna"), key(7)
-    (4, REJECTED, SUSPECT)
+    (4, FILTERED, ERROR_KEY)
     """
     parts = (written is not None) + sum(is_key for is_key, _ in steps)
 
@@ -51,9 +51,9 @@ def found_key(
             found = _found(row, steps)
         except Exception as error:  # what it is shows when the predicate is asked of a pair
             reraise_asynchronous(error)
-            return SUSPECT
-        if found is REJECTED or own is NO_MATCH:
-            return found if found is REJECTED else own
+            return ERROR_KEY
+        if found is FILTERED or own is NO_MATCH:
+            return found if found is FILTERED else own
         key = found if written is None else [own, *found]
         if written is None and any(part != part for part in found):
             return NO_MATCH
@@ -62,13 +62,13 @@ def found_key(
     return of
 
 
-def placed(span: Span) -> Step:
+def placed(span: Span) -> SideTerm:
     """The key of an index of points or intervals, which raises where a value has no place in an
-    order: the row is a suspect."""
+    order: the row is an error row."""
     one, *ends = span.ends
     called = constant(interval if ends else point)
     call = Call(called, (one.body, *(end.body for end in ends)))
-    return Step(one.with_body(call), is_key=True)
+    return SideTerm(one.with_body(call), is_key=True)
 
 
 def _found(row: Row, steps: Sequence[tuple[bool, Evaluate]]) -> Any:
@@ -79,5 +79,5 @@ def _found(row: Row, steps: Sequence[tuple[bool, Evaluate]]) -> Any:
             hash(value)
             found.append(value)
         elif not value:
-            return REJECTED
+            return FILTERED
     return found

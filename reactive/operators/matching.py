@@ -23,8 +23,8 @@ from typing import Any
 
 from reactive.collections.index import NO_MATCH, Index, Key, KeyedPair
 from reactive.collections.zset import Pair, Row, consolidate
+from reactive.operators.error_rows import Candidates
 from reactive.operators.index_by import IndexBy
-from reactive.operators.suspects import Candidates
 
 Change = tuple[Row, int, int]
 """A row, the change of its weight among the partnered, and among those alone."""
@@ -102,7 +102,7 @@ class KeyMatching:
 
 
 class PredicateMatching:
-    """By key and predicate: `fits(row, other)`; `whole(row, other)` while there are suspects.
+    """By key and predicate: `fits(row, other)`; `whole(row, other)` while there are error rows.
 
     >>> from reactive.operators.index_by import IndexBy
     >>> names, others = IndexBy(None), IndexBy(None)
@@ -127,7 +127,7 @@ class PredicateMatching:
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Change]:
         self._last = {}
-        if self._left.odd or self._right.odd:
+        if self._left.poisoned or self._right.poisoned:
             self._asked = (self._whole, Candidates(self._left), Candidates(self._right))
         else:
             self._asked = (self._fits, self._left.index, self._right.index)
@@ -226,6 +226,19 @@ class MatchingJoin:
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
         both_changed = bool(left and right)
         return self._part(self._matching.step(left, right), both_changed=both_changed)
+
+    def match(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[list[Pair]]:
+        """Its delta, as the only one (`OuterJoin.match`)."""
+        return [self.step(left, right)]
+
+    def rows(
+        self,
+        left: Sequence[KeyedPair],
+        right: Sequence[KeyedPair],
+        matched: Sequence[Sequence[Pair]],
+    ) -> Sequence[Pair]:
+        """The delta, of what `match` found."""
+        return matched[0]
 
     def undo(self) -> None:
         self._matching.undo()

@@ -11,7 +11,7 @@ The laws that every operator keeps:
    this will not be asked for. After either, `undo` does nothing.
 4. Callables are evaluated before state changes, as far as possible.
 5. While a callable runs on a row, the row is in a local variable `row`, or its pair in `pair`
-   (`other` for the other side), of a plain loop: `blame.py` looks for it there.
+   (`other` for the other side), of a plain loop: `error_notes.py` looks for it there.
 6. `contents` gives the whole output of now, for a view that is attached late.
 """
 

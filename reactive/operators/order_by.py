@@ -14,10 +14,10 @@ at either edge:
 The window's edits (position and row) are kept for those who follow the order: no more than needed,
 so that a row which passes through the window within a commit is in none.
 
-A row that is taken out more often than it came is owed: it is not in the order until it has come as
-often.
+A row that is taken out more often than it came has a negative weight: it is not in the order until
+it has come as often.
 
-State:  every row, sorted; one entry per copy; rows that are owed.
+State:  every row, sorted; one entry per copy; rows with a negative weight.
 Cost:   O(|dL| * log |L|), whatever the size of the window.
 Source: [i3ql] order by; the law is SQL's LIMIT and OFFSET.
 """
@@ -39,9 +39,10 @@ PLAIN = frozenset([int, str])
 """Classes of keys that are what they are sorted by."""
 MANY = 16
 """From so many rows on they are inserted together, if there are none."""
-OWED = -1
+NEGATIVE = -1
 Step = tuple[Row, Any, int, int]
-"""A row that came or went, its key, its arrival (`OWED` if it is owed), and 1 or -1."""
+"""A row that came or went, its key, its arrival (`NEGATIVE` if its weight is negative), and 1 or
+-1."""
 
 
 class OrderBy:
@@ -163,7 +164,7 @@ class OrderBy:
 
     def undo(self) -> None:
         for row, order, arrival, weight in reversed(self._log):
-            if arrival == OWED:
+            if arrival == NEGATIVE:
                 self._owe(row, weight)
             elif weight > 0:  # the only one may have come without being compared, even with itself
                 is_only = self._ranked.size == 1
@@ -232,7 +233,7 @@ class OrderBy:
     def _insert(self, row: Row, order: Any) -> None:
         if self._owed and row in self._owed:
             self._owe(row, -1)
-            self._log.append((row, order, OWED, 1))
+            self._log.append((row, order, NEGATIVE, 1))
             return
         ranked = self._ranked
         self._arrivals += 1
@@ -272,7 +273,7 @@ class OrderBy:
             found = None if order is ABSENT else ranked.place_of(order, row)
         if found is None:  # a table that is not stored may take back what it never gave
             self._owe(row, 1)
-            self._log.append((row, order, OWED, -1))
+            self._log.append((row, order, NEGATIVE, -1))
             return
         at, tie = found
         last, size = self.last, ranked.size

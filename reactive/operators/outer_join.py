@@ -46,21 +46,44 @@ class OuterJoin:
         return self._join.touched + sum(m.touched for m in self._matchings())
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
-        out = self._join.step(left, right)
+        missing = self.match(left, right)
+        try:
+            return self.rows(left, right, missing)
+        except BaseException:
+            self.undo()
+            raise
+
+    def match(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Sequence[Pair]]:
+        """The deltas of the rows alone on the left, and on the right, if they are kept."""
         both_changed = bool(left and right)
+        found: list[Sequence[Pair]] = []
         done: list[Matching] = []
         try:
             for kept, deltas in ((self._left, (left, right)), (self._right, (right, left))):
-                if kept is not None:
-                    matching, pad = kept
-                    changes = matching.step(*deltas)
-                    done.append(matching)
-                    missing = alone(changes, both_changed=both_changed)
-                    out += [(pad(row), weight) for row, weight in missing]
+                if kept is None:
+                    found.append(())
+                    continue
+                changes = kept[0].step(*deltas)
+                done.append(kept[0])
+                found.append(alone(changes, both_changed=both_changed))
         except BaseException:
             for matching in done:
                 matching.undo()
             raise
+        return found
+
+    def rows(
+        self,
+        left: Sequence[KeyedPair],
+        right: Sequence[KeyedPair],
+        missing: Sequence[Sequence[Pair]],
+    ) -> list[Pair]:
+        """The delta, of what `match` found."""
+        out = self._join.step(left, right)
+        for kept, delta in zip((self._left, self._right), missing, strict=True):
+            if kept is not None:
+                pad = kept[1]
+                out += [(pad(row), weight) for row, weight in delta]
         return out
 
     def undo(self) -> None:

@@ -13,19 +13,25 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Function
 from optimizer.expressions.knowledge import hashable, total
-from optimizer.plans.early import AnyJoin, Step, early_of, match_of, residual
 from optimizer.plans.properties import bindings, may_be_negative, row_shape, shapes
+from optimizer.plans.side_conditions import (
+    AnyJoin,
+    SideTerm,
+    match_of,
+    residual,
+    side_conditions_of,
+)
 from reactive.codegen.functions import callable_of
 from reactive.collections.index import Key, itself
 from reactive.collections.sorting import sorted_by
 from reactive.collections.zset import Row
-from reactive.operators.aggregate import Aggregate, homes_of
+from reactive.operators.accumulators import CountAccumulator
+from reactive.operators.aggregate import Aggregate, shared_accumulators_of
 from reactive.operators.anti_join import anti_join
 from reactive.operators.difference import difference
 from reactive.operators.difference_all import difference_all
 from reactive.operators.distinct import Distinct
 from reactive.operators.each import Each
-from reactive.operators.folds import CountFold
 from reactive.operators.intersection import intersection
 from reactive.operators.intersection_all import intersection_all
 from reactive.operators.join import Join
@@ -119,22 +125,27 @@ def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
 def plain_aggregate(node: plan.Aggregate) -> Aggregate:
     count = bindings(node.input)
     known: dict[Function | None, Any] = {}
-    folds = [
-        (a.fold, known.setdefault(a.value, _value(a, count)) if a.value else _value(a, count))
+    accumulators = [
+        (
+            a.accumulator,
+            known.setdefault(a.value, _value(a, count)) if a.value else _value(a, count),
+        )
         for a in node.aggregates
     ]
-    keeps_debts = may_be_negative(node.input)
-    return Aggregate(maybe(node.key, count), folds, keeps_debts=keeps_debts, row=node.row)
+    keeps_negative = may_be_negative(node.input)
+    return Aggregate(
+        maybe(node.key, count), accumulators, keeps_negative=keeps_negative, row=node.row
+    )
 
 
-def homes(node: plan.Aggregate) -> list[int]:
-    """Where each fold of an aggregate has its state, as in its operator."""
-    return homes_of([(a.fold, a.value or itself) for a in node.aggregates])
+def shared_accumulators(node: plan.Aggregate) -> list[int]:
+    """Where each accumulator of an aggregate has its state, as in its operator."""
+    return shared_accumulators_of([(a.accumulator, a.value or itself) for a in node.aggregates])
 
 
 def _value(folded: plan.Folded, count: int) -> Callable[[Row], Any] | None:
-    """What a fold reads of a row: the user's callable, the row itself, or nothing."""
-    if isinstance(folded.fold, CountFold):
+    """What an accumulator reads of a row: the user's callable, the row itself, or nothing."""
+    if isinstance(folded.accumulator, CountAccumulator):
         return None
     return itself if folded.value is None else spread(folded.value, count)
 
@@ -216,14 +227,14 @@ def maybe(function: Function | None, count: int) -> Callable[[Row], Any] | None:
     return None if function is None else spread(function, count)
 
 
-Side = tuple[Function | None, tuple[Step, ...]]
+Side = tuple[Function | None, tuple[SideTerm, ...]]
 """The key of a side as written, and the tests and keys that were found in the predicate."""
 
 
 def sides(node: AnyJoin) -> tuple[Side, Side]:
     """The keys of both sides of a join."""
-    early, match = early_of(node), match_of(node)
-    found = ((), ()) if early is None else (early.left, early.right)
+    conditions, match = side_conditions_of(node), match_of(node)
+    found = ((), ()) if conditions is None else (conditions.left, conditions.right)
     return (match.left_key, found[0]), (match.right_key, found[1])
 
 
@@ -241,16 +252,16 @@ def side_key(side: Side, count: int) -> Callable[[Row], Key] | None:
 
 def by_key_alone(node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> bool:
     """Whether a key tells all, and none can fail to be computed."""
-    early = early_of(node)
-    if early is None:
+    conditions = side_conditions_of(node)
+    if conditions is None:
         return node.match.on is None
-    both = ((early.left, shapes(node.left)), (early.right, (row_shape(node.right),)))
+    both = ((conditions.left, shapes(node.left)), (conditions.right, (row_shape(node.right),)))
     certain = all(
         total(step.function.body, of) and (not step.is_key or hashable(step.function.body, of))
         for steps, of in both
         for step in steps
     )
-    return certain and early.rest is None
+    return certain and conditions.residual is None
 
 
 def signature(node: plan.Node) -> Hashable:

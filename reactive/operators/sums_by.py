@@ -6,7 +6,7 @@ It is to a join what `IndexBy` is: it steps before it, and hands on its change b
 has a part of the group keeps sums by key and by that part.
 
 Whatever raises here might not have raised in the plan without factors, which asks rows with a
-partner only. So it is `Unfit`, and the database goes back to that plan.
+partner only. So it is `BailOut`, and the database goes back to that plan.
 
 State:  a tuple per key, or a dictionary of those.
 Cost:   O(|dL|).
@@ -32,7 +32,7 @@ Change = tuple[Any, Sums]
 """A key, or a key and a part of the group, and what it changes by."""
 
 
-class Unfit(Exception):
+class BailOut(Exception):
     """An aggregate cannot be kept by factors after all; `owner` is its node in the plan."""
 
     def __init__(self, owner: plan.Node, operator: Any) -> None:
@@ -48,12 +48,12 @@ class SumsBy:
     ----------
     width: how many values are summed.
     by_group: whether keys have a part of the group beside them.
-    one: makes the loop that takes a single row in, when it is first needed.
+    one: the loop that takes a single row in, if there is one.
     look_ups: of a join below, how its loop finds partners.
     """
 
     __slots__ = (
-        *("_is_whole", "_last", "_look_ups", "_loop", "_make_one", "_merge", "_one", "_owner"),
+        *("_is_whole", "_last", "_look_ups", "_loop", "_merge", "_one", "_owner"),
         *("by_group", "source", "step", "sums", "touched"),
     )
 
@@ -66,13 +66,12 @@ class SumsBy:
         *,
         by_group: bool,
         look_ups: Callable[..., Any] | None = None,
-        one: Callable[[], Callable[..., Sequence[Change]]] | None = None,
+        one: Callable[..., Sequence[Change]] | None = None,
     ) -> None:
         self._loop = loop
         self._look_ups = look_ups
         self._owner = owner
-        self._make_one = one
-        self._one: Callable[..., Sequence[Change]] | None = None
+        self._one = one
         self._merge = _merging(width, by_group)
         self._is_whole = True
         self._last: Sequence[Change] = ()
@@ -88,22 +87,19 @@ class SumsBy:
         self._last = ()
         self.touched += len(delta)
         try:
-            if len(delta) == 1 and self._make_one is not None:
+            if len(delta) == 1 and self._one is not None:
                 return self._take_one(delta)
             out = [change for change in self._loop(delta).items() if any(change[1])]
             self._take(out)
         except Exception as error:
-            raise Unfit(self._owner, self) from error
+            raise BailOut(self._owner, self) from error
         return out
 
     def _take_one(self, delta: Sequence[Any]) -> Sequence[Change]:
         self._begin()
-        one = self._one
-        if one is None:
-            assert self._make_one is not None
-            one = self._one = self._make_one()
+        assert self._one is not None
         try:
-            out = one(self.sums, delta)
+            out = self._one(self.sums, delta)
         except Exception:  # nothing has changed
             self._is_whole = True
             raise
@@ -119,7 +115,7 @@ class SumsBy:
             out = [change for change in changed.items() if any(change[1])]
             self._take(out)
         except Exception as error:
-            raise Unfit(self._owner, self) from error
+            raise BailOut(self._owner, self) from error
         return out
 
     def undo(self) -> None:

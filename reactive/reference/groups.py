@@ -19,7 +19,7 @@ from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from reactive.collections.multiset import Multiset
 from reactive.collections.zset import DECIMAL_NAN, NAN, Pair, canonical, is_nan, repeat
-from reactive.operators import folds
+from reactive.operators import accumulators
 from reactive.reference.bags import Bag, caller, members
 
 EXACTLY = Context(prec=10_000, traps=[Inexact])
@@ -33,7 +33,9 @@ def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
     out: Bag = Counter()
     for key, group in _groups(node, rows).items():
         results = tuple(
-            _fold(folded.fold, group if value is None else [(value(r), n) for r, n in group])
+            _accumulator(
+                folded.accumulator, group if value is None else [(value(r), n) for r, n in group]
+            )
             for folded, value in zip(node.aggregates, values, strict=True)
         )
         shown = results if node.key is None else (key, *results)
@@ -47,31 +49,31 @@ def _groups(node: plan.Aggregate, rows: Bag) -> dict[Any, list[Pair]]:
     return members(node.key, node.input, rows)
 
 
-def _fold(fold: Any, values: Values) -> Any:
+def _accumulator(accumulator: Any, values: Values) -> Any:
     """An aggregate of some values."""
-    if fold.skip_none:
+    if accumulator.skip_none:
         values = [pair for pair in values if pair[0] is not None]
-    match fold:
-        case folds.CountFold():
+    match accumulator:
+        case accumulators.CountAccumulator():
             return _count(values)
-        case folds.SumFold():
+        case accumulators.SumAccumulator():
             return total(values)
-        case folds.AvgFold():
+        case accumulators.AvgAccumulator():
             return canonical(total(values) / _count(values)) if values else None
-        case folds.MinFold():
+        case accumulators.MinAccumulator():
             return _least(dict(values))
-        case folds.MaxFold():
+        case accumulators.MaxAccumulator():
             return _greatest(dict(values))
-        case folds.CountDistinctFold():
+        case accumulators.CountDistinctAccumulator():
             return len(dict(values))
-        case folds.CollectFold():
+        case accumulators.CollectAccumulator():
             return _collected(values)
-        case folds.UserFold():
-            return _finished(fold.plus, fold.initial, values, fold.finish)
-        case folds.MonoidFold():
-            return _finished(fold.combine, fold.initial, values, fold.finish)
+        case accumulators.UserAccumulator():
+            return _finished(accumulator.plus, accumulator.initial, values, accumulator.finish)
+        case accumulators.MonoidAccumulator():
+            return _finished(accumulator.combine, accumulator.initial, values, accumulator.finish)
         case _:
-            raise TypeError(f"cannot evaluate aggregate {fold!r}")
+            raise TypeError(f"cannot evaluate aggregate {accumulator!r}")
 
 
 def _count(values: Values) -> int:

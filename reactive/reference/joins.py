@@ -23,7 +23,7 @@ from optimizer import plan
 from optimizer.expr import Function
 from optimizer.plans.properties import below_wheres, bindings
 from reactive.codegen.functions import callable_of
-from reactive.collections.index import NO_MATCH, REJECTED, SUSPECT, match_key
+from reactive.collections.index import ERROR_KEY, FILTERED, NO_MATCH, match_key
 from reactive.collections.zset import Pair, Row
 from reactive.reference.bags import Bag, Of, added, caller, paired
 from reactive.reference.keys import Place, places
@@ -129,9 +129,9 @@ def _is_misread(matching: Matching, left: Sequence[Placed], right: Sequence[Plac
 
 def _agree(place: Any, other: Any) -> bool:
     """Whether a pair is looked at."""
-    if place is SUSPECT or other is SUSPECT:
+    if place is ERROR_KEY or other is ERROR_KEY:
         return True
-    return place is not REJECTED and bool(place == other)
+    return place is not FILTERED and bool(place == other)
 
 
 class Matching:
@@ -196,10 +196,10 @@ class Side:
         """The rows that may match one of the other side, by the place of that."""
         if place is NO_MATCH:
             return ()
-        if place is SUSPECT:
+        if place is ERROR_KEY:
             return [pair for rows in self._rows.values() for pair in rows.items()]
-        rows = self._rows.get(place) if place is not REJECTED else None
-        suspects = self._rows.get(SUSPECT)
+        rows = self._rows.get(place) if place is not FILTERED else None
+        suspects = self._rows.get(ERROR_KEY)
         if suspects:
             return [*(rows or {}).items(), *suspects.items()]
         return rows.items() if rows else ()

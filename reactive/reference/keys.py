@@ -2,13 +2,14 @@
 
     on  s.k == m.k and s.age > 30 and s.day <= m.day
 
-    of a left row    its key is s.k, if s.age > 30; a suspect, unless s.day has an order
-    of a right row   its key is m.k;                a suspect, unless m.day has an order
+    of a left row    its key is s.k, if s.age > 30; an error row, unless s.day has an order
+    of a right row   its key is m.k;                an error row, unless m.day has an order
 
 All that is found is which pairs need not be asked: those of which the predicate is surely false,
 and does not raise. So conditions are taken in the order in which they are asked, up to the first
 of which it is not known whether it raises. A row on which a part of them raises, or gives a value
-that need not compare as one would think (`equality.py`), is a suspect: all pairs with it are asked.
+that need not compare as one would think (`equality.py`), is an error row: all pairs with it are
+asked.
 
 It is not the rule by which the optimizer finds keys, and computes them in another way.
 """
@@ -25,7 +26,7 @@ from optimizer.expr import Expr, Function, Lifted, Operation, conjuncts, reads
 from optimizer.lifting.lift import lift
 from reactive.codegen.interpret import Read, interpreted, itself
 from reactive.collections.equality import SIMPLE, is_plain
-from reactive.collections.index import REJECTED, SUSPECT
+from reactive.collections.index import ERROR_KEY, FILTERED
 from reactive.collections.zset import Row
 from reactive.runtime.interrupts import reraise_asynchronous
 
@@ -36,11 +37,11 @@ ORDERED: dict[type, str] = {
 """Kinds of values, each of which has an order among its own."""
 
 Place = Callable[[Row], Any]
-"""Of a row, what must be equal to that of its partners; or that it is a suspect, or has none."""
+"""Of a row, what must be equal to that of its partners; or that it is an error row, or has none."""
 
 
 def places(predicates: Sequence[Function], count: int) -> tuple[Place, Place] | None:
-    """What finds the key of a left row, of so many bindings, and of a right row, of one.
+    """What finds the key of a left row, of `count` bindings, and of a right row, of one.
 
     None if nothing is found that could spare a pair.
     """
@@ -162,21 +163,21 @@ class _Key:
 
     def take(self, value: Any, key: list[Any]) -> Any:
         key.append(value)
-        return None if is_plain(value) else SUSPECT
+        return None if is_plain(value) else ERROR_KEY
 
 
 class _Test:
     """Of a condition of one side: whether it is met."""
 
     def take(self, value: Any, key: list[Any]) -> Any:
-        return None if value else REJECTED
+        return None if value else FILTERED
 
 
 class _Compared:
     """Of an inequation, which looks nothing up, but must not raise."""
 
     def take(self, value: Any, key: list[Any]) -> Any:
-        return None if is_plain(value) else SUSPECT
+        return None if is_plain(value) else ERROR_KEY
 
 
 class _Ordered:
@@ -188,7 +189,7 @@ class _Ordered:
     def take(self, value: Any, key: list[Any]) -> Any:
         kind = ORDERED.get(type(value))
         self._kind = self._kind or kind
-        return None if kind is not None and kind == self._kind else SUSPECT
+        return None if kind is not None and kind == self._kind else ERROR_KEY
 
 
 _What = _Key | _Test | _Compared | _Ordered
@@ -219,7 +220,7 @@ def _place(steps: Sequence[_Step]) -> Place:
                     return said
         except Exception as error:  # what it is shows when the predicate is asked of a pair
             reraise_asynchronous(error)
-            return SUSPECT
+            return ERROR_KEY
         return tuple(key)
 
     return place
@@ -231,9 +232,9 @@ def _place_of_one(read: Read) -> Place:
     def place(row: Row) -> Any:
         try:
             value = read(row)
-            return (value,) if type(value) in SIMPLE or is_plain(value) else SUSPECT
+            return (value,) if type(value) in SIMPLE or is_plain(value) else ERROR_KEY
         except Exception as error:
             reraise_asynchronous(error)
-            return SUSPECT
+            return ERROR_KEY
 
     return place

@@ -6,7 +6,7 @@
         c
 
 A combination of rows is left out as soon as some of its rows are known not to agree. That is done
-only if no row of any input is a suspect (`keys.py`); otherwise all combinations are made.
+only if no row of any input is an error row (`keys.py`); otherwise all combinations are made.
 Each predicate is asked of the combinations of as many inputs as it has parameters.
 
 Cost: the combinations that agree on what must be equal among their rows.
@@ -24,7 +24,7 @@ from optimizer import plan
 from optimizer.expr import Function
 from optimizer.plans.properties import below_wheres, bindings
 from reactive.codegen.functions import callable_of
-from reactive.collections.index import REJECTED, SUSPECT
+from reactive.collections.index import ERROR_KEY, FILTERED
 from reactive.collections.zset import Row
 from reactive.reference.bags import Bag, Of
 from reactive.reference.joins import STRIDE, TRIED
@@ -37,7 +37,7 @@ Placed = tuple[Any, Row, int]
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """Inputs of which all combinations are made, and what is asked of the first so many."""
+    """Inputs whose rows are all combined, and what is asked of rows of the first inputs."""
 
     inputs: tuple[plan.Node, ...]
     predicates: tuple[tuple[int, Function], ...]
@@ -75,7 +75,7 @@ def combined(found: Several, of: Of, progress: Progress = SILENT) -> Bag:
     bags = [of(source) for source in found.inputs]
     told = conditions([asks for _, asks in found.predicates], first, len(bags))
     sides = [_placed(bag, place) for bag, place in zip(bags, told.places, strict=True)]
-    if any(place is SUSPECT for side in sides for place, _, _ in side) or (
+    if any(place is ERROR_KEY for side in sides for place, _, _ in side) or (
         _is_misread(found, told, sides)
     ):
         told = conditions((), first, len(bags))
@@ -100,7 +100,7 @@ def _is_misread(found: Several, told: Conditions, sides: Sequence[list[Placed]])
 
 def _agree(told: Conditions, keys: Sequence[Any]) -> bool:
     """Whether rows with these keys are combined."""
-    return REJECTED not in keys and all(
+    return FILTERED not in keys and all(
         keys[e.side][e.part] == keys[e.other][e.other_part] for e in told.equations
     )
 
@@ -120,7 +120,7 @@ class _Combinations:
 
     def __init__(self, found: Several, told: Conditions, sides: Sequence[list[Placed]]) -> None:
         self._is_one = bindings(found.inputs[0]) == 1
-        self._sides = [[p for p in side if p[0] is not REJECTED] for side in sides]
+        self._sides = [[p for p in side if p[0] is not FILTERED] for side in sides]
         self._equations = told.equations
         self._asks: dict[int, list[Callable[..., object]]] = {}
         for number, asks in found.predicates:

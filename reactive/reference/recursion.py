@@ -44,7 +44,7 @@ def smallest(node: plan.Fixpoint, outside: Of, progress: Progress = SILENT) -> l
 
 
 def iterated(node: plan.Iterate, outside: Of, progress: Progress = SILENT) -> Bag:
-    """The body so many times."""
+    """The body, applied `times` times."""
     rows = outside(node.start)
     if not node.times:
         return rows

@@ -1,12 +1,12 @@
-"""A flush: what comes late is brought up to the state of one commit, all of it or nothing.
+"""A flush: what is deferred is brought up to the state of one commit, all of it or nothing.
 
-    cut     with the gate        what waits, up to the last commit, is set apart
-    send    without it           each remote operator has its entries applied
-    step    with the gate        the nodes below take in what came of it
-    show    with the gate        all leaves change together
+    barrier    with the lock        what waits, up to the last commit, is set apart
+    send       without it           each remote operator has its entries applied
+    step       with the lock        the nodes below take in what came of it
+    show       with the lock        all leaves change together
 
-Commits go on meanwhile: what they leave behind waits for the next flush. Any thread may carry a
-flush on, also one inside the gate that cannot wait for another to get in.
+Commits go on meanwhile: what they leave behind waits for the next flush. Any thread may resume a
+flush, also one inside the lock that cannot wait for another to get in.
 
 One that raises is over, and nothing is lost: each node keeps what came to it until it has stepped,
 and the next flush goes on from there, with all that was committed meanwhile.
@@ -22,20 +22,20 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from reactive.dataflow.graph import Graph
-from reactive.dataflow.node import Node, comes_late
+from reactive.dataflow.node import Node, is_deferred
 from reactive.dataflow.step import Step
 from reactive.remote.remote import RemoteOperator
 
 MOST = 8
 """How many parts are sent to at the same time."""
 Stage = tuple[bool, Callable[[], object]]
-"""Whether it needs the gate, and what to do; without the gate, what can be done twice."""
+"""Whether it needs the lock, and what to do; without the lock, what can be done twice."""
 
 
 class Flush:
-    """One flush, from the cut on. Made inside the gate.
+    """One flush, from its barrier on. Made inside the lock.
 
-    `version` is the commit up to which it brings what is late.
+    `version` is the commit up to which it brings what is deferred.
     """
 
     def __init__(self, graph: Graph, version: int) -> None:
@@ -43,14 +43,14 @@ class Flush:
         self._graph = graph
         self._place = 0
         self._failed = False
-        nodes = graph.late()
+        nodes = graph.deferred()
         for node in nodes:
-            node.cut()
+            node.set_barrier()
             if node.is_remote:
-                node.operator.cut()
+                node.operator.set_barrier()
         inner = [node for node in nodes if node.leaf is None]
         self._leaves = [node for node in nodes if node.leaf is not None]
-        first = [node.operator for node in inner if node.is_remote and not node.late]
+        first = [node.operator for node in inner if node.is_remote and not node.deferred]
         self._stages: list[Stage] = [(False, lambda: _send(first))]
         self._stages += [stage for node in inner for stage in self._of(node)]
         self._stages.append((True, self._finish))
@@ -62,20 +62,20 @@ class Flush:
 
     @property
     def is_done(self) -> bool:
-        """Whether all that was late is now at its version."""
+        """Whether all that was deferred is now at its version."""
         return self._place == len(self._stages)
 
     def run(self, inside: Callable[[], AbstractContextManager[None]]) -> None:
-        """Carry it on to its end, unless it fails another who does so."""
+        """Run it to its end, unless it fails for another thread that does so."""
         while not self.is_over:
             place = self._place
-            needs_gate, act = self._stages[place]
+            needs_lock, act = self._stages[place]
             try:
-                if not needs_gate:
+                if not needs_lock:
                     act()
                 with inside():
                     if self._place == place and not self._failed:
-                        if needs_gate:
+                        if needs_lock:
                             act()
                         self._place += 1
             except BaseException:
@@ -83,18 +83,18 @@ class Flush:
                 raise
 
     def _of(self, node: Node) -> list[Stage]:
-        stages: list[Stage] = [(True, lambda: self._step(node))] if node.late else []
+        stages: list[Stage] = [(True, lambda: self._step(node))] if node.deferred else []
         if node.is_remote:
             stages += [(False, node.operator.send), (True, lambda: self._hand_out(node))]
         return stages
 
     def _step(self, node: Node) -> None:
-        if not any(node.ready):
+        if not any(node.in_flight):
             return
         step, outs = self._prepare([node])
         step.publish()
         if node.is_remote:
-            node.operator.cut()
+            node.operator.set_barrier()
         _give(node, *outs)
 
     def _hand_out(self, node: Node) -> None:
@@ -102,22 +102,24 @@ class Flush:
 
     def _finish(self) -> None:
         """Change all leaves, or none if one raises."""
-        step, _ = self._prepare([leaf for leaf in self._leaves if any(leaf.ready) and leaf.inputs])
+        step, _ = self._prepare(
+            [leaf for leaf in self._leaves if any(leaf.in_flight) and leaf.inputs]
+        )
         step.publish()
         for node in self._graph.remotes:
             if node.operator.is_filled:
                 node.operator.flushed()
 
     def _prepare(self, nodes: Sequence[Node]) -> tuple[Step, list[Sequence[Any]]]:
-        """Have nodes take in what waits for them, all or none; and what each gives out."""
-        step, outs = Step(self._graph.outbox, self.version), list[Sequence[Any]]()
+        """Have nodes take in what waits for them, all or none; and what each emits."""
+        step, outs = Step(self._graph.delivery_queue, self.version), list[Sequence[Any]]()
         try:
             for node in nodes:
                 step.stepped.append(_TakenIn(node))
                 with self._graph.running(node):
                     outs.append(node.run(*node.taken()))
                 if node.leaf is not None:
-                    step.told.append((node, outs[-1]))
+                    step.leaf_deltas.append((node, outs[-1]))
             step.address()
         except BaseException:
             step.undo()
@@ -126,14 +128,14 @@ class Flush:
 
 
 class _TakenIn:
-    """A late node that has taken in what waited: it waits no more, or does so again."""
+    """A deferred node that has taken in what waited: it waits no more, or does so again."""
 
     __slots__ = ("_node",)
 
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    def settle(self) -> None:
+    def finalize(self) -> None:
         if hasattr(self._node.operator, "commit"):
             self._node.operator.commit()
         self._node.done()
@@ -155,8 +157,8 @@ def _send(operators: list[RemoteOperator]) -> None:
 
 
 def _give(node: Node, out: Sequence[Any]) -> None:
-    """A delta, to those that read a node; they are all late."""
+    """Send a delta to the readers of a node; they are all deferred."""
     if out:
         for consumer, port in node.consumers:
-            assert comes_late(consumer)
-            consumer.ready[port].append(out)
+            assert is_deferred(consumer)
+            consumer.in_flight[port].append(out)

@@ -3,8 +3,8 @@
     commit:   deltas --prepare, pack--> entries, which wait
     flush:    entries --Remote.apply--> delta of the output
 
-The output is the union of what the part makes of each bucket, and a change of rows is a change of
-their buckets:
+The output is the union of what the fragment makes of each bucket, and a change of rows is a change
+of their buckets:
 
     d part(rows)  =  part(touched buckets, after)  -  part(touched buckets, before)
 
@@ -24,20 +24,20 @@ from typing import Any, Protocol
 from optimizer import plan
 from reactive.collections.zset import Pair, Pairs, Row, consolidate, negate
 from reactive.errors import OffloadError, TakenIn
-from reactive.remote.fed import BEFORE, Fed, Source
-from reactive.remote.parts import Part
+from reactive.remote.external import BEFORE, ExternalInput, ExternalSource
+from reactive.remote.fragments import Fragment
 
 Entry = tuple[int, int, Row, int]
 """The input, the bucket, the packed row and its weight."""
-Batch = tuple[Sequence[Entry], Sequence[Fed]]
+Batch = tuple[Sequence[Entry], Sequence[ExternalInput]]
 """What one `apply` is of."""
-Sources = Mapping[int, tuple[Source, tuple[plan.Node, ...]]]
+Sources = Mapping[int, tuple[ExternalSource, tuple[plan.Node, ...]]]
 """The inputs that are fed from elsewhere, by their place: from which table, through which chain."""
 NO_SOURCES: Sources = MappingProxyType({})
 
 
 class Remote(Protocol):
-    """Where the rows of a part are kept.
+    """Where the rows of a fragment are kept.
 
     Its methods are called by one thread at a time, and never while another one of it runs.
     """
@@ -59,7 +59,7 @@ class Remote(Protocol):
         self,
         number: int,
         entries: Sequence[Entry],
-        fed: Sequence[Fed] = (),
+        fed: Sequence[ExternalInput] = (),
         *,
         quiet: bool = False,
     ) -> Pairs:
@@ -109,21 +109,21 @@ class Remote(Protocol):
 
 
 class RemoteOperator:
-    """Stands in the graph for a part that is elsewhere; its output comes by flushes only.
+    """Stands in the graph for a fragment that is elsewhere; its output comes by flushes only.
 
-    A flush sets apart what waits (`cut`), has it applied (`send`), which may take long and is done
-    while commits go on, and then hands out what came of it (`flush`). Before the first one, what
-    its inputs held from the start is handed over (`fill`).
+    A flush sets apart what waits (`set_barrier`), has it applied (`send`), which may take long and
+    is done while commits go on, and then hands out what came of it (`flush`). Before the first one,
+    what its inputs held from the start is handed over (`fill`).
     """
 
     __slots__ = (
         *("_fed", "_owed", "_sources"),
         *("_batches", "_last", "_number", "_out", "_sending", "_unseen", "_waiting"),
-        *("flushes", "is_closed", "is_filled", "latency", "lost", "part", "remote", "touched"),
+        *("flushes", "is_closed", "is_filled", "latency", "lost", "fragment", "remote", "touched"),
     )
 
-    def __init__(self, part: Part, remote: Remote, sources: Sources = NO_SOURCES) -> None:
-        self.part = part
+    def __init__(self, fragment: Fragment, remote: Remote, sources: Sources = NO_SOURCES) -> None:
+        self.fragment = fragment
         self.remote = remote
         self._sources = sources
         self._fed = dict.fromkeys(sources, BEFORE)
@@ -152,7 +152,7 @@ class RemoteOperator:
         for place, delta in enumerate(deltas):
             if place in self._sources:
                 continue
-            prepare = self.part.prepare[place]
+            prepare = self.fragment.prepare[place]
             for row, weight in delta:
                 prepared = prepare(row)
                 if prepared is not None:
@@ -180,22 +180,23 @@ class RemoteOperator:
 
     # At flushes.
 
-    def cut(self) -> None:
+    def set_barrier(self) -> None:
         """What waits now is what the next flush is of, after what the last one could not send."""
         fed = [found for place in self._sources if (found := self._feed(place)) is not None]
         if self._waiting or fed:
             self._batches.append((self._waiting, fed))
             self._waiting = []
 
-    def _feed(self, place: int) -> Fed | None:
+    def _feed(self, place: int) -> ExternalInput | None:
         """What an input has to be fed from where the rows of its table are."""
         table, chain = self._sources[place]
         after, upto = self._fed[place], table.save()
         self._fed[place] = upto
-        return Fed(place, table.rows, chain, after, upto) if upto > after else None
+        return ExternalInput(place, table.rows, chain, after, upto) if upto > after else None
 
     def send(self) -> None:
-        """Have what was cut applied, once; another thread that does so is waited for."""
+        """Have what was set apart at the barrier applied, once; another thread that does so is
+        waited for."""
         with self._sending:
             if self.lost is not None:
                 raise self.lost
@@ -238,7 +239,7 @@ class RemoteOperator:
 
     def begin(self) -> None:
         """What waits is what its inputs hold from the start."""
-        self.cut()
+        self.set_barrier()
         if self.remote.resumed is not None and not self._batches:
             self._batches = [([], [])]
         self.is_filled = not self._batches
@@ -269,9 +270,9 @@ class RemoteOperator:
 
     def count(self, row: Row) -> int:
         """How often a row is in the output."""
-        if self.part.keys_of is None:
+        if self.fragment.keys_of is None:
             return sum(weight for found, weight in self.contents() if found == row)
-        buckets = {self.remote.bucket(key) for key in self.part.keys_of(row)}
+        buckets = {self.remote.bucket(key) for key in self.fragment.keys_of(row)}
         return sum(weight for found, weight in self._of(buckets) if found == row)
 
     def _of(self, buckets: Iterable[int]) -> list[Pair]:

@@ -3,7 +3,7 @@
     order_by(k).limit(n, offset)      needs the first offset + n rows; some more are held here,
                                       up to a bound. What is beyond it is only kept.
 
-A row within the bound that comes or goes does so here. When so many have gone that there are too
+A row within the bound is inserted or deleted here. When so many were deleted that there are too
 few, the rows that are kept are looked through once for the next ones: after at least as many
 removals from the top as were held in reserve.
 
@@ -23,7 +23,7 @@ from optimizer import plan
 from reactive.collections.order import sort_key, tie_key
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
 from reactive.operators.plain import order_key
-from reactive.remote.fed import Fed
+from reactive.remote.external import ExternalInput
 from reactive.remote.remote import Entry, Remote
 
 RESERVE = 64
@@ -35,7 +35,7 @@ class Window:
 
     Parameters
     ----------
-    order: the node that is to be shown; another operator does so with what this gives out.
+    order: the node that is to be shown; another operator does so with what this emits.
     rows: a remote whose output is its input.
     """
 
@@ -65,7 +65,7 @@ class Window:
         self,
         number: int,
         entries: Sequence[Entry],
-        fed: Sequence[Fed] = (),
+        fed: Sequence[ExternalInput] = (),
         *,
         quiet: bool = False,
     ) -> Pairs:
@@ -78,7 +78,7 @@ class Window:
         return () if quiet else changes
 
     def _after(self, entries: Sequence[Entry]) -> tuple[Counter[Row], _Rank | None]:
-        """What is held when these have come and gone."""
+        """What is held after these insertions and deletions."""
         held, bound = self._held.copy(), self._bound
         for _, _, packed, weight in entries:
             if bound is None or not bound < self._rank(packed.row):

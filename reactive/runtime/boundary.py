@@ -88,7 +88,7 @@ def outermost(function: F) -> F:
 
 
 def boundary(kind: C) -> C:
-    """Have the public methods of a class be `outermost`, but for those that `hide` themselves."""
+    """Have the public methods of a class be `outermost`, except methods that `hide` themselves."""
     for name, value in list(vars(kind).items()):
         is_called = not name.startswith("_") or name in OPERATORS
         if is_called and isinstance(value, FunctionType) and not _hides(value):

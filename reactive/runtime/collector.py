@@ -32,7 +32,7 @@ def in_pause(
 ) -> Sequence[T]:
     """What a change gives, made without collections.
 
-    An interrupt may come when it is made, and nobody knows of it yet: then it is taken back.
+    An interrupt may come when it is made, and nobody knows of it yet: then it is undone.
     """
     if not gc.isenabled():
         return change()

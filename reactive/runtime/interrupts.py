@@ -5,8 +5,8 @@ order of statements is safe from an exception that one raises.
 
     SIGINT      one handler for the process, before the one found. While the main thread is at
                 something critical the first Ctrl-C is noted, and comes when that is done; a second
-                one comes at once. Critical is also where a transaction has begun and its block has
-                not, or the reverse at the end: nobody else would end it.
+                one comes immediately. Critical is also where a transaction has begun and its block
+                has not, or the reverse at the end: nobody else would end it.
     others      An exception that a handler raises, or that is thrown into a thread, may leave
                 anything half done: the database repairs itself at the next access (`repair.py`).
 
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer.errors import ReactiveError
 
 if TYPE_CHECKING:
-    from reactive.runtime.gate import Gate
+    from reactive.runtime.lock import DatabaseLock
 
 DEEPEST = 8
 """Calls up to which a finalizer, or the beginning or end of a transaction, is looked for."""
@@ -51,22 +51,22 @@ class Deferral:
     """The handler of SIGINT."""
 
     def __init__(self) -> None:
-        self._gates: tuple[weakref.ref[Gate], ...] = ()
+        self._gates: tuple[weakref.ref[DatabaseLock], ...] = ()
         self._found: Any = None
         self._comes_again = False
 
-    def guard(self, gate: Gate) -> None:
+    def guard(self, db_lock: DatabaseLock) -> None:
         """From now on Ctrl-C waits while the main thread is at something critical in there."""
         alive = [known for known in self._gates if known() is not None]
-        self._gates = (*alive, weakref.ref(gate))
+        self._gates = (*alive, weakref.ref(db_lock))
         found = _handler()
         if found is not None and found != self._handle:
             self._found = found
             signal.signal(signal.SIGINT, self._handle)
 
-    def release(self, gate: Gate) -> None:
+    def release(self, db_lock: DatabaseLock) -> None:
         """Let the Ctrl-C come that waited for what was critical."""
-        noted, gate.noted = gate.noted, None
+        noted, db_lock.noted = db_lock.noted, None
         if noted is not None:
             self._found(*noted)
 
@@ -77,16 +77,16 @@ class Deferral:
                 _thread.start_new_thread(self._come_again, (number,))  # `threading` may be at work
             return
         for known in self._gates:
-            gate = known()
-            if gate is None or gate.noted is not None:
+            db_lock = known()
+            if db_lock is None or db_lock.noted is not None:
                 continue
-            if (gate.critical and gate.held) or gate is _opened_in(frame):
-                gate.noted = number, frame
+            if (db_lock.critical and db_lock.held) or db_lock is _opened_in(frame):
+                db_lock.noted = number, frame
                 return
         self._found(number, frame)
 
     def _come_again(self, number: int) -> None:
-        """Raise a signal a little later, in the main thread; then as often as it takes."""
+        """Raise a signal a little later, in the main thread; again until it has been handled."""
         time.sleep(LATER)
         self._comes_again = False
         if hasattr(signal, "pthread_kill"):  # which also ends a sleep of the main thread
@@ -107,15 +107,15 @@ def _is_lost_in(frame: FrameType | None) -> bool:
     return False
 
 
-def _opened_in(frame: FrameType | None) -> Gate | None:
-    """The gate of a transaction that is open, and at its own beginning or end."""
+def _opened_in(frame: FrameType | None) -> DatabaseLock | None:
+    """The lock of a transaction that is open, and at its own beginning or end."""
     for _ in range(DEEPEST):
         if frame is None:
             return None
         if frame.f_code.co_name in ENDS and frame.f_globals.get("__name__") == TRANSACTION:
             transaction = frame.f_locals["self"]
             if transaction._entered:
-                return transaction._engine.gate  # type: ignore[no-any-return]
+                return transaction._engine.db_lock  # type: ignore[no-any-return]
         frame = frame.f_back
     return None
 
@@ -170,7 +170,7 @@ def surely(put_back: Callable[[], None]) -> None:
     """Do it, once; have what Ctrl-C does, whatever that is, happen after it.
 
     Also if that comes while it is about to be put off. Only in the main thread, where it would
-    come: what is raised in a thread by other means comes at once.
+    come: what is raised in a thread by other means comes immediately.
     """
     has_begun, early = False, None
     while not has_begun:

@@ -29,7 +29,7 @@ LONGEST = 50
 
 
 class Progress(Protocol):
-    """Who is told what an evaluation is at."""
+    """What is notified of how far an evaluation has come."""
 
     def at(self, node: plan.Node) -> None:
         """It is the turn of a node."""

@@ -53,7 +53,8 @@ class KeyedStore:
         return rows
 
     def _add_new(self, rows: Sequence[Row]) -> bool:
-        """Add rows at once, if none of their keys is taken; otherwise, or if one raises, none."""
+        """Add all rows together, if none of their keys is taken; otherwise, or if one raises,
+        none."""
         try:
             deque(map(hash, rows), 0)
             new = dict(zip(map(self.key, rows), rows, strict=True))

@@ -47,14 +47,14 @@ class Store(Protocol):
 
 
 def rows_of(store: Store) -> list[Row]:
-    """All rows, each as often as it is there."""
+    """All rows, each repeated by its weight."""
     distinct = getattr(store, "distinct", None)
     found: list[Row] | None = None if distinct is None else distinct()
     return list(repeat(store.pairs())) if found is None else found
 
 
 def take_back(changes: Iterable[Pair], change: Callable[[Row, int], object]) -> None:
-    """Have the contrary of changes done; all, or none if anything raises."""
+    """Do the reverse of changes; all of them, or none if anything raises."""
     pairs, done = consolidate(changes), 0
     try:
         for row, weight in pairs:

@@ -1,7 +1,8 @@
 """Several deltas of one subscription as one, for a reader that does not keep up.
 
     from version 3 to 4, from 4 to 5    -->    from 3 to 5
-    weights                                    added, what cancels is dropped; so updates compose
+    weights                                    added, what cancels is dropped
+    updates                                    composed: a -> b, b -> c is a -> c
     edits of an ordered relation               from the older sequence to the newer
     a snapshot                                 absorbs what comes before and after it
 
@@ -17,6 +18,7 @@ from typing import Any
 from reactive.collections.edits import Sequenced
 from reactive.collections.zset import Row, integrate
 from reactive.dataflow.delta import Delta
+from reactive.dataflow.moves import Chains
 
 
 class Merged:
@@ -28,7 +30,7 @@ class Merged:
     Delta(version=2, added=('be', 'or'))
     """
 
-    __slots__ = ("_is_snapshot", "_key", "_sequence", "_version", "_weights")
+    __slots__ = ("_chains", "_is_snapshot", "_key", "_sequence", "_version", "_weights")
 
     def __init__(self, first: Delta[Any]) -> None:
         self._begin(first)
@@ -40,6 +42,8 @@ class Merged:
         self._weights: dict[Row, int] = dict(delta)
         self._sequence = Sequenced()
         self._sequence.edit(delta.edits)
+        self._chains = Chains()
+        self._follow(delta)
 
     def add(self, delta: Delta[Any]) -> None:
         """Take in the next delta."""
@@ -49,6 +53,16 @@ class Merged:
         integrate(self._weights, delta._pairs)
         self._sequence.edit(delta.edits)
         self._version = delta.version
+        self._follow(delta)
+
+    def _follow(self, delta: Delta[Any]) -> None:
+        """Compose what was updated; where rows are paired by their key alone, the sum will tell."""
+        if self._is_snapshot or not (delta._has_moves or self._chains):
+            return
+        for row in delta.removed:
+            self._chains.remove(row)
+        for old, new in delta.updated:
+            self._chains.move(old, new)
 
     @property
     def version(self) -> int:
@@ -65,4 +79,7 @@ class Merged:
         pairs, edits = list(self._weights.items()), self._sequence.edits()
         if not pairs and not edits and not self._is_snapshot:
             return None
-        return Delta(self._version, pairs, self._key, edits, is_snapshot=self._is_snapshot)
+        moves = self._chains.moves if self._chains else None
+        return Delta(
+            self._version, pairs, self._key, edits, is_snapshot=self._is_snapshot, moves=moves
+        )

@@ -14,7 +14,7 @@ from typing_extensions import TypeVar
 
 from reactive.dataflow.delta import Delta
 from reactive.runtime.boundary import hide
-from reactive.runtime.closing import Closing
+from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
 from reactive.subscriptions.merge_deltas import Merged
 from reactive.subscriptions.waiting import Waiting, told
@@ -22,7 +22,7 @@ from reactive.subscriptions.waiting import Waiting, told
 if TYPE_CHECKING:
     import asyncio
 
-    from reactive.dataflow.feed import Feed
+    from reactive.dataflow.channel import Channel
     from reactive.dataflow.node import Node
     from reactive.subscriptions.relay import Relay
     from reactive.transactions.engine import Engine
@@ -35,8 +35,8 @@ log = logging.getLogger("reactive")
 class Observer(Protocol[T_contra]):
     """What `observe` takes: an object with any of these methods.
 
-    Without `updated`, an update arrives as `removed` and `added`. Of one commit, removals come
-    first, then updates, then additions; a row of weight n comes n times.
+    Without `updated`, an update arrives as `removed` and `added`; what is one, `Delta` says. Of one
+    commit, removals come first, then updates, then additions; a row of weight n comes n times.
 
     >>> from reactive import Count, Database
     >>> class Log:
@@ -74,7 +74,7 @@ Observes: TypeAlias = Added[T] | Removed[T] | Updated[T]
 """What hears of rows: an object with at least one of the methods of `Observer`."""
 
 
-class Subscription(NotCopied, Closing, Generic[T]):
+class Subscription(NotCopied, Closeable, Generic[T]):
     """Calls a function after each commit that changes a relation, while somebody holds it.
 
     Keep it, or use it in a `with`: one that nobody holds ends. It holds the view it listens to.
@@ -91,14 +91,14 @@ class Subscription(NotCopied, Closing, Generic[T]):
 
     def __init__(
         self,
-        feed: Feed,
+        channel: Channel,
         callback: Callable[[Delta[T]], object],
         held: object,
         relay: Relay | None = None,
     ) -> None:
         self.error: BaseException | None = None
         self.closed = False
-        self._feed = feed
+        self._channel = channel
         self._callback = callback if relay is None else relay.put
         self._held = held
         self._on_close: Callable[[], None] | None = None if relay is None else relay.close
@@ -110,7 +110,7 @@ class Subscription(NotCopied, Closing, Generic[T]):
     def close(self) -> None:
         """Hear no more, from now on. Closing twice is no error."""
         self.closed = True
-        self._feed.discard(self)
+        self._channel.discard(self)
         self._held = None
         if self._on_close is not None:
             self._on_close()
@@ -119,10 +119,10 @@ class Subscription(NotCopied, Closing, Generic[T]):
     _pickle_instead = "subscribe where the database is; a Delta can be pickled"
 
     def _called(self) -> str:
-        return f"a subscription of {self._feed}"
+        return f"a subscription of {self._channel}"
 
     def __repr__(self) -> str:
-        return f"Subscription({self._feed}{', closed' if self.closed else ''})"
+        return f"Subscription({self._channel}{', closed' if self.closed else ''})"
 
     def _heard(self, result: object) -> None:
         """The callback gave something back, which is of no interest but to be awaited."""
@@ -138,7 +138,7 @@ class Subscription(NotCopied, Closing, Generic[T]):
         hide(error)
         self.error = error
         text = "subscriber of %s raised; it stays subscribed"
-        log.error(text, self._feed, exc_info=error)
+        log.error(text, self._channel, exc_info=error)
 
 
 class Leaf:
@@ -167,7 +167,7 @@ def _drop(engine: weakref.ref[Engine], leaf: int) -> None:
         owner.drop(leaf)
 
 
-class Changes(NotCopied, Closing, Generic[T]):
+class Changes(NotCopied, Closeable, Generic[T]):
     """The deltas of a relation as an asynchronous iterator; none is missed, from its making on.
 
     Deltas wait while the loop's body runs: all of them, or as many as `changes(maxsize=n)` says; of
@@ -200,10 +200,10 @@ class Changes(NotCopied, Closing, Generic[T]):
     _pickle_instead = "a Delta can be pickled"
 
     def _called(self) -> str:
-        return f"the changes of {self._subscription._feed}"
+        return f"the changes of {self._subscription._channel}"
 
     def __repr__(self) -> str:
-        return f"Changes({self._subscription._feed}, {len(self._waiting)} waiting)"
+        return f"Changes({self._subscription._channel}, {len(self._waiting)} waiting)"
 
     def __aiter__(self) -> Self:
         return self

@@ -74,8 +74,8 @@ class Runs:
         is_open = thing is not None and not thing.closed
         del thing
         if is_open and _references(box) == self._remembered(runs)[id(box[0])]:
-            if not isinstance(box[0], Subscription):  # whose feed may be that of an open view
-                box[0]._feed.reason = f"{by} ran the cell again that made it"
+            if not isinstance(box[0], Subscription):  # whose channel may be that of an open view
+                box[0]._channel.reason = f"{by} ran the cell again that made it"
             box[0].close()
 
     def _remembered(self, runs: list[Any]) -> Counter[int]:

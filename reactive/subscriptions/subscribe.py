@@ -10,10 +10,11 @@ from optimizer import plan
 from optimizer.callables.source import Place, caller, result_is_discarded
 from reactive.collections.zset import Pair, Row, consolidate
 from reactive.compiler.late import over
+from reactive.compiler.lineage import Lineage
+from reactive.dataflow.borrowed import ChangesOnly
+from reactive.dataflow.channel import Channel
 from reactive.dataflow.delta import Delta
-from reactive.dataflow.feed import Feed
 from reactive.dataflow.node import Node
-from reactive.dataflow.shown import Tap
 from reactive.operators.order_by import OrderBy
 from reactive.subscriptions.observe import Leaf, Subscription
 from reactive.subscriptions.relay import Relay
@@ -39,17 +40,17 @@ def subscribe(
 ) -> Subscription[Any]:
     """Subscribe to a relation that nobody needs to read: only its changes pass, nothing is kept."""
     with engine.shaping():
-        feed = Feed(query, None, place)
+        channel = Channel(query, None, place)
 
         def attached(source: Node) -> tuple[Node, Rows | None]:
             order = source.operator if isinstance(query, plan.OrderBy) else None
             rows = _rows(engine, source, order) if snapshot else None
-            return engine.graph.attach(Tap(order), source, feed, fill=False), rows
+            return engine.graph.attach(ChangesOnly(order), source, channel, fill=False), rows
 
-        node, rows = over(engine.queries, query, feed, attached, complete=snapshot)
+        node, rows = over(engine.queries, query, channel, attached, complete=snapshot)
         engine.queries.watch(node, query)
         begin = None if rows is None else lambda: rows
-        return join(engine, feed, callback, Leaf(engine, node), begin, way)
+        return join(engine, node, callback, Leaf(engine, node), begin, way)
 
 
 def _rows(engine: Engine, source: Node, order: OrderBy | None) -> Rows:
@@ -59,24 +60,27 @@ def _rows(engine: Engine, source: Node, order: OrderBy | None) -> Rows:
 
 def join(
     engine: Engine,
-    feed: Feed,
+    leaf: Node,
     callback: Callback,
     held: object,
     snapshot: Snapshot | None,
     way: Relay | None,
 ) -> Subscription[Any]:
-    """Add a subscription to a feed; it holds `held`, and begins with the snapshot if there is one.
+    """Add a subscription to a leaf; it holds `held`, and begins with the snapshot if there is one.
 
     The snapshot takes its place among the deltas that wait to be delivered: after those of the
     commits that it contains, which go to the subscribers of then, and before all later ones.
     """
+    channel = leaf.leaf
     with engine.shaping():
-        subscription = Subscription(feed, callback, held, way)
-        reference = feed.add(subscription)
-        engine.feeds.add(feed)
+        subscription = Subscription(channel, callback, held, way)
+        reference = channel.add(subscription)
+        engine.feeds.add(channel)
+        if channel.lineage is None:
+            channel.lineage = Lineage(leaf)
         if snapshot is not None:
             rows, order = snapshot()
-            engine.graph.send((reference,), feed.snapshot(engine.version, rows, order))
+            engine.graph.send((reference,), channel.snapshot(engine.version, rows, order))
         if result_is_discarded():
             place = caller()
             warnings.warn_explicit(_UNHELD, RuntimeWarning, place.file, place.line)

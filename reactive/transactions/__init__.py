@@ -2,7 +2,7 @@
 
 Lives here:  statements, transactions, the one road of their commits (`commit.py`), and the repair
              after an exception from outside.
-Comes in:    what is written to tables.
+Comes in:    statements on tables.
 Goes out:    commits of the graph; tables as of the last commit for everybody else.
 May import:  `compiler`, `dataflow`, `storage`, `collections`, `runtime`.
 """

@@ -39,7 +39,7 @@ class CommitTimes:
     def __init__(self) -> None:
         self._timed = 0
         self._seconds = 0.0
-        self._untimed = 0  # those that have been estimated
+        self._untimed = 0  # the commits that have been estimated
         self._estimated = 0.0
         self._mean = 0.0  # of a commit of few rows
         self._window = 0  # how many that is the mean of

@@ -2,7 +2,7 @@
 
     rows of now  -  net changes of the transaction
 
-State:  the net changes, those of the transaction so far.
+State:  the net changes of the transaction so far.
 Cost:   of a look-up as of the table; of all rows O(rows).
 """
 

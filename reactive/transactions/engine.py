@@ -1,10 +1,10 @@
 """The engine of a database: its tables, its graph, and the commits that move both together.
 
     statement --> delta of its table --> a transaction is open: kept until its end
-                                     --> else: graph --> outbox --> subscribers
-                                               (all or nothing)     (outside the gate)
+                                     --> else: graph --> delivery queue --> subscribers
+                                               (all or nothing)     (outside the lock)
 
-An exception that may have come at any moment (`interrupts.py`) is not taken back step by step: what
+An exception that may have come at any moment (`interrupts.py`) is not undone step by step: what
 it left behind is repaired at the next access (`repair.py`).
 
 State:  what of a transaction, what of leaves that nobody holds any more.
@@ -30,19 +30,20 @@ from optimizer.traverse import Rule
 from reactive.collections.zset import Pair
 from reactive.compiler.placement import Overflow, Placement
 from reactive.compiler.queries import Queries
-from reactive.dataflow.feed import Feed
+from reactive.dataflow.channel import Channel
+from reactive.dataflow.delivery_queue import DeliveryQueue
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node
-from reactive.dataflow.outbox import Outbox
 from reactive.errors import ClosedError, StaleCaptureError, StaleCaptureWarning, TransactionError
-from reactive.runtime.gate import BROKEN, Gate
 from reactive.runtime.interrupts import SIGINT, is_asynchronous
+from reactive.runtime.lock import BROKEN, DatabaseLock
 from reactive.runtime.timer import Timer
 from reactive.transactions.base import Base
 from reactive.transactions.commit import Commit, at_once, break_off
 from reactive.transactions.commit_times import CommitTimes
 from reactive.transactions.repair import Broken, repair
 from reactive.transactions.stale import stale
+from reactive.transactions.updates import Updates
 
 if TYPE_CHECKING:
     from reactive.transactions.pending import Pending
@@ -60,11 +61,11 @@ class Engine:
 
     def __init__(self, rules: Sequence[Rule], *, rewrite: bool, strict: bool) -> None:
         self.strict = strict
-        self.outbox = Outbox()
-        self.gate = Gate(partial(repair, self), self.outbox.deliver)
+        self.delivery_queue = DeliveryQueue()
+        self.db_lock = DatabaseLock(partial(repair, self), self.delivery_queue.deliver)
         self.broken: Broken | None = None
         self.timer = Timer()
-        self.graph = Graph(self._on_stale, self.outbox)
+        self.graph = Graph(self._on_stale, self.delivery_queue)
         self.queries = Queries(self.graph, self._node_of, rules, rewrite=rewrite)
         self.tables: dict[int, Any] = {}
         """By their number in plans."""
@@ -75,8 +76,9 @@ class Engine:
         """How many commits there were that changed something."""
         self.times = CommitTimes()
         self.pending: Pending | None = None
+        self.updates = Updates()
         self.dropped: deque[int] = deque()
-        self.feeds: weakref.WeakSet[Feed] = weakref.WeakSet()
+        self.feeds: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.materialize: Callable[..., Any]
         """Makes a view of a relation."""
         self.offloading: Placement
@@ -88,7 +90,7 @@ class Engine:
         self.overflow = offloading.overflow
 
     def __repr__(self) -> str:
-        state = "closed" if self.gate.is_closed else f"version {self.version}"
+        state = "closed" if self.db_lock.is_closed else f"version {self.version}"
         return f"Database({len(self.tables)} tables, {len(self.live_views())} views, {state})"
 
     # Tables and views.
@@ -137,58 +139,62 @@ class Engine:
     # Statements and commits.
 
     def write(self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
-        """A statement on a table. It enters the gate by itself: calls would take longer."""
-        gate, pending = self.gate, self.pending
-        if gate.depth or (gate.is_special and (pending is None or not gate.is_mine)):
+        """A statement on a table. It enters the lock by itself: calls would take longer."""
+        db_lock, pending = self.db_lock, self.pending
+        if db_lock.depth or (db_lock.is_special and (pending is None or not db_lock.is_mine)):
             self._write_inside(table, statement, of)
             return
         is_inside = False
         try:
-            gate.lock.acquire()
+            db_lock.lock.acquire()
             is_mine = pending is not None
-            if gate.depth or self.pending is not pending or gate.is_special is not is_mine:
-                gate.lock.release()  # by now
+            if db_lock.depth or self.pending is not pending or db_lock.is_special is not is_mine:
+                db_lock.lock.release()  # by now
                 self._write_inside(table, statement, of)
                 return
-            gate.depth, gate.critical = 1, True
+            db_lock.depth, db_lock.critical = 1, True
             is_inside = True
             self._change(table, statement, of)
         finally:
             if is_inside:
-                gate.turns += 1
-                gate.critical = False
-                gate.depth = gate.at_rest
-                gate.lock.release()
+                db_lock.sequence += 1
+                db_lock.critical = False
+                db_lock.depth = db_lock.at_rest
+                db_lock.lock.release()
                 if pending is None:
-                    if self.outbox:
-                        self.outbox.deliver()
-                    if self.dropped or self.overflow is not None or gate.noted:
+                    if self.delivery_queue:
+                        self.delivery_queue.deliver()
+                    if self.dropped or self.overflow is not None or db_lock.noted:
                         self.look_after()
-                elif gate.noted is not None:
-                    SIGINT.release(gate)
+                elif db_lock.noted is not None:
+                    SIGINT.release(db_lock)
             else:
-                gate.let_go()
+                db_lock.let_go()
 
     def _write_inside(
         self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any
     ) -> None:
         """A statement of a transaction, or one that has to wait, or of who may not make one."""
-        gate = self.gate
-        gate.enter_to_write()
+        db_lock = self.db_lock
+        db_lock.enter_to_write()
         try:
             self.check_entered()
-            gate.critical = True
+            db_lock.critical = True
             self._change(table, statement, of)
         finally:
-            gate.depth -= 1
-            if not gate.depth:
-                gate.turns, gate.critical, gate.depth = gate.turns + 1, False, gate.at_rest
-            is_over = gate.owner is None
-            gate.lock.release()
+            db_lock.depth -= 1
+            if not db_lock.depth:
+                db_lock.sequence, db_lock.critical, db_lock.depth = (
+                    db_lock.sequence + 1,
+                    False,
+                    db_lock.at_rest,
+                )
+            is_over = db_lock.owner is None
+            db_lock.lock.release()
             if is_over:
                 self.after()
-            elif gate.noted is not None:
-                SIGINT.release(gate)
+            elif db_lock.noted is not None:
+                SIGINT.release(db_lock)
 
     def _change(self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
         """Change a table; keep that for the end of the transaction, or commit it."""
@@ -212,20 +218,20 @@ class Engine:
                 raise
 
     def committed(self, tables: Sequence[Base], rows: int) -> None:
-        """Count a commit of so many rows."""
+        """Count a commit of `rows` rows."""
         self.version += 1
         for table in tables:
             table._flowed = True
         if self.overflow is not None:
             self.overflow.note(rows)
 
-    # The gate.
+    # The lock.
 
     @contextmanager
     def inside(self, *, to_write: bool = False) -> Iterator[None]:
         """Be inside to look at views or the graph with care, or to change them or tables."""
         try:
-            with self.gate.inside(to_write=to_write):
+            with self.db_lock.inside(to_write=to_write):
                 self.check_entered()
                 yield
         finally:
@@ -243,11 +249,11 @@ class Engine:
                 yield
             except BaseException as error:
                 if is_asynchronous(error) and self.graph.is_changing:
-                    self.broken, self.gate.at_rest = self.broken or Broken([]), BROKEN
+                    self.broken, self.db_lock.at_rest = self.broken or Broken([]), BROKEN
                 raise
 
     def check_open(self) -> None:
-        if self.gate.is_closed:
+        if self.db_lock.is_closed:
             raise ClosedError(_CLOSED)
 
     def check_entered(self) -> None:
@@ -264,15 +270,15 @@ class Engine:
 
         Not while the caller has a transaction open, of which what they write would be part.
         """
-        gate = self.gate
-        if gate.held:
+        db_lock = self.db_lock
+        if db_lock.held:
             return
-        if gate.owner is None or not gate.is_mine:
-            if self.outbox:
-                self.outbox.deliver()
+        if db_lock.owner is None or not db_lock.is_mine:
+            if self.delivery_queue:
+                self.delivery_queue.deliver()
             self.look_after()
-        elif gate.noted is not None:
-            SIGINT.release(gate)
+        elif db_lock.noted is not None:
+            SIGINT.release(db_lock)
 
     def look_after(self) -> None:
         """What is due when nobody is inside."""
@@ -280,8 +286,8 @@ class Engine:
             self.sweep()
         if self.overflow is not None and self.overflow.is_due:
             self.overflow.look_after()
-        if self.gate.noted is not None:
-            SIGINT.release(self.gate)
+        if self.db_lock.noted is not None:
+            SIGINT.release(self.db_lock)
 
     # Leaves that nobody holds.
 
@@ -292,13 +298,13 @@ class Engine:
 
     def sweep(self) -> None:
         """Take dropped leaves out of the graph, unless somebody is at work in it."""
-        gate = self.gate
-        if self.dropped and gate.try_enter():
+        db_lock = self.db_lock
+        if self.dropped and db_lock.try_enter():
             try:
                 self.drain()
             finally:
-                gate.turns, gate.depth = gate.turns + 1, gate.at_rest
-                gate.lock.release()
+                db_lock.sequence, db_lock.depth = db_lock.sequence + 1, db_lock.at_rest
+                db_lock.lock.release()
 
     def drain(self) -> None:
         while self.dropped:

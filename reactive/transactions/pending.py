@@ -1,4 +1,4 @@
-"""The changes of a transaction so far: those of each statement, in their order.
+"""The changes of a transaction so far: the changes of each statement, in their order.
 
 What follows from them is found when it is asked for: which rows were removed and may come again,
 and the net changes of a table, which others subtract from what they read (`committed.py`).
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Pending:
-    """What has been changed, and is committed or taken back at the end."""
+    """What has been changed, and is committed or undone at the end."""
 
     __slots__ = ("_sums", "between", "depth", "failed", "statements")
 
@@ -34,7 +34,7 @@ class Pending:
         self._sums: _Sums | None = None
 
     def has(self, changes: Sequence[Pair]) -> bool:
-        """Whether these are those of the last statement."""
+        """Whether these are the changes of the last statement."""
         return bool(self.statements) and self.statements[-1][1] is changes
 
     def has_lost(self, table: Base) -> bool:
@@ -57,7 +57,7 @@ class Pending:
         return [change for change in found if change[1]]
 
     def _delta(self, table: Base) -> Sequence[Pair]:
-        """The statements' changes as one; net, if rows come and go."""
+        """The statements' changes as one; net, if rows are inserted and deleted."""
         statements = [changes for of, changes in self.statements if of is table]
         if len(statements) == 1:
             return statements[0]

@@ -1,6 +1,6 @@
 """Repair a database after an exception that may have left anything half done.
 
-    tables   what is to be taken back of them is
+    tables   their changes that are to be undone are
     views    are computed again from the tables; subscribers are told all rows, as a snapshot
 
 Such an exception comes from outside (`interrupts.py`): a second Ctrl-C, a time limit. Nobody knows
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from reactive.compiler.leaves import rebuild
 from reactive.errors import TableError
 from reactive.runtime.collector import paused
-from reactive.runtime.gate import IDLE
+from reactive.runtime.lock import IDLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ WHY = "an exception from outside broke a commit off, and table {} keeps no rows 
 
 @dataclass(slots=True)
 class Broken:
-    """What a commit that was broken off had changed in tables, and is still to be taken back."""
+    """What a commit that was broken off had changed in tables, and is still to be undone."""
 
     back: list[tuple[Base, Sequence[Pair]]]
     views: bool = True
@@ -51,22 +51,22 @@ class Broken:
 
 
 def repair(engine: Engine) -> None:
-    """Take back what was broken off, and compute all views again. Done inside the gate.
+    """Undo what was broken off, and compute all views again. Done inside the lock.
 
-    If it is broken off itself, the next one goes on.
+    If it is broken off itself, the next one resumes it.
     """
-    gate, broken = engine.gate, engine.broken
+    db_lock, broken = engine.db_lock, engine.broken
     assert broken is not None
-    was_critical, gate.critical = gate.critical, True
+    was_critical, db_lock.critical = db_lock.critical, True
     try:
         broken.put_back()
         for table in engine.tables.values():
             table._store.recount()
         leaves = _all_again(engine) if broken.views else 0
-        engine.broken, gate.at_rest = None, IDLE
-        gate.has_news = True
+        engine.broken, db_lock.at_rest = None, IDLE
+        db_lock.has_news = True
     finally:
-        gate.critical = was_critical
+        db_lock.critical = was_critical
     if broken.views:
         log.warning("a commit was broken off; %d views were computed again", leaves)
 

@@ -129,7 +129,10 @@ class Statements:
         return self.remove(row) if self.store.count(self._checked(row)) else []
 
     def update(self, old: Row, new: Row) -> list[Pair]:
-        return self.together(lambda: self.remove(old), lambda: self.add(new))
+        changes = self.together(lambda: self.remove(old), lambda: self.add(new))
+        if changes and self._table._node.tracers:
+            self._engine.updates.note(self._table, changes, self._engine.version + 1)
+        return changes
 
     def upsert(self, row: Row) -> list[Pair]:
         if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
@@ -139,7 +142,7 @@ class Statements:
         old = keyed.get(keyed.key(row))
         if old is None:
             return self.add(row)
-        return [] if old == row else self.update(old, row)
+        return [] if old == row else self.together(lambda: self.remove(old), lambda: self.add(row))
 
     def replace_all(self, rows: Iterable[Row]) -> list[Pair]:
         wanted = [self._checked(row) for row in rows]

@@ -1,6 +1,6 @@
 """A transaction: changes of several tables that become one commit, or none.
 
-Tables change at once and are put back if the transaction fails; views change at its end.
+Tables change immediately and are restored if the transaction fails; views change at its end.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
 from reactive.runtime.copying import NotCopied
-from reactive.runtime.gate import running_task
 from reactive.runtime.interrupts import SIGINT
+from reactive.runtime.lock import running_task
 from reactive.transactions.commit import Between, Change, Commit, at_once, break_off
 from reactive.transactions.pending import Pending
 
@@ -65,50 +65,50 @@ class Transaction(NotCopied):
         return f"Transaction of {self._engine!r}"
 
     def __enter__(self) -> Transaction:
-        gate = self._engine.gate
+        db_lock = self._engine.db_lock
         try:
-            if gate.depth or gate.is_special or self._entered or not self._begin_at_once():
-                gate.enter_to_write()
+            if db_lock.depth or db_lock.is_special or self._entered or not self._begin_at_once():
+                db_lock.enter_to_write()
                 try:
                     self._engine.check_entered()
                     self._begin()
                 finally:
-                    gate.depth -= 1
-                    if not gate.depth:
-                        gate.turns, gate.depth = gate.turns + 1, gate.at_rest
-                    gate.lock.release()
+                    db_lock.depth -= 1
+                    if not db_lock.depth:
+                        db_lock.sequence, db_lock.depth = db_lock.sequence + 1, db_lock.at_rest
+                    db_lock.lock.release()
         except Exception as error:
             hide(error)
             raise
-        if gate.noted is not None:
+        if db_lock.noted is not None:
             try:
-                SIGINT.release(gate)
+                SIGINT.release(db_lock)
             except BaseException:
                 self._leave(failed=True)
                 raise
         return self
 
     async def __aenter__(self) -> Transaction:
-        gate = self._engine.gate
+        db_lock = self._engine.db_lock
         try:
             try:
-                await gate.begin_async(_holder.get())
+                await db_lock.begin_async(_holder.get())
                 self._engine.check_entered()
                 self._begin()
             except BaseException:
-                if self._engine.pending is None and gate.is_mine:
-                    with gate.lock:
-                        gate.end()
+                if self._engine.pending is None and db_lock.is_mine:
+                    with db_lock.lock:
+                        db_lock.end()
                 raise
         except Exception as error:
             hide(error)
             raise
-        if gate.transaction is None:
-            gate.transaction = self
+        if db_lock.transaction is None:
+            db_lock.transaction = self
             self._outer = _holder.set(self)
-        if gate.noted is not None:
+        if db_lock.noted is not None:
             try:
-                SIGINT.release(gate)
+                SIGINT.release(db_lock)
             except BaseException as error:
                 await self.__aexit__(type(error), error, error.__traceback__)
                 raise
@@ -139,7 +139,7 @@ class Transaction(NotCopied):
     ) -> None:
         if self._outer is not None:
             _holder.reset(self._outer)
-            self._outer = self._engine.gate.transaction = None
+            self._outer = self._engine.db_lock.transaction = None
         try:
             self._leave(failed=error is not None)
         except Exception as own:
@@ -152,16 +152,16 @@ class Transaction(NotCopied):
         As nothing is called while it has the lock, nothing can come between.
         """
         engine, pending, owner = self._engine, Pending(self._between), (get_ident(), running_task())
-        gate = engine.gate
+        db_lock = engine.db_lock
         try:
-            gate.lock.acquire()
-            is_free = not (gate.depth or gate.is_special)
+            db_lock.lock.acquire()
+            is_free = not (db_lock.depth or db_lock.is_special)
             if is_free:
                 self._entered, engine.pending = (pending,), pending
-                gate.owner, gate.is_special = owner, True
-            gate.lock.release()
+                db_lock.owner, db_lock.is_special = owner, True
+            db_lock.lock.release()
         except BaseException:
-            gate.let_go()
+            db_lock.let_go()
             raise
         return is_free
 
@@ -176,7 +176,7 @@ class Transaction(NotCopied):
                 pending.between = (*pending.between, *self._between)
         self._entered = (*self._entered, pending)
         engine.pending = pending
-        engine.gate.begin()
+        engine.db_lock.begin()
 
     def _leave(self, *, failed: bool, is_lost: bool = False) -> None:
         """End it as often as it was entered; the outermost time, commit or take all back.
@@ -184,19 +184,19 @@ class Transaction(NotCopied):
         One that is lost may be ended by any thread: that of the garbage collector.
         """
         engine, entered = self._engine, self._entered
-        gate, pending = engine.gate, entered[-1]
+        db_lock, pending = engine.db_lock, entered[-1]
         try:
             if is_lost:
-                gate.enter()
+                db_lock.enter()
             else:
-                gate.enter_to_write()
+                db_lock.enter_to_write()
         except BaseException:
-            if gate.noted is not None and not gate.held:
-                SIGINT.release(gate)
+            if db_lock.noted is not None and not db_lock.held:
+                SIGINT.release(db_lock)
             raise
         version, is_last = engine.version + 1, False
         try:
-            gate.critical = True
+            db_lock.critical = True
             self._entered = entered[:-1]
             if engine.pending is pending:
                 if failed:
@@ -211,32 +211,37 @@ class Transaction(NotCopied):
             if is_last:
                 if engine.pending is pending:
                     engine.pending = None
-                    gate.end()
+                    db_lock.end()
                 break_off(engine, pending.statements, version)
             raise
         finally:
-            gate.depth -= 1
-            is_out, is_open = not gate.depth, gate.owner is not None
+            db_lock.depth -= 1
+            is_out, is_open = not db_lock.depth, db_lock.owner is not None
             if is_out:
-                gate.turns, gate.critical, gate.depth = gate.turns + 1, False, gate.at_rest
-            gate.lock.release()
+                db_lock.sequence, db_lock.critical, db_lock.depth = (
+                    db_lock.sequence + 1,
+                    False,
+                    db_lock.at_rest,
+                )
+            db_lock.lock.release()
             if is_open:
-                if gate.noted is not None:
-                    SIGINT.release(gate)
+                if db_lock.noted is not None:
+                    SIGINT.release(db_lock)
             elif is_out:
-                if engine.outbox:
-                    engine.outbox.deliver()
-                if engine.dropped or engine.overflow is not None or gate.noted:
+                if engine.delivery_queue:
+                    engine.delivery_queue.deliver()
+                if engine.dropped or engine.overflow is not None or db_lock.noted:
                     engine.look_after()
 
     def _end(self, pending: Pending, version: int) -> None:
-        """Commit what is pending, or take it back."""
+        """Commit what is pending, or undo it."""
         engine, statements, between = self._engine, pending.statements, pending.between
-        gate = engine.gate
-        gate.owner, gate.is_special, engine.pending = None, gate.is_closed, None
-        if gate.waiting:
-            gate.end()
+        db_lock = engine.db_lock
+        db_lock.owner, db_lock.is_special, engine.pending = None, db_lock.is_closed, None
+        if db_lock.waiting:
+            db_lock.end()
         if pending.failed:
+            engine.updates.forget()
             Commit(engine, version, (), statements).undo(None)
             return
         if not (statements or between):

@@ -6,7 +6,7 @@ import pytest
 
 from asv_benchmarks.offload.measure import in_process
 from reactive import OffloadError
-from spark_backend.session import check
+from spark_backend.cluster.session import check
 
 try:
     check()

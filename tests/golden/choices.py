@@ -27,7 +27,7 @@ from tests.written import evaluated
 
 FOLDER = Path(__file__).parent / "choices"
 MARKS = {
-    "run_elsewhere": "elsewhere ",
+    "run_offloaded": "elsewhere ",
     "scan": "table ",
     "nothing": "nothing",
     "run_fixpoint": "relation ",

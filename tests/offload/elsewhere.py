@@ -13,11 +13,11 @@ from typing import Any
 from reactive import OffloadError
 from reactive.collections.zset import Pair, Pairs, canonical, consolidate, repeat
 from reactive.offload.offload import Spilled
-from reactive.remote.fed import Fed, Rows
-from reactive.remote.parts import Part
+from reactive.remote.external import ExternalInput, ExternalRows
+from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Remote
 from reactive.storage.store import BagStore
-from tests.offload.in_memory import InMemory
+from tests.remote.in_memory import InMemory
 
 
 def _open() -> threading.Event:
@@ -47,21 +47,21 @@ class Elsewhere:
     closed: int = 0
     users: int = 0
 
-    def refuse(self, part: Part) -> str | None:
+    def refuse(self, part: Fragment) -> str | None:
         return None
 
     def progress(self, name: str, rows: int) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def begin(self, part: Part, name: str) -> Remote:
+    def begin(self, part: Fragment, name: str) -> Remote:
         remote = Failing(part, self)
         self.begun.append(remote)
         return remote
 
-    def scan(self, part: Part, name: str) -> Remote:
+    def scan(self, part: Fragment, name: str) -> Remote:
         return Scan(part, self)
 
-    def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> Rows:
+    def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> ExternalRows:
         return Kept(rows, key)
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
@@ -82,7 +82,7 @@ class Elsewhere:
 class Failing(InMemory):
     """Raises or waits before applying, when it is told to."""
 
-    def __init__(self, part: Part, of: Elsewhere) -> None:
+    def __init__(self, part: Fragment, of: Elsewhere) -> None:
         super().__init__(part)
         self._offload = of
         self.numbers: list[int] = []
@@ -91,7 +91,7 @@ class Failing(InMemory):
         self,
         number: int,
         entries: Sequence[Entry],
-        fed: Sequence[Fed] = (),
+        fed: Sequence[ExternalInput] = (),
         *,
         quiet: bool = False,
     ) -> Pairs:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Count, Database, OffloadError, TableError, TransactionError
-from tests import generate
+from tests.budget import examples
 from tests.offload.elsewhere import Elsewhere
+from tests.random_queries.drawn import SEEDS, commit, draw
+from tests.random_queries.rows import N, row_of
 from tests.replica import Replica
 
 
@@ -19,32 +22,31 @@ class Numbers(NamedTuple):
     b: int
 
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-
-
 def distant(db: Database, rows: list[Any], row_type: Any = tuple, **options: Any) -> Any:
     return db.spark_table(rows, row_type, name="bag", **options)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
-@given(data=st.data(), history=generate.HISTORIES, optimize=st.booleans())
+@examples(200)
+@given(seed=SEEDS, optimize=st.booleans())
 def test_random_queries_over_a_distant_table_and_one_in_the_process(
-    data: Any, history: Any, optimize: bool
+    seed: int, optimize: bool
 ) -> None:
+    drawn, random = draw(seed, count=2), Random(seed)
     db = Database(offload=Elsewhere(), optimize=optimize)
-    first = data.draw(st.lists(generate.ROWS.map(lambda row: (row[0], row[1])), max_size=5))
+    first, script = [row_of("P", random, drawn.mode) for _ in range(3)], drawn.script()
+    script.model.tables[0] += first
     bag = distant(db, first)
-    keyed: Any = db.table(tuple, name="keyed", key=lambda r: r[0])
-    relations = [data.draw(generate.finals([bag, keyed])) for _ in range(2)]
+    tables: list[Any] = [bag, db.table(N, name="keyed", key="id")]
+    relations = drawn.relations(tables)
     views = [relation.materialize() for relation in relations]
     replicas = [Replica(view) for view in views]
-    for commit in history:
-        with db.transaction():
-            for change in commit:
-                generate.apply(bag, keyed, change)
-        if data.draw(st.booleans()):
-            bag.add_frame([row for row, _ in list(bag.items())[:2]])
-        if data.draw(st.booleans()):
+    for calls in script:
+        commit(db, tables, calls)
+        if random.random() < 0.5:
+            more = [row for row, _ in list(bag.items())[:2]]
+            bag.add_frame(more)
+            script.model.tables[0] += more
+        if random.random() < 0.5:
             for view, replica in zip(views, replicas, strict=True):
                 view.verify()
                 replica.check()

@@ -3,49 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive import Count, Database, OffloadError, Sum
-from tests import generate
+from reactive import Count, Database, OffloadError, Sum, iterate
+from tests.budget import examples
 from tests.offload.elsewhere import Elsewhere
+from tests.random_queries.drawn import SEEDS, commit, draw
 from tests.replica import Replica
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
-
-@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
-@given(data=st.data(), history=generate.HISTORIES, optimize=st.booleans())
-def test_random_queries_over_random_moves(data: Any, history: Any, optimize: bool) -> None:
-    offload = Elsewhere()
-    db = Database(offload=offload, optimize=optimize)
-    bag, keyed = generate.tables(db)
-    relations = [data.draw(generate.finals([bag, keyed])) for _ in range(2)]
+@examples(200)
+@given(seed=SEEDS, optimize=st.booleans())
+def test_random_queries_over_random_moves(seed: int, optimize: bool) -> None:
+    drawn, random = draw(seed, count=2), Random(seed)
+    db = Database(offload=Elsewhere(), optimize=optimize)
+    tables = drawn.open(db)
+    relations = drawn.relations(tables)
     views = [relation.materialize() for relation in relations]
     replicas = [Replica(view) for view in views]
-    for commit in history:
+    for calls in drawn.script():
         for view in views:
-            match data.draw(st.sampled_from(["move", "recall", "stay", "stay"])):
-                case "move":
-                    try:
-                        view.offload()
-                    except OffloadError as error:
-                        assert "cannot be moved" in str(error)
-                case "recall":
-                    view.recall()
-        with db.transaction():
-            for change in commit:
-                generate.apply(bag, keyed, change)
-        if data.draw(st.booleans()):
+            move(view, random.choice(("move", "recall", "stay", "stay")))
+        commit(db, tables, calls)
+        if random.random() < 0.5:
             for view, replica in zip(views, replicas, strict=True):
                 view.verify()
                 replica.check()
     late = [relation.materialize() for relation in relations]
     for view in [*views, *late]:
         view.verify()
+
+
+def move(view: Any, how: str) -> None:
+    """A view goes elsewhere, if it can, or comes back."""
+    match how:
+        case "move":
+            try:
+                view.offload()
+            except OffloadError as error:
+                assert "cannot be moved" in str(error)
+        case "recall":
+            view.recall()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +91,18 @@ def test_named_rows_and_queries_of_views_move(optimize: bool) -> None:
     own.recall()
     words.remove(Word("or" * 5, 2))
     check(4)
+
+
+def test_a_join_of_an_iteration_moves() -> None:
+    db = Database(offload=Elsewhere())
+    table: Any = db.table(tuple, name="t")
+    rounds = iterate(lambda r: r.where(lambda x: x[0] > 0), table, times=2)
+    keys: Any = {"left_key": lambda a: a[0], "right_key": lambda b: b[1]}
+    view = rounds.join(table, **keys).materialize()
+    view.offload()
+    table.add_all([(1, 2), (2, 1), (0, 1)])
+    view.verify()
+    assert len(db.offload_status()) == 1
+    view.recall()
+    assert not db.offload_status()
+    view.verify()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, OffloadError, Sum
-from reactive.operators.generated.circling import Circling
+from reactive.operators.generated.cyclic_count import CyclicCount
 from tests.offload.elsewhere import Elsewhere
 
 Orders = tuple[Database, Any, Any]
@@ -244,7 +244,7 @@ def test_a_circle_that_is_counted_moves_as_the_joins_that_it_stands_for() -> Non
         .aggregate(Count())
         .materialize("circles")
     )
-    assert [type(node.operator) for node in db._engine.graph.nodes()] == [Circling]
+    assert [type(node.operator) for node in db._engine.graph.nodes()] == [CyclicCount]
     edges.add_all({(n % 20, n * n % 17) for n in range(300)})
     settle(db)
     assert all(line.view == "view 'circles'" for line in db.offload_status())
@@ -254,5 +254,5 @@ def test_a_circle_that_is_counted_moves_as_the_joins_that_it_stands_for() -> Non
     edges.add_all([(40, 41), (41, 1)])
     view.verify()
     view.recall()
-    assert [type(node.operator) for node in db._engine.graph.nodes()] == [Circling]
+    assert [type(node.operator) for node in db._engine.graph.nodes()] == [CyclicCount]
     view.verify()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, fixpoint
+from tests.budget import seeds
 
 Query = Callable[[Any, Any], Any]
 VALUES = (0, 1, 2, True, 1.0, None, math.nan, "1", (1, math.nan), (1,), frozenset([1]))
@@ -82,7 +83,7 @@ QUERIES: dict[str, Query] = {
     ],
 )
 def test_they_equal_the_query_as_written(name: str, is_stored: bool, kind: type[Row]) -> None:
-    for seed in range(12):
+    for seed in seeds(12):
         random = Random(seed)
         sides = [_side(QUERIES[name], optimize, is_stored, kind) for optimize in (True, False)]
         held: list[list[Row]] = [[], []]
@@ -100,7 +101,7 @@ def test_they_equal_the_query_as_written(name: str, is_stored: bool, kind: type[
             sides[0][2].verify()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_so_do_recursions(seed: int) -> None:
     def query(t: Any, u: Any) -> Any:
         return fixpoint(

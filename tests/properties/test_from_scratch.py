@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer import plan
 from reactive import Database, Max, Min, fixpoint, iterate
 from reactive.reference.evaluate import evaluate
-from tests import generate, naive
-from tests.recursion.budget import examples
-from tests.recursion.build import Builder, Opaque
-from tests.recursion.histories import ROWS
-from tests.recursion.programs import INPUTS, Generator
+from tests import naive
+from tests.budget import examples
+from tests.operators.fixpoint.histories import ROWS
+from tests.random_queries.drawn import SEEDS, draw
+from tests.random_queries.programs import INPUTS, Generator
+from tests.random_queries.term_queries import Builder, Opaque
 
 Rel = Any
-SLOW = list(HealthCheck)
 NAN = float("nan")
 
 
@@ -39,14 +39,15 @@ def agree(relation: Rel, rows: Any) -> None:
     assert outcome(evaluate, node, rows) == outcome(naive.evaluate, node, rows)
 
 
-BAGS = st.dictionaries(generate.ROWS, st.integers(1, 3), max_size=8)
-
-
-@settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
-@given(data=st.data(), bag=BAGS, keyed=BAGS)
-def test_queries_come_to_what_they_naively_do(data: Any, bag: Any, keyed: Any) -> None:
-    relation = data.draw(generate.finals(list(generate.tables(Database()))))
-    agree(relation, {"bag": bag, "keyed": dict.fromkeys(keyed, 1)})
+@examples(50)
+@given(seed=SEEDS)
+def test_queries_come_to_what_they_naively_do(seed: int) -> None:
+    drawn = draw(seed, steps=0)
+    (relation,) = drawn.relations(drawn.open(Database()))
+    script = drawn.script()
+    list(script)
+    rows = zip(("t0", "t1"), script.model.tables, strict=True)
+    agree(relation, {name: Counter(held) for name, held in rows})
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ PREDICATES: list[Callable[[Any, Any], object]] = [
 KINDS = ["join", "semi_join", "anti_join", "left_join", "right_join", "full_join", "where"]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@examples(200)
 @given(
     left=ODD,
     right=ODD,
@@ -134,7 +135,7 @@ def test_joins_ask_what_all_pairs_would_be_asked(
     agree(joined, {"a": left, "b": right})
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
+@examples(80)
 @given(
     rows=st.tuples(ODD, ODD, ODD),
     on=st.sampled_from(PREDICATES),

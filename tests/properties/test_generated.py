@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer.rewriting.optimize import optimize
 from optimizer.rules.read_callables import read_callables
-from tests import queries
-from tests.properties.test_rules import SLOW, Copy, agree, node_of, same_rows
+from tests.budget import examples
+from tests.properties.test_rules import Copy, drawn_of, node_of, play
+from tests.random_queries.drawn import SEEDS, Drawn
 
 
-def copies(query: str) -> list[Copy]:
+def copies(drawn: Drawn) -> list[Copy]:
     """The plain operators, and the loops for the plan as written and for the optimized one."""
-    node = node_of(query)
+    node = node_of(drawn)
     read = optimize(node, ((read_callables,),)).plan
-    made = [Copy("plain operators", node), Copy("loops", read), Copy("loops", optimize(node).plan)]
+    plans = {"plain operators": node, "loops as written": read, "loops": optimize(node).plan}
+    made = [Copy(name, node, drawn) for name, node in plans.items()]
     for copy in made[1:]:
         copy.db._engine.queries.generates = True
     return made
 
 
-def play(query: str, history: Any, late: int) -> None:
-    """All go through a history; they begin after so many commits."""
-    made = copies(query)
-    for number, changes in enumerate(history):
-        if number >= late and made[0].view is None:
-            agree(made, [copy.materialize() for copy in made], query)
-        if agree(made, [copy.commit(changes) for copy in made], query) and made[0].view is not None:
-            same_rows(made, query)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
-@given(case=queries.cases(), late=st.sampled_from([0, 0, 2]))
-def test_loops_and_plain_operators_agree(case: queries.Case, late: int) -> None:
-    query, history = case
-    play(query, history, late)
+@examples(200)
+@given(seed=SEEDS, late=st.sampled_from([0, 0, 2]))
+def test_loops_and_plain_operators_agree(seed: int, late: int) -> None:
+    drawn = drawn_of(seed)
+    play(copies(drawn), drawn, late)

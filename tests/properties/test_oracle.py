@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 
 from optimizer.plans.properties import bindings
 from reactive import Database, OrderedView
-from tests import generate
+from tests.budget import examples
+from tests.random_queries.drawn import SEEDS, commit, draw, make
 from tests.replica import Replica
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
-
-@settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
-@given(data=st.data(), history=generate.HISTORIES)
-def test_views_equal_their_query_after_every_commit(data: Any, history: Any) -> None:
-    db = Database()
-    bag, keyed = generate.tables(db)
-    relations = [data.draw(generate.finals([bag, keyed])) for _ in range(2)]
+@examples(150)
+@given(seed=SEEDS)
+def test_views_equal_their_query_after_every_commit(seed: int) -> None:
+    drawn, db = draw(seed, count=2), Database()
+    tables = drawn.open(db)
+    relations = drawn.relations(tables)
     views = [relation.materialize() for relation in relations]
     replicas = [Replica(view) for view in views]
-    for commit in history:
-        with db.transaction():
-            for change in commit:
-                generate.apply(bag, keyed, change)
+    for calls in drawn.script():
+        commit(db, tables, calls)
         for view, replica in zip(views, replicas, strict=True):
             view.verify()
             replica.check()
@@ -35,23 +31,22 @@ def test_views_equal_their_query_after_every_commit(data: Any, history: Any) -> 
     for view, other in zip(views, late, strict=True):
         other.verify()
         if not isinstance(view, OrderedView):
-            assert Counter(dict(view.items())) == Counter(dict(other.items()))
+            assert Counter(dict(view.items())) == Counter(dict(other.items())), drawn
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
-@given(data=st.data(), history=generate.HISTORIES)
-def test_deleting_all_rows_returns_all_state_to_zero(data: Any, history: Any) -> None:
-    db = Database()
-    bag, keyed = generate.tables(db)
-    view = data.draw(generate.finals([bag, keyed])).materialize()
+@examples(80)
+@given(seed=SEEDS)
+def test_deleting_all_rows_returns_all_state_to_zero(seed: int) -> None:
+    drawn, db = draw(seed), Database()
+    tables = drawn.open(db)
+    (view,) = (relation.materialize() for relation in drawn.relations(tables))
     empty = view.stats().rows
-    for commit in history:
-        for change in commit:
-            generate.apply(bag, keyed, change)
+    for calls in drawn.script():
+        make(tables, calls)
     with db.transaction():
-        bag.clear()
-        keyed.clear()
-    assert view.stats().rows == empty
+        for table in tables:
+            table.clear()
+    assert view.stats().rows == empty, drawn
     view.verify()
 
 
@@ -67,20 +62,18 @@ class Probe:
         return True
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
-@given(data=st.data(), history=generate.HISTORIES)
-def test_no_callable_sees_a_row_that_its_input_does_not_have(data: Any, history: Any) -> None:
-    db = Database(optimize=False)
-    bag, keyed = generate.tables(db)
-    relation = data.draw(generate.finals([bag, keyed]))
+@examples(100)
+@given(seed=SEEDS)
+def test_no_callable_sees_a_row_that_its_input_does_not_have(seed: int) -> None:
+    drawn, db = draw(seed), Database(optimize=False)
+    tables = drawn.open(db)
+    (relation,) = drawn.relations(tables)
     probe = Probe(bindings(relation.plan))
     whole, probed = relation.materialize(), relation.where(probe).materialize()
-    for commit in history:
+    for calls in drawn.script():
         before = Counter(dict(whole.items()))
         probe.asked.clear()
-        with db.transaction():
-            for change in commit:
-                generate.apply(bag, keyed, change)
+        commit(db, tables, calls)
         allowed = before.keys() | dict(whole.items()).keys()
-        assert set(probe.asked) <= allowed
+        assert set(probe.asked) <= allowed, drawn
     probed.close()

@@ -8,10 +8,11 @@ one raises in all, and is rolled back; after every commit all views are equal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from optimizer import plan
@@ -24,39 +25,37 @@ from optimizer.rules.read_callables import read_callables
 from optimizer.rules.split_where import split_where
 from reactive import Database
 from reactive.api.relation import Relation
-from tests import queries, random_rows
-from tests.written import evaluated
+from tests.budget import examples
+from tests.random_queries.drawn import SEEDS, Drawn, commit, draw
+from tests.random_queries.histories import Held
+from tests.random_queries.plans import Switches
+from tests.random_queries.statements import Call
 
-SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+RAISING = ("ints", "ints", "nan", "nested")
 RULES = tuple(dict.fromkeys(rule for phase in PHASES for rule in phase))
 
 
 class Copy:
     """A database that runs a plan as it is."""
 
-    def __init__(self, name: str, node: plan.Node) -> None:
+    def __init__(self, name: str, node: plan.Node, drawn: Drawn) -> None:
         self.name = name
         self.node = node
         self.db = Database(optimize=False)
-        self.tables = random_rows.tables(self.db)
+        self.tables = drawn.open(self.db)
         self.view: Any = None
 
     def materialize(self) -> bool:
         return self._succeeds(self._materialize)
 
-    def commit(self, changes: list[random_rows.Change]) -> bool:
-        return self._succeeds(lambda: self._commit(changes))
+    def commit(self, calls: Sequence[Call]) -> bool:
+        return self._succeeds(lambda: commit(self.db, self.tables, calls))
 
     def rows(self) -> Counter[Any]:
         return Counter(dict(self.view.items()))
 
     def _materialize(self) -> None:
         self.view = Relation(self.db._engine, self.node).materialize()
-
-    def _commit(self, changes: list[random_rows.Change]) -> None:
-        with self.db.transaction():
-            for change in changes:
-                random_rows.apply(self.tables, change)
 
     def _succeeds(self, act: Callable[[], None]) -> bool:
         try:
@@ -67,9 +66,20 @@ class Copy:
         return True
 
 
-def node_of(query: str) -> plan.Node:
+def some_tables(random: Random) -> tuple[Held, ...]:
+    """Two tables: of rows that a callable may read or not, or of a class that is known."""
+    return Held(random.choice("DQL")), random.choice((Held("D", "i"), Held("S"), Held("Q")))
+
+
+def drawn_of(seed: int) -> Drawn:
+    """A query that may raise, and a history."""
+    return draw(seed, Switches(sizes=(1, 2, 3), raising=True), tables=some_tables, modes=RAISING)
+
+
+def node_of(drawn: Drawn) -> plan.Node:
     """The plan of a query, which any database with the same tables can run."""
-    node: plan.Node = evaluated(query, {**random_rows.NAMES, **random_rows.tables(Database())}).plan
+    (relation,) = drawn.relations(drawn.open(Database()))
+    node: plan.Node = relation.plan
     return node
 
 
@@ -96,53 +106,52 @@ def ways(node: plan.Node, left_out: set[Any]) -> Iterator[tuple[str, plan.Node]]
     yield "all rules", optimize(node).plan
 
 
-def copies(query: str, left_out: set[Any]) -> list[Copy]:
+def copies(drawn: Drawn, left_out: set[Any]) -> list[Copy]:
     """A database for each plan of a query that is different from the others."""
     names: dict[plan.Node, str] = {}
-    for name, node in ways(node_of(query), left_out):
+    for name, node in ways(node_of(drawn), left_out):
         names.setdefault(node, name)
-    return [Copy(name, node) for node, name in names.items()]
+    return [Copy(name, node, drawn) for node, name in names.items()]
 
 
-def agree(all_of_them: list[Copy], outcomes: list[bool], query: str) -> bool:
+def agree(all_of_them: list[Copy], outcomes: list[bool], drawn: Drawn) -> bool:
     """Whether it succeeded, in all of them alike."""
     for copy, outcome in zip(all_of_them, outcomes, strict=True):
         if outcome != outcomes[0]:
             plain = all_of_them[0]
             error = getattr(copy if outcomes[0] else plain, "error", None)
             done = "raises" if outcomes[0] else "does not raise"
-            raise AssertionError(f"{query}\n  with {copy.name} {done}: {error!r}") from error
+            raise AssertionError(f"{drawn}\n  with {copy.name} {done}: {error!r}") from error
     return outcomes[0]
 
 
-def same_rows(all_of_them: list[Copy], query: str) -> None:
+def same_rows(all_of_them: list[Copy], drawn: Drawn) -> None:
     expected = all_of_them[0].rows()
     for copy in all_of_them[1:]:
-        assert copy.rows() == expected, f"{query}\n  with {copy.name}"
+        assert copy.rows() == expected, f"{drawn}\n  with {copy.name}"
 
 
-def play(query: str, left_out: set[Any], history: Any, late: int) -> None:
+def play(made: list[Copy], drawn: Drawn, late: int) -> None:
     """All ways of running a query go through a history; they begin after so many commits."""
-    made = copies(query, left_out)
-    for number, changes in enumerate(history):
+    script = drawn.script()
+    for number, calls in enumerate(script):
         if number >= late and made[0].view is None:
-            agree(made, [copy.materialize() for copy in made], query)
+            agree(made, [copy.materialize() for copy in made], drawn)
             if made[0].view is not None:
-                same_rows(made, query)
-        if agree(made, [copy.commit(changes) for copy in made], query) and made[0].view is not None:
-            same_rows(made, query)
+                same_rows(made, drawn)
+        if not agree(made, [copy.commit(calls) for copy in made], drawn):
+            script.refuse()
+        elif made[0].view is not None:
+            same_rows(made, drawn)
+
+
+@examples(150)
+@given(seed=SEEDS, left_out=st.sets(st.sampled_from(RULES)), late=st.sampled_from([0, 0, 2]))
+def test_rules_change_neither_rows_nor_what_raises(
+    seed: int, left_out: set[Any], late: int
+) -> None:
+    drawn = drawn_of(seed)
+    made = copies(drawn, left_out)
+    play(made, drawn, late)
     if made[0].view is not None:
         made[0].view.verify()
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
-@given(
-    case=queries.cases(),
-    left_out=st.sets(st.sampled_from(RULES)),
-    late=st.sampled_from([0, 0, 2]),
-)
-def test_rules_change_neither_rows_nor_what_raises(
-    case: queries.Case, left_out: set[Any], late: int
-) -> None:
-    query, history = case
-    play(query, left_out, history, late)

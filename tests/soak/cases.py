@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from functools import lru_cache, partial, wraps
+from functools import partial
 from random import Random
-from typing import Any
 
+from tests.random_queries.histories import Held, Histories, Step
+from tests.random_queries.names import named
+from tests.random_queries.nodes import Node, called
+from tests.random_queries.plans import Plans
+from tests.random_queries.telling import telling
+from tests.random_queries.texts import Texts
+from tests.random_queries.values import MODES
 from tests.soak.hearing import WAYS
-from tests.soak.histories import Held, Histories, Step
-from tests.soak.nodes import Node, called
-from tests.soak.plans import Plans
-from tests.soak.rows import A, D, M, S
-from tests.soak.telling import telling
-from tests.soak.texts import Texts
-from tests.soak.values import MODES, POOLS, hash_of, n, same, small
 from tests.thresholds import LOWEST, SHIPPED, WALKED, Settings, drawn
-from tests.written import executed
 
 STYLES = {"short": 6, "long": 3, "readers": 2}
 STEPS = {"short": 14, "long": 110, "readers": 40}
@@ -131,57 +126,3 @@ def _life(random: Random, node: Node, style: str, is_stored: bool) -> Life:
     if style != "long" and random.random() < 0.02:
         life.interrupt = int(random.choice((30, 300, 3_000)) * random.random())
     return life
-
-
-def namespace(case: Case) -> Mapping[str, Any]:
-    """The callables of a case, by name, of which the text can be read."""
-    return executed(case.source, _known(case.mode))
-
-
-def named(source: str, mode: str) -> Mapping[str, Any]:
-    """The callables that a text defines, by name, for a look at what they give."""
-    names = _known(mode)
-    exec(source, names)
-    return names
-
-
-def _known(mode: str) -> dict[str, Any]:
-    """What the texts of callables refer to."""
-    return {
-        "n": n,
-        "small": small,
-        "same": same,
-        "hash_of": hash_of,
-        "partial": partial,
-        "lru_cache": lru_cache,
-        "through": through,
-        "inverted": inverted,
-        "D": D,
-        "S": S,
-        "A": A,
-        "M": M,
-        "LOW": 1,
-        "INF": math.inf,
-        "Decimal": Decimal,
-        "POOL": POOLS[mode],
-    }
-
-
-def through(function: Any) -> Any:
-    """A decorator; what it makes is no longer read."""
-
-    @wraps(function)
-    def call(*row: Any) -> Any:
-        return function(*row)
-
-    return call
-
-
-def inverted(function: Any) -> Any:
-    """A decorator that says the contrary."""
-
-    @wraps(function)
-    def call(*row: Any) -> Any:
-        return not function(*row)
-
-    return call

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from typing import Any
 
-from tests.soak.rows import bag, frozen
+from tests.random_queries.rows import bag, frozen
 
 
 class Mirror:

@@ -10,13 +10,14 @@ from types import FunctionType
 from typing import Any
 
 from reactive import TableError
-from tests.soak.cases import BEFORE, Case, Life, namespace
-from tests.soak.histories import Model, Step
+from tests.random_queries.histories import Model, Step
+from tests.random_queries.names import namespace
+from tests.random_queries.oracle import Oracle, TooLarge
+from tests.random_queries.rows import bag, row_of
+from tests.random_queries.statements import Call, absent, calls, paid
+from tests.soak.cases import BEFORE, Case, Life
 from tests.soak.interrupts import OutOfTime
-from tests.soak.oracle import Oracle, TooLarge
-from tests.soak.rows import bag, row_of
 from tests.soak.side import Aborted, Difference, Side
-from tests.soak.statements import Call, absent, calls, paid
 from tests.thresholds import thresholds
 
 MOST_ROWS = 14
@@ -40,7 +41,7 @@ class Playing:
     def __init__(self, case: Case) -> None:
         self._case = case
         self._random = Random(case.seed + 1)
-        self._names = namespace(case)
+        self._names = namespace(case.source, case.mode)
         self._model = Model([[] for _ in case.tables])
         options = {"strict": case.strict, "shares": case.shares}
         self._sides = [

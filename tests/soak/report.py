@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tests.random_queries.nodes import called, shown
+from tests.random_queries.texts import lines_of
 from tests.soak.cases import Case
-from tests.soak.nodes import called, shown
-from tests.soak.texts import lines_of
 
 
 def described(case: Case, message: str) -> str:

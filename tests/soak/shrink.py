@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from tests.random_queries.nodes import Node, every
 from tests.soak.cases import Case
-from tests.soak.nodes import Node, every
 from tests.soak.play import play
 
 

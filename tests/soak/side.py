@@ -12,16 +12,16 @@ from random import Random
 from typing import Any
 
 from reactive import Database, TableError
-from tests.soak.build import Build
+from tests.random_queries.histories import Held, Step
+from tests.random_queries.nodes import Node
+from tests.random_queries.oracle import Oracle, Rows
+from tests.random_queries.rows import CLASSES, bag, frozen
+from tests.random_queries.statements import Call
+from tests.random_queries.written import relation as relation_of
 from tests.soak.cases import Life
 from tests.soak.elsewhere import Elsewhere
 from tests.soak.hearing import Hearing
-from tests.soak.histories import Held, Step
 from tests.soak.interrupts import OutOfTime, interrupted, thrown_into
-from tests.soak.nodes import Node
-from tests.soak.oracle import Oracle, Rows
-from tests.soak.rows import CLASSES, bag, frozen
-from tests.soak.statements import Call
 
 
 class Aborted(Exception):
@@ -67,7 +67,9 @@ class Side:
             )
             for i, held in enumerate(tables)
         ]
-        self._build = Build(names, self.tables, shares=shares)
+        self._names = names
+        self._shares = shares
+        self._known: dict[int, Any] = {}
         self._elsewhere = Elsewhere()
         self.live: dict[int, Live] = {}
 
@@ -84,7 +86,7 @@ class Side:
     def _make(self, number: int, life: Life) -> Exception | None:
         node, how = life.node, life.how
         try:
-            relation = self._build.relation(node)
+            relation = relation_of(node, self._names, self.tables, self._known, shares=self._shares)
             view = relation.materialize() if "view" in how else None
             source, hearing = relation if view is None else view, None
             if "subscriber" in how:
@@ -96,7 +98,7 @@ class Side:
             return error
         self.live[number] = Live(node, view, hearing)
         if view is not None and "again" in how:
-            self._build.known[node.number] = view.relation
+            self._known[node.number] = view.relation
         return None
 
     def close(self, number: int, *, at_once: bool = True) -> None:
@@ -104,7 +106,7 @@ class Side:
         live = self.live.pop(number, None)
         if live is None:
             return
-        self._build.known.pop(live.node.number, None)
+        self._known.pop(live.node.number, None)
         if live.hearing is not None:
             live.hearing.close()
         if live.view is not None and at_once:
@@ -199,7 +201,7 @@ class Side:
 
     def check(self, oracle: Oracle, random: Random, *, verify: bool) -> None:
         """The lock is free, and all views have the rows that the oracle has."""
-        lock: Any = self.db._engine.gate.lock
+        lock: Any = self.db._engine.db_lock.lock
         if lock._is_owned():
             raise Difference(f"{self.name}: the lock was not given back")
         for number, live in self.live.items():

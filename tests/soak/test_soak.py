@@ -15,11 +15,11 @@ import pytest
 
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.distinct import Distinct
+from tests.random_queries.nodes import every
 from tests.soak import __main__ as command
 from tests.soak import work
 from tests.soak.cases import Case, case_of
 from tests.soak.hearing import WAYS
-from tests.soak.nodes import every
 from tests.soak.play import play
 from tests.soak.report import described
 from tests.soak.shrink import failure, shrunk

@@ -9,7 +9,7 @@ import pytest
 
 from reactive import OffloadError
 from spark_backend import SparkOffload
-from spark_backend.session import check
+from spark_backend.cluster.session import check
 
 SMALL = {
     "spark.driver.memory": "1g",

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 
 from reactive import Database
-from reactive.remote.parts import part_of
+from reactive.remote.fragments import part_of
 from spark_backend import SparkOffload
 from tests.spark.conftest import SMALL
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactive.collections.zset import consolidate
-from reactive.remote.parts import Part
+from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Remote
-from tests.offload.in_memory import InMemory
+from tests.remote.in_memory import InMemory
 
 Change = tuple[int, Any, int]
 """The input, a row, and how often it comes or goes."""
@@ -52,8 +52,8 @@ class History:
 class Twins:
     """A remote and the reference, given the same."""
 
-    def __init__(self, part: Part, remote: Remote) -> None:
-        self.part = part
+    def __init__(self, part: Fragment, remote: Remote) -> None:
+        self.fragment = part
         self.remote = remote
         self.reference = InMemory(part)
         self.number = 0 if remote.resumed is None else remote.resumed + 1
@@ -73,7 +73,7 @@ class Twins:
     def entries(self, remote: Remote, changes: list[Change]) -> list[Any]:
         made = []
         for place, row, weight in changes:
-            prepared = self.part.prepare[place](row)
+            prepared = self.fragment.prepare[place](row)
             if prepared is not None:
                 self.keys.append(prepared[0])
                 made.append((place, *remote.pack(place, *prepared), weight))

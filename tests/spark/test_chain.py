@@ -20,11 +20,11 @@ from optimizer.rewriting.optimize import optimize
 from reactive import Count, Database, OffloadError, Relation
 from reactive.collections.zset import canonical
 from reactive.reference.evaluate import evaluate
-from reactive.remote.parts import part_of
-from spark_backend.arrow import to_arrow
-from spark_backend.chain import Chain, Weighted, collected
-from spark_backend.codec import Codec, loads
-from spark_backend.schema import Pickled, kept_as
+from reactive.remote.fragments import part_of
+from spark_backend.codec.arrow import to_arrow
+from spark_backend.codec.codec import Codec, loads
+from spark_backend.codec.schema import Pickled, kept_as
+from spark_backend.tables.chain import Chain, Weighted, collected
 
 NAN = float("nan")
 

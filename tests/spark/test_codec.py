@@ -21,8 +21,8 @@ import pytest
 
 from reactive import Multiset, OffloadError
 from reactive.collections.zset import DECIMAL_NAN
-from spark_backend.buckets import Buckets
-from spark_backend.codec import Codec, loads
+from spark_backend.codec.buckets import Buckets
+from spark_backend.codec.codec import Codec, loads
 
 
 class Color(Enum):

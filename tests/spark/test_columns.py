@@ -38,10 +38,10 @@ from optimizer.expr import (
 from optimizer.expressions.text import text
 from optimizer.lifting.lift import lift
 from reactive.codegen.functions import callable_of
-from spark_backend.arrow import from_arrow, to_arrow
-from spark_backend.columns import truth_of, value_of
-from spark_backend.schema import Record, kept_as
-from spark_backend.values import Inexact, Value
+from spark_backend.codec.arrow import from_arrow, to_arrow
+from spark_backend.codec.columns import truth_of, value_of
+from spark_backend.codec.schema import Record, kept_as
+from spark_backend.codec.values import Inexact, Value
 
 NAN, INF = float("nan"), float("inf")
 P53, N53, ODD53, N63 = 2.0**53, 2**53, 2**53 + 1, 2**63

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from reactive import OffloadError
 from reactive.collections import zset
 from reactive.errors import TableError
-from spark_backend.chain import Weighted, collected
-from spark_backend.frames import Frames, as_columns
+from spark_backend.tables.chain import Weighted, collected
+from spark_backend.tables.frames import Frames, as_columns
 
 NAN = float("nan")
 

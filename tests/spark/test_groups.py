@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from reactive.collections.multiset import Multiset
 from reactive.collections.zset import DECIMAL_NAN, NAN
 from reactive.errors import OffloadError
-from spark_backend.groups import decode, encode, is_itself
+from spark_backend.parts.groups import decode, encode, is_itself
 
 
 class Point(NamedTuple):

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from reactive import Database
-from reactive.remote.parts import Part, part_of
+from reactive.remote.fragments import Fragment, part_of
 from spark_backend import SparkOffload
-from spark_backend.log import LogRemote
+from spark_backend.parts.log import LogRemote
 from tests.spark.histories import History, Twins
 
 pytestmark = pytest.mark.filterwarnings(
@@ -41,7 +41,7 @@ def kills_its_worker_once(a: Any, b: Any) -> bool:
     return True
 
 
-def distinct() -> Part:
+def distinct() -> Fragment:
     return part_of(Database().table(tuple, name="t").distinct().plan)
 
 

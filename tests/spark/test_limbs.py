@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reactive.collections.exact import ExactSum
-from spark_backend.codec import Codec, loads
-from spark_backend.limbs import (
+from spark_backend.codec.codec import Codec, loads
+from spark_backend.parts.limbs import (
     NOTHING,
     Amount,
     amount,
@@ -25,7 +25,7 @@ from spark_backend.limbs import (
     plus,
     total,
 )
-from spark_backend.sums import nothing
+from spark_backend.parts.sums import nothing
 
 Weighted = list[tuple[Any, int]]
 EDGES = [

@@ -20,9 +20,9 @@ from reactive import (
     OffloadError,
     Sum,
 )
-from reactive.remote.parts import Part, part_of
+from reactive.remote.fragments import Fragment, part_of
 from spark_backend import SparkOffload
-from spark_backend.log import LogRemote
+from spark_backend.parts.log import LogRemote
 from tests.spark.histories import History, Inner, Twins
 
 Rel = Any
@@ -92,13 +92,13 @@ PARTS: dict[str, Make] = {
 }
 
 
-def part(make: Make) -> Part:
+def part(make: Make) -> Fragment:
     db = Database()
     relation = make(db.table(tuple, name="a"), db.table(tuple, name="b"))
     return part_of(db._engine.queries.optimized(relation.plan).plan)
 
 
-def log(offload: SparkOffload, of: Part, folder: Any) -> LogRemote:
+def log(offload: SparkOffload, of: Fragment, folder: Any) -> LogRemote:
     return LogRemote(offload.session, of, str(folder), stable=True)
 
 
@@ -137,7 +137,7 @@ def test_a_new_generation_holds_the_same_and_fewer_entries(
 def test_a_log_that_has_grown_begins_anew_by_itself(
     session: Any, offload: SparkOffload, tmp_path: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("spark_backend.stream.GROWN", 20)
+    monkeypatch.setattr("spark_backend.cluster.stream.GROWN", 20)
     of = part(PARTS["distinct"])
     remote = log(offload, of, tmp_path)
     twins = Twins(of, remote)

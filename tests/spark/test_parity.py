@@ -13,14 +13,14 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
-
 from reactive import Avg, Collect, Count, Database, Min, OffloadError, Sum
-from tests import generate
+from tests.random_queries.drawn import SPARK, commit, draw
+from tests.random_queries.plans import Switches
 from tests.replica import Replica
 from tests.spark import plans
 from tests.spark.plans import KEYS, NUMBERS, ODD, Pairing, Row
+
+SWITCHES = Switches(sizes=(1, 2, 3), orders=False)
 
 
 @dataclass(frozen=True)
@@ -80,27 +80,15 @@ def test_rows_of_no_order_stand_as_before_when_they_move(session: Any, offload: 
     db.close()
 
 
-@settings(
-    max_examples=3,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-@given(data=st.data(), history=generate.HISTORIES, optimize=st.booleans())
-def test_random_queries(
-    session: Any, offload: Any, data: Any, history: Any, optimize: bool
-) -> None:
-    db = Database(offload=offload, optimize=optimize)
-    bag, keyed = generate.tables(db)
-    made = [data.draw(generate.queries([bag, keyed], 3)) for _ in range(3)]
-    views = [relation.materialize() for relation in made]
+@pytest.mark.parametrize("seed", range(3))
+def test_random_queries(session: Any, offload: Any, seed: int) -> None:
+    drawn = draw(seed, SWITCHES, count=3, modes=SPARK, steps=5)
+    db = Database(offload=offload, optimize=seed != 1)
+    tables = drawn.open(db)
+    views = [relation.materialize() for relation in drawn.relations(tables)]
     replicas = [Replica(view) for view in views]
-    for place, commit in enumerate(history[:4]):
-        with db.transaction():
-            for change in commit:
-                generate.apply(bag, keyed, change)
+    for place, calls in enumerate(drawn.script()):
+        commit(db, tables, calls)
         if place == 1:
             for view in views:
                 with refused_for_a_reason():

@@ -16,8 +16,8 @@ pytest.importorskip("pyarrow")
 
 from reactive import OffloadError
 from reactive.collections.zset import NAN
-from spark_backend.arrow import from_arrow, to_arrow
-from spark_backend.schema import Pickled, Plain, Record, described, in_common, kept_as
+from spark_backend.codec.arrow import from_arrow, to_arrow
+from spark_backend.codec.schema import Pickled, Plain, Record, described, in_common, kept_as
 
 
 @dataclass(frozen=True)

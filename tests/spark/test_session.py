@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from reactive import Database, OffloadError
-from reactive.remote.parts import Part, part_of
+from reactive.remote.fragments import Fragment, part_of
 from spark_backend import SparkOffload
-from spark_backend import session as sessions
-from spark_backend.session import Session
+from spark_backend.cluster import session as sessions
+from spark_backend.cluster.session import Session
 from tests.spark.histories import History, Twins
 
 
-def distinct() -> Part:
+def distinct() -> Fragment:
     return part_of(Database().table(tuple, name="t").distinct().plan)
 
 

@@ -17,8 +17,8 @@ from reactive.collections.zset import NAN
 from reactive.storage.store import Absent, BagStore
 from tests import moments
 
-marks = pytest.importorskip("spark_backend.marks", reason="numpy is not installed")
-spilled = pytest.importorskip("spark_backend.spilled", reason="pyarrow is not installed")
+marks = pytest.importorskip("spark_backend.parts.fingerprints", reason="numpy is not installed")
+spilled = pytest.importorskip("spark_backend.parts.spilled", reason="pyarrow is not installed")
 
 FILES = str(Path(spilled.__file__).parent)
 

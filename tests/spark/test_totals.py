@@ -24,14 +24,14 @@ from reactive import Avg, Collect, Count, Database, Max, Sum
 from reactive.collections.zset import NAN, consolidate
 from reactive.errors import OffloadError
 from reactive.operators.aggregate import Aggregate
-from reactive.remote.fed import BEFORE, Fed
-from reactive.remote.parts import Part, part_of
+from reactive.remote.external import BEFORE, ExternalInput
+from reactive.remote.fragments import Fragment, part_of
 from reactive.remote.remote import Entry, Remote
-from spark_backend.frames import Frames
-from spark_backend.session import Session
-from spark_backend.sum_tables import folded
-from spark_backend.totals import TotalsRemote, is_linear
-from tests.offload.in_memory import InMemory
+from spark_backend.cluster.session import Session
+from spark_backend.parts.sum_tables import folded
+from spark_backend.parts.totals import TotalsRemote, is_linear
+from spark_backend.tables.frames import Frames
+from tests.remote.in_memory import InMemory
 
 Change = tuple[Any, int]
 
@@ -58,7 +58,7 @@ GROUPS: list[tuple[list[Any], list[Any]]] = [
 """Groups, and the values that occur in them; some of the groups are equal to each other."""
 
 
-Made = Callable[[Part], TotalsRemote]
+Made = Callable[[Fragment], TotalsRemote]
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def made(session: Session, tmp_path: Path) -> Iterator[Made]:
     """Makes remotes; one after the other has the same folder."""
     remotes = []
 
-    def make(of: Part) -> TotalsRemote:
+    def make(of: Fragment) -> TotalsRemote:
         remotes.append(TotalsRemote(session, of, str(tmp_path / "part"), stable=True))
         return remotes[-1]
 
@@ -91,23 +91,25 @@ def second(group: Any, count: int, total: Any) -> int:
     return count
 
 
-def all_three() -> Part:
+def all_three() -> Fragment:
     return part(Count(), Sum(value), Avg(other))
 
 
-def part(*aggregates: Any) -> Part:
+def part(*aggregates: Any) -> Fragment:
     rows = Database().table(tuple)
     return part_of(rows.group_by(key).aggregate(*aggregates).plan)
 
 
-def in_process(of: Part) -> Aggregate:
+def in_process(of: Fragment) -> Aggregate:
     """The operator itself, over the rows that the part keeps."""
     assert isinstance(of.node, plan.Aggregate)
-    folds = [(a.fold, lambda row, at=at: row[at]) for at, a in enumerate(of.node.aggregates, 1)]
+    folds = [
+        (a.accumulator, lambda row, at=at: row[at]) for at, a in enumerate(of.node.aggregates, 1)
+    ]
     return Aggregate(lambda row: row[0], folds)
 
 
-def step(of: Part, operator: Aggregate, changes: list[Change]) -> list[Any]:
+def step(of: Fragment, operator: Aggregate, changes: list[Change]) -> list[Any]:
     """What the operator makes of changes."""
     prepared = [(of.prepare[0](row), weight) for row, weight in changes]
     out = operator.step([(found[1], weight) for found, weight in prepared if found])
@@ -115,7 +117,7 @@ def step(of: Part, operator: Aggregate, changes: list[Change]) -> list[Any]:
     return out
 
 
-def entries(of: Part, remote: Remote, changes: list[Change]) -> list[Entry]:
+def entries(of: Fragment, remote: Remote, changes: list[Change]) -> list[Entry]:
     prepared = [(of.prepare[0](row), weight) for row, weight in changes]
     return [(0, *remote.pack(0, *found), weight) for found, weight in prepared if found]
 
@@ -294,12 +296,12 @@ def test_rows_on_spark_are_summed_there(made: Made, session: Session, tmp_path: 
     remote, operator = made(of), in_process(of)
     chain = (query.plan,)
     step(of, operator, [(s, 1) for s in sales if s.count])
-    assert remote.apply(0, [], [Fed(0, rows, chain, BEFORE, 0)], quiet=True) == ()
+    assert remote.apply(0, [], [ExternalInput(0, rows, chain, BEFORE, 0)], quiet=True) == ()
     assert typed(remote.contents()) == typed(operator.contents())
     later = frames.change([(sales[0], -1), (Sale("c", 5.0, 1), 2), (Sale("c", 5.0, 0), 2)])
     own = [(Sale("a", math.nan, 1), 1)]
     changes = [*((s, n) for s, n in [(sales[0], -1), (Sale("c", 5.0, 1), 2)] if s.count), *own]
-    delta = remote.apply(1, entries(of, remote, own), [Fed(0, rows, chain, 0, later)])
+    delta = remote.apply(1, entries(of, remote, own), [ExternalInput(0, rows, chain, 0, later)])
     assert dict(consolidate(delta)) == dict(consolidate(step(of, operator, changes)))
     assert typed(remote.contents()) == typed(operator.contents())
     assert remote.footprint()[0] == 4

@@ -15,18 +15,18 @@ from __future__ import annotations
 from optimizer import plan
 from optimizer.expr import Attribute, Lifted, Parameter
 from optimizer.expressions.knowledge import Shapes, shape_of
-from optimizer.plans.early import Early, early_of
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.ranges import Ranges, Span, ranges_of
+from optimizer.plans.side_conditions import SideConditions, side_conditions_of
 from reactive.collections.annotations import declared
 from reactive.collections.families import may_have_family
 from reactive.collections.range_index import Form, Range
 from reactive.compiler.choices.run_pipeline import sink_of
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Intervals, Op, Physical, RangeIndex, ops
-from reactive.operators.loops import Below
+from reactive.operators.pipelines import PipelineSource
 
-_NOTHING = Early((), (), None)
+_NOTHING = SideConditions((), (), None)
 
 
 def join_intervals(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
@@ -43,17 +43,17 @@ def join_intervals(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None
 
 
 def _find(
-    chooser: Chooser, node: plan.Node, join: plan.Join, below: Below, ranges: Ranges
+    chooser: Chooser, node: plan.Node, join: plan.Join, below: PipelineSource, ranges: Ranges
 ) -> Asking[Physical]:
-    early, (starts, ends) = early_of(join) or _NOTHING, ranges.closed
+    conditions, (starts, ends) = side_conditions_of(join) or _NOTHING, ranges.closed
     left, right = ranges.left, ranges.right
     ours, theirs = chooser.below(join.left), chooser.below(join.right)
     source = yield ours.base
     reach = Range(_form(left), _seen_from(left, right), (starts, ends))
-    first = RangeIndex(join, source, ours, early.left, bindings(join.left), left, reach)
+    first = RangeIndex(join, source, ours, conditions.left, bindings(join.left), left, reach)
     source = yield theirs.base
     reach = Range(_form(right), _seen_from(right, left), (ends, starts))
-    second = RangeIndex(join, source, theirs, early.right, 1, right, reach)
+    second = RangeIndex(join, source, theirs, conditions.right, 1, right, reach)
     return Intervals(node, first, second, Op(join), ops(below.chain), sink_of(node, below))
 
 

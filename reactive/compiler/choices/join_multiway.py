@@ -10,13 +10,13 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Lifted
-from optimizer.plans.early import Step
-from optimizer.plans.multiway import Wide
-from reactive.codegen.itinerary import Key, keys_of, path_from
+from optimizer.plans.multiway import MultiwayJoin
+from optimizer.plans.side_conditions import SideTerm
+from reactive.codegen.probe_order import Key, keys_of, probe_order
 from reactive.compiler.choices.run_pipeline import sink_of
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Index, Multiway, Physical, ops
-from reactive.operators.loops import Below, inputs_of_wide, is_read, within
+from reactive.operators.pipelines import PipelineSource, inputs_of_multiway, is_read, within
 
 
 def join_multiway(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
@@ -24,44 +24,50 @@ def join_multiway(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     return None if found is None else _follow(chooser, node, *found)
 
 
-def wide_in(chooser: Chooser, node: plan.Node) -> tuple[plan.Join, Below, Wide] | None:
+def wide_in(
+    chooser: Chooser, node: plan.Node
+) -> tuple[plan.Join, PipelineSource, MultiwayJoin] | None:
     """The joins that are one in the loop of a node, the loop, and how they are one."""
     found = chooser.join_of(node)
     if found is None:
         return None
     join, below = found
-    wide = chooser.wide(join) if isinstance(join, plan.Join) else None
-    if wide is None or not isinstance(join, plan.Join) or chooser.depends(join):
+    multiway = chooser.multiway(join) if isinstance(join, plan.Join) else None
+    if multiway is None or not isinstance(join, plan.Join) or chooser.depends(join):
         return None
-    _, *inner = within(join, wide)
+    _, *inner = within(join, multiway)
     if any(chooser.readers[id(link)] > 1 or not is_read(link) for link in inner):
         return None
-    is_all = len(inputs_of_wide(join, wide)) == len(wide.tests)
-    return (join, below, wide) if is_all else None
+    is_all = len(inputs_of_multiway(join, multiway)) == len(multiway.tests)
+    return (join, below, multiway) if is_all else None
 
 
 def _follow(
-    chooser: Chooser, node: plan.Node, join: plan.Join, below: Below, wide: Wide
+    chooser: Chooser,
+    node: plan.Node,
+    join: plan.Join,
+    below: PipelineSource,
+    multiway: MultiwayJoin,
 ) -> Asking[Physical]:
-    relations = inputs_of_wide(join, wide)
+    relations = inputs_of_multiway(join, multiway)
     found: dict[Any, Index] = {}
     for place in range(len(relations)):
-        for key in keys_of(path_from(place, wide)):
+        for key in keys_of(probe_order(place, multiway)):
             if key not in found:
-                found[key] = yield from _index(chooser, (join, wide), relations[key[0]], key)
+                found[key] = yield from _index(chooser, (join, multiway), relations[key[0]], key)
     indexes = list(dict.fromkeys(found.values()))
     places = tuple((key, indexes.index(index)) for key, index in found.items())
-    joins, chain = ops(tuple(within(join, wide))), ops(below.chain)
-    return Multiway(node, tuple(indexes), places, joins, chain, sink_of(node, below), wide)
+    joins, chain = ops(tuple(within(join, multiway))), ops(below.chain)
+    return Multiway(node, tuple(indexes), places, joins, chain, sink_of(node, below), multiway)
 
 
 def _index(
-    chooser: Chooser, of: tuple[plan.Join, Wide], node: plan.Node, key: Key
+    chooser: Chooser, of: tuple[plan.Join, MultiwayJoin], node: plan.Node, key: Key
 ) -> Asking[Index]:
     """The index, or trie, of an input."""
-    (owner, wide), (place, exprs, under) = of, key
-    made = [(test, False) for test in wide.tests[place]]
+    (owner, multiway), (place, exprs, under) = of, key
+    made = [(test, False) for test in multiway.tests[place]]
     made += [(expr, True) for expr in (*exprs, *under)]
-    steps = tuple(Step(Lifted(e, ("row",), (), 1), is_key) for e, is_key in made)
+    steps = tuple(SideTerm(Lifted(e, ("row",), (), 1), is_key) for e, is_key in made)
     below = chooser.below(node)
     return (yield from chooser.index(owner, below, (None, steps), 1, trie=bool(under)))

@@ -15,13 +15,13 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Constant, Lifted, Operation
 from optimizer.expressions.knowledge import hashable
-from optimizer.plans.early import Step
-from optimizer.plans.pinned import pinned
+from optimizer.plans.constant_tests import constant_tests
 from optimizer.plans.properties import shapes
+from optimizer.plans.side_conditions import SideTerm
 from reactive.compiler.choices.run_pipeline import sink_of
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Index, Lookup, Op, Physical, Pipeline, Scan
-from reactive.operators.loops import Below
+from reactive.operators.pipelines import PipelineSource
 from reactive.operators.plain import Side
 
 
@@ -32,19 +32,19 @@ def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
         return None
     value, key, field = wanted
     table, first = below.base, below.chain[0]
-    side: Side = (None, (Step(key, is_key=True),))
-    index = Index(first, Scan(table, Op(table)), Below((), table), side, 1)
+    side: Side = (None, (SideTerm(key, is_key=True),))
+    index = Index(first, Scan(table, Op(table)), PipelineSource((), table), side, 1)
     if not chooser.many_readers(index, field):
         return None
-    return _look_up(node, Below(below.chain[1:], first), Lookup(first, index, value))
+    return _look_up(node, PipelineSource(below.chain[1:], first), Lookup(first, index, value))
 
 
-def _look_up(node: plan.Node, rest: Below, source: Lookup) -> Asking[Physical]:
+def _look_up(node: plan.Node, rest: PipelineSource, source: Lookup) -> Asking[Physical]:
     yield from ()
     return source if node is rest.base else Pipeline(node, source, rest, sink_of(node, rest))
 
 
-def _wanted(below: Below) -> tuple[Any, Lifted, Any] | None:
+def _wanted(below: PipelineSource) -> tuple[Any, Lifted, Any] | None:
     """The value that a chain over a stored table wants of a field, the field as a key, and as
     pins have it; None where that is not all that its first condition is sure to ask."""
     base, chain = below.base, below.chain
@@ -52,7 +52,7 @@ def _wanted(below: Below) -> tuple[Any, Lifted, Any] | None:
         return None
     match chain[0]:
         case plan.Where(_, Lifted(Operation("==", (field, Constant(value))) as body) as test):
-            found = pinned([body], shapes(base))
+            found = constant_tests([body], shapes(base))
         case _:
             return None
     if len(found) != 1 or not hashable(field, shapes(base)):

@@ -1,4 +1,4 @@
-"""Give out no rows.
+"""Emit no rows.
 
 Needs:  a condition that is never true was found.
 Pays:   nothing below it is run.

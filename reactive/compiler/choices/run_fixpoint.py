@@ -10,9 +10,9 @@ Pays:   an index of an input is shared with all others that have the same.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.plans.clauses import Clause, is_closed
-from optimizer.plans.early import AnyJoin
+from optimizer.plans.clauses import Clause, clauses, is_closed
 from optimizer.plans.properties import bindings
+from optimizer.plans.side_conditions import AnyJoin
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Fixpoint, Ops, Physical, Relation, ops
 from reactive.operators.plain import chain_over, sides
@@ -30,8 +30,8 @@ def _run(chooser: Chooser, node: plan.Fixpoint | plan.Component) -> Asking[Physi
 
 
 def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[Fixpoint]:
-    program, sources = chooser.program(node), list[Physical]()
-    late = chooser.depends(node)
+    program, sources = clauses(node), list[Physical]()
+    deferred = chooser.depends(node)
     for clause in program.clauses:
         if is_closed(clause.body):
             sources.append((yield clause.body))
@@ -46,7 +46,7 @@ def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[Fixpoint]:
         ):
             if is_closed(source):
                 below = chooser.below(source)
-                index = yield from chooser.index(base, below, side, count, late=late)
+                index = yield from chooser.index(base, below, side, count, deferred=deferred)
                 sources.append(index)
     rules = tuple(map(_rule, program.clauses))
     return Fixpoint(

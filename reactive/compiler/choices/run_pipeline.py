@@ -9,7 +9,7 @@ from __future__ import annotations
 from optimizer import plan
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Op, Physical, Pipeline
-from reactive.operators.loops import Below
+from reactive.operators.pipelines import PipelineSource
 
 
 def run_pipeline(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
@@ -17,11 +17,11 @@ def run_pipeline(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     return None if below is None else _run(node, below)
 
 
-def _run(node: plan.Node, below: Below) -> Asking[Physical]:
+def _run(node: plan.Node, below: PipelineSource) -> Asking[Physical]:
     source = yield below.base
     return Pipeline(node, source, below, sink_of(node, below))
 
 
-def sink_of(node: plan.Node, below: Below) -> Op | None:
+def sink_of(node: plan.Node, below: PipelineSource) -> Op | None:
     """What takes the rows of a chain: an aggregate or distinct, or nothing that is a node."""
     return None if node is below.top else Op(node)

@@ -1,13 +1,13 @@
 """Keep sums by key of the sides of a join, in the place of rows.
 
-Needs:  an aggregate that splits over the sides of its join (`optimizer.plans.factors`).
+Needs:  an aggregate that splits over the sides of its join (`optimizer.plans.factorization`).
 Pays:   1.56 times pairs into groups with ten partners a row, and more with more.
 """
 
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.plans.factors import NO_FACTORS, Factors, Sums
+from optimizer.plans.factorization import NO_FACTORIZATION, Factorization, Sums
 from optimizer.plans.properties import bindings
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import (
@@ -19,7 +19,7 @@ from reactive.compiler.physical import (
     Physical,
     ops,
 )
-from reactive.operators.loops import INNER, Inner
+from reactive.operators.pipelines import INNER, Inner
 from reactive.operators.plain import Side, sides
 
 OfSide = Index | PartialSums | PairSums
@@ -33,14 +33,16 @@ def sum_sides(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     return None if factors is None else _sum(chooser, node, found[0], factors)
 
 
-def _sum(chooser: Chooser, node: plan.Aggregate, join: Inner, factors: Factors) -> Asking[Physical]:
+def _sum(
+    chooser: Chooser, node: plan.Aggregate, join: Inner, factors: Factorization
+) -> Asking[Physical]:
     left, right = yield from _sides(chooser, node, join, factors)
     between = (node.input,) if node.input is not join else ()
     return FactorizedGroups(node, left, right, Op(join), ops(between), Op(node), factors)
 
 
 def _sides(
-    chooser: Chooser, owner: plan.Node, join: Inner, factors: Factors
+    chooser: Chooser, owner: plan.Node, join: Inner, factors: Factorization
 ) -> Asking[tuple[OfSide, OfSide]]:
     left, right = sides(join)
     of, count = (owner, join), bindings(join.left)
@@ -67,5 +69,5 @@ def _side(
         return PartialSums(above, source, below, side, arguments, sums, owner)
     join = below.base
     assert isinstance(join, INNER)
-    left, right = yield from _sides(chooser, owner, join, sums.below or NO_FACTORS)
+    left, right = yield from _sides(chooser, owner, join, sums.below or NO_FACTORIZATION)
     return PairSums(above, left, right, Op(join), ops(below.chain), side, arguments, sums, owner)

@@ -1,1 +1,1 @@
-"""How a recursive relation is kept up to date: its facts, and the ways to derive them."""
+"""How a recursive relation is kept up to date: its rows, and the delta rules that derive them."""

@@ -1,17 +1,17 @@
 """How often each row of a recursive relation is derived, and since which round it is there.
 
-    support   row -> how many derivations it has from rows and inputs that are there now
-    rounds    row -> the round in which it came to be; a row without one is not in the relation
-    firm      row -> how many of its derivations are from rows of earlier rounds; 1 if not listed
+    support       row -> how many derivations it has from rows and inputs that are present
+    rounds        row -> the round in which it was inserted; a row without one is not present
+    well_founded  row -> how many derivations are from rows of earlier rounds; 1 if not listed
 
 A derivation comes as a pair: the row, and as its weight the latest round of the recursive rows
-that it is made of (the first round if there are none), negative if it vanishes. It is firm for a
-row that is there since a later round than that.
+that it is made of (the first round if there are none), negative if it vanishes. It is well-founded
+for a row that is there since a later round than that.
 
 Rows may raise when they are hashed or compared: then a derivation is counted, or it is not, and
-what was counted is noted in a log, from which `Facts.undo` takes it back.
+what was counted is noted in a log, from which `RecursiveRelation.undo` takes it back.
 
-State:  two numbers per row; a third where a row has not exactly one firm derivation.
+State:  two numbers per row; a third where a row has not exactly one well-founded derivation.
 Cost:   O(1) per derivation that comes or goes.
 Source: derivation counts of [counting], dated as in [elastic] to tell circular support apart.
 """
@@ -42,23 +42,33 @@ class Derivations:
 
     __slots__ = (
         *("_derivations", "_entered", "_found", "_fresh", "_gone", "_is_single", "_known"),
-        *("_leaving", "_left", "_log", "_was_empty", "depth", "firm", "lost", "owes", "rounds"),
+        *(
+            "_leaving",
+            "_left",
+            "_log",
+            "_was_empty",
+            "depth",
+            "well_founded",
+            "lost",
+            "may_be_negative",
+            "rounds",
+        ),
         *("support", "touched"),
     )
 
     def __init__(self) -> None:
         self.support: dict[Row, int] = {}
         self.rounds: dict[Row, int] = {}
-        self.firm: dict[Row, int] = {}
+        self.well_founded: dict[Row, int] = {}
         self.touched = 0
         self._derivations = 0
-        self.owes = False
+        self.may_be_negative = False
         """Whether rows may be taken away that never were there (of tables that are not stored)."""
         self._begin()
 
     def _begin(self) -> None:
         self.lost: list[Row] = []
-        """Rows that are there and may have no firm derivation any more."""
+        """Rows that are there and may have no well-founded derivation any more."""
         self.depth = 0
         """How many steps those that entered last are away from what changed."""
         self._found: dict[Row, None] = {}  # supported, and not there
@@ -92,7 +102,7 @@ class Derivations:
 
     def follow(self, derivations: Pairs) -> None:
         """Take in what follows from rows that entered or left, or derivations that all vanish."""
-        if self.owes:
+        if self.may_be_negative:
             self.take(derivations)
             return
         self.touched += len(derivations)
@@ -117,7 +127,8 @@ class Derivations:
             self._support_less(row, supported - 1, -weight < since)
 
     def _support_absent(self, row: Row, supported: int) -> None:
-        """A row that is not there has so many derivations now: none, some, or a debt."""
+        """A row that is not there has this number of derivations now: none, some, or a negative
+        number."""
         if supported > 0:
             self._found[row] = None
         else:
@@ -127,36 +138,37 @@ class Derivations:
         else:
             del self.support[row]
 
-    def _support_more(self, row: Row, supported: int, is_firm: bool) -> None:
-        firm = self.firm.get(row, 1) + is_firm
+    def _support_more(self, row: Row, supported: int, is_well_founded: bool) -> None:
+        well_founded = self.well_founded.get(row, 1) + is_well_founded
         if supported:
             self.support[row] = supported
-        else:  # of what was owed in the same commit
+        else:  # of a number that was negative in the same commit
             del self.support[row]
-        if is_firm:
-            self._or_else(row, supported - 1, firm)
+        if is_well_founded:
+            self._or_else(row, supported - 1, well_founded)
 
-    def _support_less(self, row: Row, supported: int, is_firm: bool) -> None:
-        firm = self.firm.get(row, 1) - is_firm
+    def _support_less(self, row: Row, supported: int, is_well_founded: bool) -> None:
+        well_founded = self.well_founded.get(row, 1) - is_well_founded
         if supported:
             self.support[row] = supported
         else:
             del self.support[row]
-        if is_firm:
-            self._or_else(row, supported + 1, firm)
-            if not firm:
+        if is_well_founded:
+            self._or_else(row, supported + 1, well_founded)
+            if not well_founded:
                 self.lost.append(row)
 
-    def _or_else(self, row: Row, supported: int, firm: int) -> None:
-        """Note firm derivations; if the row does not let itself be hashed, both numbers stay."""
+    def _or_else(self, row: Row, supported: int, well_founded: int) -> None:
+        """Note well-founded derivations; if the row does not let itself be hashed, both numbers
+        stay."""
         try:
-            self._set_firm(row, firm)
+            self._set_well_founded(row, well_founded)
         except BaseException:
             self.support[row] = supported
             raise
 
     def _count(self, derivations: Batch) -> None:
-        """Derivations from rows of this round, the latest there is: none is firm yet."""
+        """Derivations from rows of this round, the latest there is: none is well-founded yet."""
         rows, support = derivations.rows, self.support
         before = len(support)
         counting = iter(rows)
@@ -177,7 +189,7 @@ class Derivations:
 
     def _drop(self, derivations: Pairs) -> None:
         """Derivations that vanish. A row that loses its only one leaves at once."""
-        support, rounds, firm = self.support, self.rounds, self.firm
+        support, rounds, well_founded = self.support, self.rounds, self.well_founded
         take, leave = support.pop, rounds.pop
         leaving: dict[Row, int] = {}
         at = taken = left = None
@@ -198,8 +210,8 @@ class Derivations:
                 support[row] = supported - 1
                 since = rounds.get(row)
                 if since is not None and -weight < since:
-                    number = firm.get(row, 1) - 1
-                    self._set_firm(row, number)
+                    number = well_founded.get(row, 1) - 1
+                    self._set_well_founded(row, number)
                     if not number:
                         self.lost.append(row)
         except BaseException:
@@ -238,11 +250,11 @@ class Derivations:
         self._put_out(leaving)
         self._gone.update(leaving)
 
-    def _set_firm(self, row: Row, number: int) -> None:
+    def _set_well_founded(self, row: Row, number: int) -> None:
         if number == 1:
-            self.firm.pop(row, None)
+            self.well_founded.pop(row, None)
         else:
-            self.firm[row] = number
+            self.well_founded[row] = number
 
     def _forget(self, row: Row) -> None:
         """A row that is not there has no derivation any more."""
@@ -251,17 +263,17 @@ class Derivations:
     @property
     def has_only_ones(self) -> bool:
         """Whether each row has one derivation."""
-        return self._derivations == len(self.support) and not self.owes
+        return self._derivations == len(self.support) and not self.may_be_negative
 
     def _put_out(self, leaving: dict[Row, int]) -> None:
         """Note that rows leave."""
         if leaving:
-            owed = self._owed(leaving) if self.owes else {}
+            owed = self._negative(leaving) if self.may_be_negative else {}
             self._note(self._put_back, (leaving, owed))
             self._left.append(leaving)
-            if self.firm:
+            if self.well_founded:
                 for row in leaving:
-                    self.firm.pop(row, None)
+                    self.well_founded.pop(row, None)
 
     def _note(self, take_back: Callable[[Any], None], what: Any) -> None:
         if not self._was_empty:
@@ -272,16 +284,17 @@ class Derivations:
             self._take(row, -weight)
             self._derivations += 1 if weight < 0 else -1
 
-    def _owed(self, rows: Iterable[Row]) -> dict[Row, int]:
-        """Of which rows more firm derivations have been taken away than there were."""
-        return {row: n for row in rows if (n := self.firm.get(row, 0)) < 0}
+    def _negative(self, rows: Iterable[Row]) -> dict[Row, int]:
+        """Of which rows more well-founded derivations have been taken away than there were."""
+        return {row: n for row in rows if (n := self.well_founded.get(row, 0)) < 0}
 
     def _put_back(self, left: tuple[dict[Row, int], dict[Row, int]]) -> None:
-        """Rows come back that left without a firm derivation, or owing some."""
+        """Restore rows that left without a well-founded derivation, or with a negative number of
+        them."""
         rows, owed = left
         self.rounds.update(rows)
-        self.firm.update(dict.fromkeys(rows, 0))
-        self.firm.update(owed)
+        self.well_founded.update(dict.fromkeys(rows, 0))
+        self.well_founded.update(owed)
 
 
 def _place(derivations: Pairs, pair: Pair | None) -> int:

@@ -1,23 +1,23 @@
 """Fixpoint: relations that are what their clauses derive from them and from inputs.
 
-                +-----------------------------+
-                v                             |
-    inputs --> ways --> derivations --> facts +--> net changes
-                                              |
-                       rows that enter or leave in this round
+                    +------------------------------------+
+                    v                                    |
+    inputs --> delta rules --> derivations --> relations +--> net changes
+                                                         |
+                                  rows that enter or leave in this round
 
 A commit goes through rounds, in each of which some rows enter or leave and the derivations that
 follow are counted, until nothing changes:
 
 1. The changed inputs bring derivations, and take some away.
-2. While rows have lost their last firm derivation, they leave, with what was derived from them.
-   This ends before any row enters: no row comes back by support that is about to go.
+2. While rows have lost their last well-founded derivation, they leave, with what was derived from
+   them. This ends before any row enters: no row comes back by support that is about to go.
 3. Rows that are supported and not there enter, as of a new round; those that left in 2 for want of
-   a firm derivation among them, if something else supports them.
+   a well-founded derivation among them, if something else supports them.
 
 What was there before the change and is not affected is never looked at.
 
-State:  for every row two numbers (`fixpoint/facts.py`); an index per recursive side of a join.
+State:  for every row two numbers (`fixpoint/relation.py`); an index per recursive side of a join.
 Cost:   O(derivations of the rows that enter or leave, and of those that changed inputs make).
 Source: docs/recursion.md; [dbsp] section 5; [counting]; [elastic].
 """
@@ -33,38 +33,38 @@ from typing import Any
 from reactive.collections.index import KeyedPair
 from reactive.collections.zset import Batch, Pair, Pairs, Row
 from reactive.errors import FixpointError
+from reactive.operators.fixpoint.delta_rules import BaseRule, BinaryRule, NegatedRule, UnaryRule
 from reactive.operators.fixpoint.derivations import GIVEN
-from reactive.operators.fixpoint.facts import Facts
-from reactive.operators.fixpoint.premise import Premise
-from reactive.operators.fixpoint.ways import Copied, Given, Lone, Paired
+from reactive.operators.fixpoint.recursive_index import RecursiveIndex
+from reactive.operators.fixpoint.recursive_relation import RecursiveRelation
 from reactive.operators.index_by import IndexBy
 from reactive.runtime.interrupts import reraise_asynchronous
 
 MOST_SHOWN = 3
-Fed = tuple[Given | Paired | Lone, int]
-"""A way that an input leads into, and its port."""
+Fed = tuple[BaseRule | BinaryRule | NegatedRule, int]
+"""A delta rule that reads an input, and its port."""
 
 
 @dataclass(slots=True)
 class Circuit:
-    """What a fixpoint is made of: its relations, and the ways that lead from rows to rows."""
+    """What a fixpoint is made of: its relations, and the delta rules from rows to rows."""
 
-    facts: list[Facts]
+    relations: list[RecursiveRelation]
     names: tuple[str, ...]
     max_rounds: int
-    premises: list[Premise] = field(default_factory=list)
+    recursive_indexes: list[RecursiveIndex] = field(default_factory=list)
     fed: list[Fed] = field(default_factory=list)
-    left: list[tuple[Copied | Paired | Lone, int]] = field(default_factory=list)
+    left: list[tuple[UnaryRule | BinaryRule | NegatedRule, int]] = field(default_factory=list)
     """Ways that a relation leads into, on the left if they have two sides, and its number."""
     indexes: dict[int, IndexBy] = field(default_factory=dict)
     """The inputs that are indexes, by port."""
-    right: list[tuple[Paired, int]] = field(default_factory=list)
+    right: list[tuple[BinaryRule, int]] = field(default_factory=list)
     """Ways that a relation leads into on the right."""
 
     def wiring(self) -> Hashable:
-        """Which way leads from where to where."""
-        ways = (self.fed, self.left, self.right)
-        return tuple(tuple((way.head, source) for way, source in some) for some in ways)
+        """Which delta rule leads from which relation to which."""
+        delta_rules = (self.fed, self.left, self.right)
+        return tuple(tuple((rule.head, source) for rule, source in some) for some in delta_rules)
 
 
 class Fixpoint:
@@ -79,15 +79,15 @@ class Fixpoint:
     @property
     def source(self) -> str | None:
         """The generated loops, if there are any."""
-        ways = dict.fromkeys(way for way, _ in (*self._circuit.left, *self._circuit.right))
-        return "\n".join(text for way in ways for text in way.sources()) or None
+        delta_rules = dict.fromkeys(rule for rule, _ in (*self._circuit.left, *self._circuit.right))
+        return "\n".join(text for rule in delta_rules for text in rule.sources()) or None
 
     @property
     def touched(self) -> int:
         circuit = self._circuit
-        ways = {way for way, _ in (*circuit.left, *circuit.right)}
-        facts = sum(facts.touched for facts in circuit.facts)
-        return facts + sum(way.touched for way in ways)
+        delta_rules = {rule for rule, _ in (*circuit.left, *circuit.right)}
+        relation = sum(relation.touched for relation in circuit.relations)
+        return relation + sum(rule.touched for rule in delta_rules)
 
     def step(self, *inputs: Sequence[Any]) -> Sequence[Sequence[Pair]]:
         collects = gc.isenabled()
@@ -114,7 +114,9 @@ class Fixpoint:
 
     def _is_negated(self, inputs: Sequence[Sequence[Any]]) -> bool:
         """Whether rows come where something of an input goes, and go where something comes."""
-        return any(isinstance(way, Lone) and inputs[port] for way, port in self._circuit.fed)
+        return any(
+            isinstance(rule, NegatedRule) and inputs[port] for rule, port in self._circuit.fed
+        )
 
     def _carefully(self, inputs: Sequence[Sequence[Any]]) -> None:
         """The same, so that no callable sees a pair of a row that leaves and one that comes.
@@ -128,19 +130,19 @@ class Fixpoint:
             for sign in (-1, 1)
         )
         circuit = self._circuit
-        negated = [(way, port) for way, port in circuit.fed if isinstance(way, Lone)]
-        others = [(way, port) for way, port in circuit.fed if not isinstance(way, Lone)]
+        negated = [(rule, port) for rule, port in circuit.fed if isinstance(rule, NegatedRule)]
+        others = [(rule, port) for rule, port in circuit.fed if not isinstance(rule, NegatedRule)]
         with ExitStack() as hidden:
             for port, index in circuit.indexes.items():
                 hidden.enter_context(index.without(came[port]))
-            self._take_with(gone, others, [way.before(gone[port]) for way, port in negated])
+            self._take_with(gone, others, [rule.before(gone[port]) for rule, port in negated])
             back = [[*gone[port], *_negated(came[port])] for _, port in negated]
-            seeing = [way.before(keyed) for (way, _), keyed in zip(negated, back, strict=True)]
+            seeing = [rule.before(keyed) for (rule, _), keyed in zip(negated, back, strict=True)]
             self._take_with(came, negated, seeing)
         self._take(came, others)
         self._take(gone, negated)
         self._settle()
-        self._forget_premises()  # they are told of all changes at the end
+        self._forget_recursive_indexes()  # they are told of all changes at the end
 
     def _take_with(
         self,
@@ -154,34 +156,34 @@ class Fixpoint:
                 seen.enter_context(each)
             self._take(gone, fed)
             self._let_leave()
-        self._forget_premises()
-        self._tell_premises()
+        self._forget_recursive_indexes()
+        self._notify_recursive_indexes()
 
-    def _forget_premises(self) -> None:
-        for premise in self._circuit.premises:
-            if not premise.follows:
-                premise.undo()
+    def _forget_recursive_indexes(self) -> None:
+        for recursive_index in self._circuit.recursive_indexes:
+            if not recursive_index.follows:
+                recursive_index.undo()
 
     def _let_leave(self) -> None:
-        """Rows without a firm derivation leave, and those that so lose theirs."""
-        relations = self._circuit.facts
+        """Rows without a well-founded derivation leave, and those that so lose theirs."""
+        relations = self._circuit.relations
         while self._is_losing():
-            dated = not all(facts.has_only_ones for facts in relations)
-            self._derive([facts.leave(dated=dated) for facts in relations])
+            dated = not all(relation.has_only_ones for relation in relations)
+            self._derive([relation.leave(dated=dated) for relation in relations])
 
     def _is_losing(self) -> bool:
-        for facts in self._circuit.facts:  # noqa: SIM110 - a generator takes as long as the rest
-            if facts.is_losing:
+        for relation in self._circuit.relations:  # noqa: SIM110 - a generator takes as long as the rest
+            if relation.is_losing:
                 return True
         return False
 
     def _settle(self) -> None:
         """Let rows leave and enter until nothing changes."""
-        depth, relations = 0, self._circuit.facts
+        depth, relations = 0, self._circuit.relations
         while True:
             self._let_leave()
             now = self._round = self._round + 1
-            entering = [Batch(facts.enter(now, depth), now) for facts in relations]
+            entering = [Batch(relation.enter(now, depth), now) for relation in relations]
             if any(entering):
                 depth = self._depth(entering)
                 self._derive(entering)
@@ -189,16 +191,16 @@ class Fixpoint:
                 return
 
     def undo(self) -> None:
-        for premise in self._circuit.premises:
-            premise.undo()
-        for facts in self._circuit.facts:
-            facts.undo()
+        for recursive_index in self._circuit.recursive_indexes:
+            recursive_index.undo()
+        for relation in self._circuit.relations:
+            relation.undo()
 
     def commit(self) -> None:
-        for premise in self._circuit.premises:
-            premise.commit()
-        for facts in self._circuit.facts:
-            facts.commit()
+        for recursive_index in self._circuit.recursive_indexes:
+            recursive_index.commit()
+        for relation in self._circuit.relations:
+            relation.commit()
 
     def contents(self) -> Sequence[Sequence[Pair]]:
         return [self.rows(index) for index in range(len(self._circuit.names))]
@@ -209,45 +211,48 @@ class Fixpoint:
 
     def shown(self, relation: int) -> Mapping[Row, object]:
         """The rows of a relation: not a copy."""
-        return self._circuit.facts[relation].shown
+        return self._circuit.relations[relation].shown
 
     def footprint(self) -> tuple[int, int]:
-        sizes = [facts.footprint() for facts in self._circuit.facts]
-        sizes += [premise.index_by.footprint() for premise in self._circuit.premises]
+        sizes = [relation.footprint() for relation in self._circuit.relations]
+        sizes += [
+            recursive_index.index_by.footprint()
+            for recursive_index in self._circuit.recursive_indexes
+        ]
         return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
 
     def _take(self, inputs: Sequence[Sequence[Any]], fed: Sequence[Fed]) -> None:
         out = [(w.head, w.given(inputs[port])) for w, port in fed if inputs[port]]
         is_loss = all(weight < 0 for _, derivations in out for _, weight in derivations)
         for head, derivations in out:
-            facts = self._circuit.facts[head]
+            relation = self._circuit.relations[head]
             if is_loss:
-                facts.follow(derivations)
+                relation.follow(derivations)
             else:
-                facts.take(derivations)
+                relation.take(derivations)
 
     def _finished(self) -> Sequence[Sequence[Pair]]:
-        """The net changes, which premises that do not follow the rounds take in now."""
-        moved = self._tell_premises()
+        """The net changes, which recursive indexes that do not follow the rounds take in now."""
+        moved = self._notify_recursive_indexes()
         named = range(len(self._circuit.names))
-        deltas = [self._circuit.facts[index].net(moved[index]) for index in named]
+        deltas = [self._circuit.relations[index].net(moved[index]) for index in named]
         return deltas if any(deltas) else ()
 
-    def _tell_premises(self) -> list[Sequence[Pair]]:
+    def _notify_recursive_indexes(self) -> list[Sequence[Pair]]:
         """Tell them which rows of each relation have entered and left."""
         circuit = self._circuit
-        moved = [facts.moved() for facts in circuit.facts]
-        for premise in circuit.premises:
-            if not premise.follows:
-                delta = moved[circuit.facts.index(premise.facts)]
+        moved = [relation.moved() for relation in circuit.relations]
+        for recursive_index in circuit.recursive_indexes:
+            if not recursive_index.follows:
+                delta = moved[circuit.relations.index(recursive_index.relation)]
                 if delta:
-                    premise.change(delta)
+                    recursive_index.change(delta)
         return moved
 
     def _depth(self, entering: Sequence[Batch]) -> int:
         """How many steps the rows that enter are away from the inputs that changed."""
-        facts = self._circuit.facts
-        depth = max(f.depth for f, rows in zip(facts, entering, strict=True) if rows)
+        relations = self._circuit.relations
+        depth = max(f.depth for f, rows in zip(relations, entering, strict=True) if rows)
         if depth > self._circuit.max_rounds:
             raise self._endless(entering)
         return depth
@@ -259,13 +264,13 @@ class Fixpoint:
         """
         circuit = self._circuit
         out = [(w.head, w.from_left(changed[of])) for w, of in circuit.left if changed[of]]
-        for premise in circuit.premises:
-            delta = changed[circuit.facts.index(premise.facts)]
-            if premise.follows and delta:
-                premise.change(delta)
+        for recursive_index in circuit.recursive_indexes:
+            delta = changed[circuit.relations.index(recursive_index.relation)]
+            if recursive_index.follows and delta:
+                recursive_index.change(delta)
         out += [(w.head, w.from_right(changed[of])) for w, of in circuit.right if changed[of]]
         for head, derivations in out:
-            circuit.facts[head].follow(derivations)
+            circuit.relations[head].follow(derivations)
 
     def _endless(self, entering: Sequence[Batch]) -> FixpointError:
         circuit = self._circuit

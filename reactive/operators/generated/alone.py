@@ -17,12 +17,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer.expressions.knowledge import Shapes
-from optimizer.plans.factors import Factors
-from reactive.codegen.body import Body, Plan
+from optimizer.plans.factorization import Factorization
+from reactive.codegen.emitter import Emitter, RowPipeline
 from reactive.collections.zset import Pair
-from reactive.operators.folds import AvgFold, CountFold, ValuesFold
-from reactive.operators.generated.both_sides import LEFT, RIGHT, loop_of_one
+from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, ValuesAccumulator
 from reactive.operators.generated.factored import GroupingOfSums, Sides
+from reactive.operators.generated.nests import LEFT, RIGHT, loop_of_one
 from reactive.operators.generated.single import GroupingOfOne
 from reactive.runtime.interrupts import reraise_asynchronous
 
@@ -32,33 +32,34 @@ Loop = Callable[..., Any]
 class GroupingOfOneSum(GroupingOfOne, GroupingOfSums):
     """As `GroupingOfOne`, of terms."""
 
-    def _changed(self, body: Body, place: int, fold: Any, value: str | None, weight: str) -> str:
+    def _changed(
+        self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
+    ) -> str:
         often = self._sums.get(value or "")
-        if often is None or isinstance(fold, CountFold):
-            return super()._changed(body, place, fold, value, weight)
+        if often is None or isinstance(accumulator, CountAccumulator):
+            return super()._changed(emitter, place, accumulator, value, weight)
         old, new = f"group[{place}]", f"state_{place}"
-        if isinstance(fold, AvgFold):
-            body.line(f"{new} = add_sum_to_avg(copied({old}), {value}, {often}, {weight})")
+        if isinstance(accumulator, AvgAccumulator):
+            emitter.line(f"{new} = add_sum_to_avg(copied({old}), {value}, {often}, {weight})")
             return new
-        body.line(f"{new} = {old}")
-        body.line(f"if {new}.__class__ is int and {value}.__class__ is int:")
-        body.line(f"    {new} += {value} * {often}")
-        body.line("else:")
+        emitter.line(f"{new} = {old}")
+        emitter.line(f"if {new}.__class__ is int and {value}.__class__ is int:")
+        emitter.line(f"    {new} += {value} * {often}")
+        emitter.line("else:")
         kept = f"{new} if {new}.__class__ is int else copied({new})"
-        body.line(f"    {new} = plus({kept}, {value}, {often})")
+        emitter.line(f"    {new} = plus({kept}, {value}, {often})")
         return new
 
 
 class Alone:
-    """Runs the loop of the side that changed, if it alone did; it is `made` when first needed."""
+    """Runs the loop of the side that changed, if it alone did."""
 
-    __slots__ = ("_left", "_made", "_right", "_sides")
+    __slots__ = ("_left", "_right", "_sides")
 
-    def __init__(self, sides: Sides, made: Callable[[str], Loop]) -> None:
+    def __init__(self, sides: Sides, left: Loop, right: Loop) -> None:
         self._sides = sides
-        self._made = made
-        self._left: Loop | None = None
-        self._right: Loop | None = None
+        self._left = left
+        self._right = right
 
     def step(
         self, groups: dict[Any, Any], before: dict[Any, Any], deltas: Sequence[Sequence[Any]]
@@ -71,10 +72,10 @@ class Alone:
         found: Sequence[Pair] | None
         try:
             if left:
-                loop = self._left or self._make_left()
+                loop = self._left
                 found = loop(groups, before, left, sides.find_right)
             else:
-                loop = self._right or self._make_right()
+                loop = self._right
                 found = loop(groups, before, right, sides.find_left)
         except Exception as error:
             reraise_asynchronous(error)
@@ -83,25 +84,18 @@ class Alone:
             before.clear()
         return found
 
-    def _make_left(self) -> Loop:
-        self._left = self._made(LEFT)
-        return self._left
-
-    def _make_right(self) -> Loop:
-        self._right = self._made(RIGHT)
-        return self._right
-
 
 def alone(
     names: tuple[str, ...],
     shapes: Shapes,
-    factors: Factors,
-    taker: Callable[[Plan], GroupingOfOneSum],
-    folds: Sequence[Any],
+    factors: Factorization,
+    sink_of: Callable[[RowPipeline], GroupingOfOneSum],
+    accumulators: Sequence[Any],
     sides: Sides,
 ) -> Alone | None:
     """For a join of which no side is kept by group: there a change may meet several sums."""
     by_group = any(of is not None and of.groups for of in (factors.left, factors.right))
-    if by_group or any(isinstance(fold, ValuesFold) for fold in folds):
+    if by_group or any(isinstance(accumulator, ValuesAccumulator) for accumulator in accumulators):
         return None
-    return Alone(sides, lambda side: loop_of_one(names, shapes, factors, taker, side))
+    loops = [loop_of_one(names, shapes, factors, sink_of, side) for side in (LEFT, RIGHT)]
+    return Alone(sides, *loops)

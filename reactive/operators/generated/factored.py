@@ -24,15 +24,15 @@ from typing import Any, Protocol
 
 from optimizer import plan
 from optimizer.expr import Expr, Local
-from reactive.codegen.body import Body
+from reactive.codegen.emitter import Emitter
 from reactive.collections.zset import Pair
+from reactive.operators.accumulators import AvgAccumulator, CountAccumulator
 from reactive.operators.aggregate import Aggregate
-from reactive.operators.folds import AvgFold, CountFold
-from reactive.operators.generated.both_sides import LEFT, RIGHT
 from reactive.operators.generated.grouped import NONE_BEFORE, Grouped, Grouping
-from reactive.operators.generated.paths import Paths
+from reactive.operators.generated.multiway import ProbeOrders
+from reactive.operators.generated.nests import LEFT, RIGHT
 from reactive.operators.index_by import IndexBy
-from reactive.operators.sums_by import SumsBy, Unfit, plus
+from reactive.operators.sums_by import BailOut, SumsBy, plus
 
 
 class Sides:
@@ -51,7 +51,7 @@ class Sides:
     def is_plain(self) -> bool:
         """Whether they hold what was there before, all by keys that could be computed."""
         for index in self._indexes:
-            if index.odd:
+            if index.poisoned:
                 return False
         return self._is_filled
 
@@ -62,7 +62,7 @@ class Sides:
         empty, so that nothing on the right finds anything.
         """
         for index in self._indexes:
-            if index.odd:
+            if index.poisoned:
                 raise LookupError("a key could not be computed")
         if not self._is_filled:
             self._is_filled = True
@@ -91,7 +91,7 @@ class OfOne(Protocol):
 
 
 class Factored(Grouped):
-    """Runs loops over sides, or paths; what goes wrong in them is `Unfit`."""
+    """Runs loops over sides, or in probe orders; what goes wrong in them is `BailOut`."""
 
     __slots__ = ("_alone", "_owner", "_sides")
 
@@ -100,7 +100,7 @@ class Factored(Grouped):
         plain: Aggregate,
         loop: Callable[..., Any],
         source: str,
-        sides: Sides | Paths,
+        sides: Sides | ProbeOrders,
         owner: plan.Node,
         alone: OfOne | None = None,
     ) -> None:
@@ -124,7 +124,7 @@ class Factored(Grouped):
         except Exception as error:
             self._restore()
             self._before = NONE_BEFORE
-            raise Unfit(self._owner, self) from error
+            raise BailOut(self._owner, self) from error
         self.touched += met
         return out  # type: ignore[no-any-return]
 
@@ -143,20 +143,20 @@ class Term:
     def __init__(self, *factors: Expr) -> None:
         self.factors = factors
 
-    def write(self, body: Body, weight: str) -> tuple[str, str, bool]:
+    def write(self, emitter: Emitter, weight: str) -> tuple[str, str, bool]:
         """The variable that holds it, how often it is there, and whether it is a sum."""
-        names = [body.named(factor) for factor in self.factors]
+        names = [emitter.named(factor) for factor in self.factors]
         sides = [_side_of(factor) for factor in self.factors]
         if len(names) == 1:
             (side,) = sides
             often = weight if side is None else f"times_{RIGHT if side == LEFT else LEFT}"
             return names[0], often, side is not None
         ints = " and ".join(f"{name}.__class__ is int" for name in names)
-        body.line(f"if not ({ints}): raise ArithmeticError")
+        emitter.line(f"if not ({ints}): raise ArithmeticError")
         rows = [
             f"times_{side}" for side, kept in zip((LEFT, RIGHT), sides, strict=True) if not kept
         ]
-        return body.variable("value", " * ".join(names)), " * ".join(rows) or "1", True
+        return emitter.variable("value", " * ".join(names)), " * ".join(rows) or "1", True
 
 
 def _side_of(factor: Expr) -> str | None:
@@ -172,46 +172,53 @@ class GroupingOfSums(Grouping):
     def __init__(
         self,
         key: Expr | None,
-        folds: Sequence[tuple[Any, Term | None]],
-        homes: Sequence[int],
+        accumulators: Sequence[tuple[Any, Term | None]],
+        shared_accumulators: Sequence[int],
         *,
         row: Any = None,
     ) -> None:
-        super().__init__(key, [(fold, None) for fold, _ in folds], homes, row=row)
-        self._terms = [term for _, term in folds]
+        super().__init__(
+            key,
+            [(accumulator, None) for accumulator, _ in accumulators],
+            shared_accumulators,
+            row=row,
+        )
+        self._terms = [term for _, term in accumulators]
         self._sums: dict[str, str] = {}
         self.bound |= {"plus": plus, "add_sum_to_avg": _add_sum_to_avg}
 
     def exprs(self) -> list[Expr]:
         return super().exprs() + [f for t in self._terms if t is not None for f in t.factors]
 
-    def _values(self, body: Body) -> list[str | None]:
+    def _values(self, emitter: Emitter) -> list[str | None]:
         names: list[str | None] = []
         self._sums = {}
         for term in self._terms:
             if term is None:
                 names.append(None)
                 continue
-            name, often, is_sum = term.write(body, "weight")
+            name, often, is_sum = term.write(emitter, "weight")
             names.append(name)
             if is_sum:
                 self._sums[name] = often
         return names
 
-    def _add(self, body: Body, place: int, fold: Any, value: str | None, weight: str) -> None:
+    def _add(
+        self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
+    ) -> None:
         often = self._sums.get(value or "")
-        if often is None or isinstance(fold, CountFold):
-            super()._add(body, place, fold, value, weight)
+        if often is None or isinstance(accumulator, CountAccumulator):
+            super()._add(emitter, place, accumulator, value, weight)
             return
         state = f"group[{place}]"
-        if isinstance(fold, AvgFold):
-            body.line(f"{state} = add_sum_to_avg({state}, {value}, {often}, {weight})")
+        if isinstance(accumulator, AvgAccumulator):
+            emitter.line(f"{state} = add_sum_to_avg({state}, {value}, {often}, {weight})")
             return
-        body.line(f"state = {state}")
-        body.line(f"if state.__class__ is int and {value}.__class__ is int:")
-        body.line(f"    {state} = state + {value} * {often}")
-        body.line("else:")
-        body.line(f"    {state} = plus(state, {value}, {often})")
+        emitter.line(f"state = {state}")
+        emitter.line(f"if state.__class__ is int and {value}.__class__ is int:")
+        emitter.line(f"    {state} = state + {value} * {often}")
+        emitter.line("else:")
+        emitter.line(f"    {state} = plus(state, {value}, {often})")
 
 
 def _add_sum_to_avg(state: tuple[Any, int], part: Any, often: int, weight: int) -> tuple[Any, int]:

@@ -22,17 +22,25 @@ from types import MappingProxyType
 from typing import Any
 
 from optimizer.expr import Expr
-from reactive.codegen.body import Body
+from reactive.codegen.emitter import Emitter
 from reactive.collections.exact import ExactSum
 from reactive.collections.values import Values
 from reactive.collections.zset import Pair
+from reactive.operators.accumulators import (
+    AvgAccumulator,
+    CountAccumulator,
+    MaxAccumulator,
+    MinAccumulator,
+    SumAccumulator,
+    ValuesAccumulator,
+)
 from reactive.operators.aggregate import Aggregate
-from reactive.operators.folds import AvgFold, CountFold, MaxFold, MinFold, SumFold, ValuesFold
 from reactive.operators.generated.joined import Pairing
 from reactive.runtime.interrupts import reraise_asynchronous
 
-IN_LINE = (CountFold, SumFold, AvgFold, ValuesFold)
-"""The folds whose state is a number, or an `ExactSum`, which can be copied; or their values."""
+IN_LINE = (CountAccumulator, SumAccumulator, AvgAccumulator, ValuesAccumulator)
+"""The accumulators whose state is a number, or an `ExactSum`, which can be copied; or their
+values."""
 
 Loop = Callable[..., Any]
 NONE_BEFORE: Mapping[Any, Any] = MappingProxyType({})
@@ -41,11 +49,13 @@ NONE_BEFORE: Mapping[Any, Any] = MappingProxyType({})
 class Grouping:
     """Writes what an aggregate does with a row of a loop."""
 
+    result = "out"
+
     def __init__(
         self,
         key: Expr | None,
-        folds: Sequence[tuple[Any, Expr | None]],
-        homes: Sequence[int],
+        accumulators: Sequence[tuple[Any, Expr | None]],
+        shared_accumulators: Sequence[int],
         *,
         is_empty: Callable[[Any], bool] | None = None,
         row: Any = None,
@@ -53,26 +63,34 @@ class Grouping:
         self._row = row
         self._key = key
         self._keeps_debts = is_empty is not None
-        self._folds = folds
-        self._homes = homes
+        self._accumulators = accumulators
+        self._homes = shared_accumulators
         self._at = "()"
-        own = {f"result_{place}": fold.result for place, (fold, _) in enumerate(folds, 1)}
-        own |= {f"zero_{place}": fold.zero for place, (fold, _) in enumerate(folds, 1)}
+        own = {
+            f"result_{place}": accumulator.result
+            for place, (accumulator, _) in enumerate(accumulators, 1)
+        }
+        own |= {
+            f"zero_{place}": accumulator.zero
+            for place, (accumulator, _) in enumerate(accumulators, 1)
+        }
         self.bound = {**BOUND, **own, "is_empty": is_empty, "Row": row, "made": tuple.__new__}
 
     def exprs(self) -> list[Expr]:
         """What it evaluates of each row."""
         own = [] if self._key is None else [self._key]
-        return own + [value for _, value in self._folds if value is not None]
+        return own + [value for _, value in self._accumulators if value is not None]
 
     def prologue(self) -> list[str]:
         """The lines before the loops."""
-        has_values = any(isinstance(fold, ValuesFold) for fold, _ in self._folds)
+        has_values = any(
+            isinstance(accumulator, ValuesAccumulator) for accumulator, _ in self._accumulators
+        )
         return ["    get = groups.get", *["    log = before.log"] * has_values]
 
     def epilogue(self) -> list[str]:
         """The lines after the loops: what the touched groups showed and now show."""
-        states = [f"group[{self._homes[place]}]" for place in range(len(self._folds))]
+        states = [f"group[{self._homes[place]}]" for place in range(len(self._accumulators))]
         row = "{0}[0]" if self.is_bare else "{0}"
         lines = [
             "    out = []",
@@ -90,7 +108,7 @@ class Grouping:
         lines += [
             f"        if not group[0]{self._and_empty('group')}: del groups[key]"
         ] * self.is_keyed
-        return [*lines, "    return out"]
+        return lines
 
     def _and_empty(self, group: str) -> str:
         """What is asked of a group whose rows weigh nothing in all, before it is dropped."""
@@ -104,97 +122,107 @@ class Grouping:
     @property
     def is_bare(self) -> bool:
         """Whether what it shows is one value, and no row of several."""
-        return self._key is None and len(self._folds) == 1 and self._row is None
+        return self._key is None and len(self._accumulators) == 1 and self._row is None
 
     def _shown(self, states: Sequence[str], key: str, size: str) -> str:
-        """What a group shows, in terms of the states of its folds; None if it has no rows."""
-        folds = [fold for fold, _ in self._folds]
+        """What a group shows, in terms of the states of its accumulators; None if it has no
+        rows."""
+        accumulators = [accumulator for accumulator, _ in self._accumulators]
         shown = [key] * self.is_keyed
-        shown += [self._result(*each) for each in enumerate(zip(folds, states, strict=True), 1)]
+        shown += [
+            self._result(*each) for each in enumerate(zip(accumulators, states, strict=True), 1)
+        ]
         is_there = f" if {size} > 0 else None" if self.is_keyed else ""
         row = f"({', '.join(shown)}{',' * (len(shown) == 1)})"
         return f"{row if self._row is None else f'made(Row, {row})'}{is_there}"
 
     def _result(self, place: int, of: tuple[Any, str]) -> str:
         match of:
-            case CountFold(), state:
+            case CountAccumulator(), state:
                 return state
-            case SumFold(), state:
+            case SumAccumulator(), state:
                 return f"({state} if {state}.__class__ is int else sum_of({state}))"
-            case AvgFold(), state:
+            case AvgAccumulator(), state:
                 return f"avg_of({state})"
-            case MinFold(), state:
+            case MinAccumulator(), state:
                 return f"{state}.least()"
-            case MaxFold(), state:
+            case MaxAccumulator(), state:
                 return f"{state}.greatest()"
             case _, state:
                 return f"result_{place}({state})"
 
-    def write(self, body: Body, weight: str) -> None:
+    def write(self, emitter: Emitter, weight: str) -> None:
         """The lines: first all that may raise, then the changes."""
-        names = self._values(body)
-        key = self._key_name(body)
-        self._find(body, key)
+        names = self._values(emitter)
+        key = self._key_name(emitter)
+        self._find(emitter, key)
         self._at = key
-        body.line(f"group[0] += {weight}")
-        for place, ((fold, _), value) in enumerate(zip(self._folds, names, strict=True), 1):
+        emitter.line(f"group[0] += {weight}")
+        for place, ((accumulator, _), value) in enumerate(
+            zip(self._accumulators, names, strict=True), 1
+        ):
             if self._homes[place - 1] != place:
                 continue  # another one has its state
-            if fold.skip_none:
-                body.line(f"if {value} is not None:")
-            body.indent += fold.skip_none
-            self._add(body, place, fold, value, weight)
-            body.indent -= fold.skip_none
+            if accumulator.skip_none:
+                emitter.line(f"if {value} is not None:")
+            emitter.indent += accumulator.skip_none
+            self._add(emitter, place, accumulator, value, weight)
+            emitter.indent -= accumulator.skip_none
 
-    def _values(self, body: Body) -> list[str | None]:
-        """The names of what the folds read."""
-        return [None if value is None else body.named(value) for _, value in self._folds]
+    def _values(self, emitter: Emitter) -> list[str | None]:
+        """The names of what the accumulators read."""
+        return [None if value is None else emitter.named(value) for _, value in self._accumulators]
 
-    def _key_name(self, body: Body) -> str:
+    def _key_name(self, emitter: Emitter) -> str:
         """The variable that holds the key of the group."""
         if self._key is None:
             return "()"
-        key = body.canonical(self._key)
-        return key if key.isidentifier() else body.variable("key", key)
+        key = emitter.canonical(self._key)
+        return key if key.isidentifier() else emitter.variable("key", key)
 
-    def _find(self, body: Body, key: str) -> None:
-        body.line(f"group = get({key})")
-        body.line("if group is None:")
-        body.line(f"    before[{key}] = None")
-        body.line(f"    group = groups[{key}] = {self._new()}")
-        body.line(f"elif {key} not in before:")
-        body.line(f"    before[{key}] = group.copy()")
-        for place, (fold, _) in enumerate(self._folds, 1):
-            if isinstance(fold, SumFold | AvgFold):
-                body.line(f"    if group[{place}].__class__ is not int:")
-                body.line(f"        group[{place}] = copied(group[{place}])")
+    def _find(self, emitter: Emitter, key: str) -> None:
+        emitter.line(f"group = get({key})")
+        emitter.line("if group is None:")
+        emitter.line(f"    before[{key}] = None")
+        emitter.line(f"    group = groups[{key}] = {self._new()}")
+        emitter.line(f"elif {key} not in before:")
+        emitter.line(f"    before[{key}] = group.copy()")
+        for place, (accumulator, _) in enumerate(self._accumulators, 1):
+            if isinstance(accumulator, SumAccumulator | AvgAccumulator):
+                emitter.line(f"    if group[{place}].__class__ is not int:")
+                emitter.line(f"        group[{place}] = copied(group[{place}])")
 
     def _new(self) -> str:
-        zeros = [self._zero(place, fold) for place, (fold, _) in enumerate(self._folds, 1)]
+        zeros = [
+            self._zero(place, accumulator)
+            for place, (accumulator, _) in enumerate(self._accumulators, 1)
+        ]
         return f"[0, {', '.join(zeros)}, None]"
 
-    def _zero(self, place: int, fold: Any) -> str:
-        if isinstance(fold, ValuesFold):
+    def _zero(self, place: int, accumulator: Any) -> str:
+        if isinstance(accumulator, ValuesAccumulator):
             return f"zero_{place}()" if self._homes[place - 1] == place else "None"
-        return "(0, 0)" if isinstance(fold, AvgFold) else "0"
+        return "(0, 0)" if isinstance(accumulator, AvgAccumulator) else "0"
 
-    def _add(self, body: Body, place: int, fold: Any, value: str | None, weight: str) -> None:
+    def _add(
+        self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
+    ) -> None:
         state = f"group[{place}]"
-        match fold:
-            case CountFold():
-                body.line(f"{state} += {weight}")
-            case SumFold():
-                body.line(f"state = {state}")
-                body.line(f"if state.__class__ is int and {value}.__class__ is int:")
-                body.line(f"    {state} = state + {value} * {weight}")
-                body.line("else:")
-                body.line(f"    {state} = add_to_sum(state, {value}, {weight})")
-            case AvgFold():
-                body.line(f"{state} = add_to_avg({state}, {value}, {weight})")
+        match accumulator:
+            case CountAccumulator():
+                emitter.line(f"{state} += {weight}")
+            case SumAccumulator():
+                emitter.line(f"state = {state}")
+                emitter.line(f"if state.__class__ is int and {value}.__class__ is int:")
+                emitter.line(f"    {state} = state + {value} * {weight}")
+                emitter.line("else:")
+                emitter.line(f"    {state} = add_to_sum(state, {value}, {weight})")
+            case AvgAccumulator():
+                emitter.line(f"{state} = add_to_avg({state}, {value}, {weight})")
             case _:
-                body.line(f"{state}.add({value}, {weight})")
+                emitter.line(f"{state}.add({value}, {weight})")
                 was_there = f"before[{self._at}] is not None"  # a new group goes as a whole
-                body.line(f"if {was_there}: log.append(({state}, {value}, {weight}))")
+                emitter.line(f"if {was_there}: log.append(({state}, {value}, {weight}))")
 
 
 def copied(state: Any) -> Any:
@@ -207,10 +235,10 @@ def copied(state: Any) -> Any:
 
 BOUND: dict[str, Any] = {
     "copied": copied,
-    "add_to_sum": SumFold().add,
-    "add_to_avg": AvgFold().add,
-    "sum_of": SumFold().result,
-    "avg_of": AvgFold().result,
+    "add_to_sum": SumAccumulator().add,
+    "add_to_avg": AvgAccumulator().add,
+    "sum_of": SumAccumulator().result,
+    "avg_of": AvgAccumulator().result,
 }
 """What the lines call by name."""
 
@@ -224,18 +252,14 @@ class Remembered(dict[Any, Any]):
         self.log: list[tuple[Values, Any, int]] = []
 
 
-def _no_loop() -> None:
-    """There is none for a single row."""
-
-
 class Grouped:
     """Runs the loop on the groups of a plain operator; when it raises, the plain operators.
 
-    For a single row there may be another one (`single.py`), `made` when it is first needed.
+    For a single row there may be another one (`single.py`).
     """
 
     __slots__ = (
-        *("_before", "_carefully", "_groups", "_loop", "_made", "_one", "_pairing", "_plain"),
+        *("_before", "_carefully", "_groups", "_loop", "_one", "_pairing", "_plain"),
         *("_was_plain", "new_before", "source", "step", "touched"),
     )
 
@@ -246,18 +270,19 @@ class Grouped:
         carefully: Callable[..., Sequence[Pair]],
         source: str,
         pairing: Pairing | None = None,
-        made: Callable[[], Loop | None] = _no_loop,
+        one: Loop | None = None,
     ) -> None:
         self._plain = plain
         self._groups = plain.groups
         self._loop = loop
         self._carefully = carefully
         self._pairing = pairing
-        self._made = made
-        self._one: Loop | None = None
+        self._one = loop if one is None else one
         self._before: Any = NONE_BEFORE
         self._was_plain = False
-        has_values = any(isinstance(fold, ValuesFold) for fold in plain.folds)
+        has_values = any(
+            isinstance(accumulator, ValuesAccumulator) for accumulator in plain.accumulators
+        )
         self.new_before: Callable[[], dict[Any, Any]] | None = Remembered if has_values else None
         self.step: Callable[..., Sequence[Pair]] = (
             self._step if pairing is None else self._step_pairs
@@ -270,17 +295,13 @@ class Grouped:
         before = self._before = {} if self.new_before is None else self.new_before()
         loop = self._loop
         if len(delta) == 1:
-            loop = self._one or self._make_one()
+            loop = self._one
         try:
             out: Sequence[Pair] = loop(self._groups, before, delta)
             return out
         except Exception as error:
             reraise_asynchronous(error)
         return self._do_plainly(delta)
-
-    def _make_one(self) -> Loop:
-        self._one = self._made() or self._loop
-        return self._one
 
     def _step_pairs(self, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Pair]:
         self.touched += len(left) + len(right)
@@ -338,6 +359,6 @@ class Grouped:
         self._before = NONE_BEFORE
 
 
-def is_in_line(folds: Iterable[Any]) -> bool:
-    """Whether all folds can be part of a loop."""
-    return all(isinstance(fold, IN_LINE) for fold in folds)
+def is_in_line(accumulators: Iterable[Any]) -> bool:
+    """Whether all accumulators can be part of a loop."""
+    return all(isinstance(accumulator, IN_LINE) for accumulator in accumulators)

@@ -9,13 +9,10 @@ Source: [i3ql] fusion of selections and projections.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from optimizer.expr import Lifted
-from reactive.codegen.body import Body, Plan, row_names
-from reactive.codegen.functions import Values, build
-from reactive.codegen.taker import Taker, ToCounts, ToList
+from reactive.codegen.sinks import CountSink, ListSink
 from reactive.collections.zset import Batch, Pair, Pairs, Row, consolidate
 from reactive.runtime.interrupts import reraise_asynchronous
 
@@ -37,7 +34,7 @@ class Linear:
         loop: Loop,
         carefully: Carefully,
         source: str,
-        made: Callable[[type[ToList | ToCounts]], Callable[[Sequence[Row]], Any]],
+        made: Callable[[type[ListSink | CountSink]], Callable[[Sequence[Row]], Any]],
     ) -> None:
         self._loop = loop
         self._carefully = carefully
@@ -54,7 +51,7 @@ class Linear:
                 loop = self._loop
                 return loop(delta)
             if self._batch is None:
-                self._batch = self._made(ToList)
+                self._batch = self._made(ListSink)
             return Batch(self._batch(delta.rows), delta.weight)
         except Exception as error:  # the plain operators raise it, or see that it does not count
             reraise_asynchronous(error)
@@ -65,25 +62,9 @@ class Linear:
         self.touched += len(batch)
         try:
             if self._count is None:
-                self._count = self._made(ToCounts)
+                self._count = self._made(CountSink)
             found = self._count(batch.rows)
             return found if batch.weight == 1 else {r: n * batch.weight for r, n in found.items()}
         except Exception as error:  # as above
             reraise_asynchronous(error)
         return dict(consolidate(self._carefully(batch)))
-
-
-def delta_loop(
-    parameters: str, todo: Plan, called: Iterable[Lifted], taker: Taker, *, batch: bool = False
-) -> tuple[Callable[..., Any], str]:
-    """The function that runs over the pairs of a delta, or the rows of a batch, and its text."""
-    values = Values()
-    body = Body(values, row_names(called, todo.bindings), todo.shapes, 2)
-    body.begin(todo.acts, taker.exprs())
-    body.write(todo.acts)
-    taker.write(body, "weight")
-    each = "row" if batch else "row, weight"
-    head = [f"def step({parameters}):", *taker.prologue(), f"    for {each} in delta:"]
-    text = "\n".join([*head, *body.lines, *taker.epilogue(), ""])
-    values.bind(taker.bound)
-    return build("step", text, values), text

@@ -16,79 +16,93 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactive.codegen.body import Body, Plan
-from reactive.operators.folds import AvgFold, CountFold, SumFold, ValuesFold
+from reactive.codegen.emitter import Emitter, RowPipeline
+from reactive.operators.accumulators import (
+    AvgAccumulator,
+    CountAccumulator,
+    SumAccumulator,
+    ValuesAccumulator,
+)
 from reactive.operators.generated.grouped import Grouping
 
 
 class GroupingOfOne(Grouping):
     """Writes what an aggregate does with the only row of a delta; first all that may raise."""
 
+    result = "()"
+
     @staticmethod
-    def fits(todo: Plan, folds: list[Any]) -> bool:
-        """Whether a row makes one row at most, and all folds have a state that can be replaced."""
-        return not todo.makes_several and not any(isinstance(fold, ValuesFold) for fold in folds)
+    def fits(pipeline: RowPipeline, accumulators: list[Any]) -> bool:
+        """Whether a row makes one row at most, and all accumulators have a state that can be
+        replaced."""
+        return not pipeline.makes_several and not any(
+            isinstance(accumulator, ValuesAccumulator) for accumulator in accumulators
+        )
 
     def prologue(self) -> list[str]:
         return []
 
     def epilogue(self) -> list[str]:
-        return ["    return ()"]
+        return []
 
-    def write(self, body: Body, weight: str) -> None:
-        names = self._values(body)
-        key = self._key_name(body)
-        body.line(f"group = groups.get({key})" if self.is_keyed else f"group = groups[{key}]")
-        body.line(f"before[{key}] = group")
+    def write(self, emitter: Emitter, weight: str) -> None:
+        names = self._values(emitter)
+        key = self._key_name(emitter)
+        emitter.line(f"group = groups.get({key})" if self.is_keyed else f"group = groups[{key}]")
+        emitter.line(f"before[{key}] = group")
         if self.is_keyed:
-            body.line(f"if group is None: group = {self._new()}")
+            emitter.line(f"if group is None: group = {self._new()}")
         states = []
-        for place, ((fold, _), value) in enumerate(zip(self._folds, names, strict=True), 1):
-            if fold.skip_none:
-                body.line(f"if {value} is None: state_{place} = group[{place}]")
-                body.line("else:")
-            body.indent += fold.skip_none
-            states.append(self._changed(body, place, fold, value, weight))
-            body.indent -= fold.skip_none
-        body.line(f"size = group[0] + {weight}")
-        body.line("old = group[-1]")
-        body.line(f"new = {self._shown(states, key, 'size')}")
-        body.line("if old == new: new = old")
-        self._replace(body, key, f"[size, {', '.join(states)}, new]")
+        for place, ((accumulator, _), value) in enumerate(
+            zip(self._accumulators, names, strict=True), 1
+        ):
+            if accumulator.skip_none:
+                emitter.line(f"if {value} is None: state_{place} = group[{place}]")
+                emitter.line("else:")
+            emitter.indent += accumulator.skip_none
+            states.append(self._changed(emitter, place, accumulator, value, weight))
+            emitter.indent -= accumulator.skip_none
+        emitter.line(f"size = group[0] + {weight}")
+        emitter.line("old = group[-1]")
+        emitter.line(f"new = {self._shown(states, key, 'size')}")
+        emitter.line("if old == new: new = old")
+        self._replace(emitter, key, f"[size, {', '.join(states)}, new]")
         row = "{0}[0]" if self.is_bare else "{0}"
         old, new = row.format("old"), row.format("new")
-        body.line("if new is old: return ()")
+        emitter.line("if new is old: return ()")
         if self.is_keyed:  # the one group without a key is there from the beginning
-            body.line(f"if old is None: return [({new}, 1)]")
-            body.line(f"if new is None: return [({old}, -1)]")
-        body.line(f"return [({old}, -1), ({new}, 1)]")
+            emitter.line(f"if old is None: return [({new}, 1)]")
+            emitter.line(f"if new is None: return [({old}, -1)]")
+        emitter.line(f"return [({old}, -1), ({new}, 1)]")
 
-    def _changed(self, body: Body, place: int, fold: Any, value: str | None, weight: str) -> str:
-        """The variable that holds the state of a fold with the row."""
+    def _changed(
+        self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
+    ) -> str:
+        """The variable that holds the state of an accumulator with the row."""
         old, new = f"group[{place}]", f"state_{place}"
-        match fold:
-            case CountFold():
-                body.line(f"{new} = {old} + {weight}")
-            case SumFold():
-                body.line(f"{new} = {old}")
-                body.line(f"if {new}.__class__ is int and {value}.__class__ is int:")
-                body.line(f"    {new} += {value} * {weight}")
-                body.line("else:")
+        match accumulator:
+            case CountAccumulator():
+                emitter.line(f"{new} = {old} + {weight}")
+            case SumAccumulator():
+                emitter.line(f"{new} = {old}")
+                emitter.line(f"if {new}.__class__ is int and {value}.__class__ is int:")
+                emitter.line(f"    {new} += {value} * {weight}")
+                emitter.line("else:")
                 kept = f"{new} if {new}.__class__ is int else copied({new})"
-                body.line(f"    {new} = add_to_sum({kept}, {value}, {weight})")
-            case AvgFold():
-                body.line(f"{new} = add_to_avg(copied({old}), {value}, {weight})")
+                emitter.line(f"    {new} = add_to_sum({kept}, {value}, {weight})")
+            case AvgAccumulator():
+                emitter.line(f"{new} = add_to_avg(copied({old}), {value}, {weight})")
             case _:
-                raise TypeError(f"{type(fold).__name__} has no state that can be replaced")
+                raise TypeError(f"{type(accumulator).__name__} has no state that can be replaced")
         return new
 
-    def _replace(self, body: Body, key: str, group: str) -> None:
+    def _replace(self, emitter: Emitter, key: str, group: str) -> None:
         if not self.is_keyed:
-            body.line(f"groups[{key}] = {group}")
+            emitter.line(f"groups[{key}] = {group}")
             return
         if self._keeps_debts:
-            body.line(f"kept = {group}")
-            body.line(f"if size or not is_empty(kept): groups[{key}] = kept")
+            emitter.line(f"kept = {group}")
+            emitter.line(f"if size or not is_empty(kept): groups[{key}] = kept")
         else:
-            body.line(f"if size: groups[{key}] = {group}")
-        body.line(f"else: groups.pop({key}, None)")
+            emitter.line(f"if size: groups[{key}] = {group}")
+        emitter.line(f"else: groups.pop({key}, None)")

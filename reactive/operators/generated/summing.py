@@ -16,32 +16,33 @@ from collections.abc import Sequence
 from typing import Any
 
 from optimizer.expr import Expr
-from reactive.codegen.body import Body, Plan
-from reactive.collections.index import NO_MATCH, match_key
+from reactive.codegen.emitter import Emitter, RowPipeline
+from reactive.codegen.join_key import KEYS, matching_key
 from reactive.operators.generated.factored import Term
-from reactive.operators.generated.keyed import write_key
 from reactive.operators.sums_by import copied, plus, plus_value, times
 
 
 class Summing:
     """Takes rows or pairs as sums by key, and by a part of the group."""
 
+    result = "changed"
+
     def __init__(
         self,
         key: Sequence[Expr],
         groups: Sequence[Expr],
         values: Sequence[Term],
-        todo: Plan,
+        pipeline: RowPipeline,
         *,
         is_written: bool,
     ) -> None:
         self._key = list(key)
         self._groups = list(groups)
         self._values = list(values)
-        self._todo = todo
+        self._pipeline = pipeline
         self._is_written = is_written
         self.bound: dict[str, Any] = {"plus": plus, "plus_value": plus_value, "scaled": times}
-        self.bound |= {"NO_MATCH": NO_MATCH, "match_key": match_key, "copied": copied}
+        self.bound |= {**KEYS, "copied": copied}
 
     def exprs(self) -> list[Expr]:
         return [*self._key, *self._groups, *(f for term in self._values for f in term.factors)]
@@ -50,66 +51,56 @@ class Summing:
         return ["    changed = {}", "    get = changed.get"]
 
     def epilogue(self) -> list[str]:
-        return ["    return changed"]
+        return []
 
-    def write(self, body: Body, weight: str) -> None:
-        key = self._write_key(body)
-        terms = [term.write(body, weight) for term in self._values]
+    def write(self, emitter: Emitter, weight: str) -> None:
+        key = self._write_key(emitter)
+        terms = [term.write(emitter, weight) for term in self._values]
         if self._groups:
-            parts = [body.canonical(part) for part in self._groups]
+            parts = [emitter.canonical(part) for part in self._groups]
             whole = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
-            key = body.variable("key", f"({key}, {whole})")
-        body.line(f"state = get({key})")
-        body.line("if state is None:")
+            key = emitter.variable("key", f"({key}, {whole})")
+        emitter.line(f"state = get({key})")
+        emitter.line("if state is None:")
         new = [_first(name, often) for name, often, _ in terms]
-        body.line(f"    changed[{key}] = ({', '.join([weight, *new])},)")
-        body.line("else:")
+        emitter.line(f"    changed[{key}] = ({', '.join([weight, *new])},)")
+        emitter.line("else:")
         more = [_more(place, *term) for place, term in enumerate(terms, 1)]
-        body.line(f"    changed[{key}] = ({', '.join([f'state[0] + {weight}', *more])},)")
+        emitter.line(f"    changed[{key}] = ({', '.join([f'state[0] + {weight}', *more])},)")
 
-    def _write_key(self, body: Body) -> str:
+    def _write_key(self, emitter: Emitter) -> str:
         """The lines that leave out what matches nothing, and the text of the key."""
-        if self._is_written:
-            key = body.variable(
-                "key", write_key(body, self._key, self._todo, is_written=self._is_written)
-            )
-            body.line(f"if {key} is NO_MATCH: continue")
-            return key
-        names = [body.named(part) for part in self._key]
-        for name in names:
-            body.line(f"if {name} != {name}: continue")
-        return names[0] if len(names) == 1 else f"({', '.join(names)})"
+        return matching_key(emitter, self._key, self._pipeline.shapes, is_written=self._is_written)
 
 
 class SummingOfOne(Summing):
     """Adds a single row to the sums; all that may raise is done before."""
 
+    result = "()"
+
     def prologue(self) -> list[str]:
         return []
 
-    def epilogue(self) -> list[str]:
-        return ["    return ()"]
-
-    def write(self, body: Body, weight: str) -> None:
-        key = self._write_key(body)
-        key = key if key.isidentifier() else body.variable("key", key)
-        terms = [term.write(body, weight) for term in self._values]
-        more = [body.variable("more", _first(name, often)) for name, often, _ in terms]
-        body.line(f"new = ({', '.join([weight, *more])},)")
-        body.line(f"old = sums.get({key})")
-        body.line("if old is None:")
-        body.line(f"    sums[{key}] = new")
-        body.line(f"    return (({key}, new),)")
-        count = body.variable("count", f"old[0] + {weight}")
+    def write(self, emitter: Emitter, weight: str) -> None:
+        key = self._write_key(emitter)
+        key = key if key.isidentifier() else emitter.variable("key", key)
+        terms = [term.write(emitter, weight) for term in self._values]
+        more = [emitter.variable("more", _first(name, often)) for name, often, _ in terms]
+        emitter.line(f"new = ({', '.join([weight, *more])},)")
+        emitter.line(f"old = sums.get({key})")
+        emitter.line("if old is None:")
+        emitter.line(f"    sums[{key}] = new")
+        emitter.line(f"    return (({key}, new),)")
+        count = emitter.variable("count", f"old[0] + {weight}")
         parts = [count]
         for place, add in enumerate(more, 1):
-            part = body.variable("kept", f"old[{place}]")
-            body.line(f"if {part}.__class__ is int and {add}.__class__ is int: {part} += {add}")
-            body.line(f"else: {part} = plus(copied({part}), {add})")
+            part = emitter.variable("kept", f"old[{place}]")
+            emitter.line(f"if {part}.__class__ is int and {add}.__class__ is int: {part} += {add}")
+            emitter.line(f"else: {part} = plus(copied({part}), {add})")
             parts.append(part)
-        body.line(f"if {' or '.join(parts)}: sums[{key}] = ({', '.join(parts)},)")
-        body.line(f"else: del sums[{key}]")
-        body.line(f"return (({key}, new),)")
+        emitter.line(f"if {' or '.join(parts)}: sums[{key}] = ({', '.join(parts)},)")
+        emitter.line(f"else: del sums[{key}]")
+        emitter.line(f"return (({key}, new),)")
 
 
 def _first(name: str, often: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from examples.findbugs import archives
@@ -20,6 +20,7 @@ from examples.findbugs.inputs import (
     problem_of,
 )
 from examples.watching import MissingExtra
+from tests.budget import examples
 
 from .packed import case, folder, jar
 
@@ -180,9 +181,7 @@ def test_two_entries_of_one_name_are_both_there(tmp_path: Path) -> None:
     assert contents(path) == [b"1", b"2"]
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(150)
 @given(edits=st.lists(st.tuples(st.integers(0, 10**4), st.integers(0, 255)), max_size=6))
 def test_damaged_archive_is_read_or_unreadable(
     tmp_path: Path, edits: list[tuple[int, int]]

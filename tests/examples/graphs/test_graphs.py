@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from examples.graphs.closure import closure
@@ -15,11 +15,12 @@ from examples.graphs.page_rank import page_rank
 from examples.graphs.same_generation import Parent, same_generation
 from examples.graphs.shortest_paths import Road, shortest_paths, used_roads
 from reactive import Database, Table, View
+from tests.budget import examples
 
 from . import plain
 from .histories import History, histories, play
 
-SETTINGS = settings(max_examples=60, deadline=None)
+SETTINGS = examples(60)
 NODES = st.sampled_from("abcdef")
 EDGES = st.builds(Edge, NODES, NODES)
 ROADS = st.builds(Road, NODES, NODES, st.sampled_from([0, 1, 2, 0.1, 0.7]))

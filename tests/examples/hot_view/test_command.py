@@ -11,7 +11,7 @@ import pytest
 from examples.hot_view import story
 from examples.hot_view.__main__ import main
 from reactive import OffloadError
-from spark_backend.session import check
+from spark_backend.cluster.session import check
 
 ROOT = Path(__file__).parents[3]
 SMALL = ["--orders", "20000", "--customers", "6000", "--threshold", "1"]

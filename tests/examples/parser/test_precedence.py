@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from examples.parser.grammars.statements import OPERATORS
@@ -11,6 +11,7 @@ from examples.parser.parser import Parser
 from examples.parser.rows import Operator
 from examples.parser.scratch import parse
 from examples.parser.text import Text
+from tests.budget import examples
 
 from .expressions import NAMES, by_python, is_beyond, of_operators, shown, written
 from .parsing import made
@@ -25,7 +26,7 @@ operands = st.tuples(st.lists(st.sampled_from(PREFIXES), max_size=2), st.sampled
 rests = st.lists(st.tuples(st.sampled_from(INFIXES), operands), max_size=4)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(first=operands, rest=rests)
 def test_expressions_bind_as_in_python(
     first: tuple[list[str], str], rest: list[tuple[str, tuple[list[str], str]]]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from examples.parser.grammar import Grammar
 from examples.parser.grammars.figure import GRAMMAR, SENTENCE
+from tests.budget import examples
 
 from .grammars import any_form, cyclic, edits, normal_form, words
 from .history import MOST_WORDS, Edited
@@ -19,7 +19,6 @@ from .oracles import Span, recognised
 Edits = list[tuple[Any, ...]]
 FORMS = {"normal form": normal_form, "any form": any_form, "cycles": cyclic}
 
-FACTOR = int(os.environ.get("PARSER_EXAMPLES", "1"))
 """How many times the usual number of examples to try."""
 
 sentences = st.lists(words, max_size=MOST_WORDS)
@@ -27,7 +26,7 @@ histories = st.lists(edits, max_size=6)
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=20 * FACTOR, deadline=None)
+@examples(40)
 @given(data=st.data(), sentence=sentences, history=histories)
 def test_edges_after_every_edit(
     form: str, data: st.DataObject, sentence: list[str], history: Edits
@@ -39,7 +38,7 @@ def test_edges_after_every_edit(
         edited.check_edges()
 
 
-@settings(max_examples=10 * FACTOR, deadline=None)
+@examples(20)
 @given(grammar=any_form, sentence=sentences, history=histories)
 def test_one_transaction_does_what_the_edits_do_one_by_one(
     grammar: Grammar, sentence: list[str], history: Edits

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from examples.parser.grammar import Grammar, rules, terminals
+from tests.budget import examples
 
 from .grammars import any_form, cyclic, edits, words
 from .history import Edited
@@ -16,7 +17,7 @@ sentences = st.lists(words, max_size=4)
 histories = st.lists(edits, max_size=4)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(grammar=any_form | cyclic, sentence=sentences, history=histories)
 def test_trees_after_every_edit(
     grammar: Grammar, sentence: list[str], history: list[tuple[Any, ...]]

@@ -1,0 +1,92 @@
+"""What of a plan is elsewhere.
+
+moved         part over nodes of the graph     a part that has grown too large
+on tables     part over tables, fed there      its rows do not come by
+scan          rows of such tables              wanted in the process, by what cannot move
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from optimizer import plan
+from optimizer.plans.properties import nodes
+from reactive.operators.plain import LINEAR, chain_over
+from reactive.remote.external import ExternalSource
+from reactive.remote.fragments import Fragment, Unmovable, part_of
+from reactive.remote.remote import Remote
+
+Begin = Callable[[Fragment], Remote]
+Feeding = tuple[ExternalSource, plan.Table, tuple[plan.Node, ...]]
+
+
+class OffloadedNodes:
+    """What of a database's plans is elsewhere.
+
+    Parameters
+    ----------
+    moved: nodes that are to run there, with how to begin that.
+    remote_tables: the tables whose rows are there, by their number.
+    begin, scan: how to begin a part that reads such tables, and what fetches rows of them.
+    """
+
+    def __init__(
+        self,
+        moved: Mapping[plan.Node, Begin],
+        remote_tables: Mapping[int, ExternalSource],
+        begin: Begin,
+        scan: Begin,
+    ) -> None:
+        self.moved = moved
+        self.remote_tables = remote_tables
+        self._begin = begin
+        self.scan = scan
+        self._parts: dict[int, Fragment | None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.moved or self.remote_tables)
+
+    def includes(self, node: plan.Node) -> bool:
+        """Whether a node runs there."""
+        if node in self.moved:
+            return True
+        return bool(self.remote_tables) and self._is_fed(node)
+
+    def holds(self, node: plan.Node) -> bool:
+        """Whether the rows of a node are there, and it looks at one after the other."""
+        _, base = chain_over(node)
+        return isinstance(base, plan.Table) and base.number in self.remote_tables
+
+    def reaches(self, node: plan.Node) -> bool:
+        """Whether a node reads something that is there."""
+        return bool(self) and any(self.includes(n) or self.holds(n) for n in nodes(node))
+
+    def fragment(self, node: plan.Node) -> Fragment:
+        """The part of a node that runs there."""
+        part = self._part(node)
+        assert part is not None
+        return part
+
+    def begin(self, node: plan.Node) -> Begin:
+        """How to begin the part of a node."""
+        return self.moved.get(node, self._begin)
+
+    def _is_fed(self, node: plan.Node) -> bool:
+        part = None if isinstance(node, LINEAR) else self._part(node)
+        return part is not None and any(map(self.holds, part.inputs))
+
+    def _part(self, node: plan.Node) -> Fragment | None:
+        """The part of a node of the plan that is compiled, if it can be one; made once."""
+        if id(node) not in self._parts:
+            try:
+                self._parts[id(node)] = part_of(node)
+            except Unmovable:
+                self._parts[id(node)] = None
+        return self._parts[id(node)]
+
+
+def feeding(away: OffloadedNodes, node: plan.Node) -> Feeding:
+    """What feeds a part there: the source, its table, and the chain over it."""
+    chain, table = chain_over(node)
+    assert isinstance(table, plan.Table)
+    return away.remote_tables[table.number], table, chain

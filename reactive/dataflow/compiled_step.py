@@ -1,0 +1,138 @@
+"""A commit of one table as one generated function: `Graph.commit` and `Schedule.step` unrolled.
+
+    out_4 = step_4(out_0)
+    if out_4:
+        out_5 = step_5(out_4)
+    if out_5 and channel_5.subscribers: told += ...
+    finalize_4()
+    delivery_queue.extend(told)
+
+It is made of the nodes of a schedule that has proved to be in use, and asks none of them for what
+it knows of itself. If anything raises, what has been stepped is undone.
+
+State:  none.
+Cost:   a tenth of a microsecond per node that is reached, beside its step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reactive.codegen.functions import Values, build
+from reactive.dataflow.borrowed import Borrowed
+from reactive.dataflow.delta import Delta
+from reactive.dataflow.step import traced
+
+if TYPE_CHECKING:
+    from reactive.dataflow.node import Node
+    from reactive.operators.order_by import OrderBy
+
+CompiledStep = Callable[[Sequence[Any], int], None]
+"""Commits a delta of its source, as this version."""
+
+
+def compiled_step(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any]) -> CompiledStep:
+    """The function for a source that reaches these nodes, in this order.
+
+    Parameters
+    ----------
+    calls: what the function calls by name. `graph` and `delivery_queue`; `check` looks at what a
+           node
+        captured, `watch` at what the leaves of a source did; `take_back` gets an exception and the
+        nodes that were stepped.
+    """
+    values = Values()
+    values.by_name |= {"source": source, "Delta": Delta, "new": Delta.__new__, **calls}
+    values.by_name["traced"] = traced
+    names = {source: "out_0"}
+    steps: list[str] = []
+    settles: list[str] = []
+    tells: list[str] = []
+    forgets: list[str] = []  # after all tells: leaves may have the same edits
+    fed: list[str] = []
+    for number, node in enumerate(nodes, 1):
+        given = [names.get(each, "()") for each in node.inputs]
+        some = list(dict.fromkeys(name for name in given if name != "()"))
+        is_given = "" if "out_0" in some else f"if {' or '.join(some)}: "
+        names[node] = given[0] if _is_bare(node) else f"out_{number}"
+        values.by_name |= {f"node_{number}": node, f"step_{number}": node.step}
+        steps += _step(number, node, given, is_given)
+        fed.append(f"(node_{number}, {' or '.join(some)})")
+        if node.stateful:
+            values.by_name[f"finalize_{number}"] = node.finalize
+            settles.append(f"    {is_given}finalize_{number}()")
+        if node.leaf is not None and not node.deferred:
+            values.by_name[f"channel_{number}"] = node.leaf
+            values.by_name[f"key_{number}"] = node.leaf.key
+            tells.append(_tell(number, names[node], node.operator))
+            if _order_of(node.operator) is not None:
+                values.by_name[f"order_{number}"] = node.operator.order
+                forgets.append(f"        order_{number}.edits = []")
+    text = _TEXT.format(
+        outs=" = ".join([*dict.fromkeys(name for name in names.values() if name != "out_0"), "()"]),
+        steps="\n".join(steps),
+        settles="\n".join(settles),
+        tells="\n".join([*tells, *forgets]),
+        fed=", ".join(fed),
+    )
+    return build("commit", text, values)
+
+
+def _step(number: int, node: Node, given: Sequence[str], is_given: str) -> list[str]:
+    """The lines that step a node."""
+    if _is_bare(node):
+        return []
+    lines = [f"at = {number}"]
+    lines += [f"if node_{number}.guards: check(node_{number})"] * bool(node.guards)
+    lines.append(f"out_{number} = step_{number}({', '.join(given)})")
+    if not is_given:
+        return [f"        {line}" for line in lines]
+    return [f"        {is_given.strip()}", *(f"            {line}" for line in lines)]
+
+
+def _is_bare(node: Node) -> bool:
+    """Whether it is a leaf that emits what it is given."""
+    operator = node.operator
+    is_shown = isinstance(operator, Borrowed) and type(operator).step is Borrowed.step
+    return is_shown and not node.deferred and not node.guards
+
+
+def _tell(number: int, out: str, operator: Any) -> str:
+    """The lines that put what a leaf emits into the delivery queue."""
+    edits = "()" if _order_of(operator) is None else f"tuple(order_{number}.edits)"
+    return _TELL.format(number=number, out=out, edits=edits)
+
+
+def _order_of(leaf: Any) -> OrderBy | None:
+    """The order that a leaf follows."""
+    order: OrderBy | None = getattr(leaf, "order", None)
+    return order
+
+
+_TELL = """\
+        if {out} and channel_{number}.subscribers:
+            delta = new(Delta)
+            delta.version, delta._pairs, delta._key = version, {out}, key_{number}
+            delta.edits, delta.is_snapshot = {edits}, False
+            delta._parts = None if graph.moved is None else traced(node_{number})
+            told += ((channel_{number}.subscribers, delta),)"""
+"""As `Delta(...)`, whose call takes half as long again."""
+
+_TEXT = """\
+def commit(out_0, version):
+    at, told = 0, ()
+    {outs}
+    graph.stepping = True
+    try:
+        if source.watchers: watch(source)
+{steps}
+{tells}
+    except BaseException as error:
+        take_back(error, [node for node, given in [{fed}][:at] if given])
+        raise
+    graph.version = version
+{settles}
+    if told: delivery_queue.extend(told)
+    graph.stepping = False
+"""

@@ -1,0 +1,107 @@
+"""Steps what a commit reaches, found while it goes: for graphs of many nodes, few of them reached.
+
+    waiting = heap of (order, node)         a node steps after all that it reads
+    while waiting:
+        node = pop;  out = node.step(...);  its readers wait too
+
+Readers of an index that want the rows of one key are found by it (`Node.routes`), so that a
+thousand views of a thousand values cost a commit no more than those whose rows change.
+
+What such readers captured is looked at in turns, `LOOKED_AT` of them at each commit.
+
+State:  the inboxes of the nodes while a walk is under way.
+Cost:   O(nodes reached, times the logarithm of how many wait).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from reactive.dataflow.discrimination import DiscriminationNetwork, Enqueue, send
+
+if TYPE_CHECKING:
+    from reactive.dataflow.node import LeafDelta, Node
+    from reactive.dataflow.schedule import Check, Fed
+    from reactive.dataflow.step import Stepped
+
+LOOKED_AT = 16
+"""Readers of an index whose captured variables are looked at in a commit."""
+Waiting = list[tuple[int, "Node"]]
+
+
+class Walk:
+    """What some sources reach. It takes the place of a `Schedule`."""
+
+    __slots__ = ("_guarded", "_networks", "_turns", "_waiting")
+
+    def __init__(self, networks: Mapping[Node, DiscriminationNetwork]) -> None:
+        self._networks = networks
+        self._guarded = {
+            s: [n for n, _ in s.consumers if n.constant_tests and n.guards] for s in networks
+        }
+        self._turns: dict[Node, int] = {}
+        self._waiting: Waiting = []
+
+    def step(
+        self,
+        changes: Sequence[Fed],
+        stepped: list[Stepped],
+        leaf_deltas: list[LeafDelta],
+        check: Check,
+    ) -> None:
+        """Step what the changes reach, as `Schedule.step` does."""
+        waiting = self._waiting = []
+
+        def enqueue(node: Node) -> None:
+            heappush(waiting, (node.order, node))
+
+        for source, delta in changes:
+            for node in self._guarded[source]:  # also one that gets no row
+                check(node)
+            self._networks[source].send(delta, enqueue)
+        while waiting:
+            _, node = waiting[0]
+            if node.guards:
+                check(node)
+            if node.stateful:
+                stepped.append(node)
+            out = node.step(*node.inbox)
+            node.clear()
+            heappop(waiting)
+            if node.routes:
+                self._look(node, check)
+                _route(node, out, enqueue)
+            if out:
+                send(node.consumers, out, enqueue)
+                if node.leaf is not None:
+                    leaf_deltas.append((node, out))
+
+    def clear(self) -> None:
+        """Empty the inboxes of a walk that was broken off."""
+        for _, node in self._waiting:
+            node.clear()
+        self._waiting = []
+
+    def _look(self, node: Node, check: Check) -> None:
+        """Look at what some of the readers captured that are not reached now."""
+        start = self._turns.get(node, 0)
+        readers = list(islice(node.routes.values(), start, start + LOOKED_AT))
+        self._turns[node] = start + LOOKED_AT if len(readers) == LOOKED_AT else 0
+        for reader in readers:
+            if reader.guards:
+                check(reader)
+
+
+def _route(node: Node, keyed: Sequence[Any], enqueue: Enqueue) -> None:
+    """Forward the rows of a delta of an index to the readers that want their keys."""
+    find = node.routes.get
+    found: dict[Node, list[Any]] = {}
+    for pair in keyed:
+        reader = find(pair[0])
+        if reader is not None:
+            found.setdefault(reader, []).append(pair)
+    for reader, delta in found.items():
+        send([(reader, 0)], delta, enqueue)

@@ -1,0 +1,207 @@
+"""Tables whose rows are elsewhere from the start, and what they feed there without coming by.
+
+    changes of the table --> waiting --save--> a version, where the rows are
+    a part that reads it <---------- the rows of versions a to b, through a chain of plan nodes
+
+What is committed waits in the process until the next flush and is then saved as one version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from reactive.api.table import Table
+from reactive.collections.zset import Pair, Row, consolidate, negate
+from reactive.errors import TableError, TransactionError
+from reactive.remote.external import ExternalRows
+from reactive.storage.store import Store
+
+if TYPE_CHECKING:
+    from reactive.transactions.engine import Engine
+
+T = TypeVar("T")
+
+
+class RemoteTable(Table[T]):
+    """A table whose rows are elsewhere. Made by `Database.spark_table`.
+
+    Reads and writes like any other table, but what is removed is not looked for: to remove a row
+    that is not there is an error that nobody reports. Reading fetches rows, or counts them there.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        number: int,
+        row_type: Any,
+        name: str | None,
+        key: str | Callable[[T], Hashable] | None,
+        rows: Callable[[str], ExternalRows],
+    ) -> None:
+        self._open = rows
+        super().__init__(engine, number, row_type, name, key, True)
+        self._keyed = None
+
+    def _new_store(self, hashable: Any) -> Store:
+        self.rows = self._open(self.name)
+        """Where the rows are."""
+        self._waiting = RemoteStore(self.rows)
+        return self._waiting
+
+    def save(self) -> int:
+        """Give what has been committed a version; the number of the last one. Inside the lock."""
+        pending = self._engine.pending
+        open_changes = [] if pending is None else pending.of(self)
+        return self._waiting.save(open_changes)
+
+    def add_frame(self, frame: Any) -> None:
+        """Add the rows of a DataFrame, in a commit of its own; they do not pass the process.
+
+        Raises
+        ------
+        TableError: its columns or values do not fit the row type.
+        TransactionError: inside a transaction.
+        """
+        self._bulk("add_frame", lambda: self.rows.append_frame(frame, 1))
+
+    def remove_frame(self, frame: Any) -> None:
+        """Delete the rows of a DataFrame, with their multiplicities."""
+        self._bulk("remove_frame", lambda: self.rows.append_frame(frame, -1))
+
+    def upsert_frame(self, frame: Any) -> None:
+        """Put the rows of a DataFrame in the place of those that have their keys; a scan."""
+        self._need_own_key("upsert_frame")
+        self._bulk("upsert_frame", lambda: self.rows.upsert(frame))
+
+    def upsert(self, row: T) -> None:
+        """Put a row in the place of the one that has its key; a scan of the table."""
+        self.upsert_all([row])
+
+    def upsert_all(self, rows: Iterable[T]) -> None:
+        """`upsert` each row, in one commit and one scan."""
+        self._need_own_key("upsert")
+        given = list(rows)
+        for row in given:
+            self.rows.check(row)
+        self._bulk("upsert", lambda: self.rows.upsert(given))
+
+    def delete(self, key: Hashable) -> None:
+        """Remove the row of a key; a scan of the table."""
+        self.remove(self[key])
+
+    def __getitem__(self, key: Hashable) -> T:
+        """The row of a key; a scan of the table."""
+        found = self.get(key)
+        if found is None:
+            raise TableError(f"table {self.name!r} has no row with key {key!r}")
+        return found
+
+    def get(self, key: Hashable) -> T | None:
+        """The row of a key, or None; a scan of the table."""
+        of = self._need_own_key("get")
+        with self._reading():
+            return next((row for row, _ in self._store.pairs() if of(row) == key), None)
+
+    def __contains__(self, item: object) -> bool:
+        """Whether a row is there; of a keyed table, whether a key is."""
+        if self.plan.key is not None:
+            return self.get(item) is not None
+        return super().__contains__(item)
+
+    def to_spark(self) -> Any:
+        """All rows as a DataFrame, with a column per field."""
+        with self._reading():
+            self.save()
+            return self.rows.frame()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, version {self.rows.version})"
+
+    def _bulk(self, what: str, change: Callable[[], int]) -> None:
+        """A change that is a commit and a version of its own."""
+        engine = self._engine
+        with engine.inside(to_write=True):
+            if engine.pending is not None:
+                raise TransactionError(
+                    f"{what} of table {self.name!r} is a commit of its own\n"
+                    "  make it outside the transaction"
+                )
+            self.save()
+            change()
+            engine.committed([self], 1)
+
+    def _need_own_key(self, what: str) -> Callable[[Row], Any]:
+        if self.plan.key is None:
+            raise TableError(
+                f"{what} of table {self.name!r}, which has no key\n"
+                "  make it with db.spark_table(..., key=...)"
+            )
+        found: Callable[[Row], Any] = self.plan.key.function
+        return found
+
+    def _held(self) -> int:
+        return len(self._store)
+
+    def _all(self) -> Iterable[Pair]:
+        self.save()
+        return self.rows.pairs()
+
+    def _contents(self) -> list[Pair]:
+        """Nothing: a part that is made now is fed what there is."""
+        return []
+
+
+class RemoteStore:
+    """What has been changed and not been saved yet; the rest is read where it is."""
+
+    def __init__(self, rows: ExternalRows) -> None:
+        self._rows = rows
+        self._unsaved: list[Pair] = []
+
+    def save(self, open_changes: Sequence[Pair]) -> int:
+        """Give all changes but those of a transaction that is open a version."""
+        closed = consolidate([*self._unsaved, *negate(open_changes)])
+        if closed:
+            self._rows.append(closed)
+        self._unsaved = list(open_changes)
+        return self._rows.version
+
+    def add(self, row: Row, count: int) -> Pair:
+        hash(row)
+        self._rows.check(row)
+        self._unsaved.append((row, count))
+        return (row, count)
+
+    def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        for row in rows:
+            hash(row)
+            self._rows.check(row)
+        self._unsaved += [(row, 1) for row in rows]
+        return rows
+
+    def remove(self, row: Row, count: int) -> Pair:
+        return self.add(row, -count)
+
+    def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        for row in rows:
+            self.remove(row, 1)
+        return rows
+
+    def recount(self) -> None: ...
+
+    def revert(self, changes: Iterable[Pair]) -> None:
+        self._unsaved += negate(changes)
+
+    def count(self, row: Row) -> int:
+        return sum(weight for found, weight in self.pairs() if found == row)
+
+    def pairs(self) -> Iterable[Pair]:
+        saved: Iterable[Pair] = self._rows.pairs()
+        return consolidate([*saved, *self._unsaved]) if self._unsaved else saved
+
+    def __len__(self) -> int:
+        return self._rows.size() + sum(weight for _, weight in self._unsaved)
+
+    def bytes(self) -> int:
+        return 0

@@ -1,0 +1,278 @@
+"""How each aggregate is kept up to date: what is held per group, and how a value changes it.
+
+An accumulator has a `zero()` state, `add(state, value, weight)` which gives the next state, and
+`result(state)`. An invertible accumulator forgets a value by adding it with a negative weight.
+
+A group whose rows have weights of both signs may weigh nothing in all, and yet not be empty. So a
+accumulator says which of its states are zero: those to which all that was added has been taken
+away.
+
+An accumulator that works in place returns the same object from `add`; its `add` must be able to
+take back what it did without failing. The others return a new state and leave the old one alone.
+
+With `skip_none` a value that is None is not there, as in SQL. Who writes an accumulator into a loop
+(`generated/grouped.py`) leaves it out before.
+
+    Count, Sum, Avg                       O(1) per change        one number or `ExactSum`
+    Min, Max, CountDistinct, Collect      O(log group)           each distinct value
+    Aggregate (the user's)                one call               the user's state
+    Monoid (the user's)                   O(log group) calls     a tree over the values
+
+Source: [dbsp] section 4.2, aggregation; [i3ql] self-maintainable aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from optimizer.callables.opaque import Opaque
+from reactive.collections.exact import ExactSum
+from reactive.collections.monoid_tree import MonoidTree
+from reactive.collections.multiset import Multiset
+from reactive.collections.values import Values
+from reactive.collections.zset import canonical
+
+
+class Accumulator(Protocol):
+    """What the aggregate operator needs of an aggregate."""
+
+    @property
+    def in_place(self) -> bool: ...
+    @property
+    def over_values(self) -> bool:
+        """Whether the state is a `Values`, which other such accumulators of the same value can
+        share."""
+        ...
+
+    @property
+    def skip_none(self) -> bool:
+        """Whether None is left out."""
+        ...
+
+    def zero(self) -> Any: ...
+    def add(self, state: Any, value: Any, weight: int) -> Any: ...
+    def is_zero(self, state: Any) -> bool: ...
+    def result(self, state: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CountAccumulator:
+    """The number of rows."""
+
+    in_place = False
+    over_values = False
+    skip_none = False
+
+    def zero(self) -> int:
+        return 0
+
+    def add(self, state: int, value: Any, weight: int) -> int:
+        return state + weight
+
+    def is_zero(self, state: int) -> bool:
+        return not state
+
+    def result(self, state: int) -> int:
+        return state
+
+
+@dataclass(frozen=True, slots=True)
+class SumAccumulator:
+    """A plain integer while all values are integers, an `ExactSum` from the first other one."""
+
+    skip_none: bool = False
+    in_place = True
+    over_values = False
+
+    def zero(self) -> Any:
+        return 0
+
+    def add(self, state: Any, value: Any, weight: int) -> Any:
+        if value is None and self.skip_none:
+            return state
+        if type(state) is int:
+            if type(value) is int:
+                return state + value * weight
+            state, integers = ExactSum(), state
+            state.add(value, weight)
+            state.add(integers, 1)
+            return state
+        state.add(value, weight)
+        return state
+
+    def is_zero(self, state: Any) -> bool:
+        return not state
+
+    def result(self, state: Any) -> Any:
+        return state if type(state) is int else canonical(state.value())
+
+
+@dataclass(frozen=True, slots=True)
+class AvgAccumulator:
+    """The exact sum, rounded once, over the number of values."""
+
+    skip_none: bool = False
+    in_place = True
+    over_values = False
+
+    def zero(self) -> tuple[Any, int]:
+        return (0, 0)
+
+    def add(self, state: tuple[Any, int], value: Any, weight: int) -> tuple[Any, int]:
+        if value is None and self.skip_none:
+            return state
+        return (SumAccumulator().add(state[0], value, weight), state[1] + weight)
+
+    def is_zero(self, state: tuple[Any, int]) -> bool:
+        return not (state[0] or state[1])
+
+    def result(self, state: tuple[Any, int]) -> Any:
+        total, count = state
+        return canonical(SumAccumulator().result(total) / count) if count > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesAccumulator:
+    """What the accumulators over distinct values share."""
+
+    skip_none: bool = False
+    in_place = True
+    over_values = True
+
+    def zero(self) -> Values:
+        return Values()
+
+    def add(self, state: Values, value: Any, weight: int) -> Values:
+        if value is None and self.skip_none:
+            return state
+        try:
+            state.add(value, weight)
+        except TypeError as error:
+            _advise(error, state, value)
+            raise
+        return state
+
+    def is_zero(self, state: Values) -> bool:
+        return not (len(state) or state.negative)
+
+    def result(self, state: Values) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class MinAccumulator(ValuesAccumulator):
+    """The least value; None of no rows."""
+
+    def zero(self) -> Values:
+        return Values(in_order=True)
+
+    def result(self, state: Values) -> Any:
+        return _asked(state, Values.least)
+
+
+@dataclass(frozen=True, slots=True)
+class MaxAccumulator(ValuesAccumulator):
+    """The greatest value; None of no rows."""
+
+    def zero(self) -> Values:
+        return Values(in_order=True)
+
+    def result(self, state: Values) -> Any:
+        return _asked(state, Values.greatest)
+
+
+def _asked(state: Values, read: Callable[[Values], Any]) -> Any:
+    """What is read of values, which may be compared for the first time."""
+    try:
+        return read(state)
+    except TypeError as error:
+        _advise(error, state)
+        raise
+
+
+def _advise(error: TypeError, state: Values, value: Any = 0) -> None:
+    """Say what to do about a None that does not compare with other values."""
+    if value is None or state.has_none():
+        error.add_note(SKIP)
+
+
+SKIP = "  skip_none=True leaves None out"
+
+
+@dataclass(frozen=True, slots=True)
+class CountDistinctAccumulator(ValuesAccumulator):
+    """The number of different values."""
+
+    def result(self, state: Values) -> int:
+        return len(state)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectAccumulator(ValuesAccumulator):
+    """All values, as a `Multiset`. Costs O(group) to read."""
+
+    def result(self, state: Values) -> Multiset[Any]:
+        return Multiset(state.weights())
+
+
+@dataclass(frozen=True, slots=True)
+class UserAccumulator:
+    """The user's own invertible aggregate; a state is a value and is never changed in place.
+
+    Folds are equal if their zeros mean the same (0 and 0.0 do not) and their callables do.
+    """
+
+    initial: Any = field(compare=False)
+    meaning: object
+    plus: Opaque
+    minus: Opaque
+    finish: Opaque | None
+    is_empty: Opaque | None = None
+    in_place = False
+    over_values = False
+    skip_none = False
+
+    def zero(self) -> Any:
+        return self.initial
+
+    def is_zero(self, state: Any) -> bool:
+        test = self.is_empty
+        return bool(state == self.initial if test is None else test.function(state))
+
+    def add(self, state: Any, value: Any, weight: int) -> Any:
+        step = self.plus.function if weight > 0 else self.minus.function
+        for _ in range(abs(weight)):
+            state = step(state, value)
+        return state
+
+    def result(self, state: Any) -> Any:
+        return canonical(state if self.finish is None else self.finish.function(state))
+
+
+@dataclass(frozen=True, slots=True)
+class MonoidAccumulator:
+    """The user's own combination of values."""
+
+    initial: Any = field(compare=False)
+    meaning: object
+    combine: Opaque
+    finish: Opaque | None
+    in_place = True
+    over_values = False
+    skip_none = False
+
+    def zero(self) -> MonoidTree:
+        return MonoidTree(self.initial, self.combine.function)
+
+    def add(self, state: MonoidTree, value: Any, weight: int) -> MonoidTree:
+        state.add(canonical(value), weight)
+        return state
+
+    def is_zero(self, state: MonoidTree) -> bool:
+        return not len(state)
+
+    def result(self, state: MonoidTree) -> Any:
+        total = state.total()
+        return canonical(total if self.finish is None else self.finish.function(total))

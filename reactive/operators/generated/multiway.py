@@ -1,0 +1,146 @@
+"""A join of three or more inputs at once: a change of each is followed through the others.
+
+    for key, pair in delta_0:                       what changes of a
+        found_1 = find_0_0(a.dst, NOTHING)          b: those that begin where a ends
+        found_2 = find_0_1(a.src, NOTHING)          c: those that end where a begins
+        for b, c, times in pairs(found_1, found_2):
+            ...                                     c begins where b ends
+    for key, pair in delta_1: ...
+
+Where two inputs do not meet like this, the one of which fewer rows are found is gone through first,
+and the others are looked up.
+
+An input is found as it is after the commit by those behind it, and as it was before by those in
+front of it:
+
+    d(A B C)  =  dA B C  +  A' dB C  +  A' B' dC            with A' = A + dA
+
+A row that one of the terms adds and another takes away is cancelled here, so that nothing above
+sees it.
+
+State:  none of its own; indexes, shared with all joins of the same input by the same key.
+Cost:   O(|d| * the smaller of the sides that it meets).
+Source: see `optimizer/plans/multiway.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from optimizer import plan
+from reactive.codegen.probe_order import Key, ProbeOrder, keys_of
+from reactive.collections.zset import Pair, consolidate, is_mixed
+from reactive.operators.index_by import IndexBy
+from reactive.operators.sums_by import BailOut
+
+
+class ProbeOrders:
+    """Which deltas and look-ups the loops of all probe orders are given at a commit.
+
+    Parameters
+    ----------
+    orders: the probe order of each input.
+    indexes: all that are needed, by their key; each one's output is a delta of the join.
+    is_filled: whether the first deltas are changes, and not all that there is.
+    """
+
+    __slots__ = ("_given", "_is_filled", "_nodes", "_ports", "_starts")
+
+    def __init__(
+        self, orders: Sequence[ProbeOrder], indexes: dict[Key, IndexBy], *, is_filled: bool = False
+    ) -> None:
+        self._nodes = list(dict.fromkeys(indexes.values()))
+        ports = {operator: port for port, operator in enumerate(self._nodes)}
+        self._ports = {key: ports[operator] for key, operator in indexes.items()}
+        self._starts = [
+            next(self._ports[key] for key in indexes if key[0] == place)
+            for place in range(len(orders))
+        ]
+        self._given = [
+            [(self._ports[key], indexes[key].index.find, key[0] > place) for key in keys_of(order)]
+            for place, order in enumerate(orders)
+        ]
+        self._is_filled = is_filled
+
+    def look_ups(self, *deltas: Sequence[Any]) -> list[Any]:
+        """For each probe order its delta, then its look-ups; at first all rows come by the
+        first."""
+        self._check()
+        is_first, self._is_filled = not self._is_filled, True
+        return self._arguments(deltas, only_first=is_first)
+
+    def meet(self, deltas: Sequence[Sequence[Any]]) -> bool:
+        """Whether what changes of an input may meet what changes of another: such rows may come and
+        go in the same commit."""
+        return sum(bool(deltas[port]) for port in self._starts) > 1
+
+    def all(self) -> list[Any]:
+        """The same for all that there is."""
+        self._check()
+        deltas: list[Sequence[Any]] = [()] * len(self._nodes)
+        deltas[self._starts[0]] = list(self._nodes[self._starts[0]].index.items())
+        return self._arguments(deltas, only_first=True)
+
+    def _check(self) -> None:
+        for operator in self._nodes:
+            if operator.poisoned:
+                raise LookupError("a key could not be computed")
+
+    def _arguments(self, deltas: Sequence[Sequence[Any]], *, only_first: bool) -> list[Any]:
+        before: dict[int, Callable[..., Any]] = {}
+        given: list[Any] = []
+        for place, ports in enumerate(self._given):
+            delta = deltas[self._starts[place]]
+            given.append(() if only_first and place else delta)
+            if only_first or not delta:
+                given += [find for _, find, _ in ports]
+                continue
+            for port, find, is_later in ports:
+                if is_later and deltas[port]:
+                    found = before.get(port)
+                    if found is None:
+                        found = before[port] = _before(self._nodes[port], deltas[port])
+                    given.append(found)
+                else:
+                    given.append(find)
+        return given
+
+
+def _before(operator: IndexBy, delta: Sequence[Any]) -> Callable[..., Any]:
+    """A look-up in an index as it was before a delta."""
+    if operator.was_empty:
+        return {}.get
+    found: Callable[..., Any] = operator.index.before(delta)
+    return found
+
+
+class MultiwayJoined:
+    """Runs the loops of all probe orders into a list."""
+
+    __slots__ = ("_loop", "_orders", "_owner", "source", "touched")
+
+    def __init__(
+        self, orders: ProbeOrders, loop: Callable[..., Any], source: str, owner: plan.Node
+    ) -> None:
+        self._orders = orders
+        self._loop = loop
+        self._owner = owner
+        self.source = source
+        self.touched = 0
+
+    def step(self, *deltas: Sequence[Any]) -> list[Pair]:
+        self.touched += sum(map(len, deltas))
+        try:
+            out, met = self._loop(None, None, *self._orders.look_ups(*deltas))
+        except Exception as error:
+            raise BailOut(self._owner, self) from error
+        self.touched += met
+        return consolidate(out) if self._orders.meet(deltas) and is_mixed(out) else out
+
+    def contents(self) -> Sequence[Pair]:
+        try:
+            out, _ = self._loop(None, None, *self._orders.all())
+        except Exception as error:
+            raise BailOut(self._owner, self) from error
+        return out  # type: ignore[no-any-return]

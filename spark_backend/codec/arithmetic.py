@@ -1,0 +1,163 @@
+"""Arithmetic of Python as Spark columns, which hold 64 bits where Python has no limit.
+
+a + b, a - b, a * b     of integers that lie between bounds: so does the result, and where
+                        64 bits may not hold it, it is a decimal of 38 digits
+a // b, a % b           by a constant that is not zero; Python rounds down, Spark to zero
+a / b                   floats; integers up to 2**53, whose quotient is rounded once
+floats                  the same IEEE numbers in both
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spark_backend.codec.schema import WIDEST, Plain, type_name
+from spark_backend.codec.values import (
+    FLOATS,
+    Inexact,
+    Value,
+    as_type,
+    bounds,
+    literal,
+    present,
+    spark_type,
+)
+
+
+def negative(value: Value) -> Value:
+    """`-value`"""
+    value = _number(value)
+    if type(value.known) in (int, float):
+        return literal(-value.known)
+    if value.of.kind is float:
+        return Value(-value.column, value.of)
+    low, high = bounds(value)
+    of = _integer(-high, -low)
+    number = _as_integer(value, wide=of.is_wide or _is_wide(value))
+    return Value((_zero(of) - number).cast(spark_type(of)), of)
+
+
+def magnitude(value: Value) -> Value:
+    """`abs(value)`"""
+    value = _number(value)
+    if value.of.kind is float:
+        return Value(F.abs(value.column), value.of)
+    low, high = bounds(value)
+    least = 0 if low <= 0 <= high else min(abs(low), abs(high))
+    of = _integer(least, max(abs(low), abs(high)))
+    number = _as_integer(value, wide=of.is_wide or _is_wide(value))
+    positive = F.when(number < 0, _zero(of) - number).otherwise(number)
+    return Value(positive.cast(spark_type(of)), of)
+
+
+def arithmetic(operator: str, left: Value, right: Value) -> Value:
+    """`left + right`, `-`, `*`, `/`, `//` or `%`."""
+    left, right = _number(left), _number(right)
+    if operator == "/":
+        return _quotient(left, right)
+    if float in (left.of.kind, right.of.kind):
+        if operator not in _RESULTS:
+            raise Inexact(f"{operator} of floats is not Spark's")
+        return Value(_applied(operator, _float(left), _float(right)), Plain(float))
+    if operator in _RESULTS:
+        of = _integer(*_RESULTS[operator](*bounds(left), *bounds(right)))
+        wide = of.is_wide or _is_wide(left) or _is_wide(right)
+        both = (_as_integer(side, wide=wide) for side in (left, right))
+        return Value(_applied(operator, *both).cast(spark_type(of)), of)
+    return _divided(operator, left, right)
+
+
+def _sums(a: int, b: int, c: int, d: int) -> tuple[int, int]:
+    return a + c, b + d
+
+
+def _differences(a: int, b: int, c: int, d: int) -> tuple[int, int]:
+    return a - d, b - c
+
+
+def _products(a: int, b: int, c: int, d: int) -> tuple[int, int]:
+    products = (a * c, a * d, b * c, b * d)
+    return min(products), max(products)
+
+
+_RESULTS = {"+": _sums, "-": _differences, "*": _products}
+"""The bounds of a result, by those of the operands."""
+
+
+def _applied(operator: str, left: Column, right: Column) -> Column:
+    if operator == "+":
+        return left + right
+    return left - right if operator == "-" else left * right
+
+
+def _number(value: Value) -> Value:
+    if value.of.kind not in (int, float, bool):
+        raise Inexact(f"arithmetic of {type_name(value.of)} is not Spark's")
+    return present(value, "arithmetic")
+
+
+def _integer(low: int, high: int) -> Plain:
+    if max(abs(low), abs(high)) > WIDEST:
+        raise Inexact("it may be an integer of more than 38 digits")
+    return Plain(int, low=low, high=high)
+
+
+def _as_integer(value: Value, *, wide: bool) -> Column:
+    """An operand as a column of integers."""
+    return as_type(value, Plain(int, low=-WIDEST, high=WIDEST) if wide else Plain(int))
+
+
+def _zero(of: Plain) -> Column:
+    """To subtract from: the negative of a decimal is rounded to 34 digits by Spark."""
+    return F.lit(0).cast(spark_type(of))
+
+
+def _is_wide(value: Value) -> bool:
+    return isinstance(value.of, Plain) and value.of.is_wide
+
+
+def _float(value: Value) -> Column:
+    """The nearest float, as Python makes of an integer that meets one."""
+    if _is_wide(value):
+        raise Inexact("an integer beyond 64 bits meets a float")
+    number = value.column.cast(T.IntegerType()) if value.of.kind is bool else value.column
+    return number.cast(T.DoubleType())
+
+
+def _quotient(left: Value, right: Value) -> Value:
+    if right.of.kind is float:
+        surely = right.known is not None and right.known != 0.0
+    else:
+        low, high = bounds(right)
+        surely = not low <= 0 <= high
+    if not surely:
+        raise Inexact("/ may be by zero")
+    if float not in (left.of.kind, right.of.kind) and not all(
+        abs(bound) <= FLOATS for value in (left, right) for bound in bounds(value)
+    ):
+        raise Inexact("/ of integers beyond 2**53, which Spark would round twice")
+    return Value(_float(left) / _float(right), Plain(float))
+
+
+def _divided(operator: str, left: Value, right: Value) -> Value:
+    """`//` and `%` of integers by a constant: as Spark does it to zero, and then down."""
+    by = right.known
+    if type(by) is not int or by == 0:
+        raise Inexact(f"{operator} may be by zero")
+    if _is_wide(left) or _is_wide(right):
+        raise Inexact(f"{operator} of integers beyond 64 bits")
+    if by == -1:
+        return negative(left) if operator == "//" else literal(0)
+    number = _as_integer(left, wide=False)
+    rest = number % right.column
+    too_high = rest < 0 if by > 0 else rest > 0
+    if operator == "%":
+        least, most = (0, by - 1) if by > 0 else (by + 1, 0)
+        column = F.when(too_high, rest + right.column).otherwise(rest)
+        return Value(column, Plain(int, low=least, high=most))
+    towards_zero = F.call_function("div", number, right.column)
+    ends = sorted(bound // by for bound in bounds(left))
+    column = F.when(too_high, towards_zero - 1).otherwise(towards_zero)
+    return Value(column, Plain(int, low=ends[0], high=ends[1]))

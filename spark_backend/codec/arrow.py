@@ -1,0 +1,205 @@
+"""Rows to Arrow columns and back, exactly.
+
+A record is a struct of its fields; an integer beyond 64 bits, where the type says that it may be
+such, is a decimal without places.
+
+Cost:   about a microsecond per value, each way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from decimal import Context, Decimal
+from itertools import repeat
+from operator import attrgetter
+from types import NoneType
+from typing import Any
+
+import pyarrow as pa
+
+from reactive.collections.zset import NAN
+from reactive.errors import OffloadError
+from spark_backend.codec.schema import (
+    LARGEST,
+    LEAST,
+    PLACES,
+    WIDEST,
+    Plain,
+    Record,
+    Typed,
+    fits,
+    is_text,
+    type_name,
+)
+
+_DIGITS = Context(prec=60)
+_TYPES: dict[type, pa.DataType] = {
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    bool: pa.bool_(),
+    date: pa.date32(),
+    datetime: pa.timestamp("us"),
+    Decimal: pa.decimal128(38, PLACES),
+    NoneType: pa.bool_(),
+}
+
+
+def arrow_type(of: Typed) -> pa.DataType:
+    """The Arrow type of such values."""
+    if isinstance(of, Plain):
+        return pa.decimal128(38, 0) if of.is_wide else _TYPES[of.kind]
+    return pa.struct([_field(n, f) for n, f in zip(of.names, of.fields, strict=True)])
+
+
+def to_arrow(of: Typed, rows: Sequence[Any]) -> pa.Array:
+    """Rows as an array; all of them must be just of that type.
+
+    Raises
+    ------
+    OffloadError: one is not, or would come back as something else; it names the value.
+    """
+    try:
+        return _array(of, rows)
+    except _Misfit as misfit:
+        row = _short(misfit.row)
+        raise OffloadError(
+            f"cannot keep {row} in columns on Spark: {misfit.path}{misfit.reason}\n"
+            f"  rows of this type are {type_name(of)} with the declared types of fields, exactly"
+        ) from None
+
+
+def from_arrow(of: Typed, array: pa.Array) -> list[Any]:
+    """The rows again, with every NaN the one that rows hold."""
+    if isinstance(of, Record):
+        return _records(of, array)
+    if of.kind is NoneType:
+        return [None] * len(array)
+    values: list[Any] = array.to_pylist()
+    if of.kind is float:
+        return [value if value == value else NAN for value in values]
+    if of.is_wide:
+        return [None if value is None else int(value) for value in values]
+    if of.kind is Decimal:
+        return [None if value is None else _without_zeros(value) for value in values]
+    return values
+
+
+class _Misfit(Exception):
+    """A value that is not of the type: the row that holds it, and the field."""
+
+    def __init__(self, row: Any, path: str, reason: str) -> None:
+        super().__init__(reason)
+        self.row, self.path, self.reason = row, path, reason
+
+
+def _field(name: str, of: Typed) -> pa.Field:
+    """A field; all may be null to Arrow, as the fields of a record that is None are."""
+    return pa.field(name, arrow_type(of))
+
+
+def _array(of: Typed, values: Sequence[Any]) -> pa.Array:
+    expected = {of.kind, NoneType} if of.optional else {of.kind}
+    if not set(map(type, values)) <= expected:
+        _tell(of, values)
+    if isinstance(of, Record):
+        return _structs(of, values)
+    if of.kind in (datetime, Decimal):
+        _tell(of, values)
+    given = _decimals(values) if of.is_wide else values
+    try:
+        return pa.array(given, arrow_type(of))
+    except (OverflowError, UnicodeError, pa.ArrowInvalid):
+        _tell(of, values)
+        raise
+
+
+def _structs(of: Record, values: Sequence[Any]) -> pa.Array:
+    present = [value for value in values if value is not None]
+    if of.kind is tuple and not set(map(len, present)) <= {len(of.fields)}:
+        _tell(of, values)
+    made = pa.StructArray.from_arrays(
+        [_of_field(of, place, present) for place in range(len(of.fields))],
+        fields=list(arrow_type(of)),
+    )
+    if len(present) == len(values):
+        return made
+    places = iter(range(len(present)))
+    return made.take(pa.array([None if v is None else next(places) for v in values], pa.int64()))
+
+
+def _of_field(of: Record, place: int, records: list[Any]) -> pa.Array:
+    read: Callable[[Any], Any] = attrgetter(of.names[place])
+    if issubclass(of.kind, tuple):
+        read = lambda record: record[place]  # noqa: E731
+    values = list(map(read, records))
+    try:
+        return _array(of.fields[place], values)
+    except _Misfit as misfit:
+        found = next(r for r, v in zip(records, values, strict=True) if v is misfit.row)
+        raise _Misfit(found, f"{_path(of, place)}{misfit.path}", misfit.reason) from None
+
+
+def _path(of: Record, place: int) -> str:
+    return f"[{place}]: " if of.kind is tuple else f"{of.kind.__name__}.{of.names[place]}: "
+
+
+def _tell(of: Typed, values: Sequence[Any]) -> None:
+    """Raise for the first value that is not of the type, if there is one."""
+    for value in values:
+        reason = _misfit(of, value)
+        if reason is not None:
+            raise _Misfit(value, "", reason)
+
+
+def _misfit(of: Any, value: Any) -> str | None:
+    """Why a value is not of the type."""
+    shown = _short(value)
+    if value is None and of.optional:
+        return None
+    if type(value) is not of.kind:
+        return f"{shown} is of type {type(value).__name__}, not {type_name(of)}"
+    if of.kind is tuple and len(value) != len(of.fields):
+        return f"{shown} is of length {len(value)}, not {type_name(of)}"
+    least, largest = (-WIDEST, WIDEST) if of.kind is int and of.is_wide else (LEAST, LARGEST)
+    if of.kind is int and not least <= value <= largest:
+        return f"{shown} is beyond {'38 digits' if of.is_wide else '64 bits'}"
+    if of.kind is datetime and (value.tzinfo is not None or value.fold):
+        return f"{shown} has a time zone or a fold, which no column keeps"
+    if of.kind is Decimal and not fits(value):
+        return f"{shown} has more than {PLACES} digits behind the point, or 20 before it"
+    if of.kind is str and not is_text(value):
+        return f"{shown} is no text: it has half of a surrogate pair"
+    return None
+
+
+def _decimals(values: Iterable[Any]) -> list[Decimal | None]:
+    return [None if value is None else Decimal(value) for value in values]
+
+
+def _without_zeros(value: Decimal) -> Decimal:
+    """Without those at the end behind the point, which the column has added."""
+    short = _DIGITS.normalize(value)
+    return _DIGITS.quantize(short, Decimal(1)) if short.as_tuple().exponent > 0 else short  # type: ignore[operator]
+
+
+def _records(of: Record, array: pa.StructArray) -> list[Any]:
+    columns = [from_arrow(f, array.field(place)) for place, f in enumerate(of.fields)]
+    rows: list[Any]
+    if of.kind is tuple:
+        rows = list(zip(*columns, strict=True))
+    elif issubclass(of.kind, tuple):
+        rows = list(map(tuple.__new__, repeat(of.kind), zip(*columns, strict=True)))
+    else:
+        rows = list(map(of.kind, *columns))
+    if array.null_count:
+        valid = array.is_valid().to_pylist()
+        return [row if there else None for row, there in zip(rows, valid, strict=True)]
+    return rows
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 200 else f"{shown[:197]}..."

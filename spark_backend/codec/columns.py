@@ -1,0 +1,347 @@
+"""A lifted expression as a Spark column, if that means exactly the same for all rows of the types.
+
+    o.price is not None and o.price > 10     a column: None is asked for before
+    o.price > 10                             none, if price is `float | None`: it may raise
+    o.name.upper() == "X"                    none: Java has other capitals than Python
+
+A column stands for an expression that raises nothing, whatever the row: Spark evaluates when and as
+often as it likes. Values that an earlier part of the expression has found not to be None are known
+to be there in the later ones.
+
+Sound:  generated expressions over odd values are compared with Python's results (test_columns).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column
+
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import (
+    Again,
+    And,
+    Apply,
+    Attribute,
+    Call,
+    Conditional,
+    Constant,
+    Display,
+    Expr,
+    First,
+    Function,
+    Guard,
+    Item,
+    Operation,
+    Or,
+    Parameter,
+)
+from optimizer.expressions.knowledge import makes_record, record_field
+from spark_backend.codec.arithmetic import arithmetic, magnitude, negative
+from spark_backend.codec.schema import Plain, Record, Untyped, may_be_read, record_of, type_name
+from spark_backend.codec.texts import joined, length, method, piece
+from spark_backend.codec.values import (
+    Inexact,
+    Value,
+    chosen,
+    equal,
+    field_of,
+    is_none,
+    less,
+    literal,
+    one_of,
+    present,
+    record_value,
+    truth,
+)
+
+Present = frozenset[Expr]
+"""Expressions that are not None where another one is evaluated."""
+_ARITHMETIC = ("+", "-", "*", "/", "//", "%")
+_ORDERS = ("<", "<=", ">", ">=")
+_NONE_YET: Present = frozenset()
+
+
+def value_of(function: Function, row: Sequence[Value]) -> Value:
+    """What a function makes of a row.
+
+    Parameters
+    ----------
+    row: a value for each of the function's parameters.
+
+    Raises
+    ------
+    Inexact: it has to run in Python; the message is the reason.
+    """
+    return _Reader(row).value(_body(function), _NONE_YET)
+
+
+def truth_of(function: Function, row: Sequence[Value]) -> Column:
+    """Whether a predicate is true of a row: a column that is never null; raises as `value_of`."""
+    return _Reader(row).truth(_body(function), _NONE_YET)
+
+
+def items_of(function: Function, row: Sequence[Value]) -> list[Value]:
+    """The elements of the tuple or list that a function writes out; raises as `value_of`."""
+    body = _body(function)
+    if not isinstance(body, Display) or body.kind not in ("tuple", "list") or not body.items:
+        raise Inexact("its elements are not written out")
+    reader = _Reader(row)
+    return [reader.value(item, _NONE_YET) for item in body.items]
+
+
+def _body(function: Function) -> Expr:
+    if isinstance(function, Opaque):
+        raise Inexact(f"{function.name} is not lifted")
+    return function.body
+
+
+class _Reader:
+    """Reads an expression over a row."""
+
+    def __init__(self, row: Sequence[Value]) -> None:
+        self._row = row
+
+    def value(self, expr: Expr, there: Present) -> Value:
+        """The expression as a column, with what is known not to be None."""
+        value = self._value(expr, there)
+        if expr in there and value.optional and not _is_nothing(value):
+            return replace(value, of=replace(value.of, optional=False))
+        return value
+
+    def truth(self, expr: Expr, there: Present) -> Column:
+        """Whether it is true; the parts of a test are columns of their own, which Spark can use."""
+        match expr:
+            case And(parts):
+                return reduce(lambda a, b: a & b, self._tests(parts, there, when=True))
+            case Or(parts):
+                return reduce(lambda a, b: a | b, self._tests(parts, there, when=False))
+            case Operation("not", (operand,)):
+                return ~self.truth(operand, there)
+            case First(needs, then):
+                self._check(needs, there)
+                return self.truth(then, there)
+            case Guard(test, needs):
+                self._check(needs, there)
+                return self.truth(test, there)
+            case Again(test):
+                return self.truth(test, there)
+            case _:
+                return truth(self.value(expr, there))
+
+    def _value(self, expr: Expr, there: Present) -> Value:
+        match expr:
+            case Parameter(index):
+                return self._row[index]
+            case Constant(value):
+                return literal(value)
+            case Attribute(of, name):
+                return self._attribute(self.value(of, there), name)
+            case Item(of, Display("slice", bounds)):
+                return piece(self.value(of, there), [_known(bound) for bound in bounds])
+            case Item(of, key):
+                return self._item(self.value(of, there), _known(key))
+            case And(parts) | Or(parts):
+                return self._operand(parts, there, when=isinstance(expr, And))
+            case Conditional(test, then, otherwise):
+                holds = self.truth(test, there)
+                return chosen(
+                    holds,
+                    self.value(then, there | _present(test, when=True)),
+                    self.value(otherwise, there | _present(test, when=False)),
+                )
+            case Operation("not", _) | Guard():
+                return Value(self.truth(expr, there), Plain(bool))
+            case Operation(operator, operands):
+                return self._operation(operator, operands, there)
+            case Display("tuple", items) if items:
+                return record_value(tuple(self.value(item, there) for item in items))
+            case Call():
+                return self._call(expr, there)
+            case First(needs, then):
+                self._check(needs, there)
+                return self.value(then, there)
+            case Again(test):
+                return self.value(test, there)
+            case Apply(_, _, reason):
+                raise Inexact(
+                    f"not lifted: {reason}".partition("\n")[0] if reason else "not lifted"
+                )
+            case _:
+                raise Inexact(f"{type(expr).__name__.lower()} has no column")
+
+    def _check(self, needs: tuple[Expr, ...], there: Present) -> None:
+        """What has a column raises nothing."""
+        for need in needs:
+            self.value(need, there)
+
+    def _tests(self, parts: tuple[Expr, ...], there: Present, *, when: bool) -> list[Column]:
+        """The parts of a test; each is asked only if those before it were true, or false."""
+        tests = []
+        for part in parts:
+            tests.append(self.truth(part, there))
+            there |= _present(part, when=when)
+        return tests
+
+    def _operand(self, parts: tuple[Expr, ...], there: Present, *, when: bool) -> Value:
+        """The value of `and` or `or`: the first part that decides, or else the last."""
+        first, *rest = parts
+        value = self.value(first, there)
+        if not rest:
+            return value
+        last = self._operand(tuple(rest), there | _present(first, when=when), when=when)
+        goes_on = self.truth(first, there)
+        if when:
+            return chosen(goes_on, last, value)
+        if value.optional and not _is_nothing(value):
+            value = replace(value, of=replace(value.of, optional=False))
+        return chosen(~goes_on, last, value)
+
+    def _attribute(self, of: Value, name: str) -> Value:
+        if not isinstance(of.of, Record) or not may_be_read(of.of, name):
+            raise Inexact(f"{name} is no field of {type_name(of.of)}")
+        return field_of(present(of, f".{name}"), of.of.names.index(name))
+
+    def _item(self, of: Value, place: Any) -> Value:
+        is_place = type(place) is int and isinstance(of.of, Record)
+        if not isinstance(of.of, Record) or not is_place or not issubclass(of.of.kind, tuple):
+            raise Inexact(f"an item of {type_name(of.of)} may not be there")
+        count = len(of.of.fields)
+        if not -count <= place < count:
+            raise Inexact(f"{type_name(of.of)} has no item {place}")
+        return field_of(present(of, "[...]"), place % count)
+
+    def _operation(self, operator: str, operands: tuple[Expr, ...], there: Present) -> Value:
+        if operator in ("is", "is not"):
+            return _test(self._identity(operands, there), operator == "is")
+        if operator in ("in", "not in"):
+            return _test(self._membership(operands, there), operator == "in")
+        values = [self.value(operand, there) for operand in operands]
+        if operator in ("==", "!="):
+            return _test(equal(*values), operator == "==")
+        if operator in _ORDERS:
+            low, high = values if operator[0] == "<" else reversed(values)
+            return Value(less(low, high, or_equal=operator[1:] == "="), Plain(bool))
+        if operator == "-" and len(values) == 1:
+            return negative(values[0])
+        if operator == "+" and len(values) == 2 and values[0].of.kind is values[1].of.kind is str:
+            return joined(*values)
+        if operator in _ARITHMETIC and len(values) == 2:
+            return arithmetic(operator, *values)
+        raise Inexact(f"{operator} is not Spark's")
+
+    def _identity(self, operands: tuple[Expr, ...], there: Present) -> Column:
+        """`is` with None, True or False, which are one object each."""
+        left, right = operands
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Constant):
+                value = self.value(other, there)
+                if one.value is None:
+                    return is_none(value)
+                if isinstance(one.value, bool) and value.of.kind is bool:
+                    return equal(value, literal(one.value))
+        raise Inexact("'is' asks for the same object")
+
+    def _membership(self, operands: tuple[Expr, ...], there: Present) -> Column:
+        left, right = operands
+        value = self.value(left, there)
+        match right:
+            case Constant(tuple() | list() | frozenset() | set() as choices):
+                return one_of(value, tuple(map(literal, choices)))
+            case Display("tuple" | "list" | "set", items):
+                return one_of(value, tuple(self.value(item, there) for item in items))
+        whole = self.value(right, there)
+        if value.of.kind is whole.of.kind is str:
+            return present(whole, "in").column.contains(present(value, "in").column)
+        raise Inexact(f"'in' of {type_name(whole.of)} is not Spark's")
+
+    def _call(self, call: Call, there: Present) -> Value:
+        if makes_record(call):
+            return self._record(call, there)
+        arguments = list(call.arguments)
+        if call.keywords:
+            raise Inexact("the call names its arguments")
+        match call.function:
+            case Constant(value) if value in (date, datetime, Decimal) and _are_known(arguments):
+                return literal(_made(value, arguments))
+            case Constant(value) if value is len and len(arguments) == 1:
+                return length(self.value(arguments[0], there))
+            case Constant(value) if value is abs and len(arguments) == 1:
+                return magnitude(self.value(arguments[0], there))
+            case Constant(value) if value is bool and len(arguments) == 1:
+                return Value(self.truth(arguments[0], there), Plain(bool))
+            case Attribute(of, name):
+                return method(self.value(of, there), name, [_known(a) for a in arguments])
+            case Constant(value):
+                raise Inexact(f"{getattr(value, '__name__', 'the call')}() is not Spark's")
+            case _:
+                raise Inexact("the call is not Spark's")
+
+    def _record(self, call: Call, there: Present) -> Value:
+        assert isinstance(call.function, Constant)
+        kind = call.function.value
+        try:
+            of = record_of(kind, ())
+            items = [self.value(record_field(call, name) or call, there) for name in of.names]
+            return record_value(tuple(items), record_of(kind, tuple(item.of for item in items)))
+        except Untyped as untyped:
+            raise Inexact(str(untyped)) from None
+
+
+def _test(holds: Column, wanted: bool) -> Value:
+    return Value(holds if wanted else ~holds, Plain(bool))
+
+
+def _is_nothing(value: Value) -> bool:
+    return value.of.kind is type(None)
+
+
+def _known(expr: Expr) -> Any:
+    """The value of a constant."""
+    match expr:
+        case Constant(value):
+            return value
+        case Operation("-", (Constant(int() as value),)):
+            return -value
+        case _:
+            raise Inexact("an argument of it is no constant")
+
+
+def _are_known(arguments: list[Expr]) -> bool:
+    return all(isinstance(argument, Constant) for argument in arguments)
+
+
+def _made(kind: Any, arguments: list[Expr]) -> Any:
+    """What a call with constants gives, each time."""
+    try:
+        return kind(*map(_known, arguments))
+    except Exception as error:
+        raise Inexact(f"{kind.__name__}() raises {type(error).__name__}") from None
+
+
+def _present(test: Expr, *, when: bool) -> Present:
+    """The expressions that are not None if a test is true, or false."""
+    match test:
+        case Operation("not", (operand,)):
+            return _present(operand, when=not when)
+        case Operation("is" | "==", (operand, Constant(None))):
+            return frozenset() if when else frozenset([operand])
+        case Operation("is not" | "!=", (operand, Constant(None))):
+            return frozenset([operand]) if when else frozenset()
+        case And(parts) if when:
+            return frozenset().union(*(_present(part, when=True) for part in parts))
+        case Or(parts) if not when:
+            return frozenset().union(*(_present(part, when=False) for part in parts))
+        case First(_, then):
+            return _present(then, when=when)
+        case Again(inner):
+            return _present(inner, when=when)
+        case Parameter() | Attribute() | Item() if when:
+            return frozenset([test])
+        case _:
+            return frozenset()

@@ -1,0 +1,315 @@
+"""Python's operators as Spark columns: for all values of a type the same, or refused.
+
+    a < b        of floats: Spark puts NaN above all numbers, Python says False; so NaN is asked for
+    a + b        of integers: never beyond what the column holds, by the bounds of both; a result
+                 that 64 bits may not hold is a decimal of 38 digits
+    a == b       None equals None
+    a // b, %    rounded down, by a constant that is not zero
+
+What may raise in Python for some value of the type is refused: Spark gives no promise of order or
+of how often it evaluates, so that an exception has to come from Python.
+
+Sound:  every operator is compared with Python's over odd values of each type (test_columns).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from functools import reduce
+from math import ceil, floor, isfinite
+from types import NoneType
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spark_backend.codec.schema import (
+    PLACES,
+    WIDEST,
+    Plain,
+    Record,
+    Typed,
+    Untyped,
+    fits,
+    in_common,
+    is_text,
+    tuple_of,
+    type_name,
+)
+
+FLOATS = 2**53
+"""Integers up to here are floats without rounding."""
+MOST_TESTS = 50
+"""Constants that `in` compares with one after the other."""
+_WIDE = T.DecimalType(38, 0)
+_TYPES: dict[Any, T.DataType] = {
+    int: T.LongType(),
+    float: T.DoubleType(),
+    str: T.StringType(),
+    bytes: T.BinaryType(),
+    bool: T.BooleanType(),
+    date: T.DateType(),
+    datetime: T.TimestampNTZType(),
+    Decimal: T.DecimalType(38, PLACES),
+    NoneType: T.BooleanType(),
+}
+_ORDERED = (int, float, bool, str, bytes, date, datetime, Decimal)
+
+
+class Inexact(Exception):
+    """Why an expression is no column: Spark would give something else for some values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A column, what is known of the values in it, and of a constant the value itself."""
+
+    column: Column
+    of: Typed
+    known: Any = None
+
+    @property
+    def optional(self) -> bool:
+        """Whether it may be None."""
+        return self.of.optional
+
+
+def spark_type(of: Typed) -> T.DataType:
+    """The Spark type of such values."""
+    if isinstance(of, Plain):
+        return _WIDE if of.is_wide else _TYPES[of.kind]
+    pairs = zip(of.names, of.fields, strict=True)
+    return T.StructType([T.StructField(n, spark_type(f)) for n, f in pairs])
+
+
+def literal(value: Any) -> Value:
+    """A constant.
+
+    Raises
+    ------
+    Inexact: of a type without a column, or beyond its range.
+    """
+    kind = type(value)
+    if value is None:
+        return Value(F.lit(None).cast(T.BooleanType()), Plain(NoneType, optional=True))
+    if kind is tuple and value:
+        return record_value(tuple(map(literal, value)))
+    if kind is int and abs(value) <= WIDEST:
+        of = Plain(int, low=value, high=value)
+        return Value(F.lit(str(value) if of.is_wide else value).cast(spark_type(of)), of, value)
+    if kind is Decimal and fits(value):
+        return Value(F.lit(f"{value:f}").cast(_TYPES[kind]), Plain(kind), value)
+    if kind is date or (kind is datetime and value.tzinfo is None and not value.fold):
+        return Value(F.lit(value.isoformat()).cast(_TYPES[kind]), Plain(kind), value)
+    if kind in (float, bool, bytes) or (kind is str and is_text(value)):
+        return Value(F.lit(value), Plain(kind), value)
+    raise Inexact(f"the constant {value!r:.60} has no Spark type")
+
+
+def record_value(items: tuple[Value, ...], of: Record | None = None) -> Value:
+    """A tuple, or a record of a type, of these fields."""
+    of = of or tuple_of(tuple(item.of for item in items))
+    named = zip(of.names, items, strict=True)
+    return Value(F.struct(*(item.column.alias(name) for name, item in named)), of)
+
+
+def as_type(value: Value, of: Typed) -> Column:
+    """The column as one of a type that its values are of, too."""
+    wanted = spark_type(of)
+    if value.of.kind is NoneType:
+        return F.lit(None).cast(wanted)
+    if spark_type(value.of) == wanted:
+        return value.column
+    if isinstance(value.of, Record) and isinstance(of, Record):
+        parts = [field_of(value, place) for place in range(len(of.fields))]
+        typed = (as_type(p, f).alias(n) for p, f, n in zip(parts, of.fields, of.names, strict=True))
+        return F.when(value.column.isNotNull(), F.struct(*typed))
+    return value.column.cast(wanted)
+
+
+def field_of(value: Value, place: int) -> Value:
+    """A field of a record."""
+    assert isinstance(value.of, Record)
+    return Value(value.column.getField(value.of.names[place]), value.of.fields[place])
+
+
+def present(value: Value, what: str) -> Value:
+    """The value, where it cannot be None."""
+    if value.optional:
+        raise Inexact(f"{what} may raise for None")
+    return value
+
+
+def truth(value: Value) -> Column:
+    """What `bool` says of a value: never null."""
+    if value.of.kind is NoneType:
+        return F.lit(False)
+    holds = _truth(value.of, value.column)
+    return F.coalesce(holds, F.lit(False)) if value.optional else holds
+
+
+def is_none(value: Value) -> Column:
+    """Whether it is None."""
+    return value.column.isNull() if value.optional else F.lit(False)
+
+
+def equal(left: Value, right: Value) -> Column:
+    """`left == right`: never null."""
+    if NoneType in (left.of.kind, right.of.kind):
+        return is_none(right if left.of.kind is NoneType else left)
+    left, right = _by_known(left, right)
+    whole = {left.of.kind, right.of.kind} == {int, float} and (left.known, right.known)
+    if whole and any(isinstance(known, float) for known in whole):
+        return F.lit(False)  # no integer equals it, or it would be known as one
+    same = _equal(*_comparable(left, right))
+    both = [v.column.isNull() for v in (left, right) if v.optional]
+    if not both:
+        return same
+    missing = both[0] & both[1] if len(both) == 2 else F.lit(False)
+    return F.when(reduce(lambda a, b: a | b, both), missing).otherwise(same)
+
+
+def less(left: Value, right: Value, *, or_equal: bool) -> Column:
+    """`left < right` or `left <= right`."""
+    left, right = _by_known(present(left, "an order"), present(right, "an order"))
+    rounded = _rounded(left, right, or_equal=or_equal)
+    if rounded is not None:
+        return rounded
+    a, b, of = _comparable(left, right)
+    if of.kind not in _ORDERED:
+        raise Inexact(f"the order of {type_name(of)} is not Spark's")
+    found = a <= b if or_equal else a < b
+    return found & ~F.isnan(a) & ~F.isnan(b) if of.kind is float else found
+
+
+def one_of(value: Value, choices: tuple[Value, ...]) -> Column:
+    """`value in choices`: never null."""
+    kinds = {value.of.kind, *(choice.of.kind for choice in choices)}
+    if kinds in ({str}, {int}) and all(c.known is not None for c in choices):
+        found = value.column.isin([c.column for c in choices])
+        return F.coalesce(found, F.lit(False)) if value.optional else found
+    if len(choices) > MOST_TESTS:
+        raise Inexact(f"a search among more than {MOST_TESTS} values")
+    if any(isinstance(c.known, float) and c.known != c.known for c in choices):
+        raise Inexact("a search for NaN is one for the same object")
+    return reduce(lambda a, b: a | b, [equal(value, c) for c in choices], F.lit(False))
+
+
+def chosen(test: Column, then: Value, otherwise: Value) -> Value:
+    """`then if test else otherwise`"""
+    try:
+        of = in_common(then.of, otherwise.of)
+    except Untyped as untyped:
+        raise Inexact(str(untyped)) from None
+    return Value(F.when(test, as_type(then, of)).otherwise(as_type(otherwise, of)), of)
+
+
+def bounds(value: Value) -> tuple[int, int]:
+    """The least and the largest that an integer may be."""
+    if value.of.kind is bool:
+        return 0, 1
+    assert isinstance(value.of, Plain)
+    return value.of.low, value.of.high
+
+
+def _truth(of: Typed, column: Column) -> Column:
+    if of.kind is bool:
+        return column
+    if of.kind is float:
+        return (column + F.lit(0.0)) != F.lit(0.0)
+    if of.kind in (int, Decimal):
+        return column != F.lit(0).cast(spark_type(of))
+    if of.kind in (str, bytes):
+        return F.length(column) > 0
+    if isinstance(of, Record) and not issubclass(of.kind, tuple) and _has_truth(of.kind):
+        raise Inexact(f"the truth of {type_name(of)} is its own")
+    return column.isNotNull()
+
+
+def _has_truth(kind: Any) -> bool:
+    return hasattr(kind, "__bool__") or hasattr(kind, "__len__")
+
+
+def _equal(a: Column, b: Column, of: Typed) -> Column:
+    """Whether values that are not None are equal."""
+    if isinstance(of, Record):
+        left, right = Value(a, of), Value(b, of)
+        fields = [equal(field_of(left, i), field_of(right, i)) for i in range(len(of.fields))]
+        return reduce(lambda x, y: x & y, fields)
+    if of.kind is float:
+        # The sum keeps Spark from looking the value up in Parquet files, which tell 0.0 from -0.0.
+        return ((a + F.lit(0.0)) == b) & ~F.isnan(a)
+    return a == b
+
+
+def _comparable(left: Value, right: Value) -> tuple[Column, Column, Typed]:
+    """Both as columns of one type, which keeps them as they are."""
+    kinds = {left.of.kind, right.of.kind}
+    if kinds in ({int}, {int, bool}):
+        (a, b), (c, d) = bounds(left), bounds(right)
+        of: Typed = Plain(int, low=min(a, c), high=max(b, d))
+        return as_type(left, of), as_type(right, of), of
+    if kinds in ({int, float}, {bool, float}):
+        return _as_float(left), _as_float(right), Plain(float)
+    if len(kinds) > 1:
+        raise Inexact(f"{type_name(left.of)} is compared with {type_name(right.of)}")
+    if isinstance(left.of, Record) and (_holds_float(left.of) or _holds_float(right.of)):
+        raise Inexact("a NaN in a record is compared by identity")
+    try:
+        of = in_common(left.of, right.of)
+    except Untyped as untyped:
+        raise Inexact(str(untyped)) from None
+    return as_type(left, of), as_type(right, of), of
+
+
+def _holds_float(of: Typed) -> bool:
+    return any(map(_holds_float, of.fields)) if isinstance(of, Record) else of.kind is float
+
+
+def _as_float(value: Value) -> Column:
+    """The number as a float, if that is exact for all."""
+    if value.of.kind is float:
+        return value.column
+    if not all(-FLOATS <= bound <= FLOATS for bound in bounds(value)):
+        raise Inexact("an integer beyond 2**53 is compared with a float, which Spark would round")
+    return value.column.cast(
+        T.IntegerType() if value.of.kind is bool else spark_type(value.of)
+    ).cast(T.DoubleType())
+
+
+def _by_known(left: Value, right: Value) -> tuple[Value, Value]:
+    """Constants as numbers of the other side's type, where they are the same."""
+    return _known_as(left, right.of), _known_as(right, left.of)
+
+
+def _known_as(value: Value, other: Typed) -> Value:
+    known = value.known
+    if type(known) is int and other.kind is float and float(known) == known:
+        return literal(float(known))
+    if type(known) is float and other.kind is int and isfinite(known) and known == floor(known):
+        return literal(floor(known)) if abs(known) <= WIDEST else value
+    if type(known) is int and other.kind is Decimal and fits(Decimal(known)):
+        return literal(Decimal(known))
+    return value
+
+
+def _rounded(left: Value, right: Value, *, or_equal: bool) -> Column | None:
+    """The order of integers and a constant that is not one: that of the next one."""
+    if left.of.kind is int and type(right.known) is float:
+        return _beside(right.known, right.known > 0, lambda n: less(left, n, or_equal=True), floor)
+    if right.of.kind is int and type(left.known) is float:
+        return _beside(left.known, left.known < 0, lambda n: less(n, right, or_equal=True), ceil)
+    return None
+
+
+def _beside(
+    known: float, beyond: bool, test: Callable[[Value], Column], rounded: Callable[[float], int]
+) -> Column:
+    """The test with the next integer; `beyond` is the answer of those that no column reaches."""
+    if known != known:
+        return F.lit(False)
+    return F.lit(beyond) if abs(known) > WIDEST else test(literal(rounded(known)))

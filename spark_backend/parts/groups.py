@@ -1,0 +1,194 @@
+"""Groups as bytes that are equal where Python says that the groups are.
+
+Spark groups by bytes, Python by `==`. So each value is written as what its equality is about:
+
+    1, True, 1.0, Decimal("1.0"), Fraction(1)      the ratio 1
+    "a", and a member of a StrEnum                 the text
+    (1, "a"), and a named tuple of these           the parts, each with its length
+    a frozen dataclass, an enum member             the name of the class, and the fields or the name
+    a moment with a fixed offset                   microseconds since 1970, in UTC
+    NaN                                            one mark: it is one object (`zset.canonical`)
+
+A class with an equality of its own might say that it equals any of these, and is refused.
+
+Cost:   0.3 us for a number or a text, 1 us for a small tuple.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from reactive.collections.multiset import Multiset
+from reactive.errors import OffloadError
+from spark_backend.codec.buckets import is_record, values_of
+
+Encoder = Callable[[Any], bytes]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ITSELF = frozenset({int, str, bytes, type(None)})
+
+
+def encode(group: Any) -> bytes:
+    """The bytes of a group.
+
+    Raises
+    ------
+    OffloadError: nothing is known of what it equals.
+    """
+    return _encoder(type(group))(group)
+
+
+def is_itself(group: Any) -> bool:
+    """Whether `decode` gives the group back, and not just an equal one."""
+    kind = type(group)
+    return kind in _ITSELF or (kind is tuple and all(map(is_itself, group)))
+
+
+def decode(data: bytes) -> Any:
+    """A group from its bytes, of one that is itself.
+
+    >>> decode(encode((1, "a", (None, b"b"))))
+    (1, 'a', (None, b'b'))
+    """
+    mark, content = data[:1], data[1:]
+    if mark == b"n":
+        return int(content, 16)
+    if mark == b"s":
+        return content.decode("utf-8", "surrogatepass")
+    if mark == b"b":
+        return content
+    if mark == b"(":
+        return tuple(map(decode, _split(content)))
+    assert mark == b"0"
+    return None
+
+
+def _split(content: bytes) -> list[bytes]:
+    parts, start = [], 0
+    while start < len(content):
+        colon = content.index(b":", start)
+        end = colon + 1 + int(content[start:colon])
+        parts.append(content[colon + 1 : end])
+        start = end
+    return parts
+
+
+def _joined(parts: list[bytes]) -> bytes:
+    return b"".join([b"%d:%b" % (len(part), part) for part in parts])
+
+
+def _found(kind: type) -> Encoder:
+    """How values of a class are written: by the equality that it has."""
+    if kind is type(None):  # its equality is that of `object`
+        return lambda value: b"0"
+    known = _ENCODERS.get((kind.__eq__, kind.__hash__))
+    if known is not None:
+        return known
+    if kind is Multiset:
+        return lambda value: b"m" + _joined(sorted(map(_tuple, value.items())))
+    if issubclass(kind, Enum) and kind.__eq__ is object.__eq__:
+        return _member
+    return _of_record(kind) if is_record(kind) else _refused
+
+
+_encoder: Callable[[type], Encoder] = lru_cache(maxsize=1024)(_found)
+
+
+def _integer(value: int) -> bytes:
+    return b"n%x" % value
+
+
+def _number(value: Any) -> bytes:
+    if value != value:
+        return b"M" if isinstance(value, Decimal) else b"N"
+    try:
+        numerator, denominator = value.as_integer_ratio()
+    except OverflowError:
+        return b"+" if value > 0 else b"-"
+    return b"n%x" % numerator if denominator == 1 else b"r%x/%x" % (numerator, denominator)
+
+
+def _text(value: str) -> bytes:
+    return b"s" + str.encode(value, "utf-8", "surrogatepass")
+
+
+def _tuple(values: Any) -> bytes:
+    return b"(" + _joined([_encoder(type(value))(value) for value in values])
+
+
+def _set(values: Any) -> bytes:
+    return b"{" + _joined(sorted(map(encode, values)))
+
+
+def _moment(value: datetime) -> bytes:
+    """Zones whose offset changes have rules of their own for what is equal."""
+    if value.tzinfo is None:
+        return b"t" + value.isoformat().encode()
+    if type(value.tzinfo) is not timezone:
+        return _refused(value)
+    return b"z" + _span(value - _EPOCH)
+
+
+def _clock(value: time) -> bytes:
+    return b"h" + value.isoformat().encode() if not value.tzinfo else _refused(value)
+
+
+def _span(value: timedelta) -> bytes:
+    return b"T%d" % (value // timedelta.resolution)
+
+
+def _member(value: Enum) -> bytes:
+    name = value._name_ if value._name_ is not None else value._value_  # no flag at all
+    return b"e" + _tuple((*_names(type(value)), name))
+
+
+def _names(kind: type) -> tuple[str, str]:
+    return kind.__module__, kind.__qualname__
+
+
+def _of_record(kind: Any) -> Encoder:
+    """A dataclass equals those of its very class only."""
+    start = b"d" + _joined([_tuple(_names(kind))])
+    names = [field.name for field in dataclasses.fields(kind) if field.compare]
+    values = values_of(names)
+
+    def record(value: Any) -> bytes:
+        return start + _joined([_encoder(type(part))(part) for part in values(value)])
+
+    return record
+
+
+def _refused(value: Any) -> bytes:
+    kind = type(value).__name__
+    raise OffloadError(
+        f"{value!r:.100} cannot be a group on Spark: it is not known what a {kind} equals\n"
+        "  group by numbers, texts, dates, enum members, tuples or frozen dataclasses"
+    )
+
+
+def _by_equality(*encoders: tuple[type, Encoder]) -> dict[Any, Encoder]:
+    return {(kind.__eq__, kind.__hash__): encoder for kind, encoder in encoders}
+
+
+_ENCODERS = _by_equality(
+    (int, _integer),
+    (float, _number),
+    (Decimal, _number),
+    (Fraction, _number),
+    (str, _text),
+    (bytes, lambda value: b"b" + bytes(value)),
+    (tuple, _tuple),
+    (frozenset, _set),
+    (date, lambda value: b"D" + value.isoformat().encode()),
+    (datetime, _moment),
+    (time, _clock),
+    (timedelta, _span),
+    (UUID, lambda value: b"u%x" % value.int),
+)

@@ -1,0 +1,181 @@
+"""Numbers as columns of 64-bit integers that Spark can add up, without rounding.
+
+A float is an integer times a power of two: with a point 96 bits from the right, floats and
+integers of ordinary size are integers, and their sums are exact. The integer is cut into limbs of
+32 bits, least first; the last one has the rest and the sign. The columns are added up and the sum
+is put together at the end. A column that overflows is null, and refused: that takes 2**31 changes
+of one group, or a sum beyond 10**26.
+
+    number      limbs of the sum, in units of 2**-96          5 columns
+    floats      how many floats are in it: the sum is one, if any
+    decimal     limbs of the sum of `Decimal`s, in units of 10**-12      3 columns
+    decimals    how many of them
+    places      the least exponent of theirs: 3.30 is not shown as 3.3    (least, not sum)
+
+What does not fit (NaN, 1e300, `Fraction`, ...) is kept as it is and added in the process, by
+`ExactSum`, which is also what all of this has to equal.
+
+Source: Python's `math.fsum`; superaccumulators in the style of Kulisch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Context, Decimal
+from typing import Any
+
+from reactive.collections.exact import ExactSum
+from reactive.collections.zset import canonical
+
+Amount = tuple[int, int, int, int, int]
+"""Number, floats, decimal, decimals, places."""
+NOTHING: Amount = (0, 0, 0, 0, 0)
+POINT = 96
+PLACES = 12
+BITS = 32
+NUMBER_LIMBS, DECIMAL_LIMBS = 5, 3
+WIDTH = NUMBER_LIMBS + 1 + DECIMAL_LIMBS + 2
+"""Columns of an amount; all are summed but the last."""
+_MASK = (1 << BITS) - 1
+_ONE = 1 << POINT
+_SCALE = 2.0**POINT
+_SMALLEST_UNIT = 10**PLACES
+_LARGEST = 2.0**63
+_WIDEST_DECIMAL = 1 << 94
+_LONGEST, _LONGEST_DECIMAL, _MOST = 1 << 180, 1 << 116, 1 << 52
+"""Changes below these have columns of 52 bits."""
+_DIGITS = Context(prec=10_000)
+
+
+def amount(value: Any, weight: int = 1) -> Amount | None:
+    """A value, `weight` times, as an amount; None if it does not fit.
+
+    >>> amount(1), amount(0.5, -2)
+    ((79228162514264337593543950336, 0, 0, 0, 0), (-79228162514264337593543950336, -2, 0, 0, 0))
+    """
+    kind = type(value)
+    if kind is int or kind is bool:
+        fits = -_LARGEST <= value < _LARGEST
+        return ((value * weight) << POINT, 0, 0, 0, 0) if fits else None
+    if kind is float:
+        fits = -_LARGEST < value < _LARGEST and (value * _SCALE).is_integer()
+        return (int(value * _SCALE) * weight, weight, 0, 0, 0) if fits else None
+    return _decimal(value, weight) if kind is Decimal else None
+
+
+def _decimal(value: Decimal, weight: int) -> Amount | None:
+    if not value.is_finite() or not value.adjusted() < 20:
+        return None
+    places = value.as_tuple().exponent
+    assert isinstance(places, int)
+    if places < -PLACES:
+        return None
+    numerator, denominator = value.as_integer_ratio()
+    scaled = numerator * (_SMALLEST_UNIT // denominator)
+    if abs(scaled) >= _WIDEST_DECIMAL:
+        return None
+    return (0, 0, scaled * weight, weight, min(places, 0))
+
+
+def plus(left: Amount, right: Amount) -> Amount:
+    """Both together."""
+    return (
+        left[0] + right[0],
+        left[1] + right[1],
+        left[2] + right[2],
+        left[3] + right[3],
+        min(left[4], right[4]),
+    )
+
+
+def times(amounts: Sequence[Amount], weight: int) -> list[Amount]:
+    """Amounts times the weight."""
+    return [(a * weight, b * weight, c * weight, d * weight, p) for a, b, c, d, p in amounts]
+
+
+def narrow(change: Amount) -> tuple[Amount, list[tuple[Any, int]]]:
+    """What of a change fits columns a thousand times over, and the rest as values with weights."""
+    number, floats, decimal, decimals, places = change
+    rest: list[tuple[Any, int]] = []
+    if not -_LONGEST < number < _LONGEST:
+        rest.append((number >> POINT, 1))
+        number &= _ONE - 1
+    if not -_MOST < floats < _MOST:
+        rest.append((0.0, floats))
+        floats = 0
+    if not (-_LONGEST_DECIMAL < decimal < _LONGEST_DECIMAL and -_MOST < decimals < _MOST):
+        rest += _decimals(decimal, decimals, places)
+        decimal = decimals = 0
+    return ((number, floats, decimal, decimals, places) if rest else change), rest
+
+
+def minus(left: Amount, right: Amount) -> Amount:
+    """The amount without a part of it; the places stay."""
+    return (left[0] - right[0], left[1] - right[1], left[2] - right[2], left[3] - right[3], left[4])
+
+
+def columns(of: Amount) -> tuple[int, ...]:
+    """An amount as what Spark adds up: `WIDTH` integers of 64 bits."""
+    number, floats, decimal, decimals, places = of
+    return (
+        number & _MASK,
+        number >> 32 & _MASK,
+        number >> 64 & _MASK,
+        number >> 96 & _MASK,
+        number >> 128,
+        floats,
+        decimal & _MASK,
+        decimal >> 32 & _MASK,
+        decimal >> 64,
+        decimals,
+        places,
+    )
+
+
+def from_columns(sums: Sequence[int]) -> Amount:
+    """The amount whose columns, or sums of columns, these are."""
+    a, b, c, d, e, floats, x, y, z, decimals, places = sums
+    number = a + (b << 32) + (c << 64) + (d << 96) + (e << 128)
+    return (number, floats, x + (y << 32) + (z << 64), decimals, places)
+
+
+def total(of: Amount, odd: Sequence[tuple[Any, int]] = ()) -> Any:
+    """The sum of an amount and of odd values with their weights, as `ExactSum` gives it."""
+    number, floats, decimal, decimals, _ = of
+    if odd or decimal or decimals:
+        return canonical(_mixed(of, odd).value())
+    if floats or number & (_ONE - 1):
+        return number / _ONE
+    return number >> POINT
+
+
+def _mixed(of: Amount, odd: Sequence[tuple[Any, int]]) -> ExactSum:
+    number, floats, *decimal = of
+    found = ExactSum()
+    parts = _fraction(number & (_ONE - 1))
+    values = [(number >> POINT, 1), *((part, 1) for part in parts), (0.0, floats - len(parts))]
+    values += _decimals(*decimal)
+    for value, weight in (*values, *sorted(odd, key=_weight, reverse=True)):
+        found.add(value, weight)
+    return found
+
+
+def _weight(pair: tuple[Any, int]) -> int:
+    """Insertions first, so that no count is zero before the end."""
+    return pair[1]
+
+
+def _fraction(bits: int) -> list[float]:
+    """What is behind the point, as floats that are exact."""
+    limbs = [(bits >> shift & _MASK, 2.0 ** (shift - POINT)) for shift in range(0, POINT, BITS)]
+    return [limb * unit for limb, unit in limbs if limb]
+
+
+def _decimals(units: int, count: int, places: int) -> list[tuple[Any, int]]:
+    """A count of decimals that sum to a number of units."""
+    if not (units or count):
+        return []
+    whole, rest = divmod(units, 10 ** (PLACES + places))
+    if rest:  # a value was taken away that equals the one that was given, but had fewer places
+        whole, places = units, -PLACES
+    return [(_DIGITS.scaleb(Decimal(whole), places), 1), (Decimal(0), count - 1)]

@@ -1,0 +1,313 @@
+"""A chain of where, select, unnest and select_many over weighted rows on Spark.
+
+    rows, weight  --filter, columns-->  rows, weight        lifted, where Spark means the same
+                  --mapInArrow------->                      the others, in Python workers
+
+A `where` in Python leaves rows as they are, in columns; of what other callables return no type is
+known, so that from there on rows are pickled, and the rest of the chain runs in Python too.
+
+Linear: each row for itself, whatever its weight.
+
+State:  none.
+Source: [dbsp] linear operators; [i3ql] selection and projection.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from optimizer import plan
+from optimizer.expr import Lifted, conjunction, conjuncts
+from optimizer.plans.explain import headline
+from optimizer.plans.properties import bindings, shapes
+from reactive.collections.zset import Pair
+from reactive.errors import OffloadError
+from reactive.operators.plain import LINEAR
+from reactive.remote.fragments import LEVEL
+from spark_backend.codec.columns import items_of, truth_of, value_of
+from spark_backend.codec.schema import (
+    Kept,
+    Pickled,
+    Record,
+    Typed,
+    Untyped,
+    described,
+    in_common,
+)
+from spark_backend.codec.serialization import serialized, serialized_classes
+from spark_backend.codec.values import (
+    Inexact,
+    Value,
+    as_type,
+    field_of,
+    record_value,
+)
+from spark_backend.tables import stateless
+from spark_backend.tables.worker import shipped
+
+_PACKED, _ENTRIES = (
+    "row binary, weight long",
+    ("bucket long, side byte, version long, row binary, weight long"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """Rows with weights on Spark: a DataFrame with the columns `row` and `weight` (long).
+
+    A row of several bindings is a tuple of them. `steps` say what was done where, in words.
+    """
+
+    frame: DataFrame
+    kept: Kept
+    steps: tuple[Step, ...] = ()
+
+    def explain(self) -> str:
+        """What was done where and why, a step a line, and how rows are kept."""
+        return "\n".join([*map(str, self.steps), f"rows: {described(self.kept)}"])
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A node of a chain, where it runs, and why not as columns."""
+
+    node: str
+    reason: str | None
+
+    def __str__(self) -> str:
+        if self.reason is None:
+            return f"{self.node}: Spark columns"
+        return f"{self.node}: Python workers ({self.reason})"
+
+
+class Chain:
+    """Runs chains of nodes.
+
+    Parameters
+    ----------
+    paths: what workers are to add to where they import from (`Session.paths`).
+    """
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = paths
+
+    def run(self, chain: Sequence[plan.Node], given: Weighted) -> Weighted:
+        """What a chain makes of rows.
+
+        Parameters
+        ----------
+        chain: nodes of `plain.LINEAR`, the first to see a row first; each reads the one before.
+        given: rows of what the first one reads.
+
+        Raises
+        ------
+        OffloadError: a callable cannot be sent to Python workers.
+        """
+        done, waiting = self._columns(tuple(chain), given)
+        return self._in_python(waiting, done) if waiting else done
+
+    def entries(
+        self,
+        chain: Sequence[plan.Node],
+        given: Weighted,
+        onto: plan.Node,
+        place: int,
+        number: int,
+        *,
+        stable: bool,
+    ) -> DataFrame:
+        """What a chain makes of rows, as entries of an input of a part, for its mailbox.
+
+        Parameters
+        ----------
+        onto: the node whose part it is (`parts.part_of`), reading the chain as its input `place`.
+        number: the version of the entries.
+        stable: whether buckets are to be the same in another process (`codec.Codec`).
+
+        Returns
+        -------
+        A DataFrame with the columns bucket, side, version, row and weight. What can be of no use
+        to the part is left out; rows are not added up.
+        """
+        done, waiting = self._columns(tuple(chain), given)
+        more = (_shipped(_over_given(onto)), place, number, stable)
+        source = waiting or (_given(shapes(onto.inputs()[place])),)
+        return self._mapped("entries", source, done, _ENTRIES, *more)
+
+    def _columns(
+        self, chain: tuple[plan.Node, ...], given: Weighted
+    ) -> tuple[Weighted, tuple[plan.Node, ...]]:
+        """What can be done up to a last run of nodes, which has to be done in Python."""
+        done = given
+        waiting: tuple[plan.Node, ...] = ()
+        nodes = list(chain)
+        for place, node in enumerate(nodes):
+            if not isinstance(node, LINEAR):
+                raise TypeError(f"{type(node).__name__} is not done row by row")
+            node, *later = _split(node, done)
+            nodes[place + 1 : place + 1] = later
+            reason = None
+            try:
+                found = _as_columns(node, replace(done, frame=self._filtered(waiting, done)))
+                done, waiting = found, ()
+            except Inexact as inexact:
+                reason = str(inexact)
+                waiting = (*waiting, node)
+            done = replace(done, steps=(*done.steps, Step(headline(node), reason)))
+            if reason is not None and not isinstance(node, plan.Where):
+                rest = tuple(Step(headline(n), "after a step there") for n in nodes[place + 1 :])
+                return replace(done, steps=done.steps + rest), (*waiting, *nodes[place + 1 :])
+        return done, waiting
+
+    def _filtered(self, waiting: tuple[plan.Node, ...], done: Weighted) -> DataFrame:
+        """The rows that pass predicates in Python, as they are kept."""
+        if not waiting:
+            return done.frame
+        schema: Any = _PACKED if isinstance(done.kept, Pickled) else done.frame.schema
+        return self._mapped("kept_rows", waiting, done, schema)
+
+    def _in_python(self, waiting: tuple[plan.Node, ...], done: Weighted) -> Weighted:
+        if all(isinstance(node, plan.Where) for node in waiting):
+            return replace(done, frame=self._filtered(waiting, done))
+        frame = self._mapped("packed_rows", waiting, done, _PACKED)
+        return Weighted(frame, Pickled("what a callable returns has no known type"), done.steps)
+
+    def _mapped(
+        self, name: str, nodes: tuple[plan.Node, ...], on: Weighted, schema: Any, *more: Any
+    ) -> DataFrame:
+        given = (_shipped(_stacked(nodes)), serialized_classes(), _pickled(on.kept), *more)
+        run = shipped(self._paths, "spark_backend.tables.stateless", name, *given)
+        return on.frame.select("row", "weight").mapInArrow(run, schema)
+
+
+def collected(weighted: Weighted) -> list[Pair]:
+    """The rows with their weights, in the driver; not added up.
+
+    Raises
+    ------
+    OffloadError: a callable raised in a worker.
+    """
+    try:
+        table = weighted.frame.select("row", "weight").toArrow()
+    except Exception as error:
+        told = raised(error)
+        if told is None:
+            raise
+        raise told from error
+    rows = stateless.unpacked(weighted.kept, table)
+    return list(zip(rows, table.column("weight").to_pylist(), strict=True))
+
+
+def raised(error: Exception) -> OffloadError | None:
+    """What a callable raised in a worker, if that is what an exception of Spark is about."""
+    _, found, after = str(error).partition(stateless.RAISED)
+    return OffloadError(f"{found}{after.partition(chr(10))[0]}") if found else None
+
+
+def _split(node: plan.Node, on: Weighted) -> list[plan.Node]:
+    """A `where` as two, if only the tests that it asks first can be columns."""
+    if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
+        return [node]
+    tests, predicate = conjuncts(node.predicate.body), node.predicate
+    for count in range(len(tests), 0, -1):
+        asked = predicate.with_body(conjunction(tests[:count]))
+        with suppress(Inexact):
+            first = replace(node, predicate=predicate if count == len(tests) else asked)
+            _as_columns(first, on)
+            rest = predicate.with_body(conjunction(tests[count:]))
+            return [first] if count == len(tests) else [first, plan.Where(first, rest)]
+    return [node]
+
+
+def _as_columns(node: plan.Node, on: Weighted) -> Weighted:
+    """What a node makes of rows, without leaving the JVM.
+
+    Raises
+    ------
+    Inexact: it has to run in Python.
+    """
+    if isinstance(on.kept, Pickled):
+        raise Inexact("rows are pickled")
+    source = node.inputs()[0]
+    row = Value(F.col("row"), on.kept)
+    values = _bindings(row, bindings(source))
+    match node:
+        case plan.Where(_, predicate):
+            return replace(on, frame=on.frame.filter(truth_of(predicate, values)))
+        case plan.Select(_, function):
+            return _selected(on, value_of(function, values))
+        case plan.SelectMany(_, function):
+            return _exploded(on, items_of(function, values))
+        case plan.Unnest(_, function):
+            before = values if bindings(source) > 1 else [row]
+            found = items_of(function, values)
+            return _exploded(on, [record_value((*before, item)) for item in found])
+        case _:
+            raise TypeError(f"{type(node).__name__} is not done row by row")
+
+
+def _bindings(row: Value, count: int) -> list[Value]:
+    if count == 1:
+        return [row]
+    assert isinstance(row.of, Record)
+    return [field_of(row, place) for place in range(count)]
+
+
+def _selected(on: Weighted, value: Value) -> Weighted:
+    frame = on.frame.select(as_type(value, value.of).alias("row"), "weight")
+    return replace(on, frame=frame, kept=value.of)
+
+
+def _exploded(on: Weighted, items: list[Value]) -> Weighted:
+    try:
+        of: Typed = reduce(in_common, [item.of for item in items])
+    except Untyped as untyped:
+        raise Inexact(str(untyped)) from None
+    elements = F.explode(F.array(*(as_type(item, of) for item in items)))
+    return replace(on, frame=on.frame.select(elements.alias("row"), "weight"), kept=of)
+
+
+def _given(of: tuple[Any, ...]) -> plan.Recursive:
+    return plan.Recursive(LEVEL, 0, "given", False, of)
+
+
+def _stacked(nodes: tuple[plan.Node, ...]) -> plan.Node:
+    """The nodes over rows that are given, the last one on top."""
+    if isinstance(nodes[0], plan.Recursive):
+        return nodes[0]
+    below: plan.Node = _given(shapes(nodes[0].inputs()[0]))
+    for node in nodes:
+        below = replace(node, input=below)  # type: ignore[call-arg]
+    return below
+
+
+def _over_given(node: Any) -> plan.Node:
+    """The node with inputs that are given."""
+    names = ("input",) if len(node.inputs()) == 1 else ("left", "right")
+    made: plan.Node = replace(node, **{n: _given(shapes(getattr(node, n))) for n in names})
+    return made
+
+
+def _pickled(kept: Kept) -> bytes:
+    """By name, as the classes of the script that is run are known to workers."""
+    try:
+        return pickle.dumps(kept)
+    except Exception as error:
+        raise OffloadError(
+            f"rows cannot be sent to Spark: {error}\n  define their class at the top of a module"
+        ) from error
+
+
+def _shipped(node: plan.Node) -> bytes:
+    try:
+        return serialized(node)
+    except Exception as error:
+        raise OffloadError(f"{headline(node)} cannot be sent to Spark: {error}") from error

@@ -1,0 +1,277 @@
+"""The rows of a table that lives on Spark: what was there at first, and each change since.
+
+    version 0     the DataFrame or files that the table was made of
+    version n     a folder of Parquet files: rows with weights, written aside and renamed
+
+Rows do not pass through the driver, other than those that it is given. Whether what is removed is
+there is not looked at, as that would be a scan for each change; `verify` does.
+
+State:  on disk, the changes.
+Cost:   a change costs what it brings; `upsert` and `current` read the whole table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from reactive.collections.zset import Pair, Row
+from reactive.errors import OffloadError, TableError
+from spark_backend.cluster.session import Session
+from spark_backend.codec.arrow import to_arrow
+from spark_backend.codec.schema import Kept, Pickled, Record, Typed, kept_as, type_name
+from spark_backend.codec.values import spark_type
+from spark_backend.tables.chain import Weighted
+from spark_backend.tables.changes import Changes
+from spark_backend.tables.sources import as_rows, check_values, first_row, key_of, read
+
+Source = DataFrame | str
+
+
+class Frames:
+    """Rows of one type, and their changes, by version.
+
+    Parameters
+    ----------
+    session: whose `spark` runs the queries.
+    source: a DataFrame, or the path of Parquet or CSV files or a Delta table. It must go on giving
+        the same rows: changes are made here.
+    row_type: a frozen dataclass, named tuple or tuple of plain types, or one of these.
+    folder: where changes are kept, as a path or URI. Changes that are there are gone on with.
+    key: a field, or several, that at most one row has; for `upsert`.
+    format: of the files: `"parquet"`, `"csv"`, `"delta"`.
+
+    Raises
+    ------
+    OffloadError: rows of this type have no Spark type.
+    TableError: the columns do not fit it, or a value is null where None is not of the type.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        source: Source,
+        row_type: Any,
+        folder: str,
+        *,
+        key: str | Sequence[str] | None = None,
+        name: str = "table",
+        format: str | None = None,
+    ) -> None:
+        self.kept = _typed(row_type, name)
+        self.key = _key(key, self.kept, name)
+        self.name = name
+        self._session, self._source, self._format = session, source, format
+        self._changes = Changes(folder)
+        self.rows_at_first = check_values(self._at_first(), self.kept, name)
+
+    @property
+    def version(self) -> int:
+        """Of the last change; 0 if there was none."""
+        return self._changes.last
+
+    def change(self, pairs: Iterable[Pair]) -> int:
+        """Rows that were inserted and deleted, with their weights: a new version, whose number is
+        returned.
+
+        Raises
+        ------
+        OffloadError: a row is not just of the row type, or would come back as something else;
+            nothing has changed then.
+        """
+        number, given = self.version + 1, list(pairs)
+        rows = to_arrow(self.kept, [row for row, _ in given])
+        with self._changes.aside(number) as path:
+            self._changes.put(path, rows, [weight for _, weight in given])
+            return self._changes.keep(path, number)
+
+    def add_rows(self, rows: Iterable[Row]) -> int:
+        """Add rows, each once; raises as `change`."""
+        return self.change((row, 1) for row in rows)
+
+    def remove_rows(self, rows: Iterable[Row]) -> int:
+        """Remove rows, each once."""
+        return self.change((row, -1) for row in rows)
+
+    def add_frame(self, frame: DataFrame) -> int:
+        """Add the rows of a DataFrame, which is evaluated once.
+
+        Raises
+        ------
+        TableError: its columns or values do not fit the row type; nothing has changed then.
+        """
+        return self._write(frame, 1)
+
+    def remove_frame(self, frame: DataFrame) -> int:
+        """Delete the rows of a DataFrame, with their multiplicities; raises as `add_frame`."""
+        return self._write(frame, -1)
+
+    def upsert_rows(self, rows: Iterable[Row]) -> int:
+        """Add rows, in the place of the rows that have their keys; a scan and a join.
+
+        Raises
+        ------
+        TableError: a key comes twice or is NaN, or there is no key.
+        OffloadError: as `change`.
+        """
+        number, given = self.version + 1, to_arrow(self.kept, list(rows))
+        with self._changes.aside(number, "given") as path:
+            self._changes.put(path, given, [1] * len(given))
+            return self._replace(number, self._read([path]))
+
+    def upsert_frame(self, frame: DataFrame) -> int:
+        """Add the rows of a DataFrame, in the place of those that have their keys.
+
+        Raises
+        ------
+        TableError: a key comes twice or is NaN, there is no key, or it does not fit the rows.
+
+        Cost: a scan of the table and a join.
+        """
+        number, rows = self.version + 1, as_rows(frame, self.kept, self.name)
+        with self._changes.aside(number, "given") as path:
+            rows.write.parquet(path)
+            check_values(self._read([path]), self.kept, self.name)
+            return self._replace(number, self._read([path]))
+
+    def since(self, version: int, upto: int | None = None) -> Weighted:
+        """The changes after a version, up to another or the last; after -1, all rows.
+
+        They are not added up.
+        """
+        last = self.version if upto is None else upto
+        paths = self._changes.paths(max(version, 0) + 1, last)
+        return Weighted(self._union(paths, whole=version < 0), self.kept)
+
+    def current(self, upto: int | None = None) -> Weighted:
+        """The rows that are there, with positive weights; a scan of the table.
+
+        A row is there once with its weight, other than in a table that has never changed.
+        """
+        last = self.version if upto is None else upto
+        paths = self._changes.paths(1, last)
+        rows = self._union(paths, whole=True)
+        return Weighted(_net(rows) if paths else rows, self.kept)
+
+    def size(self) -> int:
+        """How many rows there are; a scan of the weights of the changes."""
+        paths = self._changes.paths(1, self.version)
+        found = first_row(self._read(paths).agg(F.sum("weight").alias("size"))) if paths else None
+        return self.rows_at_first + ((found and found["size"]) or 0)
+
+    def verify(self) -> None:
+        """Look whether all is in order; a scan of the table.
+
+        Raises
+        ------
+        TableError: a row has been removed more often than it was there, or two rows have one key.
+        """
+        rows = self.current().frame
+        wrong = first_row(rows.filter("weight < 0"))
+        if wrong is not None:
+            raise TableError(f"table {self.name!r}: {wrong['row']} was removed, but not there")
+        if self.key is not None:
+            self._check_keys(rows)
+
+    def close(self) -> None:
+        """Delete the changes."""
+        self._changes.delete()
+
+    def _at_first(self) -> DataFrame:
+        source = self._source
+        if isinstance(source, str):
+            source = read(self._session.spark, source, self.kept, self._format)
+        return as_rows(source, self.kept, self.name)
+
+    def _union(self, paths: list[str], *, whole: bool) -> DataFrame:
+        changes = self._read(paths)
+        return self._at_first().unionByName(changes) if whole else changes
+
+    def _read(self, paths: list[str]) -> DataFrame:
+        spark: SparkSession = self._session.spark
+        row = spark_type(self.kept)
+        schema = T.StructType([T.StructField("row", row), T.StructField("weight", T.LongType())])
+        if paths:
+            return spark.read.schema(schema).parquet(*paths)
+        none = F.lit(None).cast(row).alias("row"), F.lit(None).cast("long").alias("weight")
+        return spark.range(0).select(*none)
+
+    def _write(self, frame: DataFrame, weight: int) -> int:
+        number, rows = self.version + 1, as_rows(frame, self.kept, self.name)
+        with self._changes.aside(number) as path:
+            rows.withColumn("weight", F.lit(weight).cast("long")).write.parquet(path)
+            check_values(self._read([path]), self.kept, self.name)
+            return self._changes.keep(path, number)
+
+    def _replace(self, number: int, new: DataFrame) -> int:
+        if self.key is None:
+            raise TableError(f"table {self.name!r} has no key to find rows by")
+        self._check_keys(new)
+        old, keys = self.current().frame, new.select(key_of(F.col("row"), self.key).alias("key"))
+        same = key_of(old["row"], self.key).eqNullSafe(keys["key"])
+        gone = old.join(keys, same, "left_semi").withColumn("weight", -F.col("weight"))
+        with self._changes.aside(number) as path:
+            _net(gone.unionByName(new)).write.parquet(path)
+            return self._changes.keep(path, number)
+
+    def _check_keys(self, rows: DataFrame) -> None:
+        assert self.key is not None
+        keys = rows.select(key_of(F.col("row"), self.key).alias("key"), "weight")
+        counts = keys.groupBy("key").agg(F.sum("weight").alias("count"))
+        odd = [F.isnan(F.col("key").getField(n)) for n in self.key if _is_float(self.kept, n)]
+        wrong = reduce(lambda a, b: a | b, odd, F.col("count") > 1)
+        found = first_row(counts.filter(wrong))
+        if found is not None:
+            key = ", ".join(f"{name} {value!r}" for name, value in found["key"].items())
+            reason = "is NaN" if found["count"] == 1 else f"has {found['count']} rows"
+            raise TableError(f"table {self.name!r}: the key {key} {reason}")
+
+
+def as_columns(weighted: Weighted) -> DataFrame:
+    """Rows as an ordinary DataFrame: a column per field, each row repeated by its weight.
+
+    A value that is no record is in the column `value`, a pickled row in the column `row`. Weights
+    must be positive.
+    """
+    times = F.explode(F.sequence(F.lit(1).cast("long"), F.col("weight")))
+    rows = weighted.frame.select("row", times.alias("time")).select("row")
+    if isinstance(weighted.kept, Record):
+        return rows.select("row.*")
+    return rows if isinstance(weighted.kept, Pickled) else rows.withColumnRenamed("row", "value")
+
+
+def _typed(row_type: Any, name: str) -> Typed:
+    kept: Kept = kept_as(row_type)
+    if isinstance(kept, Pickled):
+        raise OffloadError(
+            f"table {name!r} cannot live on Spark: {kept.reason}\n"
+            "  rows need fields of plain types; or use db.table, whose rows may be anything"
+        )
+    return kept
+
+
+def _key(key: str | Sequence[str] | None, of: Typed, name: str) -> tuple[str, ...] | None:
+    if key is None:
+        return None
+    if callable(key):
+        raise OffloadError(f"the key of table {name!r} must be a field: Spark cannot call {key!r}")
+    names = (key,) if isinstance(key, str) else tuple(key)
+    missing = [n for n in names if not isinstance(of, Record) or n not in of.names]
+    if missing or not names:
+        raise OffloadError(f"key {key!r} of table {name!r}: no field of {type_name(of)}")
+    return names
+
+
+def _is_float(of: Typed, name: str) -> bool:
+    return isinstance(of, Record) and of.fields[of.names.index(name)].kind is float
+
+
+def _net(rows: DataFrame) -> DataFrame:
+    """Each row once, with the sum of its weights; without rows whose weights cancel."""
+    summed = rows.groupBy("row").agg(F.sum("weight").alias("weight"))
+    return summed.filter(F.col("weight") != 0)

@@ -1,0 +1,161 @@
+"""The rows of a table that lives on Spark, as the engine asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from optimizer import plan
+from reactive.collections.zset import Pair, Pairs, Row, consolidate
+from reactive.remote.external import ExternalInput
+from reactive.remote.fragments import Fragment
+from reactive.remote.remote import Entry
+from spark_backend.cluster.session import Session
+from spark_backend.codec.arrow import to_arrow
+from spark_backend.tables.chain import Chain, Weighted, collected
+from spark_backend.tables.frames import Frames, as_columns
+
+
+class SparkRows:
+    """`reactive.remote.external.ExternalRows` over frames; `is_kept` if the changes are to outlast
+    the process.
+
+    Cost: a change of rows writes a file; `pairs` and `size` are scans.
+    """
+
+    def __init__(self, session: Session, frames: Frames, *, is_kept: bool) -> None:
+        self.frames = frames
+        self.is_closed = False
+        self._is_kept = is_kept
+        self._paths = session.paths
+        self._size: tuple[int, int] = (-1, 0)
+
+    @property
+    def version(self) -> int:
+        """Of the last change."""
+        return self.frames.version
+
+    def check(self, row: Row) -> None:
+        """Raise `OffloadError` for a row that no columns hold."""
+        to_arrow(self.frames.kept, [row])
+
+    def append(self, pairs: Sequence[Pair]) -> int:
+        """Rows that were inserted and deleted."""
+        return self.frames.change(pairs)
+
+    def append_frame(self, frame: DataFrame, weight: int) -> int:
+        """Rows of a DataFrame that came, or went if the weight is negative."""
+        change = self.frames.add_frame if weight > 0 else self.frames.remove_frame
+        return change(frame)
+
+    def upsert(self, rows: Any) -> int:
+        """Rows, or a DataFrame of them, in the place of the rows that have their keys."""
+        is_frame = isinstance(rows, DataFrame)
+        return self.frames.upsert_frame(rows) if is_frame else self.frames.upsert_rows(rows)
+
+    def pairs(self) -> Iterator[Pair]:
+        """All rows, each once."""
+        return iter(consolidate(collected(self.frames.current())))
+
+    def size(self) -> int:
+        """How many rows there are."""
+        version, size = self._size
+        if version != self.version:
+            total = self.frames.current().frame.agg(F.sum("weight")).first()
+            size = int((total and total[0]) or 0)
+            self._size = (self.version, size)
+        return size
+
+    def steps(self, chain: Sequence[plan.Node]) -> list[str]:
+        """Which nodes of a chain run as columns, and which in Python workers, and why."""
+        none = self.frames.since(self.version, self.version)
+        return [str(step) for step in Chain(self._paths).run(tuple(chain), none).steps]
+
+    def stop(self) -> None:
+        """Nobody reads it any more; changes are kept where a later process is to go on."""
+        self.is_closed = True
+        if not self._is_kept:
+            self.frames.close()
+
+    def frame(self) -> DataFrame:
+        """All rows, a column per field."""
+        return as_columns(self.frames.current())
+
+
+class ScanRemote:
+    """A `Remote` that keeps nothing: rows of a table through a chain of nodes."""
+
+    resumed: int | None = None
+
+    def __init__(self, session: Session, fragment: Fragment) -> None:
+        self._chain = Chain(session.paths)
+        self._last: ExternalInput | None = None
+        self.is_closed = False
+
+    def bucket(self, key: Any) -> int:
+        """All rows are looked through, whatever the key."""
+        return 0
+
+    def pack(self, place: int, key: Any, row: Row) -> tuple[int, Row]:
+        """The row as it is."""
+        return 0, row
+
+    def apply(
+        self,
+        number: int,
+        entries: Sequence[Entry],
+        fed: Sequence[ExternalInput] = (),
+        *,
+        quiet: bool = False,
+    ) -> Pairs:
+        """The rows that changed, fetched."""
+        for source in fed:
+            self._last = source
+        if quiet:
+            return ()
+        return [pair for source in fed for pair in collected(self._run(source))]
+
+    def contents(self) -> Iterator[Pair]:
+        """All rows, fetched."""
+        return iter(consolidate(collected(self.current()))) if self._last else iter(())
+
+    def at(self, bucket: int) -> Iterator[Pair]:
+        """All rows: they are in no buckets."""
+        return self.contents()
+
+    def current(self) -> Weighted:
+        """All rows, on Spark."""
+        assert self._last is not None
+        frames = self._last.rows.frames  # type: ignore[attr-defined]
+        return self._chain.run(self._last.chain, frames.current(self._last.upto))
+
+    def _run(self, fed: ExternalInput) -> Weighted:
+        frames = fed.rows.frames  # type: ignore[attr-defined]
+        return self._chain.run(fed.chain, frames.since(fed.after, fed.upto))
+
+    def entries(self) -> Iterator[Entry]:
+        """None are kept."""
+        return iter(())
+
+    def footprint(self) -> tuple[int, int]:
+        """Nothing is kept."""
+        return 0, 0
+
+    def describe(self) -> str:
+        """What runs where."""
+        return "Spark, rows of a table"
+
+    def to_spark(self, row_type: Any = None) -> DataFrame:
+        """All rows, a column per field."""
+        return as_columns(self.current())
+
+    def stop(self) -> None:
+        """There is nothing to stop."""
+        self.is_closed = True
+
+    def close(self) -> None:
+        """There is nothing to give up."""
+        self.is_closed = True

@@ -1,0 +1,30 @@
+"""How much a run tries: a sample by default, all of it with `EXAMPLES=1`, five times it with 5.
+
+`make test` takes samples, other ones in each run unless `CI` is set; `make soak` takes all.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+TIMES = int(os.environ.get("EXAMPLES", "0"))
+SHARE = 4
+"""The part of all examples that a sample is."""
+
+
+def examples(count: int) -> settings:
+    """Settings of a test of so many examples."""
+    number = count * TIMES or max(count // SHARE, SHARE)
+    return settings(max_examples=number, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def seeds(count: int) -> range:
+    """The seeds of a test of so many."""
+    return range(count * TIMES or max(count // SHARE, 1))
+
+
+def stride(every: int, share: int = SHARE) -> int:
+    """How far apart the moments, or calls, are that are tried: `every` where all of them are."""
+    return every if TIMES else every * share

@@ -1,0 +1,72 @@
+"""Which constants conditions pin fields to: all of these hold for every row that passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from optimizer import plan
+from optimizer.expr import Lifted
+from optimizer.plans.constant_tests import ConstantTests, constant_tests
+from optimizer.plans.properties import shapes
+from optimizer.rewriting.optimize import optimize
+from reactive import Database
+
+
+class Event(NamedTuple):
+    kind: str
+    number: int
+    names: tuple[str, ...] = ()
+
+
+WANTED = "sale"
+
+
+def pins_of(condition: Callable[[Event], object], row_type: Any = Event) -> ConstantTests:
+    table: Any = Database().table(row_type)
+    node = optimize(table.where(condition).plan).plan
+    assert isinstance(node, plan.Where)
+    assert isinstance(node.predicate, Lifted)
+    return constant_tests([node.predicate.body], shapes(node.input))
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (lambda e: e.kind == "sale", {"kind": {"sale"}}),
+        (lambda e: "sale" == e.kind, {"kind": {"sale"}}),  # noqa: SIM300
+        (lambda e: e.kind == WANTED and e.number == 3, {"kind": {"sale"}, "number": {3}}),
+        (lambda e: e.kind in ("sale", "gift"), {"kind": {"sale", "gift"}}),
+        (lambda e: e.kind in {"sale"}, {"kind": {"sale"}}),
+        (lambda e: e.kind == "sale" or e.kind == "gift", {"kind": {"sale", "gift"}}),
+        (lambda e: e.kind in ("a", "b") and e.kind in ("b", "c"), {"kind": {"b"}}),
+        (lambda e: not e.names and e.kind == "sale", {"kind": {"sale"}}),
+        (lambda e: e.kind == "sale" and 1 / e.number > 2, {"kind": {"sale"}}),
+    ],
+)
+def test_comparisons_with_constants_pin(
+    condition: Callable[[Event], object], expected: dict[str, set[Any]]
+) -> None:
+    assert pins_of(condition) == expected
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        lambda e: e.kind != "sale",
+        lambda e: e.kind == "sale" or e.number == 3,
+        lambda e: 1 / e.number > 2 and e.kind == "sale",  # it may raise before
+        lambda e: e.kind == e.names,
+        lambda e: e.number == 1.5,
+        lambda e: e.kind in e.names,
+        lambda e: e.names == ("a",),
+    ],
+)
+def test_others_do_not(condition: Callable[[Event], object]) -> None:
+    assert pins_of(condition) == {}
+
+
+def test_fields_that_a_row_may_not_have_are_not_pinned() -> None:
+    assert pins_of(lambda e: e.kind == "sale", object) == {}

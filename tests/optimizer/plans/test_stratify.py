@@ -1,0 +1,238 @@
+"""Recursion through what takes rows away is refused when the relation is made, the cycle named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reactive import (
+    Count,
+    Database,
+    FixpointError,
+    Min,
+    PlanError,
+    ReactiveError,
+    StratificationError,
+    Sum,
+    Table,
+    fixpoint,
+    iterate,
+)
+from tests.errors.golden import refused
+from tests.operators.fixpoint.graphs import Edge, chain, closure
+from tests.operators.fixpoint.test_shapes import step
+
+Rel = Any
+REMEDY = "move the anti_join, difference or aggregate outside the fixpoint"
+
+
+def edges_of() -> Table[Edge]:
+    return Database().table(Edge, name="edges")
+
+
+def on(a: Any, b: Any) -> object:
+    return a == b
+
+
+FORBIDDEN: dict[str, tuple[Callable[[Rel, Rel], Rel], str, str]] = {
+    "anti_join": (
+        lambda edges, reach: edges.anti_join(reach, on=on),
+        "negation",
+        "anti_join (right input)",
+    ),
+    "anti_join_of_both": (
+        lambda edges, reach: reach.anti_join(reach.where(lambda e: e.src > 1), on=on),
+        "negation",
+        "anti_join (right input)",
+    ),
+    "difference": (
+        lambda edges, reach: edges.difference(reach),
+        "negation",
+        "difference (right input)",
+    ),
+    "difference_far_away": (
+        lambda edges, reach: step(edges - step(reach, edges).distinct(), edges).where(bool),
+        "negation",
+        "difference (right input)",
+    ),
+    "difference_all_right": (
+        lambda edges, reach: edges.difference_all(reach),
+        "negation",
+        "difference_all (right input)",
+    ),
+    "difference_all_left": (
+        lambda edges, reach: reach.difference_all(edges),
+        "negation",
+        "difference_all (left input)",
+    ),
+    "left_join": (
+        lambda edges, reach: edges.left_join(reach, on=on).select(lambda a, b: a),
+        "negation",
+        "left_join (right input)",
+    ),
+    "left_join_left": (
+        lambda edges, reach: reach.left_join(edges, on=on).select(lambda a, b: a),
+        "negation",
+        "left_join (left input)",
+    ),
+    "right_join": (
+        lambda edges, reach: edges.right_join(reach, on=on).select(lambda a, b: b),
+        "negation",
+        "right_join (right input)",
+    ),
+    "full_join": (
+        lambda edges, reach: reach.full_join(edges, on=on).select(lambda a, b: a or b),
+        "negation",
+        "full_join (left input)",
+    ),
+    "group_by": (
+        lambda edges, reach: reach.group_by(lambda e: e.src).aggregate(Count()).select(Edge),
+        "aggregate",
+        "aggregate",
+    ),
+    "aggregate": (
+        lambda edges, reach: reach.aggregate(Sum(lambda e: e.src)).select(lambda n: Edge(n, n)),
+        "aggregate",
+        "aggregate",
+    ),
+    "order_by": (
+        lambda edges, reach: reach.order_by(lambda e: e.src),
+        "order",
+        "order_by",
+    ),
+    "limit": (
+        lambda edges, reach: reach.order_by(lambda e: e.src).limit(2),
+        "order",
+        "order_by",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_a_recursion_through_what_is_not_monotone_is_refused(name: str) -> None:
+    body, what, through = FORBIDDEN[name]
+    edges = edges_of()
+    with refused(
+        f"""
+        StratificationError: fixpoint 'reach' depends on its own {what}
+          reach -> {through} -> reach
+          {REMEDY}
+        """
+    ):
+        fixpoint(lambda reach: edges.union(body(edges, reach)))
+    assert edges._engine.live_views() == []
+
+
+def test_the_cycle_of_a_mutual_recursion_names_all_on_its_way() -> None:
+    edges = edges_of()
+    with refused(
+        f"""
+        StratificationError: fixpoint 'first', 'second', 'third' depends on its own negation
+          first -> difference (right input) -> third -> second -> first
+          {REMEDY}
+        """
+    ):
+        fixpoint(
+            lambda first, second, third: (
+                edges.difference(third),
+                edges.union(first),
+                edges.union(second),
+            )
+        )
+
+
+def test_negation_of_a_relation_that_does_not_lead_back_is_no_cycle() -> None:
+    """Two relations of one fixpoint may be strata of each other, or it is refused by name."""
+    edges = edges_of()
+    try:
+        _, others = fixpoint(
+            lambda reach, others: (
+                edges.union(step(reach, edges)),
+                edges.select(lambda e: Edge(e.dst, e.src)).difference(reach),
+            )
+        )
+    except StratificationError as error:
+        assert "others -> difference (right input)" in str(error)
+        return
+    view = others.materialize()
+    for edge in (*chain(1, 2, 3, 1), *chain(3, 4, 5)):
+        edges.add(edge)
+        turned = {Edge(e.dst, e.src) for e in edges}
+        assert set(view) == turned - closure(edges)
+
+
+def test_an_inner_recursion_may_not_negate_the_outer_one() -> None:
+    edges = edges_of()
+    with pytest.raises(StratificationError, match=r"'outer' depends on its own negation"):
+        fixpoint(
+            lambda outer: edges.union(
+                fixpoint(lambda inner: step(inner, edges).union(edges.difference(outer)))
+            )
+        )
+
+
+def test_an_inner_recursion_may_not_be_negated_if_it_reads_the_outer_one() -> None:
+    edges = edges_of()
+    with pytest.raises(StratificationError, match=r"'outer' depends on its own negation"):
+        fixpoint(
+            lambda outer: edges.difference(fixpoint(lambda inner: outer.union(step(inner, edges))))
+        )
+
+
+def test_an_inner_recursion_that_keeps_the_best_of_the_outer_one_is_refused() -> None:
+    """Which row is the best may change when more rows come: it is an aggregate."""
+    edges = edges_of()
+    with pytest.raises(PlanError):
+        fixpoint(
+            lambda outer: edges.union(
+                fixpoint(
+                    lambda inner: outer.union(step(inner, edges)),
+                    keep=Min(lambda e: e.dst),
+                    by=lambda e: e.src,
+                ).select(lambda e: Edge(e.dst, e.src))
+            )
+        )
+
+
+def test_a_helper_that_makes_the_step_is_refused_as_a_lambda_is() -> None:
+    edges = edges_of()
+
+    def unreached(reach: Rel) -> Rel:
+        return edges.anti_join(reach, on=lambda a, b: a.dst == b.src)
+
+    with pytest.raises(StratificationError, match="fixpoint 'reach'"):
+        fixpoint(unreached)
+
+
+def test_an_iteration_in_a_recursion_must_be_monotone() -> None:
+    edges = edges_of()
+    with pytest.raises(StratificationError, match="'reach' depends on its own negation"):
+        fixpoint(lambda reach: edges.union(iterate(lambda r: edges.difference(r), reach, times=2)))
+
+
+def test_errors_are_of_their_classes() -> None:
+    assert issubclass(StratificationError, PlanError)
+    assert issubclass(FixpointError, ReactiveError | RuntimeError)
+    assert issubclass(FixpointError, RuntimeError)
+
+
+def test_an_inner_recursion_may_read_what_turns_out_to_be_a_lower_stratum() -> None:
+    """Of the outer three, two depend on each other, and the third is no recursion but its own."""
+    edges = edges_of()
+    first, _, third = fixpoint(
+        lambda first, second, third: (
+            edges.union(second.where(lambda e: e.src < e.dst)),
+            step(first, edges),
+            fixpoint(lambda inner: first.union(step(inner, inner))),
+        )
+    )
+    views = [first.materialize(), third.materialize()]
+    for edge in (*chain(1, 2, 3, 1), *chain(3, 4, 5)):
+        edges.add(edge)
+        assert set(views[1]) == closure(edges)
+    edges.remove(Edge(2, 3))
+    assert set(views[1]) == closure(edges)
+    for view in views:
+        view.verify()

@@ -1,0 +1,163 @@
+"""Rows of all kinds that a table takes, and when they are equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NamedTuple, TypeAlias
+
+import attrs
+import msgspec
+import pydantic
+
+from reactive import Multiset
+from tests.random_queries.values import POOLS
+
+Kind: TypeAlias = "str | tuple[Kind, ...]"
+"""The letter of a row, with `?` if it may be None; a tuple for a row of several bindings."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class D:
+    k: Any
+    v: Any
+    i: int = 0
+
+    @property
+    def missing(self) -> Any:
+        """What is found to be missing only when it is read."""
+        raise AttributeError("missing")
+
+
+class N(NamedTuple):
+    id: int
+    x: Any
+    y: Any
+
+
+class S(msgspec.Struct, frozen=True):
+    a: Any
+    b: Any
+
+
+@attrs.frozen
+class A:
+    a: Any
+    b: Any
+
+
+class M(pydantic.BaseModel, frozen=True):
+    a: Any
+    b: Any
+
+
+class L:
+    """A row of which nothing is known; its `b` may have no hash."""
+
+    def __init__(self, a: Any, b: Any) -> None:
+        self.a = a
+        self.b = b
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, L) and (self.a, self.b) == (other.a, other.b)
+
+    def __hash__(self) -> int:
+        return hash(self.a)
+
+    def __repr__(self) -> str:
+        return f"L({self.a!r}, {self.b!r})"
+
+
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "P": ("{}[0]", "{}[1]", "{}[-1]"),
+    "Q": ("{}[0]", "{}[0]", "{}[1]"),
+    "L": ("{}.a", "{}.a", "{}.b"),
+    "N": ("{}.id", "{}.x", "{}[2]", "{}.y"),
+    "D": ("{}.k", "{}.v", "{}.i"),
+    "S": ("{}.a", "{}.b"),
+    "A": ("{}.a", "{}.b"),
+    "M": ("{}.a", "{}.b"),
+    "V": ("{}",),
+    "G": ("{}[0]", "{}.one", "{}.two"),
+    "O": ("{}.one", "{}[1]"),
+}
+"""How a field of a row is read. "V" is any value that is a row by itself, "Q" a tuple that may be
+too short, and "L" a row of which nothing is known; "G" and "O" are the named rows of groups, and of
+one that is made of all."""
+BY_NAME: Mapping[str, tuple[str, ...]] = {
+    "N": ("id", "x", "y"),
+    "D": ("k", "v", "i"),
+    "S": ("a", "b"),
+    "A": ("a", "b"),
+    "M": ("a", "b"),
+    "G": ("one", "two"),
+    "O": ("one", "two"),
+}
+"""The fields that a query may name."""
+COUNTED = ("id", "i")
+"""Those whose values are small integers."""
+CLASSES: Mapping[str, type] = {
+    "P": tuple,
+    "N": N,
+    "D": D,
+    "S": S,
+    "A": A,
+    "M": M,
+    "V": object,
+    "Q": tuple,
+    "L": L,
+}
+
+
+def row_of(kind: str, random: Random, mode: str) -> Any:
+    """A random row of a kind, of values that a mode has."""
+    one, other = random.choice(POOLS[mode]), random.choice(POOLS[mode])
+    match kind:
+        case "P":
+            return one, other
+        case "N":
+            return N(random.randrange(5), one, other)
+        case "D":
+            return D(one, other, random.randrange(3))
+        case "V":
+            return one
+        case "Q":
+            return (one, other) if random.random() < 0.8 else (one,)
+        case "L":
+            return L(one, other if random.random() < 0.8 else [1])
+    return CLASSES[kind](a=one, b=other)
+
+
+def frozen(value: Any) -> Any:
+    """What stands for a value where NaN is one value."""
+    match value:
+        case float() if value != value:
+            return "<nan>"
+        case tuple():
+            return tuple(map(frozen, value))
+        case D():
+            return "D", frozen(value.k), frozen(value.v), value.i
+        case S() | A() | M():
+            return type(value).__name__, frozen(value.a), frozen(value.b)
+        case L():
+            return "L", frozen(value.a), repr(value.b)
+        case Multiset():
+            return "Multiset", frozenset((frozen(v), count) for v, count in value.items())
+        case frozenset():
+            return frozenset(map(frozen, value))
+    return value
+
+
+def bag(rows: Iterable[Any]) -> Counter[Any]:
+    """How often each row is there."""
+    return Counter(map(frozen, rows))
+
+
+def once(rows: Iterable[Any]) -> list[Any]:
+    """Each row that is there, once: the first of equal ones."""
+    found: dict[Any, Any] = {}
+    for row in rows:
+        found.setdefault(frozen(row), row)
+    return list(found.values())
