@@ -76,8 +76,9 @@ class Pointwise:
 
     def undo(self) -> None:
         left, right, done = self._last
-        for row, dl, dr in islice(_both(left, right), done):
-            self._move(row, -dl, -dr)
+        if done:  # else rows may have failed before the first of them was reached
+            for row, dl, dr in islice(_both(left, right), done):
+                self._move(row, -dl, -dr)
         self._last = NOTHING
 
     def commit(self) -> None:

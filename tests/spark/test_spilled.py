@@ -17,7 +17,7 @@ from reactive.collections.zset import NAN
 from reactive.storage.store import Absent, BagStore
 from tests import moments
 
-marks = pytest.importorskip("spark_backend.parts.fingerprints", reason="numpy is not installed")
+fingerprints = pytest.importorskip("spark_backend.parts.fingerprints", reason="numpy is not installed")
 spilled = pytest.importorskip("spark_backend.parts.spilled", reason="pyarrow is not installed")
 
 FILES = str(Path(spilled.__file__).parent)
@@ -50,7 +50,7 @@ def test_it_holds_what_a_bag_in_memory_holds(
     first: list[Any], changes: list[Any], written: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = str(tmp_path_factory.mktemp("rows"))
-    with patch.object(spilled, "WRITTEN", written), patch.object(marks, "FEW", 2):
+    with patch.object(spilled, "WRITTEN", written), patch.object(fingerprints, "FEW", 2):
         bag, store = BagStore(), spilled.SpilledStore(folder, Counter(first).items())
         for row in first:
             bag.add(row, 1)
@@ -90,7 +90,7 @@ def test_rows_that_nothing_is_known_of_stay_in_the_process(tmp_path: Path) -> No
 
 
 def test_marks_take_little_and_what_cancels_is_gone() -> None:
-    found = marks.Marks()
+    found = fingerprints.Fingerprints()
     for n in range(30_000):
         found.add(n.to_bytes(16), 1)
     assert len(found) == 30_000 and found.bytes() <= 20 * 30_000
