@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 from hypothesis import HealthCheck, settings
 
+T = TypeVar("T")
 TIMES = int(os.environ.get("EXAMPLES", "0"))
 SHARE = 4
 """The part of all examples that a sample is."""
@@ -23,6 +25,11 @@ def examples(count: int) -> settings:
 def seeds(count: int) -> range:
     """The seeds of a test of so many."""
     return range(count * TIMES or max(count // SHARE, 1))
+
+
+def cases(*values: T) -> tuple[T, ...]:
+    """The cases of a test that takes long: all of them, or the first."""
+    return values if TIMES else values[:1]
 
 
 def stride(every: int, share: int = SHARE) -> int:

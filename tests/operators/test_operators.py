@@ -36,7 +36,6 @@ HELPERS = {
     "operator": "what all operators are",
     "pipelines": "the loops of `fuse`: tests/codegen/test_depth.py",
     "plain": "which operator a node of a plan is",
-    "pointwise": "what `union`, `difference` and `intersection` and their bags have in common",
 }
 
 

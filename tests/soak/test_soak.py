@@ -25,7 +25,7 @@ from tests.soak.report import described
 from tests.soak.shrink import failure, shrunk
 from tests.thresholds import LOWEST, SHIPPED, WALKED
 
-SECONDS = 10
+SECONDS = 5
 FIRST = 1 if os.environ.get("CI") else int(time.time()) * 1_000
 
 
@@ -37,7 +37,7 @@ def test_some_seconds_of_random_histories() -> None:
         made, told = work.played_one(seed)
         assert told is None, f"{told}\nagain: python -m tests.soak --one {seed}"
         commits, seed = commits + made, seed + 1
-    assert commits > 100
+    assert commits > 20
 
 
 def test_a_seed_is_a_history() -> None:

@@ -19,6 +19,7 @@ from reactive import Database
 from reactive.remote.fragments import Fragment, part_of
 from spark_backend import SparkOffload
 from spark_backend.parts.log import LogRemote
+from tests.budget import cases
 from tests.spark.histories import History, Twins
 
 pytestmark = pytest.mark.filterwarnings(
@@ -74,7 +75,7 @@ def test_a_python_worker_that_is_killed_is_replaced(
     remote.close()
 
 
-@pytest.mark.parametrize("seconds", [None, 0.05, 0.4])
+@pytest.mark.parametrize("seconds", cases(0.05, None, 0.4))
 def test_a_jvm_that_is_killed_is_replaced(
     seconds: float | None, session: Any, offload: SparkOffload, tmp_path: Any
 ) -> None:

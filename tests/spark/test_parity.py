@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Avg, Collect, Count, Database, Min, OffloadError, Sum
+from tests.budget import seeds
 from tests.random_queries.drawn import SPARK, commit, draw
 from tests.random_queries.plans import Switches
 from tests.replica import Replica
@@ -80,7 +81,7 @@ def test_rows_of_no_order_stand_as_before_when_they_move(session: Any, offload: 
     db.close()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(12))
 def test_random_queries(session: Any, offload: Any, seed: int) -> None:
     drawn = draw(seed, SWITCHES, count=3, modes=SPARK, steps=5)
     db = Database(offload=offload, optimize=seed != 1)
