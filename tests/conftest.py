@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import settings
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 """Every JVM that a test starts is there soon: it compiles quickly, not well."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("timeless", deadline=None)  # a machine may be busy
 settings.load_profile("timeless")

@@ -13,6 +13,7 @@ import pytest
 
 from examples.findbugs import facts as f
 from examples.findbugs.classfile import read
+from tests.budget import cases
 from tests.examples.findbugs import javap
 
 SAMPLE = 1000
@@ -38,7 +39,7 @@ needs_jdk = pytest.mark.skipif(
 
 
 @needs_jdk
-@pytest.mark.parametrize("part", range(SAMPLE // BATCH))
+@pytest.mark.parametrize("part", cases(*range(SAMPLE // BATCH)))
 def test_the_facts_of_a_class_are_what_javap_shows(part: int, tmp_path: Path) -> None:
     assert JDK is not None
     classes = dict(sampled(JDK / "jmods" / "java.base.jmod", part))

@@ -13,6 +13,7 @@ from examples.findbugs.finding import findings
 from examples.findbugs.inputs import Inputs
 from examples.findbugs.load import load
 from examples.findbugs.program import Program
+from tests import budget
 
 from .built import Build, said
 from .packed import case, folder, jar
@@ -119,7 +120,7 @@ def test_a_folder_with_the_name_of_a_jar_is_no_problem(tmp_path: Path) -> None:
     assert build.program.classes == ["d/Copy"]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", budget.cases(0, 1))
 def test_after_every_change_it_is_as_if_read_afresh(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     roots = tmp_path / "one", tmp_path / "two"

@@ -10,6 +10,7 @@ import pytest
 from examples.live_lint.checks import CHECKS, name_of
 from examples.live_lint.edits import edits
 from examples.live_lint.project import Project
+from tests.budget import cases
 
 from .linting import KNOWN, edit, found, made
 
@@ -76,7 +77,7 @@ def test_a_project_without_files_holds_nothing() -> None:
     assert [t.name for t in project.db.tables() if len(t)] == ["Known"]
 
 
-@pytest.mark.parametrize("seed", [7, 8])
+@pytest.mark.parametrize("seed", cases(7, 8))
 def test_after_every_random_edit_the_findings_are_those_of_a_fresh_database(seed: int) -> None:
     sources = small_package()
     project = made(sources)
