@@ -54,6 +54,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.offload.overflow.CALM": Threshold(1),
     "reactive.offload.overflow.FRACTION": Threshold(1),
     "reactive.offload.overflow.SOON": Threshold(1),
+    "reactive.collections.ranked.FEW": Threshold(1, 32),
     "reactive.collections.ranked.LEAST": Threshold(1, 128),
     "reactive.collections.ranked.LOAD": Threshold(2, 512),
     "reactive.collections.ranked.MOST": Threshold(4, 1024),
@@ -107,12 +108,13 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.operators.aggregate.SHOWN": "a place in a list",
     "reactive.operators.aggregate.WEIGHT": "a place in a list",
     "reactive.operators.fixpoint.fixpoint.MOST_SHOWN": "what is shown",
+    "reactive.operators.order_by.LOADED": "a place",
     "reactive.operators.order_by.NEGATIVE": "a place",
     "reactive.operators.pointwise.FEW": "of tuples that are shared, read at import",
     "reactive.runtime.progress.EVERY": "rows between two looks at a clock",
     "reactive.runtime.progress.LONGEST": "what is shown",
     "reactive.runtime.progress.PATIENCE": "seconds",
-    "reactive.collections.ranked.TIE": "bytes",
+    "reactive.collections.marks.WIDTH": "bytes",
     "reactive.operators.fixpoint.derivations.GIVEN": "a round",
     "reactive.subscriptions.rerun._OWN": "references",
     "reactive.runtime.timer.LINGERS": "seconds",
@@ -157,7 +159,7 @@ def drawn(random: Random) -> Settings:
                 found[name] = threshold.highest
     if any(
         name.startswith("reactive.collections.ranked.") for name in found
-    ):  # these three fit each other
+    ):  # these fit each other
         ranked = [name for name in THRESHOLDS if name.startswith("reactive.collections.ranked.")]
         found.update({name: THRESHOLDS[name].lowest for name in ranked})
     return found

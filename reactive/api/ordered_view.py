@@ -43,8 +43,10 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
             if not isinstance(position, slice):
                 return self._read("at", position)
             with self._reading():
-                places = range(*position.indices(len(self._contents)))
-                return [self._contents.at(place) for place in places]
+                start, stop, step = position.indices(len(self._contents))
+                if step == 1:
+                    return self._contents.between(start, stop)
+                return [self._contents.at(place) for place in range(start, stop, step)]
         except Exception as error:
             hide(error)
             raise
@@ -72,7 +74,8 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
 
     def _first_rows(self, n: int) -> list[Any]:
         with self._reading():
-            return [self._contents.at(place) for place in range(min(n, len(self._contents)))]
+            found: list[Any] = self._contents.between(0, min(n, len(self._contents)))
+            return found
 
     def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
         return list(self._contents.items()), self._contents.rows()

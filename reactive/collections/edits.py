@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from reactive.collections.zset import Row
 
@@ -35,6 +35,32 @@ class Edit(NamedTuple):
     position: int
     row: Row
     weight: int
+
+
+class Insertions(Sequence[Edit]):
+    """The edits that make an empty sequence these rows. None is made before it is asked for.
+
+    >>> list(Insertions(["a", "b"]))
+    [Edit(position=0, row='a', weight=1), Edit(position=1, row='b', weight=1)]
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    @overload
+    def __getitem__(self, place: int) -> Edit: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Edit]: ...
+    def __getitem__(self, place: int | slice) -> Edit | list[Edit]:
+        places = range(len(self._rows))[place]
+        if isinstance(places, int):
+            return Edit(places, self._rows[places], 1)
+        return [Edit(each, self._rows[each], 1) for each in places]
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 def fewest(edits: Iterable[Edit]) -> list[Edit]:

@@ -29,22 +29,7 @@ class _Last:
 
 LAST = _Last()
 _NO_ORDER = getattr(object, "__lt__")  # noqa: B009
-
-
-class Tie:
-    """Decides between rows with equal keys. Nothing is compared until there are such rows."""
-
-    __slots__ = ("arrival", "descending", "row")
-
-    def __init__(self, row: Row, arrival: int, descending: bool) -> None:
-        self.row = row
-        self.arrival = arrival
-        self.descending = descending
-
-    def __lt__(self, other: Tie) -> bool:
-        if self.descending:  # the list is read backwards, and ties are to read forwards
-            self, other = other, self
-        return _before(self.row, self.arrival, other.row, other.arrival)
+_EXACT = frozenset([int, str, bytes])
 
 
 def sort_key(key: Any) -> Any:
@@ -90,9 +75,45 @@ def advise(error: BaseException) -> None:
         error.add_note('  nulls="first" or nulls="last" gives None a place')
 
 
-def _before(row: Row, arrival: int, other: Row, other_arrival: int) -> bool:
-    if row is not other:
-        left, right = tie_key(row), tie_key(other)
-        if left != right:
-            return bool(left < right)
-    return arrival < other_arrival
+def compares(kind: Any) -> bool:
+    """Whether rows of a class stand by themselves where their keys are equal, or as they came."""
+    if kind.__lt__ is _NO_ORDER:
+        return kind is type(None)
+    return not issubclass(kind, Set | complex)
+
+
+def precedes(row: Row, other: Row) -> bool:
+    """Whether a row stands before another with an equal key, whenever they came.
+
+    As `tie_key(row) < tie_key(other)`; it looks no further than to the first difference.
+    """
+    kind: Any = row.__class__
+    if row is other or (kind is other.__class__ and kind.__lt__ is _NO_ORDER):
+        return False
+    return _compared(row, other) < 0
+
+
+def _compared(value: Any, other: Any) -> int:
+    """Below 0, 0 or above 0, as the first is less, equal or greater."""
+    if value is other:
+        return 0
+    kind: Any = value.__class__
+    if kind is other.__class__:
+        if kind in _EXACT:
+            return -1 if value < other else int(other < value)
+        if kind.__lt__ is _NO_ORDER:
+            return 0
+        if isinstance(value, tuple):
+            for part, its in zip(value, other, strict=False):
+                if found := _compared(part, its):
+                    return found
+            return len(value) - len(other)
+        if hasattr(kind, "__dataclass_fields__"):
+            for field in dataclasses.fields(kind):
+                if field.compare:
+                    found = _compared(getattr(value, field.name), getattr(other, field.name))
+                    if found:
+                        return found
+            return 0
+    left, right = tie_key(value), tie_key(other)
+    return -1 if left < right else int(right < left)

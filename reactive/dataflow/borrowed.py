@@ -125,6 +125,10 @@ class BorrowedOrder(Borrowed):
     def at(self, position: int) -> Row:
         return self.order.at(position)
 
+    def between(self, start: int, stop: int) -> list[Row]:
+        """The rows from a position up to another."""
+        return self.order.between(start, stop)
+
 
 class ChangesOnly(Borrowed):
     """Changes only: the leaf of a subscription to a relation that nobody reads."""

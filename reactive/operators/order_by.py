@@ -17,7 +17,7 @@ so that a row which passes through the window within a commit is in none.
 A row that is taken out more often than it came has a negative weight: it is not in the order until
 it has come as often.
 
-State:  every row, sorted; one entry per copy; rows with a negative weight.
+State:  every row, sorted; once per copy; rows with a negative weight.
 Cost:   O(|dL| * log |L|), whatever the size of the window.
 Source: [i3ql] order by; the law is SQL's LIMIT and OFFSET.
 """
@@ -27,12 +27,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import eq
 from typing import Any
 
-from reactive.collections.edits import Edit, fewest, without_copies
+from reactive.collections.edits import Edit, Insertions, fewest, without_copies
 from reactive.collections.order import advise, sort_key
 from reactive.collections.ranked import ABSENT, Ranked
 from reactive.collections.zset import Batch, Pair, Pairs, Row, consolidate
+from reactive.runtime.interrupts import reraise_asynchronous
 
 _edit: Callable[[type[Edit], tuple[int, Row, int]], Edit] = tuple.__new__
 PLAIN = frozenset([int, str])
@@ -40,9 +42,10 @@ PLAIN = frozenset([int, str])
 MANY = 16
 """From so many rows on they are inserted together, if there are none."""
 NEGATIVE = -1
+LOADED = -2
 Step = tuple[Row, Any, int, int]
-"""A row that came or went, its key, its arrival (`NEGATIVE` if its weight is negative), and 1 or
--1."""
+"""A row that came or went, its key, how many with its key stood before it when it went, and 1 or
+-1. `NEGATIVE`: its weight is negative. `LOADED`: all that there are came at once."""
 
 
 class OrderBy:
@@ -56,7 +59,7 @@ class OrderBy:
     """
 
     __slots__ = (
-        *("_arrivals", "_descending", "_key", "_log", "_owed", "_ranked"),
+        *("_descending", "_key", "_log", "_owed", "_ranked"),
         *("edits", "first", "last", "touched"),
     )
 
@@ -71,14 +74,13 @@ class OrderBy:
         self._key = key
         self._descending = descending
         self._ranked = Ranked(descending=descending)
-        self._arrivals = 0
         self._log: list[Step] = []
         self._owed: dict[Row, int] = {}
         self.first = offset
         self.last = sys.maxsize if limit is None else offset + limit
         if limit == 0:
             self.first = self.last = sys.maxsize  # no place is inside, none is before
-        self.edits: list[Edit] = []
+        self.edits: list[Edit] | Insertions = []
         self.touched = 0
 
     def __len__(self) -> int:
@@ -87,28 +89,28 @@ class OrderBy:
         end = rows if rows < last else last
         return end - first if end > first else 0
 
-    def step(self, delta: Pairs) -> list[Pair]:
+    def step(self, delta: Pairs) -> Sequence[Pair]:
         self.touched += len(delta)
         if len(delta) != 1:
             return self._step_many(delta)
         ((row, weight),) = delta
-        key_of, ranked = self._key, self._ranked
+        key_of = self._key
         order = key_of(row)
         if order.__class__ not in PLAIN:
             order = sort_key(order)
-        ranked.shares = False
-        edits = self.edits = []
-        self._log = []
+        edits: list[Edit] = []
+        self.edits, self._log = edits, []
         try:
             if weight == 1:
-                self._insert(row, order)
+                self._insert(row, order, edits)
             elif weight == -1:
-                self._remove(row, order)
+                self._remove(row, order, edits)
             else:
-                self._change(row, order, weight)
-            if len(edits) == 2 and edits[0][1] is row and not ranked.shares:
-                (_, _, weight), (_, other, more) = edits  # the other one has another key
-                return [(row, weight), (other, more)]
+                self._change(row, order, weight, edits)
+            if len(edits) == 2:
+                (_, one, its), (_, other, more) = edits
+                if not (one is other or one == other):
+                    return [(one, its), (other, more)]
             self._shorten()
         except BaseException as error:
             self.undo()
@@ -116,20 +118,24 @@ class OrderBy:
             raise
         return consolidate([edit[1:] for edit in self.edits]) if self.edits else []
 
-    def _step_many(self, delta: Pairs) -> list[Pair]:
+    def _step_many(self, delta: Pairs) -> Sequence[Pair]:
+        edits: list[Edit] = []
+        self.edits, self._log = edits, []
+        is_first = len(delta) >= MANY and not (self._ranked.size or self._owed)
+        if is_first and (batch := _as_batch(delta)) is not None:
+            return self._load(*self._loaded(batch))
         keyed = self._keyed(consolidate(delta))
-        self.edits, self._log = [], []
         try:
-            if len(keyed) >= MANY and not (self._ranked.size or self._owed):
-                self._load(keyed)
-            else:
-                for row, order, weight in keyed:
-                    if weight < 0:
-                        self._change(row, order, weight)
-                for row, order, weight in keyed:
-                    if weight > 0:
-                        self._change(row, order, weight)
-                self._shorten()
+            for row, order, weight in keyed:
+                if weight < 0:
+                    self._change(row, order, weight, edits)
+            if is_first:
+                rows = [row for row, _, weight in keyed for _ in range(weight)]
+                return self._load([order for _, order, n in keyed for _ in range(n)], rows)
+            for row, order, weight in keyed:
+                if weight > 0:
+                    self._change(row, order, weight, edits)
+            self._shorten()
         except BaseException as error:
             self.undo()
             advise(error)
@@ -141,6 +147,19 @@ class OrderBy:
         if len(self.edits) > 1 and (self.first or self.last < sys.maxsize):
             self.edits = without_copies(fewest(self.edits), self.at, len(self))
 
+    def _loaded(self, batch: Batch) -> tuple[list[Any], list[Row]]:
+        """What the rows of a batch are sorted by, and the rows."""
+        rows = list(batch.rows)
+        try:
+            keys = list(map(self._key, rows))
+        except Exception as error:
+            reraise_asynchronous(error)
+            keys = [order for _, order, _ in self._keyed(batch)]  # it says on which row it raises
+        kinds = set(map(type, keys))
+        if not (kinds <= PLAIN or (kinds == {float} and all(map(eq, keys, keys)))):  # no NaN
+            keys = list(map(sort_key, keys))
+        return keys, rows
+
     def _keyed(self, delta: Pairs) -> list[tuple[Row, Any, int]]:
         """Each row with what it is sorted by."""
         key, keyed = self._key, []
@@ -151,35 +170,30 @@ class OrderBy:
             keyed.append((row, order, weight))
         return keyed
 
-    def _change(self, row: Row, order: Any, weight: int) -> None:
-        if weight == 1:
-            self._insert(row, order)
-        elif weight == -1:
-            self._remove(row, order)
-        else:
-            for _ in range(weight):
-                self._insert(row, order)
-            for _ in range(-weight):
-                self._remove(row, order)
+    def _change(self, row: Row, order: Any, weight: int, edits: list[Edit]) -> None:
+        for _ in range(weight):
+            self._insert(row, order, edits)
+        for _ in range(-weight):
+            self._remove(row, order, edits)
 
     def undo(self) -> None:
-        for row, order, arrival, weight in reversed(self._log):
-            if arrival == NEGATIVE:
+        for row, order, place, weight in reversed(self._log):
+            if place == NEGATIVE:
                 self._owe(row, weight)
-            elif weight > 0:  # the only one may have come without being compared, even with itself
-                is_only = self._ranked.size == 1
-                found = ((0, 0, 0), None) if is_only else self._ranked.place_of(order, row)
+            elif place == LOADED:
+                self._ranked = Ranked(descending=self._descending)
+            elif weight > 0:
+                found = self._ranked.place_of(order, row)
                 assert found is not None
-                self._ranked.delete(*found)
+                self._ranked.delete(found)
+                self._ranked.tidy(found[0])
             else:
-                self._ranked.restore(order, row, arrival)
+                self._ranked.restore(order, row, place)
         self.edits = []
-        self.commit()
+        self._log = []
 
     def commit(self) -> None:
         self._log = []
-        if self._ranked.thin:
-            self._ranked.settle()
 
     def contents(self) -> Iterable[Pair]:
         return Batch(self.sequence(), 1)
@@ -194,8 +208,7 @@ class OrderBy:
                 left[row] -= 1
         rows += left.elements()
         self._ranked = Ranked(descending=self._descending)
-        self._ranked.load([(sort_key(self._key(row)), row, n) for n, row in enumerate(rows, 1)])
-        self._arrivals = len(rows)
+        self._ranked.load([sort_key(self._key(row)) for row in rows], rows)
 
     def all_rows(self) -> Iterator[Row]:
         """All rows in order, those of the window and the others."""
@@ -205,6 +218,10 @@ class OrderBy:
         """The rows of the window, in order."""
         ranked, last = self._ranked, self.last
         return ranked.between(self.first, last if last < ranked.size else ranked.size)
+
+    def between(self, start: int, stop: int) -> list[Row]:
+        """The rows of the window from a position up to another, both within it."""
+        return self._ranked.between(self.first + start, self.first + stop)
 
     def at(self, position: int) -> Row:
         """The row at a position of the window; from the end for a negative one."""
@@ -230,20 +247,19 @@ class OrderBy:
         else:
             del self._owed[row]
 
-    def _insert(self, row: Row, order: Any) -> None:
+    def _insert(self, row: Row, order: Any, edits: list[Edit]) -> None:
         if self._owed and row in self._owed:
             self._owe(row, -1)
             self._log.append((row, order, NEGATIVE, 1))
             return
         ranked = self._ranked
-        self._arrivals += 1
-        at = ranked.insert(order, row, self._arrivals)
-        self._log.append((row, order, self._arrivals, 1))
+        at = ranked.insert(order, row)
+        self._log.append((row, order, 0, 1))
         last, size = self.last, ranked.size
         place = ranked.rank(at, last)
         if place >= last:
             return
-        first, edits = self.first, self.edits
+        first = self.first
         if place >= first:
             edits.append(_edit(Edit, (place - first, row, 1)))
         elif first < size:
@@ -251,42 +267,49 @@ class OrderBy:
         if last < size:
             edits.append(_edit(Edit, (last - first, ranked.at(last), -1)))
 
-    def _load(self, keyed: Sequence[tuple[Row, Any, int]]) -> None:
-        """As `_insert` each of them, where there are none."""
-        entries = []
-        for row, order, weight in keyed:
-            for _ in range(weight):
-                self._arrivals += 1
-                entries.append((order, row, self._arrivals))
-        self._ranked.load(entries)
-        self._log = [(row, order, arrival, 1) for order, row, arrival in entries]
-        for row, order, weight in keyed:
-            for _ in range(-weight):
-                self._remove(row, order)
-        self.edits = [Edit(place, row, 1) for place, row in enumerate(self.sequence())]
+    def _load(self, keys: list[Any], rows: list[Row]) -> Sequence[Pair]:
+        """As `_insert` each of them, where there are none; what comes into the window."""
+        try:
+            self._log.append((None, None, LOADED, 1))
+            self._ranked.load(keys, rows)
+            shown = self.sequence()
+            are_different = len(set(shown)) == len(shown)
+        except BaseException as error:
+            self.undo()
+            advise(error)
+            raise
+        self.edits = Insertions(shown)
+        return Batch(shown, 1) if are_different else consolidate([(row, 1) for row in shown])
 
-    def _remove(self, row: Row, order: Any) -> None:
+    def _remove(self, row: Row, order: Any, edits: list[Edit]) -> None:
         ranked = self._ranked
-        found = ranked.place_of(order, row)
-        if found is None:
+        at = ranked.place_of(order, row)
+        if at is None:
             order = ranked.search(row)
-            found = None if order is ABSENT else ranked.place_of(order, row)
-        if found is None:  # a table that is not stored may take back what it never gave
+            at = None if order is ABSENT else ranked.place_of(order, row)
+        if at is None:  # a table that is not stored may take back what it never gave
             self._owe(row, 1)
             self._log.append((row, order, NEGATIVE, -1))
             return
-        at, tie = found
         last, size = self.last, ranked.size
         place = ranked.rank(at, last)
         if place < last:
-            first, edits = self.first, self.edits
+            first = self.first
             if place >= first:
                 edits.append(_edit(Edit, (place - first, row, -1)))
             elif first < size:
                 edits.append(_edit(Edit, (0, ranked.at(first), -1)))
             if last < size:
                 edits.append(_edit(Edit, (last - first - 1, ranked.at(last), 1)))
-        step = (row, order, 0 if tie is None else tie.arrival, -1)
-        ranked.delete(at, tie)
+        step = (row, order, ranked.nth(at, order), -1)
+        ranked.delete(at)
         self._log.append(step)
         ranked.tidy(at[0])
+
+
+def _as_batch(delta: Pairs) -> Batch | None:
+    """A delta of rows that come once each, as one of rows; None if it is another one."""
+    if type(delta) is Batch:
+        return delta if delta.weight == 1 else None
+    rows = [row for row, weight in delta if weight == 1]
+    return Batch(rows, 1) if len(rows) == len(delta) else None

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reactive import Database
-from reactive.collections.order import tie_key
-from reactive.collections.ranked import ABSENT, LOAD, Ranked, Tied
+from reactive.collections.order import compares, precedes, tie_key
+from reactive.collections.ranked import ABSENT, LOAD, Ranked
 from reactive.operators.order_by import OrderBy
+from tests.budget import examples
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,23 @@ class Thing:
 
     key: int
     name: str
+
+
+@dataclass(frozen=True, order=True)
+class Placed:
+    """It has an order of its own."""
+
+    place: int
+    part: Any
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+class Color(Enum):
+    RED = 1
 
 
 class Model:
@@ -49,18 +71,25 @@ def test_they_stand_as_in_a_sorted_list(
             key, row, _ = random.choice(model.entries)
             found = ranked.place_of(key, row)
             assert found is not None
-            assert ranked.at(ranked.rank(found[0], 10**9)) == row
-            ranked.delete(*found)
+            assert ranked.at(ranked.rank(found, 10**9)) == row
+            before = list(ranked)
+            nth = ranked.nth(found, key)
+            ranked.delete(found)
+            ranked.tidy(found[0])
+            ranked.restore(key, row, nth)
+            assert list(ranked) == before
+            found = ranked.place_of(key, row)
+            assert found is not None
+            ranked.delete(found)
             model.entries.remove([e for e in model.entries if e[1] == row][-1])
         else:
             key = random.randrange(spread)
             row = make(key)
-            at = ranked.insert(key, row, arrival)
+            at = ranked.insert(key, row)
             model.entries.append((key, row, arrival))
             place = ranked.rank(at, 10**9)
             assert ranked.at(place) is row
             assert ranked.rank(at, 0) == 0 and ranked.rank(at, place + 1) == place
-        ranked.settle()
         rows = model.rows()
         assert list(ranked) == rows
         read = rows[::-1] if descending else rows
@@ -71,14 +100,15 @@ def test_they_stand_as_in_a_sorted_list(
 def test_chunks_are_split_and_merged_and_go() -> None:
     ranked, random = Ranked(descending=False), Random(1)
     keys = random.sample(range(100_000), 6 * LOAD)
-    for number, key in enumerate(keys):
-        ranked.insert(key, key, number)
+    for key in keys:
+        ranked.insert(key, key)
     assert list(ranked) == sorted(keys)
     left = set(keys)
     for key in random.sample(keys, 6 * LOAD - 3):
         found = ranked.place_of(key, key)
         assert found is not None
-        ranked.delete(*found)
+        ranked.delete(found)
+        ranked.tidy(found[0])
         left.remove(key)
         if len(left) % 97 == 0:
             assert list(ranked) == sorted(left)
@@ -87,49 +117,106 @@ def test_chunks_are_split_and_merged_and_go() -> None:
     for key in left:
         found = ranked.place_of(key, key)
         assert found is not None
-        ranked.delete(*found)
+        ranked.delete(found)
     assert not len(ranked) and not list(ranked)
-    assert ranked.insert(1, 1, 1) == (0, 0, 0)
+    assert ranked.insert(1, 1) == (0, 0)
 
 
-def test_many_are_loaded_as_they_would_be_inserted() -> None:
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("spread", [1, 3, 900])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: Thing(n % 3, "x"),
+        lambda n: (n % 7, None if n % 5 else float(n % 2)),
+        lambda n: n % 11 if n % 2 else Thing(n % 3, "x"),
+        lambda n: Placed(n % 13, (str(n % 4), n % 3 == 0)),
+    ],
+)
+def test_many_are_loaded_as_they_would_be_inserted(
+    make: Callable[[int], Any], spread: int, descending: bool
+) -> None:
     random = Random(3)
-    entries = [(random.randrange(900), Thing(n % 3, "x"), n) for n in range(1, 2_000)]
-    loaded, inserted = Ranked(descending=True), Ranked(descending=True)
-    loaded.load(entries)
-    for key, row, arrival in entries:
-        inserted.insert(key, row, arrival)
-    assert list(loaded) == list(inserted)
-    assert len(loaded) == len(inserted) == len(entries)
+    keys = [random.randrange(spread) for _ in range(2_000)]
+    rows = [make(n) for n in range(2_000)]
+    loaded, inserted = Ranked(descending=descending), Ranked(descending=descending)
+    loaded.load(keys, rows)
+    for key, row in zip(keys, rows, strict=True):
+        inserted.insert(key, row)
+    assert list(map(id, loaded)) == list(map(id, inserted))
+    assert len(loaded) == len(inserted) == len(rows)
 
 
 def test_what_cannot_be_compared_changes_nothing() -> None:
     ranked = Ranked(descending=False)
-    ranked.load([(n, n, n) for n in range(5)])
+    ranked.load([*range(5)], [*range(5)])
     with pytest.raises(TypeError):
-        ranked.insert("a", "a", 9)
+        ranked.insert("a", "a")
     with pytest.raises(TypeError):
         ranked.place_of("a", "a")
     assert list(ranked) == [0, 1, 2, 3, 4]
 
 
-def test_a_row_that_is_left_alone_takes_no_more_than_others() -> None:
-    ranked = Ranked(descending=False)
-    ranked.insert(1, "a", 1)
-    size = ranked.bytes()
-    ranked.insert(1, "b", 2)
-    assert ranked.bytes() > size + 100
-    found = ranked.place_of(1, "a")
-    assert found is not None
-    ranked.delete(*found)
-    ranked.settle()
-    assert ranked.bytes() == size
-    assert not any(isinstance(slot, Tied) for slot in ranked._rows[0])
+def test_rows_with_one_key_take_no_more_than_others() -> None:
+    alike, apart = Ranked(descending=False), Ranked(descending=False)
+    rows = [Thing(n, "x") for n in range(2_000)]
+    alike.load([1] * 2_000, rows)
+    apart.load([*range(2_000)], rows)
+    assert alike.bytes() == apart.bytes()
+    found = alike.place_of(1, Thing(1_990, "x"))
+    assert found is not None and alike.at(1_990) == alike._rows[found[0]][found[1]]
+    assert apart.bytes() < alike.bytes() <= apart.bytes() + 9 * LOAD
+
+
+class Unlucky(Thing):
+    """All have the same hash, and few are equal."""
+
+    def __hash__(self) -> int:
+        return 0x0101010101010101
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_rows_with_one_key_and_one_hash_are_told_apart(descending: bool) -> None:
+    ranked = Ranked(descending=descending)
+    rows = [Unlucky(n % 40, str(n)) for n in range(100)]
+    for row in rows:
+        ranked.insert(1, row)
+    for row in [*rows[::3], *rows[1::3], *rows[2::3]]:
+        found = ranked.place_of(1, Unlucky(row.key, row.name))
+        assert found is not None and ranked._rows[found[0]][found[1]] is row
+        ranked.delete(found)
+        assert ranked.place_of(1, row) is None or ranked.size == 0
+    assert ranked.size == 0
+
+
+VALUES = st.recursive(
+    st.sampled_from(
+        [None, True, False, 0, 1, 1.0, -0.0, float("nan"), "", "a", b"a", Decimal(1), Color.RED]
+    )
+    | st.just(Thing(1, "a"))
+    | st.just(frozenset([1])),
+    lambda inner: (
+        st.tuples(inner)
+        | st.tuples(inner, inner)
+        | st.builds(Placed, st.integers(0, 2), inner)
+        | st.builds(Pair, inner, inner)
+    ),
+    max_leaves=4,
+)
+
+
+@examples(400)
+@given(VALUES, VALUES)
+def test_one_row_precedes_another_as_their_keys_say(one: Any, other: Any) -> None:
+    assert precedes(one, other) == (tie_key(one) < tie_key(other) and one is not other)
+    if compares(type(one)) or compares(type(other)):
+        return
+    assert tie_key(one) == tie_key(other) == (9,)
 
 
 def test_a_row_whose_key_has_changed_is_searched_for() -> None:
     ranked = Ranked(descending=False)
-    ranked.load([(n % 4, n, n) for n in range(20)])
+    ranked.load([n % 4 for n in range(20)], [*range(20)])
     assert ranked.search(7) == 3
     assert ranked.search(99) is ABSENT
     keys = {"a": 1, "b": 2, "c": 3}
