@@ -20,8 +20,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from optimizer.callables.captures import Capture
-from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
 from optimizer.plan import Node as PlanNode
 from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
@@ -37,7 +35,7 @@ from reactive.dataflow.node import NOWHERE, LeafDelta, Node, is_deferred
 from reactive.dataflow.schedule import Fed, Schedule, reached
 from reactive.dataflow.step import Step, Stepped, deliveries, take_back
 from reactive.dataflow.walk import Walk
-from reactive.dataflow.watch import Watch
+from reactive.dataflow.watch import OnStale, Watch
 
 MANY_SCHEDULES = 256
 
@@ -49,10 +47,8 @@ class Graph:
     leaves emit is put into the delivery queue.
     """
 
-    def __init__(
-        self, on_stale: Callable[[Opaque, Capture], None], delivery_queue: DeliveryQueue
-    ) -> None:
-        self.watch = Watch(on_stale)
+    def __init__(self, on_stale: OnStale, delivery_queue: DeliveryQueue) -> None:
+        self.watch = Watch(on_stale, lambda: [*self._nodes.values(), *self._leaves.values()])
         self.delivery_queue = delivery_queue
         self._nodes: dict[Hashable, Node] = {}
         self.remotes: tuple[Node, ...] = ()

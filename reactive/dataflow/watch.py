@@ -17,12 +17,20 @@ from optimizer.expr import Function, origins
 from optimizer.rewriting.segments import Segment
 from reactive.dataflow.node import Guard, Node
 
+OnStale = Callable[[Opaque, Capture, int], None]
+"""Is told of a callable, of what it captured, and for how many more of its kind it is the same."""
+
 
 class Watch:
-    """Looks at what was captured; `on_stale` is called, once, with what has changed."""
+    """Looks at what was captured; `on_stale` is called, once, with what has changed.
 
-    def __init__(self, on_stale: Callable[[Opaque, Capture], None]) -> None:
+    Callables that are made in one place may share a variable, that of a loop: it is called once for
+    all of them. `nodes` are those whose callables are looked through for that.
+    """
+
+    def __init__(self, on_stale: OnStale, nodes: Callable[[], Iterable[Node]]) -> None:
         self._on_stale = on_stale
+        self._nodes = nodes
         self._told: dict[int, Capture] = {}
 
     def begin(
@@ -72,10 +80,27 @@ class Watch:
         changed = {(c.name, id(c.source)): (f, c) for f, c in node.guards if c.changed()}
         for function, capture in changed.values():
             if id(capture) not in self._told:  # by another node with a part of the same callable
-                self._on_stale(function, capture)
+                alike = self._alike(function, capture)
+                self._on_stale(function, capture, len(alike))
+                self._told.update(alike)
                 self._told[id(capture)] = capture
         if changed:
             node.guards = tuple(g for g in node.guards if not g[1].changed())
+
+    def _alike(self, function: Opaque, capture: Capture) -> dict[int, Capture]:
+        """What other callables that were made in the same place captured of the same variable, and
+        has changed too."""
+        return {
+            id(other): other
+            for node in self._nodes()
+            for made, other in node.guards
+            if other.source is capture.source
+            and other.name == capture.name
+            and made.place == function.place
+            and other is not capture
+            and id(other) not in self._told
+            and other.changed()
+        }
 
 
 def _give(leaf: Node, segment: Segment, guards: tuple[Guard, ...], sources: Iterable[Node]) -> None:

@@ -129,8 +129,8 @@ class Engine:
         node: Node = self.table_of(plan)._node
         return node
 
-    def _on_stale(self, function: Opaque, capture: Capture) -> None:
-        message = stale(function, capture)
+    def _on_stale(self, function: Opaque, capture: Capture, others: int) -> None:
+        message = stale(function, capture, others)
         if self.strict:
             raise StaleCaptureError(message)
         place = function.place or Place("?", 0)

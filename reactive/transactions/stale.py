@@ -8,8 +8,16 @@ from optimizer.callables.opaque import Opaque
 _COPIED: dict[type, str] = {list: "tuple", set: "frozenset", dict: "dict", bytearray: "bytes"}
 
 
-def stale(function: Opaque, capture: Capture) -> str:
-    """The message."""
+def stale(function: Opaque, capture: Capture, others: int = 0) -> str:
+    """The message; so many other callables were made there, of which it is true as well."""
+    text = _of_one(function, capture)
+    if not others:
+        return text
+    are = "callable that was made there is" if others == 1 else "callables that were made there are"
+    return f"{text}\n  {others:,} other {are} concerned too"
+
+
+def _of_one(function: Opaque, capture: Capture) -> str:
     name, short = capture.name, capture.name.rpartition(".")[2]
     made = "has changed since the relation was made"
     again = "  make the relation again, or bind the value"

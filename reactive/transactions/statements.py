@@ -129,6 +129,12 @@ class Statements:
         return self.remove(row) if self.store.count(self._checked(row)) else []
 
     def update(self, old: Row, new: Row) -> list[Pair]:
+        if old is new and self._table.plan.stored:
+            try:
+                if self.store.count(self._checked(old)):
+                    return []
+            except TypeError as error:
+                raise self._refusal(old, error) from None
         changes = self.together(lambda: self.remove(old), lambda: self.add(new))
         if changes and self._table._node.tracers:
             self._engine.updates.note(self._table, changes, self._engine.version + 1)

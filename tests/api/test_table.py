@@ -265,3 +265,19 @@ def test_a_key_is_asked_for_once_per_statement() -> None:
     pairs.add((1, 2))
     pairs.remove((1, 2))
     assert asked == [(1, 2), (1, 2)]
+
+
+def test_a_row_in_its_own_place_is_no_change() -> None:
+    db = Database()
+    words = db.table(str, name="words")
+    heard: list[object] = []
+    with words.subscribe(heard.append):
+        words.add("be")
+        version = db._engine.version
+        for _ in range(2):
+            words.update("be", "be")
+        with pytest.raises(TableError, match="it is not there"):
+            words.update("to", "to")
+        with pytest.raises(TableError):
+            words.update([], [])  # type: ignore[arg-type]
+    assert db._engine.version == version and len(heard) == 1 and list(words) == ["be"]

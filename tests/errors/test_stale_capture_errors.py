@@ -47,6 +47,17 @@ its views keep the value of then, 30
     assert list(view) == [40]
 
 
+@pytest.mark.parametrize("optimize", [True, False])
+def test_callables_that_share_a_variable_are_warned_about_once(optimize: bool) -> None:
+    table: Table[int] = Database(optimize=optimize).table(int, name="numbers")
+    views = [table.where(lambda n: n == last).materialize() for last in range(30)]
+    (text,) = caught_while(lambda: table.add_all(range(40)))
+    assert "'last', captured by <lambda>" in text
+    assert text.endswith("\n  28 other callables that were made there are concerned too")
+    assert caught_while(lambda: table.add_all(range(40))) == []
+    assert [list(view) for view in views] == [[n, n] for n in range(30)]
+
+
 def test_a_strict_database_refuses_the_commit() -> None:
     table = numbers(strict=True)
     limit = 30
