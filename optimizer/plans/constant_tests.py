@@ -2,15 +2,17 @@
 
     o.kind == "sale" and o.price > 3     kind: {"sale"}
     o.kind in ("sale", "gift")           kind: {"sale", "gift"}
+    o.price > 3 and o.kind == "sale"     kind: {"sale"}, where the price of a row is a number
     o.price > 3                          nothing
 
-So rows can be looked up by that field instead of being asked one condition after another. Only what
-is certain to be asked before anything can raise is taken.
+So rows can be looked up by that field instead of being asked one condition after another. What is
+asked before must not raise: either it is certain not to, or it compares fields with constants, and
+does not raise for rows whose fields are of certain classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -26,34 +28,86 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import Shapes, total
 
-ConstantTests = Mapping[str, frozenset[Any]]
-NO_CONSTANT_TESTS: ConstantTests = MappingProxyType({})
+Pins = Mapping[str, frozenset[Any]]
+Classes = frozenset[type]
 KINDS = (str, int, bytes)
 """Constants that a dictionary finds exactly where `==` says so."""
+_ORDERS = frozenset({"<", "<=", ">", ">="})
+NUMBERS: Classes = frozenset({int, float, bool})
+_COMPARABLE: Mapping[type, Classes] = {
+    **dict.fromkeys(NUMBERS, NUMBERS),
+    str: frozenset({str}),
+    bytes: frozenset({bytes}),
+}
+"""With what a constant compares."""
+
+
+class ConstantTests(Mapping[str, frozenset[Any]]):
+    """The fields that conditions pin, each with the values that pass.
+
+    `classes`: fields whose values are to be of certain classes, or it may raise before.
+    """
+
+    __slots__ = ("_pins", "classes")
+
+    def __init__(self, pins: Pins, classes: Mapping[str, Classes] = MappingProxyType({})) -> None:
+        self._pins = dict(pins)
+        self.classes = dict(classes)
+
+    def __getitem__(self, field: str) -> frozenset[Any]:
+        return self._pins[field]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pins)
+
+    def __len__(self) -> int:
+        return len(self._pins)
+
+
+NO_CONSTANT_TESTS = ConstantTests({})
 
 
 def constant_tests(tests: Iterable[Expr], shapes: Shapes) -> ConstantTests:
     """The fields of the first binding that conditions pin, with the values that pass."""
-    constant_tests: dict[str, frozenset[Any]] = {}
-    for test in tests:
-        for part in conjuncts(test):
-            found = {
-                name: values for name, values in _tests_of(part).items() if _is_field(name, shapes)
-            }
-            if not found and not total(part, shapes):
-                return constant_tests
-            for name, values in found.items():
-                constant_tests[name] = (
-                    constant_tests[name] & values if name in constant_tests else values
-                )
-    return constant_tests
+    pins: dict[str, frozenset[Any]] = {}
+    classes: dict[str, Classes] = {}
+    needed: dict[str, Classes] = {}
+    for part in (part for test in tests for part in conjuncts(test)):
+        found = {n: values for n, values in _tests_of(part).items() if _is_field(n, shapes)}
+        if found:
+            classes = dict(needed)
+        for name, values in found.items():
+            pins[name] = pins[name] & values if name in pins else values
+        if found or total(part, shapes):
+            continue
+        compared = _compared(part, shapes)
+        if compared is None:
+            break
+        field, allowed = compared
+        needed[field] = needed[field] & allowed if field in needed else allowed
+    return ConstantTests(pins, classes)
+
+
+def _compared(part: Expr, shapes: Shapes) -> tuple[str, Classes] | None:
+    """The field that a condition compares with a constant, and for which values it cannot raise."""
+    match part:
+        case Operation(operator, (Attribute(Parameter(0), name), Constant(value))):
+            pass
+        case Operation(operator, (Constant(value), Attribute(Parameter(0), name))):
+            pass
+        case _:
+            return None
+    allowed = _COMPARABLE.get(type(value))
+    if operator not in _ORDERS or allowed is None or not _is_field(name, shapes):
+        return None
+    return name, allowed
 
 
 def _is_field(name: str, shapes: Shapes) -> bool:
     return total(Attribute(Parameter(0), name), shapes)
 
 
-def _tests_of(test: Expr) -> ConstantTests:
+def _tests_of(test: Expr) -> Pins:
     match test:
         case Operation("==", (Attribute(Parameter(0), name), Constant(value))):
             return _pin(name, (value,))
@@ -70,12 +124,12 @@ def _tests_of(test: Expr) -> ConstantTests:
             return {}
 
 
-def _pin(name: str, values: Iterable[Any]) -> ConstantTests:
+def _pin(name: str, values: Iterable[Any]) -> Pins:
     found = frozenset(value for value in values if type(value) in KINDS)
     return {name: found} if len(found) == len(list(values)) else {}
 
 
-def _either(alternatives: list[ConstantTests]) -> ConstantTests:
+def _either(alternatives: list[Pins]) -> Pins:
     names = set.intersection(*(set(constant_tests) for constant_tests in alternatives))
     return {
         name: frozenset().union(*(constant_tests[name] for constant_tests in alternatives))

@@ -59,7 +59,7 @@ class DiscriminationNetwork:
 class _ByField:
     """Readers that compare a field of their rows with constants."""
 
-    __slots__ = ("_field", "_readers", "_wanted")
+    __slots__ = ("_classes", "_field", "_readers", "_wanted")
 
     def __init__(self, field: str, readers: list[Reader]) -> None:
         self._field = attrgetter(field)
@@ -69,6 +69,12 @@ class _ByField:
             for value in node.constant_tests[field]:
                 wanted.setdefault(value, []).append(place)
         self._wanted = wanted
+        classes: dict[str, frozenset[type]] = {}
+        for node, _ in readers:
+            for name, allowed in node.constant_tests.classes.items():
+                classes[name] = classes.get(name, allowed) & allowed
+        self._classes = [(attrgetter(name), allowed) for name, allowed in classes.items()]
+        """What is asked before the field cannot raise for rows whose fields are of these."""
 
     def send(self, delta: Sequence[Any], enqueue: Enqueue) -> None:
         try:
@@ -85,8 +91,11 @@ class _ByField:
         """What each reader gets: rows of a batch, pairs of another delta."""
         is_batch = type(delta) is Batch
         items: Sequence[Any] = delta.rows if type(delta) is Batch else delta
-        rows = items if is_batch else map(_row, items)
+        rows = items if is_batch else list(map(_row, items))
         values = list(map(self._field, rows))
+        for read, allowed in self._classes:
+            if not allowed.issuperset(map(type, map(read, rows))):
+                raise TypeError("values that may not compare")
         if not all(map(_is_found, set(map(type, values)))):
             raise TypeError("values with an equality of their own")
         chosen: dict[int, list[Any]] = {}

@@ -4,8 +4,9 @@
     while waiting:
         node = pop;  out = node.step(...);  its readers wait too
 
-Readers of an index that want the rows of one key are found by it (`Node.routes`), so that a
-thousand views of a thousand values cost a commit no more than those whose rows change.
+Readers of an index that want the rows of one key are found by it (`Node.routes`), others by a
+field (`discrimination.py`), so that a thousand views of a thousand values cost a commit no more
+than those whose rows change.
 
 What such readers captured is looked at in turns, `LOOKED_AT` of them at each commit.
 
@@ -15,7 +16,7 @@ Cost:   O(nodes reached, times the logarithm of how many wait).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from reactive.dataflow.step import Stepped
 
 LOOKED_AT = 16
-"""Readers of an index whose captured variables are looked at in a commit."""
+"""Readers of a node whose captured variables are looked at in a commit."""
 Waiting = list[tuple[int, "Node"]]
 
 
@@ -59,7 +60,7 @@ class Walk:
             heappush(waiting, (node.order, node))
 
         for source, delta in changes:
-            for node in self._guarded[source]:  # also one that gets no row
+            for node in self._in_turn(source, self._guarded[source]):  # also one that gets no row
                 check(node)
             self._networks[source].send(delta, enqueue)
         while waiting:
@@ -87,12 +88,18 @@ class Walk:
 
     def _look(self, node: Node, check: Check) -> None:
         """Look at what some of the readers captured that are not reached now."""
-        start = self._turns.get(node, 0)
-        readers = list(islice(node.routes.values(), start, start + LOOKED_AT))
-        self._turns[node] = start + LOOKED_AT if len(readers) == LOOKED_AT else 0
-        for reader in readers:
+        for reader in self._in_turn(node, node.routes.values()):
             if reader.guards:
                 check(reader)
+
+    def _in_turn(self, node: Node, readers: Collection[Node]) -> Collection[Node]:
+        """The readers of a node whose turn it is."""
+        if len(readers) <= LOOKED_AT:
+            return readers
+        start = self._turns.get(node, 0)
+        found = list(islice(readers, start, start + LOOKED_AT))
+        self._turns[node] = start + LOOKED_AT if len(found) == LOOKED_AT else 0
+        return found
 
 
 def _route(node: Node, keyed: Sequence[Any], enqueue: Enqueue) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from optimizer import plan
 from optimizer.expr import Lifted
-from optimizer.plans.constant_tests import ConstantTests, constant_tests
+from optimizer.plans.constant_tests import NUMBERS, ConstantTests, constant_tests
 from optimizer.plans.properties import shapes
 from optimizer.rewriting.optimize import optimize
 from reactive import Database
@@ -53,8 +53,32 @@ def test_comparisons_with_constants_pin(
 
 
 @pytest.mark.parametrize(
+    ("condition", "pins", "classes"),
+    [
+        (lambda e: e.number > 3 and e.kind == "sale", {"kind": {"sale"}}, {"number": NUMBERS}),
+        (lambda e: e.number <= 3.5 and e.kind == "sale", {"kind": {"sale"}}, {"number": NUMBERS}),
+        (lambda e: e.kind < "t" and e.number == 3, {"number": {3}}, {"kind": {str}}),
+        (lambda e: e.number == 3 and e.kind < "t", {"number": {3}}, {}),
+        (
+            lambda e: e.number > 3 and e.number < "a" and e.kind == "b",
+            {"kind": {"b"}},
+            {"number": {}},
+        ),
+    ],
+)
+def test_what_is_compared_before_must_be_of_its_class(
+    condition: Callable[[Event], object], pins: dict[str, Any], classes: dict[str, Any]
+) -> None:
+    found = pins_of(condition)
+    assert found == pins
+    assert found.classes == {name: frozenset(kinds) for name, kinds in classes.items()}
+
+
+@pytest.mark.parametrize(
     "condition",
     [
+        lambda e: e.names < ("a",) and e.kind == "sale",
+        lambda e: e.number > e.kind and e.kind == "sale",
         lambda e: e.kind != "sale",
         lambda e: e.kind == "sale" or e.number == 3,
         lambda e: 1 / e.number > 2 and e.kind == "sale",  # it may raise before
