@@ -5,6 +5,7 @@ All sides get the same changes, in turn a chunk each, so that a noisy moment hit
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
@@ -131,6 +132,7 @@ def batch_times(timed: Sequence[Timed], batches: Sequence[tuple[TableDelta, ...]
     times: list[list[float]] = [[] for _ in timed]
     for batch in batches:
         for one, seconds in zip(timed, times, strict=True):
+            gc.collect()  # what another side has left is not to be collected in this one's time
             start = perf_counter()
             one.side.batch(*batch)
             seconds.append(perf_counter() - start)
