@@ -59,10 +59,12 @@ class Model:
 
 
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("spread", [3, 40, 100_000])
-@pytest.mark.parametrize("make", [int, lambda key: Thing(key, str(key % 7))])
+@pytest.mark.parametrize("spread", [1, 3, 40, 100_000])
+@pytest.mark.parametrize(
+    "make", [lambda key, number: key, lambda key, number: Thing(key, str(number % 17))]
+)
 def test_they_stand_as_in_a_sorted_list(
-    make: Callable[[int], Any], spread: int, descending: bool
+    make: Callable[[int, int], Any], spread: int, descending: bool
 ) -> None:
     random = Random(spread)
     ranked, model = Ranked(descending=descending), Model(descending=descending)
@@ -84,7 +86,7 @@ def test_they_stand_as_in_a_sorted_list(
             model.entries.remove([e for e in model.entries if e[1] == row][-1])
         else:
             key = random.randrange(spread)
-            row = make(key)
+            row = make(key, arrival)
             at = ranked.insert(key, row)
             model.entries.append((key, row, arrival))
             place = ranked.rank(at, 10**9)
