@@ -29,7 +29,7 @@ from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import match_of
 from reactive.codegen.functions import callable_of
-from reactive.codegen.probe_order import Intersection, Key, Probe, probe_order
+from reactive.codegen.probe_order import Intersection, Key, Probe, probe_order, probes_of
 from reactive.collections.index import NOTHING, Mark, match_key, rows_of
 from reactive.collections.trie import pairs
 from reactive.collections.zset import Pair, Row
@@ -158,7 +158,7 @@ class Join(Looking):
         return list(_look_up(finds, self._key(row)))
 
 
-class WideJoin(Looking):
+class MultiwayInput(Looking):
     """One of the inputs of joins that are one."""
 
     def __init__(
@@ -167,18 +167,14 @@ class WideJoin(Looking):
         self._place = place
         self._size = len(of.tests)
         tests, row = ([self._of_all(expr) for expr in exprs] for exprs in (of.residual, of.row))
-        found = partial(_found_wide, place, tests, row)
+        found = partial(_found_multiway, place, tests, row)
         super().__init__(list(dict.fromkeys(indexes.values())), found)
         self._key = _key(side, 1)
         self._moves = probe_order(place, of)[0]
         self._indexes = indexes
         self._values = {
-            step.key: [self._of_all(expr) for expr in step.exprs] for step in self._steps()
+            step.key: [self._of_all(expr) for expr in step.exprs] for step in probes_of(self._moves)
         }
-
-    def _steps(self) -> list[Probe]:
-        several = [[m.left, m.right] if isinstance(m, Intersection) else [m] for m in self._moves]
-        return list(chain.from_iterable(several))
 
     def _of_all(self, expr: Expr) -> Callable[..., Any]:
         """A function of a row per input."""
@@ -188,7 +184,7 @@ class WideJoin(Looking):
     def _finds(self) -> dict[Key, Find]:
         return {
             step.key: self._indexes[step.key].find(before=step.place > self._place)
-            for step in self._steps()
+            for step in probes_of(self._moves)
         }
 
     def _look(self, row: Row, finds: dict[Key, Find]) -> Known:
@@ -236,7 +232,7 @@ def _found(
     return out
 
 
-def _found_wide(
+def _found_multiway(
     place: int,
     tests: Sequence[Callable[..., Any]],
     row: Sequence[Callable[..., Any]],

@@ -20,7 +20,7 @@ from functools import partial
 
 from optimizer import plan
 from reactive.compiler import physical
-from reactive.compiler.hops import At, Hop, Join, Pairing, Through, WideJoin
+from reactive.compiler.hops import At, Hop, Join, MultiwayInput, Pairing, Through
 from reactive.dataflow.moves import Chains, Move, Moved, Moves
 from reactive.dataflow.node import Node, is_deferred
 from reactive.operators.pipelines import INNER
@@ -157,7 +157,7 @@ def _inputs(node: Node, wide: physical.Multiway) -> Iterable[tuple[Node, Hops]]:
     for place in range(len(wide.multiway.tests)):
         number = next(number for key, number in wide.keys if key[0] == place)
         index, of = made[number], wide.indexes[number]
-        hop = WideJoin(wide.multiway, place, of.side, indexes)
+        hop = MultiwayInput(wide.multiway, place, of.side, indexes)
         before, after = _all(of.chain.chain), _all(op.node for op in wide.chain)
         yield index.inputs[0], (*before, hop, Pairing(hop.found), *after)
 

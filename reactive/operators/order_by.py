@@ -119,19 +119,17 @@ class OrderBy:
         return consolidate([edit[1:] for edit in self.edits]) if self.edits else []
 
     def _step_many(self, delta: Pairs) -> Sequence[Pair]:
+        if len(delta) >= MANY and not (self._ranked.size or self._owed):
+            rows = _copies(delta)
+            if rows is not None:
+                return self._load(self._keys(rows), rows)
+        keyed = self._keyed(consolidate(delta))
         edits: list[Edit] = []
         self.edits, self._log = edits, []
-        is_first = len(delta) >= MANY and not (self._ranked.size or self._owed)
-        if is_first and (batch := _as_batch(delta)) is not None:
-            return self._load(*self._loaded(batch))
-        keyed = self._keyed(consolidate(delta))
         try:
             for row, order, weight in keyed:
                 if weight < 0:
                     self._change(row, order, weight, edits)
-            if is_first:
-                rows = [row for row, _, weight in keyed for _ in range(weight)]
-                return self._load([order for _, order, n in keyed for _ in range(n)], rows)
             for row, order, weight in keyed:
                 if weight > 0:
                     self._change(row, order, weight, edits)
@@ -147,18 +145,17 @@ class OrderBy:
         if len(self.edits) > 1 and (self.first or self.last < sys.maxsize):
             self.edits = without_copies(fewest(self.edits), self.at, len(self))
 
-    def _loaded(self, batch: Batch) -> tuple[list[Any], list[Row]]:
-        """What the rows of a batch are sorted by, and the rows."""
-        rows = list(batch.rows)
+    def _keys(self, rows: list[Row]) -> list[Any]:
+        """What rows are sorted by."""
         try:
             keys = list(map(self._key, rows))
         except Exception as error:
             reraise_asynchronous(error)
-            keys = [order for _, order, _ in self._keyed(batch)]  # it says on which row it raises
+            return [order for _, order, _ in self._keyed(Batch(rows, 1))]  # says which row it is
         kinds = set(map(type, keys))
         if not (kinds <= PLAIN or (kinds == {float} and all(map(eq, keys, keys)))):  # no NaN
             keys = list(map(sort_key, keys))
-        return keys, rows
+        return keys
 
     def _keyed(self, delta: Pairs) -> list[tuple[Row, Any, int]]:
         """Each row with what it is sorted by."""
@@ -269,8 +266,8 @@ class OrderBy:
 
     def _load(self, keys: list[Any], rows: list[Row]) -> Sequence[Pair]:
         """As `_insert` each of them, where there are none; what comes into the window."""
+        self.edits, self._log = [], [(None, None, LOADED, 1)]
         try:
-            self._log.append((None, None, LOADED, 1))
             self._ranked.load(keys, rows)
             shown = self.sequence()
             are_different = len(set(shown)) == len(shown)
@@ -307,9 +304,10 @@ class OrderBy:
         ranked.tidy(at[0])
 
 
-def _as_batch(delta: Pairs) -> Batch | None:
-    """A delta of rows that come once each, as one of rows; None if it is another one."""
-    if type(delta) is Batch:
-        return delta if delta.weight == 1 else None
-    rows = [row for row, weight in delta if weight == 1]
-    return Batch(rows, 1) if len(rows) == len(delta) else None
+def _copies(delta: Pairs) -> list[Row] | None:
+    """The rows that come, as often as each does; None if some go."""
+    if type(delta) is Batch and delta.weight == 1:
+        return list(delta.rows)
+    if any(weight < 0 for _, weight in delta):
+        return None
+    return [row for row, weight in delta for _ in range(weight)]

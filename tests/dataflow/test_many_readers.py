@@ -3,7 +3,6 @@ one by one, raise what they would, and a change costs as much whoever else is th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, StaleCaptureWarning
+from tests.counted_calls import calls_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +98,6 @@ def _calls(query: Query, count: int) -> int:
     row = Order(-1, 7, 5)
     table.add(row)
     table.remove(row)
-    calls = 0
-
-    def note(frame: object, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        table.add(row)
-    finally:
-        sys.setprofile(before)
+    calls = calls_of(lambda: table.add(row))
     assert len(views[7]) in (5, 9)  # `one of` has two customers
     return calls

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from reactive import Count, Database, fixpoint
 from tests.budget import TIMES
+from tests.counted_calls import calls_of
 
 MOST = 2.5
 """Times the calls, for twice the length."""
@@ -181,18 +181,8 @@ def _is_linear(short: int, long: int) -> None:
 
 
 def _calls(run: Callable[[], object]) -> int:
-    count = 0
-
-    def note(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
     gc.disable()
-    before = sys.getprofile()
-    sys.setprofile(note)
     try:
-        run()
+        return calls_of(run)
     finally:
-        sys.setprofile(before)
         gc.enable()
-    return count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from reactive import Database
+from tests.counted_calls import calls_of
 
 ROWS = 6_000
 
@@ -30,7 +30,7 @@ class Ordered:
 @pytest.mark.parametrize("limit", [1, 10, None])
 @pytest.mark.parametrize("kind", [Bid, Ordered, tuple])
 @pytest.mark.parametrize("is_new", [True, False])
-def test_a_new_best_takes_at_most_twice_the_calls(
+def test_a_new_best_takes_at_most_twice_thecalls_of(
     kind: type, is_new: bool, limit: int | None, descending: bool
 ) -> None:
     """Its key is a new one, or that of the best so far."""
@@ -45,7 +45,7 @@ def test_a_page_is_found_once(per_key: int) -> None:
     bids.add_all(Bid(n, n // per_key) for n in range(ROWS))
     for start in (0, ROWS // 2, ROWS - 20):
         assert [bid.id for bid in view[start : start + 20]] == [*range(start, start + 20)]
-        one, page = _calls(lambda: view[start]), _calls(lambda: view[start : start + 20])
+        one, page = calls_of(lambda: view[start]), calls_of(lambda: view[start : start + 20])
         assert page <= 4 * one, (page, one)
 
 
@@ -61,7 +61,7 @@ def _changed(kind: type, is_new: bool, limit: int | None, descending: bool, per_
     best = make(ROWS, last + is_new if descending else last - is_new)
     table.add(best)
     table.remove(best)  # what is made once is
-    count = _calls(lambda: (table.add(best), table.remove(best)))
+    count = calls_of(lambda: (table.add(best), table.remove(best)))
     assert len(view) == (ROWS if limit is None else limit)
     return count
 
@@ -69,19 +69,3 @@ def _changed(kind: type, is_new: bool, limit: int | None, descending: bool, per_
 def _price(row: Any) -> int:
     price: int = row[1] if isinstance(row, tuple) else row.price
     return price
-
-
-def _calls(run: Callable[[], object]) -> int:
-    count = 0
-
-    def note(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
-    try:
-        run()
-    finally:
-        sys.setprofile(before)
-    return count

@@ -1,0 +1,28 @@
+"""Rows that raise at the n-th time they are hashed or compared."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class Moods:
+    """A number with moods. A class of them says what its hash is, and what else has moods."""
+
+    calls: ClassVar[int] = 0
+    at: ClassVar[int] = 0
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def mood(self) -> None:
+        kind = type(self)
+        kind.calls += 1
+        if kind.calls == kind.at:
+            raise ValueError("moody")
+
+    def __hash__(self) -> int:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        self.mood()
+        return isinstance(other, type(self)) and other.value == self.value
