@@ -43,8 +43,9 @@ soak: $(READY)  ## all examples of which `make test` takes a sample, five times 
 	test -f .soak.json || EXAMPLES=5 $(BIN)/python -m pytest -n auto --ignore tests/spark
 	$(BIN)/python -m tests.soak --histories 100000 --seed $(SEED) --workers 2 --every 30 --state .soak.json
 
-bench: $(READY)  ## all benchmarks once, quickly
+bench: $(READY)  ## all benchmarks once, quickly; fails if a ratio to a twin is 1.3 times that of the run before, in two runs running
 	cd asv_benchmarks && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --python=same --quick --show-stderr
+	$(BIN)/python -m asv_benchmarks.regressions
 
 report: $(READY)  ## the benchmark tables of docs/benchmarks.md, several runs each
 	$(BIN)/python -m asv_benchmarks.report

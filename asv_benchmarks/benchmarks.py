@@ -15,6 +15,8 @@ from asv_benchmarks.findbugs.bases import CLASS, HEADER, METHOD, base_figures
 from asv_benchmarks.findbugs.bases import SIZES as CLASSES
 from asv_benchmarks.findbugs.replays import HISTORIES, PASSING, STORED, changes_of, replay_figures
 from asv_benchmarks.gain import index_figures, product_figures
+from asv_benchmarks.grid.cells import WATCHED, all_cells
+from asv_benchmarks.grid.measure import measured
 from asv_benchmarks.making import made
 from asv_benchmarks.measure import (
     AS_WRITTEN,
@@ -27,10 +29,13 @@ from asv_benchmarks.measure import (
     side_of,
     sides,
 )
+from asv_benchmarks.nexmark import workloads as nexmark
 from asv_benchmarks.recursion.cases import CASES, OF_LIBRARY, recursive
 from asv_benchmarks.recursion.measure import edit_figures
 from asv_benchmarks.recursion.sides import SCRATCH
 from asv_benchmarks.run import in_process
+from asv_benchmarks.shapes import measured as shape_figures
+from asv_benchmarks.tpch import workloads as tpch
 from asv_benchmarks.verified import QUERIES, verified
 from asv_benchmarks.verifying import seconds
 from asv_benchmarks.workload import TableDelta, batch_of, load
@@ -44,7 +49,13 @@ SIZES = [10_000, 100_000] + [1_000_000] * IS_LARGE
 PRODUCTS = [1_000] + [10_000] * IS_LARGE
 LARGEST = [SIZES[-1]]
 DELTAS = [1, 1_000]
+SMALL_SHOP = 7_500
+"""Orders: scale 0.005."""
 HISTORY_NAMES = [name for name in HISTORIES if IS_LARGE or name != "hibernate"]
+SHAPES = {
+    **{f"tpch {each.name}": (each, SMALL_SHOP) for each in tpch.WORKLOADS},
+    **{f"nexmark {each.name}": (each, SIZES[0]) for each in nexmark.WORKLOADS},
+}
 RECURSIVE = [case.name for case in CASES if IS_LARGE or case not in OF_LIBRARY]
 
 
@@ -135,6 +146,44 @@ class Memory:
 
     def track_held(self, name: str, size: int, side: str) -> float:
         return float(in_process("load", name, size, side)["held"])
+
+
+class Grid:
+    """Cells of the grid: times the twin of a change, and of a loaded row."""
+
+    params = (WATCHED,)
+    param_names = ("cell",)
+    timeout = 600
+
+    def setup(self, name: str) -> None:
+        self._figures = measured(all_cells()[name])
+
+    def track_change_ratio(self, name: str) -> float:
+        return self._figures.change.ratio
+
+    def track_load_ratio(self, name: str) -> float:
+        return self._figures.load.ratio
+
+
+class Shape:
+    """Queries of the shapes of TPC-H and NEXMark: times the twin of a change, a batch, a load."""
+
+    params = ([*SHAPES],)
+    param_names = ("query",)
+    timeout = 600
+
+    def setup(self, name: str) -> None:
+        chosen, size = SHAPES[name]
+        self._figures = shape_figures(chosen, chosen.rows(size, Random(SEED)))
+
+    def track_change_ratio(self, name: str) -> float:
+        return self._figures.change.ratio
+
+    def track_batch_ratio(self, name: str) -> float:
+        return self._figures.batch.ratio
+
+    def track_load_ratio(self, name: str) -> float:
+        return self._figures.load.ratio
 
 
 class Product:
@@ -277,3 +326,8 @@ FindBugsBase.track_growth.unit = "times among few"  # type: ignore[attr-defined]
 Making.track_first.unit = "ms"  # type: ignore[attr-defined]
 Start.track_import.unit = "ms"  # type: ignore[attr-defined]
 Memory.track_held.unit = "bytes per row"  # type: ignore[attr-defined]
+Grid.track_change_ratio.unit = "times the twin"  # type: ignore[attr-defined]
+Grid.track_load_ratio.unit = "times the twin"  # type: ignore[attr-defined]
+Shape.track_change_ratio.unit = "times the twin"  # type: ignore[attr-defined]
+Shape.track_batch_ratio.unit = "times the twin"  # type: ignore[attr-defined]
+Shape.track_load_ratio.unit = "times the twin"  # type: ignore[attr-defined]

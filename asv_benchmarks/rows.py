@@ -27,6 +27,14 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
+class Sale:
+    id: int
+    product: int
+    quantity: int
+    price: float
+
+
+@dataclass(frozen=True, slots=True)
 class Customer:
     id: int
     region: int
@@ -71,6 +79,12 @@ def order(number: int, random: Random, customers: int = 1) -> Order:
     """An order of a random customer; four of five are for more than one piece."""
     pick = random.randrange
     return Order(number, pick(customers), pick(PRODUCTS), 1 + pick(5), 1 + pick(1_000))
+
+
+def sale(number: int, random: Random, unit: float) -> Sale:
+    """A sale at a price in a unit; four of five are of more than one piece."""
+    pick = random.randrange
+    return Sale(number, pick(PRODUCTS), 1 + pick(5), (1 + pick(100_000)) * unit)
 
 
 def customer(number: int) -> Customer:

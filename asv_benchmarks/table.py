@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 BEGIN = "<!-- report: begin -->"
 END = "<!-- report: end -->"
 RECURSION = "<!-- recursion: begin -->"
@@ -37,6 +38,13 @@ def put(text: str, file: Path, begin: str = BEGIN, end: str = END) -> None:
     before, _, rest = page.partition(begin)
     _, _, after = rest.partition(end)
     file.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
+
+
+def publish(text: str, name: str, *, write: bool) -> None:
+    """Print it, and put it into the docs, if so asked: between the markers of its name."""
+    print(text)
+    if write:
+        put(text, DOCS, f"<!-- {name}: begin -->", f"<!-- {name}: end -->")
 
 
 def verdict(reached: bool) -> str:

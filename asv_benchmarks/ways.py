@@ -299,9 +299,12 @@ WAYS = (
         off=(("reactive.compiler.choices.join_intervals.ranges_of", lambda join: None),),
     ),
     Way(
-        "a circle of one table",
+        "cycles of which no row is read",
         (triangles,),
-        ("reactive/operators/generated/cyclic_count.py", "reactive/collections/triangle_count.py"),
+        (
+            *("reactive/operators/generated/cyclic_count.py", "reactive/codegen/cycle_terms.py"),
+            "reactive/collections/neighbours.py",
+        ),
         off=(("reactive.compiler.choices.count_cycles.cyclic_count", lambda *_, **__: None),),
     ),
     Way(

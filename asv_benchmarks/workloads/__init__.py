@@ -6,6 +6,8 @@ from asv_benchmarks.workload import Workload
 from asv_benchmarks.workloads import (
     difference,
     distinct,
+    exact_sum,
+    float_sum,
     group_sum,
     join_sum,
     min_max,
@@ -17,6 +19,8 @@ from asv_benchmarks.workloads import (
 
 WORKLOADS: tuple[Workload, ...] = (
     group_sum.WORKLOAD,
+    float_sum.WORKLOAD,
+    exact_sum.WORKLOAD,
     join_sum.WORKLOAD,
     distinct.WORKLOAD,
     difference.WORKLOAD,

@@ -1,0 +1,128 @@
+"""Time two sides in turns, in one process: processor time, the garbage collected between.
+
+Each side gets the same work, and which goes first alternates, so that a noisy moment hits both.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from statistics import median
+from time import process_time
+from typing import Any, TypeVar
+
+from asv_benchmarks.workload import Change, OldNew, Row, Rows, Side, TableDelta, load
+from reactive import Delta
+
+S = TypeVar("S")
+Times = tuple[list[float], list[float]]
+"""Seconds of the engine and of the twin."""
+Batch = tuple[TableDelta, ...]
+WARM_UP, CHUNK, CHUNKS = 200, 40, 9
+
+
+class Ear:
+    """A listener that counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def delta(self, delta: Delta[Any]) -> None:
+        self.calls += 1
+
+    def change(self, old: Row | None, new: Row | None) -> None:
+        self.calls += 1
+
+    def changes(self, changes: list[OldNew]) -> None:
+        self.calls += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The microseconds of something, of the engine and of the twin, and their ratio."""
+
+    engine: float
+    twin: float
+    ratio: float
+
+    @classmethod
+    def of(cls, engine: float, twin: float) -> Beside:
+        """With the ratio of these."""
+        return cls(engine, twin, engine / twin)
+
+
+def beside(times: Times) -> Beside:
+    """Medians. The ratio is that of the turns, in each of which both found the machine as busy."""
+    engine, twin = (median(seconds) * 1e6 for seconds in times)
+    return Beside(engine, twin, median(a / b for a, b in zip(*times, strict=True)))
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Collections of garbage in this block do not look at what was there before it."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def time_loads(make: Callable[[], list[Side]], rows: Rows, times: Times, loads: int) -> list[Side]:
+    """Fill new sides several times; the last ones."""
+    count = sum(map(len, rows))
+    for _ in range(loads):
+        sides = make()
+        in_turns(sides, times, partial(_load, rows), count)
+    return sides
+
+
+def time_changes(
+    sides: Sequence[Side],
+    changes: Iterator[Change],
+    times: Times,
+    *,
+    chunks: int = CHUNKS,
+    chunk: int = CHUNK,
+    warm_up: int = WARM_UP,
+) -> None:
+    """Seconds of one change, by chunks of them; the first ones are to warm up."""
+    in_turns(sides, ([], []), partial(_apply, list(islice(changes, warm_up))))
+    for _ in range(chunks):
+        some = list(islice(changes, chunk))
+        in_turns(sides, times, partial(_apply, some), len(some))
+
+
+def time_batches(sides: Sequence[Side], batches: Iterable[Batch], times: Times) -> None:
+    """Seconds of a changed row, by batches; the first is to warm up."""
+    for number, batch in enumerate(batches):
+        rows = sum(len(delta.added) + len(delta.removed) for delta in batch)
+        in_turns(sides, times if number else ([], []), partial(_batch, batch), rows)
+
+
+def in_turns(sides: Sequence[S], times: Times, do: Callable[[S], None], rows: int = 1) -> None:
+    """Time it on each side, in turn the one and the other first."""
+    order = list(zip(sides, times, strict=True))
+    for side, seconds in order if len(times[0]) % 2 else reversed(order):
+        gc.collect()
+        start = process_time()
+        do(side)
+        seconds.append((process_time() - start) / rows)
+
+
+def _load(rows: Rows, side: Side) -> None:
+    load(side, rows)
+
+
+def _batch(batch: Batch, side: Side) -> None:
+    side.batch(*batch)
+
+
+def _apply(changes: list[Change], side: Side) -> None:
+    verbs = side.verbs()
+    for table, row, weight in changes:
+        verbs[table][weight < 0](row)
