@@ -67,9 +67,9 @@ class Capture:
 
     def changed(self) -> bool:
         """Whether the variable now means something else than when the relation was made."""
-        now = self.now()
-        if now is self.original:
-            return self.witness is not self.original and bool(now != self.witness)
+        now, original = self.now(), self.original
+        if now is original:
+            return self.witness is not original and bool(now != self.witness)
         return bool(meaning(now) != meaning(self.witness))
 
     def now(self) -> Any:

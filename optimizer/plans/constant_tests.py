@@ -12,7 +12,7 @@ does not raise for rows whose fields are of certain classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -46,13 +46,20 @@ class ConstantTests(Mapping[str, frozenset[Any]]):
     """The fields that conditions pin, each with the values that pass.
 
     `classes`: fields whose values are to be of certain classes, or it may raise before.
+    `wants`: by which fields, and what of them, rows could be looked up (`wanted.py`).
     """
 
-    __slots__ = ("_pins", "classes")
+    __slots__ = ("_pins", "classes", "wants")
 
-    def __init__(self, pins: Pins, classes: Mapping[str, Classes] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        pins: Pins,
+        classes: Mapping[str, Classes] = MappingProxyType({}),
+        wants: Mapping[str, Hashable] = MappingProxyType({}),
+    ) -> None:
         self._pins = dict(pins)
         self.classes = dict(classes)
+        self.wants = wants
 
     def __getitem__(self, field: str) -> frozenset[Any]:
         return self._pins[field]
@@ -80,15 +87,15 @@ def constant_tests(tests: Iterable[Expr], shapes: Shapes) -> ConstantTests:
             pins[name] = pins[name] & values if name in pins else values
         if found or total(part, shapes):
             continue
-        compared = _compared(part, shapes)
-        if compared is None:
+        comparison = compared(part, shapes)
+        if comparison is None:
             break
-        field, allowed = compared
+        field, allowed = comparison
         needed[field] = needed[field] & allowed if field in needed else allowed
     return ConstantTests(pins, classes)
 
 
-def _compared(part: Expr, shapes: Shapes) -> tuple[str, Classes] | None:
+def compared(part: Expr, shapes: Shapes) -> tuple[str, Classes] | None:
     """The field that a condition compares with a constant, and for which values it cannot raise."""
     match part:
         case Operation(operator, (Attribute(Parameter(0), name), Constant(value))):

@@ -42,6 +42,7 @@ from optimizer.rules.push_where_below_semi_join import push_where_below_semi_joi
 from optimizer.rules.push_where_below_top import push_where_below_top
 from optimizer.rules.push_where_below_union import push_where_below_union
 from optimizer.rules.push_where_into_fixpoint import push_where_into_fixpoint
+from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.select_from_each import select_from_each
 from optimizer.rules.shape_recursion import shape_recursion
@@ -60,7 +61,7 @@ from optimizer.traverse import (
 Phase = tuple[Rule, ...]
 
 PHASES: tuple[Phase, ...] = (
-    (read_callables, shape_recursion),
+    (read_callables, read_bitwise_tests, shape_recursion),
     (fold_constants, drop_true_where, empty_false_where, propagate_empty),
     (drop_distinct, drop_inner_distinct, merge_equal_sides, merge_selections),
     (

@@ -20,12 +20,15 @@ from collections.abc import Callable, Iterator
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Expr, Function, Lifted, Operation, Or, conjuncts, reads, walk
+from optimizer.expressions.booleans import unproven
+from optimizer.expressions.text import text
 from optimizer.plans.drawing import Drawing
 from optimizer.plans.explain import Explanation, explain, headline
 from optimizer.plans.properties import nodes
 from optimizer.plans.ranges import ranges_of
 from optimizer.plans.side_conditions import has_keys
 from optimizer.rewriting.optimize import Optimized
+from optimizer.rules.read_bitwise_tests import condition_of
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
 
@@ -49,7 +52,9 @@ def report(
     fired = [name for name in optimized.fired if name not in OURS and after != before]
     lines.append(f"rules: {', '.join(fired) or 'none'}")
     lines += _captured(read)
-    lines += [line for node in nodes(optimized.plan) for line in _unkeyed(node)]
+    has_bitwise = "read_bitwise_tests" in optimized.fired
+    for node in nodes(optimized.plan):
+        lines += _bitwise(node) or _unkeyed(node, has_bitwise=has_bitwise)
     for function, reason in optimized.opaque():
         lines += _opaque(function, reason)
     places = {headline(node): where(node) for node in nodes(optimized.plan)}
@@ -71,7 +76,20 @@ def _opaque(function: Opaque, reason: str) -> list[str]:
     return [f"{kind}: {function}, in {function.role}", *_indented(reason)]
 
 
-def _unkeyed(node: plan.Node) -> list[str]:
+def _bitwise(node: plan.Node) -> list[str]:
+    """What to say of a `&` or `|` that is not taken for `and` or `or`."""
+    test, of = condition_of(node)
+    part = None if test is None else unproven(test.body, of)
+    if test is None or part is None:
+        return []
+    return [
+        f"`&` or `|` is asked as written: {headline(node)}",
+        f"  {text(part, test.names)} may be no bool: declare its fields as built-in types",
+        "  or write `and` and `or`",
+    ]
+
+
+def _unkeyed(node: plan.Node, *, has_bitwise: bool) -> list[str]:
     """What to say of a join that looks at every pair, though it has a predicate."""
     if not isinstance(node, plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
         return []
@@ -80,12 +98,18 @@ def _unkeyed(node: plan.Node) -> list[str]:
         return []
     if isinstance(node, plan.Join) and ranges_of(node) is not None:
         late = isinstance(on, Lifted) and any(_pairs_up(t) for t in conjuncts(on.body))
-        return [f"found by a range: {headline(node)}", f"  {_hint(on)}"] if late else []
-    return [f"every pair is asked: {headline(node)}", f"  {_hint(on)}"]
+        return (
+            [f"found by a range: {headline(node)}", f"  {_hint(on, has_bitwise=has_bitwise)}"]
+            if late
+            else []
+        )
+    return [f"every pair is asked: {headline(node)}", f"  {_hint(on, has_bitwise=has_bitwise)}"]
 
 
-def _hint(on: Function) -> str:
+def _hint(on: Function, *, has_bitwise: bool) -> str:
     tests = conjuncts(on.body) if isinstance(on, Lifted) else ()
+    if has_bitwise and any(map(_is_equation, tests[1:])):
+        return "both sides of `&` are asked, and one may raise: use `and`, the equation first"
     if any(map(_is_equation, tests[1:])):
         return "an equation comes after a condition that may raise: put it first"
     if any(isinstance(test, Or) and any(map(_is_equation, walk(test))) for test in tests):

@@ -27,6 +27,8 @@ from fractions import Fraction
 from typing import Any
 
 _DECIMAL = Context(prec=10_000, traps=[Inexact])
+BITS = 100
+"""Of the fraction in a sum of floats of usual size (`running_sum.py`)."""
 
 
 class ExactSum:
@@ -59,6 +61,27 @@ class ExactSum:
         else:
             self._add_other(kind, value, weight)
 
+    @classmethod
+    def of(cls, integers: int) -> ExactSum:
+        """A sum of integers."""
+        found = cls()
+        found._integers = integers
+        return found
+
+    @classmethod
+    def of_scaled(cls, number: int, floats: int) -> ExactSum:
+        """The sum `number / 2**BITS`, of some floats and any integers."""
+        found = cls()
+        found._numerator, found._shift, found._floats = number, BITS, floats
+        return found
+
+    def scaled(self) -> tuple[int, int] | None:
+        """`number / 2**BITS` and how many floats are in it; None of a sum that has no such form."""
+        if self._specials or self._others or self._shift > BITS:
+            return None
+        number = (self._numerator << (BITS - self._shift)) + (self._integers << BITS)
+        return number, self._floats
+
     def copy(self) -> ExactSum:
         """Another sum of the same values."""
         other = ExactSum()
@@ -85,8 +108,8 @@ class ExactSum:
             self._add_special(name, count * times)
         for name, (count, total) in (other._others or {}).items():
             self._add_total(name, count * times, total, times)
-        if not self._floats and not self._numerator:
-            self._shift = 0
+        if not self._floats:
+            self._settle()
 
     def value(self) -> Any:
         """The sum, in the type that Python's `sum` would give, rounded once."""
@@ -96,17 +119,24 @@ class ExactSum:
 
     def _add_float(self, value: float, weight: int) -> None:
         self._floats += weight
-        if not math.isfinite(value):
+        if math.isfinite(value):
+            numerator, denominator = value.as_integer_ratio()
+            shift = denominator.bit_length() - 1
+            if shift > self._shift:
+                self._numerator <<= shift - self._shift
+                self._shift = shift
+            self._numerator += (numerator << (self._shift - shift)) * weight
+        else:
             self._add_special(str(value), weight)
-            return
-        numerator, denominator = value.as_integer_ratio()
-        shift = denominator.bit_length() - 1
-        if shift > self._shift:
-            self._numerator <<= shift - self._shift
-            self._shift = shift
-        self._numerator += (numerator << (self._shift - shift)) * weight
-        if not self._floats and not self._numerator:
-            self._shift = 0
+        if not self._floats:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Where no floats are left, what is whole is a sum of integers."""
+        whole = self._numerator >> self._shift
+        if whole << self._shift == self._numerator:
+            self._integers += whole
+            self._numerator = self._shift = 0
 
     def _add_special(self, name: str, weight: int) -> None:
         specials = self._specials = self._specials or {}

@@ -131,6 +131,11 @@ class Index:
         """What a key has, in one of the forms above."""
         return self.buckets.get
 
+    @property
+    def keys(self) -> int:
+        """How many different keys there are."""
+        return len(self.buckets)
+
     def before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
         """The same as it was before a delta that it has taken in."""
         return Before(self, delta).get

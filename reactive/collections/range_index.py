@@ -82,9 +82,11 @@ class Points:
     def remove(self, value: Key) -> None:
         self._values.remove(value)
 
-    def between(self, low: Any, high: Any) -> Iterable[Key]:
+    def between(
+        self, low: Any, high: Any, closed: tuple[bool, bool] | None = None
+    ) -> Iterable[Key]:
         """The values between two ends, of which None is none."""
-        found: Iterable[Key] = self._values.irange(low, high, self._closed)
+        found: Iterable[Key] = self._values.irange(low, high, closed or self._closed)
         return found
 
     def bytes(self) -> int:
@@ -115,6 +117,11 @@ class RangeIndex:
     def rows(self) -> int:
         return self._index.rows
 
+    @property
+    def keys(self) -> int:
+        """How many different keys there are."""
+        return self._index.keys
+
     def find(self, key: Key, default: Any) -> Any:
         """The rows that a key of the other side may match, in one of the forms of an index."""
         found = [] if key.__class__ is Mark else self._found(key)
@@ -136,6 +143,27 @@ class RangeIndex:
             return self._index.pairs(key) if key is ERROR_KEY else ()
         found = self.find(key, NOTHING)
         return () if found is NOTHING else rows_of(found)
+
+    def between(
+        self, low: Any, high: Any, closed: tuple[bool, bool]
+    ) -> tuple[list[Pair], list[Pair]]:
+        """The rows of points between two ends, of which None is none; and those that have no place
+        in the order of these."""
+        if self._fresh:
+            self._order()
+        buckets = self._index.buckets
+        family = family_of(high if low is None else low)
+        inside: list[Pair] = []
+        others = [*self._index.pairs(ERROR_KEY)]
+        for own, order in self._orders.items():
+            if own == family:
+                assert isinstance(order, Points)
+                keys, found = order.between(low, high, closed), inside
+            else:
+                keys, found = order, others
+            for key in keys:
+                found += rows_of(buckets[key])
+        return inside, others
 
     def earlier(self, delta: Iterable[KeyedPair]) -> Earlier:
         """The same as it was before a delta that it has taken in."""

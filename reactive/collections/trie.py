@@ -60,9 +60,12 @@ class Trie:
         """What a first part has below."""
         return self.by_first.get
 
-    def before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
+    def before(self, delta: Sequence[KeyedPair]) -> Callable[..., Any]:
         """The same as it was before a delta that it has taken in."""
-        return Before(self, delta).get
+        if len(delta) != 1:
+            return Before(self, delta).get
+        ((key, pair),) = delta
+        return BeforeOne(self, key, pair).get
 
     def add(self, key: Key, row: Row, weight: int) -> None:
         """Add a row's weight; what comes to nothing is dropped."""
@@ -143,9 +146,9 @@ class Before:
         self._trie = trie
         self._changed: dict[Any, list[tuple[Any, Pair]]] = {}
         self._found: dict[Any, Below | Was] = {}  # of changed keys that were asked for
-        for key, (row, weight) in delta:
+        for key, pair in delta:
             first, second = _parts(key)
-            self._changed.setdefault(first, []).append((second, (row, -weight)))
+            self._changed.setdefault(first, []).append((second, pair))
 
     def get(self, first: Any, default: Any) -> Any:
         """What there was below a first part."""
@@ -154,21 +157,66 @@ class Before:
             return now
         found = self._found.get(first)
         if found is None:
-            found = self._found[first] = self._was(self._changed[first], now)
+            changed = self._changed[first]
+            now = {} if now is NOTHING else now
+            was = _one_was(*changed[0], now) if len(changed) == 1 else _all_were(changed, now)
+            found = self._found[first] = _with(now, was, len(changed))
         return found
 
-    def _was(self, changed: Sequence[tuple[Any, Pair]], now: Any) -> Below | Was:
-        now = {} if now is NOTHING else now
-        had: dict[Any, list[Pair]] = {}
-        for second, pair in changed:
-            rows = had.get(second)
-            if rows is None:
-                rows = had[second] = list(rows_of(now[second])) if second in now else []
-            rows.append(pair)
-        was = {second: _bucket(rows) for second, rows in had.items()}
-        if len(now) > MANY_TIMES * len(changed):
-            return Was(now, was)
-        return {key: rows for key, rows in {**now, **was}.items() if rows is not NOTHING}
+
+class BeforeOne:
+    """The same of a single change, as most are."""
+
+    __slots__ = ("_by_first", "_first", "_found", "_pair", "_second")
+
+    def __init__(self, trie: Trie, key: Key, pair: Pair) -> None:
+        self._by_first = trie.by_first
+        self._first, self._second = _parts(key)
+        self._pair = pair
+        self._found: Below | Was | None = None
+
+    def get(self, first: Any, default: Any) -> Any:
+        """What there was below a first part."""
+        if not (first is self._first or first == self._first):
+            return self._by_first.get(first, default)
+        if self._found is None:
+            now = self._by_first.get(first, {})
+            self._found = _with(now, _one_was(self._second, self._pair, now), 1)
+        return self._found
+
+
+def _with(now: Below, was: Below, changed: int) -> Below | Was:
+    """A dictionary of a trie in which some keys had other rows; a copy, if it is small."""
+    if len(now) > MANY_TIMES * changed:
+        return Was(now, was)
+    copied = now.copy()
+    for second, rows in was.items():
+        if rows is NOTHING:
+            copied.pop(second, None)
+        else:
+            copied[second] = rows
+    return copied
+
+
+def _one_was(second: Any, pair: Pair, now: Below) -> Below:
+    """What there was below a key of which one row has changed."""
+    row, weight = pair
+    if weight == 1 and now.get(second, NOTHING) is row:
+        return {second: NOTHING}
+    if weight == -1 and second not in now:
+        return {second: row}
+    return _all_were([(second, pair)], now)
+
+
+def _all_were(changed: Sequence[tuple[Any, Pair]], now: Below) -> Below:
+    """What there was below keys of which rows have changed."""
+    had: dict[Any, list[Pair]] = {}
+    for second, (row, weight) in changed:
+        rows = had.get(second)
+        if rows is None:
+            rows = had[second] = list(rows_of(now[second])) if second in now else []
+        rows.append((row, -weight))
+    return {second: _bucket(rows) for second, rows in had.items()}
 
 
 class Was:
@@ -190,9 +238,13 @@ class Was:
 
     def meets(self, other: Below | Was) -> Set[Any]:
         """The keys that another one has as well."""
-        found = common(self._now, other) - self._had.keys()
-        had = {key for key, rows in self._had.items() if rows is not NOTHING and key in other}
-        return found | had
+        found = {*common(self._now, other)}
+        for key, rows in self._had.items():
+            if rows is NOTHING:
+                found.discard(key)
+            elif key in other:
+                found.add(key)
+        return found
 
 
 def common(one: Below | Was, other: Below | Was) -> Set[Any]:

@@ -24,6 +24,7 @@ from reactive.operators.at import At
 from reactive.operators.fixpoint.fixpoint import Fixpoint, Output
 from reactive.operators.fuse import (
     Make,
+    chained,
     cyclic_count,
     factored,
     joined,
@@ -144,8 +145,9 @@ def _keys(builder: Builder, node: physical.Keys, inputs: Inputs) -> Node:
 
 
 def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
-    index, value = inputs[0].operator, node.value
-    return builder.node(node, inputs, lambda: At(index, value), called([node.of]), at=value)
+    index, wanted = inputs[0].operator, node.wanted
+    ask = chained((node.of,))
+    return builder.node(node, inputs, lambda: At(index, wanted, ask), called([node.of]), at=wanted)
 
 
 def _range_index(builder: Builder, node: physical.RangeIndex, inputs: Inputs) -> Node:
@@ -205,9 +207,11 @@ def _cyclic_count(builder: Builder, node: physical.CyclicCount, inputs: Inputs) 
     make = cyclic_count(join, node.multiway, aggregate, tuple(chain), node.chains)
     assert make is not None
     parts = [*_nodes(*node.joins), *chain, aggregate, *(n for c in node.chains for n in c.chain)]
-    return builder.node(
-        node, inputs, make, called(parts), constant_tests=constant_tests_of(node.chains[0])
-    )
+    ports = tuple(dict.fromkeys(inputs))
+    wiring = tuple(map(ports.index, inputs))
+    is_one = len({(id(chain.base), chain) for chain in node.chains}) == 1
+    tests = constant_tests_of(node.chains[0]) if is_one else NO_CONSTANT_TESTS
+    return builder.node(node, ports, make, called(parts), wiring=wiring, constant_tests=tests)
 
 
 def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:

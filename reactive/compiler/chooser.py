@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import replace
-from typing import Any, TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar
 
 from optimizer import plan
 from optimizer.plans.factorization import Factorization, factorization_of
@@ -18,7 +18,7 @@ from optimizer.plans.named import naming_by
 from optimizer.plans.properties import bindings, nodes
 from optimizer.plans.side_conditions import AnyJoin
 from reactive.compiler.offloaded import OffloadedNodes
-from reactive.compiler.physical import Fixpoint, Index, Keys, Physical
+from reactive.compiler.physical import Fixpoint, Index, Keys, Physical, RangeIndex
 from reactive.operators.generated.grouped import is_in_line
 from reactive.operators.pipelines import INNER, Inner, PipelineSource, can_nest, is_read, nested
 from reactive.operators.plain import LINEAR, Side, by_key_alone, sides
@@ -32,9 +32,9 @@ KEPT = (plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
 Kept = plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 MULTIWAY, SUMS = "multiway", "sums"
 """Ways that may prove not to hold for the rows."""
-ManyReaders = Callable[[Index, Any], bool]
-"""Whether an index of a table by a field is there, or so many want rows of one value of the field
-(as pins have it) that it pays."""
+ValuesWanted = Callable[[Index | RangeIndex, str], int]
+"""How many values of a field an index of a table by it has; or, if it is not there, how many are
+wanted, if that is by so many readers that it pays; else 0."""
 
 
 class Chooser:
@@ -52,7 +52,7 @@ class Chooser:
         self,
         root: plan.Node,
         rules: Sequence[Rule],
-        many_readers: ManyReaders,
+        values_wanted: ValuesWanted,
         *,
         generate: bool,
         offloaded: OffloadedNodes | None,
@@ -60,7 +60,7 @@ class Chooser:
     ) -> None:
         self._without = without
         self.generates = generate
-        self.many_readers = many_readers
+        self.values_wanted = values_wanted
         self.offloaded = offloaded
         self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
         self._narrow = _narrow(root) if generate else set[int]()

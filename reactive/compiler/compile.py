@@ -13,6 +13,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.plans.drawing import Drawing, drawn
+from optimizer.plans.wanted import Between
 from optimizer.rewriting.segments import Segment
 from optimizer.traverse import without_iterations
 from reactive.compiler.build import Builder
@@ -25,6 +26,7 @@ from reactive.compiler.physical import (
     Index,
     Multiway,
     Physical,
+    RangeIndex,
     Scan,
 )
 from reactive.dataflow.graph import Graph
@@ -32,7 +34,9 @@ from reactive.dataflow.node import Node
 
 Source = Callable[[Any], Node]
 MANY_READERS = 16
-"""Readers of a table that want rows of one value of a field, from which on it gets an index."""
+"""Readers of a table that want a value of a field, from which on it gets an index."""
+MANY_RANGES = 6
+"""Ranges of a field that readers of a table want; without an index each asks for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +87,22 @@ def chosen(
     the process; ways of which it is to be run `without` were given up.
     """
 
-    def many_readers(index: Index, field: Any) -> bool:
+    def values_wanted(index: Index | RangeIndex, field: str) -> int:
         table = source(index.chain.base)
-        if graph.find(index.does, (table,)) is not None:
-            return True
-        return sum(field in reader.constant_tests for reader, _ in table.consumers) >= MANY_READERS
+        made = graph.find(index.does, (table,))
+        if made is not None:
+            return int(made.operator.index.keys) or 1
+        found = [reader.constant_tests.wants for reader, _ in table.consumers]
+        wanted = [wants[field] for wants in found if field in wants]
+        if isinstance(index, RangeIndex):
+            ranges = len({values for values in wanted if isinstance(values, Between)})
+            return ranges if ranges >= MANY_RANGES else 0
+        values = [value for value in wanted if not isinstance(value, Between)]
+        return (len(set(values)) or 1) if len(values) >= MANY_READERS else 0
 
     run = without_iterations(root)
     chooser = Chooser(
-        run, CHOICES, many_readers, generate=generate, offloaded=offloaded or None, without=without
+        run, CHOICES, values_wanted, generate=generate, offloaded=offloaded or None, without=without
     )
     chooser.chosen[id(root)] = chooser.choose(run)
     return chooser

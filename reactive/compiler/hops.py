@@ -78,23 +78,6 @@ class Through:
         return [(o, n) for (o, _), (n, _) in zip(olds, news, strict=True)]
 
 
-class At:
-    """The rows of one key."""
-
-    is_late = True
-
-    def __init__(self, side: Side, count: int, value: Any) -> None:
-        self._key = _key(side, count)
-        self._value = value
-
-    def __call__(self, moves: Iterable[Move]) -> list[Move]:
-        return _each(self._both, moves)
-
-    def _both(self, old: Row, new: Row) -> Iterable[Move]:
-        is_both = self._key(old) == self._value == self._key(new)
-        return [(old, new)] if is_both else ()
-
-
 class Looking:
     """Looks the partners of both rows up; what it hands on are rows with what it found."""
 

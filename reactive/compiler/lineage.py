@@ -20,7 +20,7 @@ from functools import partial
 
 from optimizer import plan
 from reactive.compiler import physical
-from reactive.compiler.hops import At, Hop, Join, MultiwayInput, Pairing, Through
+from reactive.compiler.hops import Hop, Join, MultiwayInput, Pairing, Through
 from reactive.dataflow.moves import Chains, Move, Moved, Moves
 from reactive.dataflow.node import Node, is_deferred
 from reactive.operators.pipelines import INNER
@@ -116,9 +116,9 @@ def _below(node: Node) -> Iterable[tuple[Node, Hops]]:
             return [(node.inputs[0], _all([op.node]))]
         case physical.Apply(op=op) if isinstance(op.node, SAME):
             return [(source, ()) for source in node.inputs]
-        case physical.Lookup(index=of, value=value):
+        case physical.Lookup(of=asked, index=of):
             (index,) = node.inputs
-            return [(index.inputs[0], (*_all(of.chain.chain), At(of.side, of.arguments, value)))]
+            return [(index.inputs[0], _all([*of.chain.chain, asked]))]
         case (
             physical.Probe(join=op, chain=above, sink=None)
             | physical.Intervals(join=op, chain=above, sink=None)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function
@@ -27,6 +26,7 @@ from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.ranges import Span
 from optimizer.plans.side_conditions import AnyJoin, SideTerm, match_of, side_conditions_of
 from optimizer.plans.tree import Tree, own
+from optimizer.plans.wanted import AnyOf, Between
 from reactive.codegen.probe_order import Key as IndexKey
 from reactive.collections.range_index import Range
 from reactive.operators.keys import placed
@@ -148,17 +148,6 @@ class Keys(Physical):
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup(Physical):
-    """The rows of one key of an index."""
-
-    index: Index
-    value: Any
-
-    def headline(self) -> str:
-        return f"look up {self.value!r}"
-
-
-@dataclass(frozen=True, slots=True)
 class Probe(Physical):
     """The loops of a join over what changes on either side, with the chain above and its sink."""
 
@@ -193,6 +182,20 @@ class RangeIndex(Physical):
         kind = "interval" if self.range.own == "interval" else "ordered"
         by = ", ".join(map(written, self.span.ends))
         return f"{_where((None, self.tests), self.chain)}{kind} index by {by}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup(Physical):
+    """The rows of an index with a value, or with what `AnyOf` or `Between` says; and of those that
+    have no place in it, the rows that pass the condition."""
+
+    index: Index | RangeIndex
+    wanted: Hashable
+    condition: Op
+
+    def headline(self) -> str:
+        wanted = self.wanted
+        return f"look up {wanted if isinstance(wanted, AnyOf | Between) else repr(wanted)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +242,10 @@ class Multiway(Physical):
 
 @dataclass(frozen=True, slots=True)
 class CyclicCount(Physical):
-    """The rows of a cycle of joins of one input with itself, of which nothing is read."""
+    """The rows of a cycle of joins, of which nothing is read; a source for each base of the
+    chains."""
 
-    source: Physical
+    sources: tuple[Physical, ...]
     chains: tuple[PipelineSource, ...]
     joins: Ops
     chain: Ops

@@ -8,10 +8,16 @@
     delivery_queue.extend(told)
 
 It is made of the nodes of a schedule that has proved to be in use, and asks none of them for what
-it knows of itself. If anything raises, what has been stepped is undone.
+it knows of itself. If anything raises, what has been stepped is undone. Nodes stand in blocks, so
+that many that nothing has come to are passed over together:
+
+    if out_3 or out_17:
+        if out_3: out_25 = step_25(out_3)
+        ...
 
 State:  none.
-Cost:   a tenth of a microsecond per node that is reached, beside its step.
+Cost:   a tenth of a microsecond per node that is reached, beside its step, and a fiftieth per block
+        of others.
 """
 
 from __future__ import annotations
@@ -28,6 +34,8 @@ if TYPE_CHECKING:
     from reactive.dataflow.node import Node
     from reactive.operators.order_by import OrderBy
 
+BLOCK = 24
+"""Nodes of a block."""
 CompiledStep = Callable[[Sequence[Any], int], None]
 """Commits a delta of its source, as this version."""
 
@@ -51,7 +59,9 @@ def compiled_step(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any])
     tells: list[str] = []
     forgets: list[str] = []  # after all tells: leaves may have the same edits
     fed: list[str] = []
+    blocks = _Blocks((steps, settles, tells))
     for number, node in enumerate(nodes, 1):
+        blocks.begin(number)
         given = [names.get(each, "()") for each in node.inputs]
         some = list(dict.fromkeys(name for name in given if name != "()"))
         is_given = "" if "out_0" in some else f"if {' or '.join(some)}: "
@@ -69,6 +79,8 @@ def compiled_step(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any])
             if _order_of(node.operator) is not None:
                 values.by_name[f"order_{number}"] = node.operator.order
                 forgets.append(f"        order_{number}.edits = []")
+        blocks.add(some, f"out_{number}")
+    blocks.begin(1)
     text = _TEXT.format(
         outs=" = ".join([*dict.fromkeys(name for name in names.values() if name != "out_0"), "()"]),
         steps="\n".join(steps),
@@ -77,6 +89,37 @@ def compiled_step(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any])
         fed=", ".join(fed),
     )
     return build("commit", text, values)
+
+
+class _Blocks:
+    """Lines of code in blocks, each asked for only if something has come to one of its nodes."""
+
+    def __init__(self, lines: Sequence[list[str]]) -> None:
+        self._lines = lines
+        self._begin()
+
+    def _begin(self) -> None:
+        self._starts = [len(lines) for lines in self._lines]
+        self._given: dict[str, None] = {}
+        self._own: set[str] = set()
+
+    def add(self, given: Sequence[str], out: str) -> None:
+        """A node, by what it is given and what comes out of it."""
+        self._given.update(dict.fromkeys(given))
+        self._own.add(out)
+
+    def begin(self, number: int) -> None:
+        """End a block before every so many nodes, and begin the next."""
+        if (number - 1) % BLOCK:
+            return
+        given = [name for name in self._given if name not in self._own]
+        for lines, start in zip(self._lines, self._starts, strict=True):
+            if given and "out_0" not in given and len(lines) > start + 1:
+                first = lines[start]
+                indent = first[: len(first) - len(first.lstrip())]
+                body = [f"    {line}".replace("\n", "\n    ") for line in lines[start:]]
+                lines[start:] = [f"{indent}if {' or '.join(given)}:", *body]
+        self._begin()
 
 
 def _step(number: int, node: Node, given: Sequence[str], is_given: str) -> list[str]:

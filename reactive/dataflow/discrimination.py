@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Reader = tuple["Node", int]
 Enqueue = Callable[["Node"], None]
-WORTHWHILE = 3
+WORTHWHILE = 12
 """Readers that compare the same field, from which on it is looked up."""
 
 

@@ -32,6 +32,7 @@ from reactive.dataflow.error_notes import annotate
 from reactive.dataflow.held import at_hand
 from reactive.dataflow.moves import Moved
 from reactive.dataflow.node import NOWHERE, LeafDelta, Node, is_deferred
+from reactive.dataflow.routes import Routes
 from reactive.dataflow.schedule import Fed, Schedule, reached
 from reactive.dataflow.step import Step, Stepped, deliveries, take_back
 from reactive.dataflow.walk import Walk
@@ -102,7 +103,7 @@ class Graph:
         """The node of this signature over these inputs; made, and brought up to date, if new.
 
         `functions` are the callables that its operator calls, `blamed` those whose results it is
-        the first to look at. `at` is the key of the rows that it wants of an index.
+        the first to look at. `at` says which rows it wants of an index.
         """
         full = (signature, inputs)
         found = self._nodes.get(full)
@@ -337,7 +338,7 @@ class Graph:
         for node in self.remotes:
             node.operator.stop()
         for source in self._sources:
-            source.consumers, source.routes = [], {}
+            source.consumers, source.routes = [], Routes()
             source.clear()
         for leaf in self._leaves.values():
             leaf.clear()

@@ -21,6 +21,7 @@ from optimizer.plan import Table
 from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
 from optimizer.rewriting.segments import Segment
 from reactive.collections.zset import consolidate
+from reactive.dataflow.routes import Routes
 
 Guard = tuple[Opaque, Capture]
 NOWHERE: Any = object()
@@ -116,8 +117,8 @@ class Node:
         self.constant_tests = constant_tests
         """The values of fields without which a row of its input is of no use to it."""
         self.at = at
-        """The key of the rows that it is given of its input, an index; by default of all."""
-        self.routes: dict[Any, Node] = {}
+        """The rows that it is given of its input, an index (`routes.py`); by default all."""
+        self.routes = Routes()
         """The readers that are found by the key of a row."""
         self.is_routed: bool = at is not NOWHERE or (
             bool(inputs) and all(source.is_routed for source in inputs)
@@ -205,18 +206,18 @@ class Node:
         if reader.at is NOWHERE:
             self.consumers.append((reader, port))
         else:
-            self.routes[reader.at] = reader
+            self.routes.add(reader)
 
     def disconnect(self, reader: Node) -> None:
         """The reverse."""
         if reader.at is NOWHERE:
             self.consumers = [c for c in self.consumers if c[0] is not reader]
         else:
-            self.routes.pop(reader.at, None)
+            self.routes.remove(reader)
 
     def readers(self) -> Iterator[Node]:
         """The nodes that read this one."""
-        yield from self.routes.values()
+        yield from self.routes.readers()
         for reader, _ in self.consumers:
             yield reader
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OFTEN = 64
 """Walks after which code takes the place of a schedule."""
-FEW = 24
+MOST = 1000
 """Nodes that a schedule has at most; of more, what a commit reaches is found as it steps."""
 
 Check = Callable[["Node"], None]
@@ -83,7 +83,7 @@ def reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
         for consumer, _ in waiting.pop().consumers:
             if consumer not in found:
                 found[consumer] = None
-                if consumer.routes or len(found) > FEW:
+                if consumer.routes or len(found) > MOST:
                     return None
                 if not is_deferred(consumer):
                     waiting.append(consumer)

@@ -16,7 +16,8 @@ Cost:   O(nodes reached, times the logarithm of how many wait).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from reactive.dataflow.schedule import Check, Fed
     from reactive.dataflow.step import Stepped
 
-LOOKED_AT = 16
+LOOKED_AT = 4
 """Readers of a node whose captured variables are looked at in a commit."""
 Waiting = list[tuple[int, "Node"]]
 
@@ -43,7 +44,7 @@ class Walk:
         self._guarded = {
             s: [n for n, _ in s.consumers if n.constant_tests and n.guards] for s in networks
         }
-        self._turns: dict[Node, int] = {}
+        self._turns: dict[Node, Iterator[Node]] = {}
         self._waiting: Waiting = []
 
     def step(
@@ -88,7 +89,7 @@ class Walk:
 
     def _look(self, node: Node, check: Check) -> None:
         """Look at what some of the readers captured that are not reached now."""
-        for reader in self._in_turn(node, node.routes.values()):
+        for reader in self._in_turn(node, node.routes.readers()):
             if reader.guards:
                 check(reader)
 
@@ -96,19 +97,23 @@ class Walk:
         """The readers of a node whose turn it is."""
         if len(readers) <= LOOKED_AT:
             return readers
-        start = self._turns.get(node, 0)
-        found = list(islice(readers, start, start + LOOKED_AT))
-        self._turns[node] = start + LOOKED_AT if len(found) == LOOKED_AT else 0
+        turn = self._turns.get(node)
+        found: list[Node] = []
+        if turn is not None:
+            with suppress(RuntimeError):  # others have come or gone
+                found = list(islice(turn, LOOKED_AT))
+        if not found:
+            turn = self._turns[node] = iter(readers)
+            found = list(islice(turn, LOOKED_AT))
         return found
 
 
 def _route(node: Node, keyed: Sequence[Any], enqueue: Enqueue) -> None:
     """Forward the rows of a delta of an index to the readers that want their keys."""
-    find = node.routes.get
+    find = node.routes.find
     found: dict[Node, list[Any]] = {}
     for pair in keyed:
-        reader = find(pair[0])
-        if reader is not None:
+        for reader in find(pair[0]):
             found.setdefault(reader, []).append(pair)
     for reader, delta in found.items():
         send([(reader, 0)], delta, enqueue)

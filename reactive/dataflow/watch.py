@@ -77,6 +77,12 @@ class Watch:
 
     def check(self, node: Node) -> None:
         """Report what the node's callables captured and has changed since."""
+        for _, capture in node.guards:
+            if capture.changed():
+                self._report(node)
+                return
+
+    def _report(self, node: Node) -> None:
         changed = {(c.name, id(c.source)): (f, c) for f, c in node.guards if c.changed()}
         for function, capture in changed.values():
             if id(capture) not in self._told:  # by another node with a part of the same callable
@@ -84,8 +90,7 @@ class Watch:
                 self._on_stale(function, capture, len(alike))
                 self._told.update(alike)
                 self._told[id(capture)] = capture
-        if changed:
-            node.guards = tuple(g for g in node.guards if not g[1].changed())
+        node.guards = tuple(g for g in node.guards if not g[1].changed())
 
     def _alike(self, function: Opaque, capture: Capture) -> dict[int, Capture]:
         """What other callables that were made in the same place captured of the same variable, and

@@ -13,7 +13,7 @@ take back what it did without failing. The others return a new state and leave t
 With `skip_none` a value that is None is not there, as in SQL. Who writes an accumulator into a loop
 (`generated/grouped.py`) leaves it out before.
 
-    Count, Sum, Avg                       O(1) per change        one number or `ExactSum`
+    Count, Sum, Avg                       O(1) per change        one number, or `running_sum.py`
     Min, Max, CountDistinct, Collect      O(log group)           each distinct value
     Aggregate (the user's)                one call               the user's state
     Monoid (the user's)                   O(log group) calls     a tree over the values
@@ -28,9 +28,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from optimizer.callables.opaque import Opaque
-from reactive.collections.exact import ExactSum
 from reactive.collections.monoid_tree import MonoidTree
 from reactive.collections.multiset import Multiset
+from reactive.collections.running_sum import RunningSum, plus_value, shown
 from reactive.collections.values import Values
 from reactive.collections.zset import canonical
 
@@ -80,33 +80,25 @@ class CountAccumulator:
 
 @dataclass(frozen=True, slots=True)
 class SumAccumulator:
-    """A plain integer while all values are integers, an `ExactSum` from the first other one."""
+    """A running sum (`collections/running_sum.py`): an integer while all values are integers."""
 
     skip_none: bool = False
     in_place = True
     over_values = False
 
-    def zero(self) -> Any:
+    def zero(self) -> RunningSum:
         return 0
 
-    def add(self, state: Any, value: Any, weight: int) -> Any:
+    def add(self, state: RunningSum, value: Any, weight: int) -> RunningSum:
         if value is None and self.skip_none:
             return state
-        if type(state) is int:
-            if type(value) is int:
-                return state + value * weight
-            state, integers = ExactSum(), state
-            state.add(value, weight)
-            state.add(integers, 1)
-            return state
-        state.add(value, weight)
-        return state
+        return plus_value(state, value, weight)
 
-    def is_zero(self, state: Any) -> bool:
+    def is_zero(self, state: RunningSum) -> bool:
         return not state
 
-    def result(self, state: Any) -> Any:
-        return state if type(state) is int else canonical(state.value())
+    def result(self, state: RunningSum) -> Any:
+        return shown(state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +115,14 @@ class AvgAccumulator:
     def add(self, state: tuple[Any, int], value: Any, weight: int) -> tuple[Any, int]:
         if value is None and self.skip_none:
             return state
-        return (SumAccumulator().add(state[0], value, weight), state[1] + weight)
+        return (plus_value(state[0], value, weight), state[1] + weight)
 
     def is_zero(self, state: tuple[Any, int]) -> bool:
         return not (state[0] or state[1])
 
     def result(self, state: tuple[Any, int]) -> Any:
         total, count = state
-        return canonical(SumAccumulator().result(total) / count) if count > 0 else None
+        return canonical(shown(total) / count) if count > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

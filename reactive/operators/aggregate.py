@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from reactive.collections.running_sum import bytes_of
 from reactive.collections.zset import Pair, Pairs, Row, canonical, consolidate, is_mixed
 from reactive.operators.accumulators import Accumulator, UserAccumulator
 from reactive.runtime.interrupts import reraise_asynchronous
@@ -169,7 +170,7 @@ class Aggregate:
     def footprint(self) -> tuple[int, int]:
         size = sys.getsizeof(self.groups)
         for group in self.groups.values():
-            size += sys.getsizeof(group) + sum(map(sys.getsizeof, group[STATES]))
+            size += sys.getsizeof(group) + sum(map(bytes_of, group[STATES]))
             size += sys.getsizeof(group[SHOWN])
         return len(self.groups), size
 

@@ -18,6 +18,7 @@ from reactive.codegen.join_key import key_parts
 from reactive.codegen.probe_order import probe_order
 from reactive.codegen.sinks import CountSink, KeySink, ListSink
 from reactive.collections.index import Key
+from reactive.collections.neighbours import Neighbours
 from reactive.collections.zset import Pair, Row
 from reactive.operators.accumulators import CountAccumulator
 from reactive.operators.aggregate import Aggregate
@@ -26,8 +27,8 @@ from reactive.operators.generated.alone import GroupingOfOneSum, alone
 from reactive.operators.generated.cyclic_count import (
     CyclicCount,
     counts_only,
+    cycle,
     cyclic_count_loop,
-    edge,
 )
 from reactive.operators.generated.factored import Factored, GroupingOfSums, Sides, Term
 from reactive.operators.generated.grouped import Grouped, Grouping
@@ -360,24 +361,30 @@ def cyclic_count(
     chain: tuple[plan.Node, ...],
     inputs: Sequence[PipelineSource],
 ) -> Make | None:
-    """The operator of an aggregate of joins as one, of a base with itself in a cycle.
+    """The operator of an aggregate of joins as one, in a cycle.
 
-    None if it is no cycle, or if something is read of the joined rows.
+    None if they are no joins of pairs, or if something is read of the joined rows.
     """
-    first = inputs[0]
     above = joined_plan(of, chain, tuple(row_shape(below.top) for below in inputs))
     if not GroupingOfOne.fits(above, [folded.accumulator for folded in node.aggregates]):
         return None
-    plain = plain_aggregate(node)
-    sink = _grouping(node, above, plain, GroupingOfOne)
-    found = edge(of, [below.pipeline() for below in inputs]) if counts_only(above, sink) else None
+    sink = _grouping(node, above, plain_aggregate(node), GroupingOfOne)
+    if not counts_only(above, sink):
+        return None
+    bases = list(dict.fromkeys(id(below.base) for below in inputs))
+    found = cycle(
+        of,
+        [bases.index(id(below.base)) for below in inputs],
+        [below.pipeline() for below in inputs],
+        [tuple(read_functions(*below.chain)) for below in inputs],
+    )
     if found is None:
         return None
 
     def make() -> CyclicCount:
-        called = read_functions(*first.chain)
-        loop, text = cyclic_count_loop(called, found, above, sink)
-        return CyclicCount(plain_aggregate(node), loop, text, join)
+        held = [Neighbours(is_unary=len(edges.ends) == 1) for edges in found.edges]
+        loop, text = cyclic_count_loop(found, above, sink, held)
+        return CyclicCount(plain_aggregate(node), loop, text, join, held)
 
     return make
 

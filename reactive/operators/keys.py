@@ -7,7 +7,7 @@ predicate itself is asked of the row and all others (`error_rows.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from optimizer.expr import Call, constant
@@ -69,6 +69,12 @@ def placed(span: Span) -> SideTerm:
     called = constant(interval if ends else point)
     call = Call(called, (one.body, *(end.body for end in ends)))
     return SideTerm(one.with_body(call), is_key=True)
+
+
+def of_classes(value: Any, classes: Collection[type]) -> None:
+    """Raise if a value is of none of some classes: its row has no key."""
+    if type(value) not in classes:
+        raise TypeError(f"{type(value).__name__} is not what is compared here")
 
 
 def _found(row: Row, steps: Sequence[tuple[bool, Evaluate]]) -> Any:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from optimizer import plan
-from optimizer.expr import Function, Lifted
+from optimizer.expr import Function, Lifted, conjuncts
 from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests, constant_tests
 from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.properties import bindings, shapes
+from optimizer.plans.wanted import wanted
 from optimizer.traverse import functions
 from reactive.codegen.emitter import RowPipeline
 from reactive.operators.plain import signature
@@ -67,7 +68,11 @@ def constant_tests_of(below: PipelineSource) -> ConstantTests:
         return NO_CONSTANT_TESTS
     conditions = takewhile(lambda node: isinstance(node, plan.Where), below.chain)
     tests = [node.predicate for node in conditions if isinstance(node, plan.Where)]
-    return constant_tests([t.body for t in tests if isinstance(t, Lifted)], shapes(below.base))
+    bodies, of = [t.body for t in tests if isinstance(t, Lifted)], shapes(below.base)
+    found = constant_tests(bodies, of)
+    parts = [part for body in bodies for part in conjuncts(body)]
+    found.wants = {each.field.name: each.values for each in wanted(parts, of)}
+    return found
 
 
 def called(parts: Sequence[plan.Node]) -> list[Function]:

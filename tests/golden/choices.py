@@ -20,7 +20,7 @@ from typing import Any
 
 from reactive import Database, Table
 from reactive.compiler.choices import CHOICES
-from reactive.compiler.compile import MANY_READERS
+from reactive.compiler.compile import MANY_RANGES, MANY_READERS
 from tests.golden.tables import NAMES, tables
 from tests.offload.elsewhere import Elsewhere
 from tests.written import evaluated
@@ -73,6 +73,9 @@ class Case:
             for table in (known["students"], known["visits"]):
                 others = [table.where(_named(str(n))).materialize() for n in range(MANY_READERS)]
                 kept.extend(others)
+        elif self.given == "many ranges":
+            table = known["students"]
+            kept.extend(table.where(_above(str(n))).materialize() for n in range(MANY_RANGES))
         elif self.given == "offload":
             kept.append(relation.materialize())
             kept[-1].offload()
@@ -100,3 +103,7 @@ def cases(choice: str) -> Iterator[Case]:
 
 def _named(name: str) -> Any:
     return lambda s: s.first_name == name
+
+
+def _above(name: str) -> Any:
+    return lambda s: s.first_name > name

@@ -1,7 +1,7 @@
-"""Count the rows of a cycle of joins of one input with itself.
+"""Count the rows of joins that form a cycle, in which every input has one or two values to meet.
 
-Needs:  an aggregate that reads nothing of the joined rows; one input, below its selections.
-Pays:   3.4 times the general way: sets of neighbours in the place of indexes of rows.
+Needs:  an aggregate that reads nothing of the joined rows.
+Pays:   3 times the general way: sets of neighbours in the place of indexes of rows.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ def count_cycles(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
         return None
     join, below, multiway = found
     inputs = list(map(_all_below, inputs_of_multiway(join, multiway)))
-    base = inputs[0].base
-    if any(each.base is not base for each in inputs):
-        return None
     if cyclic_count(join, multiway, node, below.chain, inputs) is None:
         return None
     return _count(node, (join, multiway), below, inputs)
@@ -38,9 +35,13 @@ def _count(
     below: PipelineSource,
     inputs: Sequence[PipelineSource],
 ) -> Asking[Physical]:
-    source = yield inputs[0].base
+    sources = []
+    for base in {id(below.base): below.base for below in inputs}.values():
+        sources.append((yield base))
     joins, multiway = ops(tuple(within(*of))), of[1]
-    return CyclicCount(node, source, tuple(inputs), joins, ops(below.chain), Op(node), multiway)
+    return CyclicCount(
+        node, tuple(sources), tuple(inputs), joins, ops(below.chain), Op(node), multiway
+    )
 
 
 def _all_below(node: plan.Node) -> PipelineSource:

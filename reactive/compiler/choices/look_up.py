@@ -1,71 +1,125 @@
-"""Find the rows that have a value through an index of a table.
+"""Find the rows that have a value, one of several, or one in a range, through an index of a table.
 
-    where o.customer == 7                   look up 7 --+
-    where o.customer == 8           ->      look up 8 --+--  index of orders by customer
-    where o.customer == 9                   look up 9 --+
+    where o.customer == 7                     look up 7 --------+
+    where o.qty > 3 and o.customer == 8       look up 8 --------+--  index of orders by customer
+    where o.customer in (7, 9)                look up 7 or 9 ---+
 
-Needs:  a stored table; what is asked first is an equation of a field and a constant.
+    where o.amount > 100                      look up above 100  --  ordered index by amount
+
+Needs:  a stored table; a field compared with constants, such that what is asked before it does not
+        raise (`optimizer.plans.wanted`), or not for rows of which other fields have classes that
+        the index asks for.
 Pays:   where many others look up the same field: 1,000 views of one value each, 28 us a change.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from optimizer import plan
-from optimizer.expr import Constant, Lifted, Operation, conjunction, conjuncts
-from optimizer.expressions.knowledge import hashable
-from optimizer.plans.constant_tests import constant_tests
+from optimizer.expr import (
+    Attribute,
+    Call,
+    First,
+    Lifted,
+    Parameter,
+    conjunction,
+    conjuncts,
+    constant,
+)
 from optimizer.plans.properties import shapes
+from optimizer.plans.ranges import Span
 from optimizer.plans.side_conditions import SideTerm
+from optimizer.plans.wanted import AnyOf, Between, Wanted, wanted
+from reactive.collections.families import UnorderedError, family_of
+from reactive.collections.range_index import Range
 from reactive.compiler.choices.run_pipeline import sink_of
 from reactive.compiler.chooser import Asking, Chooser
-from reactive.compiler.physical import Index, Lookup, Op, Physical, Pipeline, Scan
+from reactive.compiler.physical import Index, Lookup, Op, Physical, Pipeline, RangeIndex, Scan
+from reactive.operators.keys import of_classes
 from reactive.operators.pipelines import PipelineSource
-from reactive.operators.plain import Side
+from reactive.operators.plain import LINEAR, Side
+
+_IN_ORDER = Range("point", "interval")
 
 
 def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     below = chooser.chain_of(node)
-    wanted = None if below is None else _wanted(below)
-    if wanted is None:
+    found = None if below is None else _first_test(below)
+    if below is None or found is None:
         return None
-    value, key, field, rest = wanted
-    first = rest.base
-    (table,) = first.inputs()
-    side: Side = (None, (SideTerm(key, is_key=True),))
-    index = Index(first, Scan(table, Op(table)), PipelineSource((), table), side, 1)
-    if not chooser.many_readers(index, field):
+    best: tuple[int, int, Wanted, Index | RangeIndex] | None = None
+    for what in wanted(conjuncts(found.body), shapes(below.base)):
+        index = _index(below.base, found, what)
+        many = 0 if index is None else chooser.values_wanted(index, what.field.name)
+        if index is not None and many and (best is None or (_kind(what), many) > best[:2]):
+            best = (_kind(what), many, what, index)
+    if best is None:
         return None
-    return _look_up(node, rest, Lookup(first, index, value))
+    rest = _rest(below, found, best[2])
+    return _look_up(node, rest, Lookup(rest.base, best[3], best[2].values, Op(rest.base)))
 
 
 def _look_up(node: plan.Node, rest: PipelineSource, source: Lookup) -> Asking[Physical]:
     yield from ()
-    return source if node is rest.base else Pipeline(node, source, rest, sink_of(node, rest))
+    if isinstance(node, LINEAR):
+        return Pipeline(node, source, rest, None) if rest.chain else source
+    return Pipeline(node, source, rest, sink_of(node, rest))
 
 
-def _wanted(below: PipelineSource) -> tuple[Any, Lifted, Any, PipelineSource] | None:
-    """The value that a chain over a stored table wants of a field, the field as a key, and as
-    constant tests have it, and the rest of the chain; None where that is not the first that is
-    asked of a row."""
+def _first_test(below: PipelineSource) -> Lifted | None:
+    """The condition that a chain over a stored table begins with."""
     base, chain = below.base, below.chain
     if not (isinstance(base, plan.Table) and base.stored and chain):
         return None
     first = chain[0]
-    if not (isinstance(first, plan.Where) and isinstance(first.predicate, Lifted)):
-        return None
-    test = first.predicate
-    equation, *others = conjuncts(test.body)
-    match equation:
-        case Operation("==", (field, Constant(value))):
-            found = constant_tests([equation], shapes(base))
+    is_read = isinstance(first, plan.Where) and isinstance(first.predicate, Lifted)
+    return first.predicate if is_read else None  # type: ignore[attr-defined]
+
+
+def _kind(what: Wanted) -> int:
+    """One value sooner than several, these sooner than a range, best with both ends."""
+    match what.values:
+        case AnyOf():
+            return 2
+        case Between(None, _) | Between(_, None):
+            return 0
+        case Between():
+            return 1
         case _:
-            return None
-    if len(found) != 1 or not hashable(field, shapes(base)):
-        return None
-    rest = chain[1:]
+            return 3
+
+
+def _rest(below: PipelineSource, test: Lifted, what: Wanted) -> PipelineSource:
+    """What is left of a chain to do, over the condition as far as it is looked up."""
+    parts, rest = conjuncts(test.body), below.chain[1:]
+    others = tuple(part for place, part in enumerate(parts) if place not in what.places)
+    has_others = isinstance(what.values, Between) or bool(what.needs)
+    asked = parts[: what.asked] if has_others else tuple(parts[place] for place in what.places)
+    first = plan.Where(below.base, test.with_body(conjunction(asked)))
     if others:
-        first = plan.Where(base, test.with_body(equation))
-        rest = (plan.Where(first, test.with_body(conjunction(tuple(others)))), *rest)
-    return value, test.with_body(field), next(iter(found)), PipelineSource(rest, first)
+        rest = (plan.Where(first, test.with_body(conjunction(others))), *rest)
+    return PipelineSource(rest, first)
+
+
+def _is_of_one_family(values: Between) -> bool:
+    """Whether the ends of a range are in one order."""
+    try:
+        return len({family_of(end) for end in (values.low, values.high) if end is not None}) == 1
+    except UnorderedError:
+        return False
+
+
+def _index(table: plan.Node, test: Lifted, what: Wanted) -> Index | RangeIndex | None:
+    """The index of a table by a field; rows of which other fields may make raise what is asked
+    before have no key. None for a range whose ends are not in one order."""
+    source, below = Scan(table, Op(table)), PipelineSource((), table)
+    needs = tuple(
+        Call(constant(of_classes), (Attribute(Parameter(0), name), constant(classes)))
+        for name, classes in sorted(what.needs.items())
+    )
+    by = test.with_body(First(needs, what.field) if needs else what.field)
+    if isinstance(what.values, Between):
+        is_in_order = _is_of_one_family(what.values)
+        span = Span(by, by)
+        return RangeIndex(table, source, below, (), 1, span, _IN_ORDER) if is_in_order else None
+    side: Side = (None, (SideTerm(by, is_key=True),))
+    return Index(table, source, below, side, 1)

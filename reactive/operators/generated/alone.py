@@ -19,6 +19,7 @@ from typing import Any
 from optimizer.expressions.knowledge import Shapes
 from optimizer.plans.factorization import Factorization
 from reactive.codegen.emitter import Emitter, RowPipeline
+from reactive.codegen.running_sums import write_plus
 from reactive.collections.zset import Pair
 from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, ValuesAccumulator
 from reactive.operators.generated.factored import GroupingOfSums, Sides
@@ -40,14 +41,12 @@ class GroupingOfOneSum(GroupingOfOne, GroupingOfSums):
             return super()._changed(emitter, place, accumulator, value, weight)
         old, new = f"group[{place}]", f"state_{place}"
         if isinstance(accumulator, AvgAccumulator):
-            emitter.line(f"{new} = add_sum_to_avg(copied({old}), {value}, {often}, {weight})")
+            emitter.line(f"total, count = {old}")
+            emitter.line(f"{new} = (plus(copied(total), {value}, {often}), count + {weight})")
             return new
         emitter.line(f"{new} = {old}")
-        emitter.line(f"if {new}.__class__ is int and {value}.__class__ is int:")
-        emitter.line(f"    {new} += {value} * {often}")
-        emitter.line("else:")
-        kept = f"{new} if {new}.__class__ is int else copied({new})"
-        emitter.line(f"    {new} = plus({kept}, {value}, {often})")
+        for line in write_plus(new, value or "", often, is_own=False):
+            emitter.line(line)
         return new
 
 

@@ -25,6 +25,7 @@ from typing import Any, Protocol
 from optimizer import plan
 from optimizer.expr import Expr, Local
 from reactive.codegen.emitter import Emitter
+from reactive.codegen.running_sums import write_plus
 from reactive.collections.zset import Pair
 from reactive.operators.accumulators import AvgAccumulator, CountAccumulator
 from reactive.operators.aggregate import Aggregate
@@ -32,7 +33,7 @@ from reactive.operators.generated.grouped import NONE_BEFORE, Grouped, Grouping
 from reactive.operators.generated.multiway import ProbeOrders
 from reactive.operators.generated.nests import LEFT, RIGHT
 from reactive.operators.index_by import IndexBy
-from reactive.operators.sums_by import BailOut, SumsBy, plus
+from reactive.operators.sums_by import BailOut, SumsBy
 
 
 class Sides:
@@ -185,7 +186,6 @@ class GroupingOfSums(Grouping):
         )
         self._terms = [term for _, term in accumulators]
         self._sums: dict[str, str] = {}
-        self.bound |= {"plus": plus, "add_sum_to_avg": _add_sum_to_avg}
 
     def exprs(self) -> list[Expr]:
         return super().exprs() + [f for t in self._terms if t is not None for f in t.factors]
@@ -212,14 +212,10 @@ class GroupingOfSums(Grouping):
             return
         state = f"group[{place}]"
         if isinstance(accumulator, AvgAccumulator):
-            emitter.line(f"{state} = add_sum_to_avg({state}, {value}, {often}, {weight})")
+            emitter.line(f"total, count = {state}")
+            emitter.line(f"{state} = (plus(total, {value}, {often}), count + {weight})")
             return
-        emitter.line(f"state = {state}")
-        emitter.line(f"if state.__class__ is int and {value}.__class__ is int:")
-        emitter.line(f"    {state} = state + {value} * {often}")
-        emitter.line("else:")
-        emitter.line(f"    {state} = plus(state, {value}, {often})")
-
-
-def _add_sum_to_avg(state: tuple[Any, int], part: Any, often: int, weight: int) -> tuple[Any, int]:
-    return plus(state[0], part, often), state[1] + weight
+        emitter.line(f"total = {state}")
+        for line in write_plus("total", value or "", often, is_own=True):
+            emitter.line(line)
+        emitter.line(f"{state} = total")

@@ -4,7 +4,7 @@
         ...                                 the chain below, in terms of the row
         group = get(key)                    its group, remembered as it was at the first touch
         group[1] += weight                  Count
-        group[2] += value * weight          Sum, while it is an integer
+        group[2] += value * weight          Sum (`codegen/running_sums.py`)
         group[3].add(value, weight)         Min, Max and such, over the values of the group
 
 The groups, and what they show, are those of the plain operator (`operators/aggregate.py`), which
@@ -23,7 +23,7 @@ from typing import Any
 
 from optimizer.expr import Expr
 from reactive.codegen.emitter import Emitter
-from reactive.collections.exact import ExactSum
+from reactive.codegen.running_sums import RUNNING_SUMS, text_mean, text_shown, write_plus_value
 from reactive.collections.values import Values
 from reactive.collections.zset import Pair
 from reactive.operators.accumulators import (
@@ -39,7 +39,7 @@ from reactive.operators.generated.joined import Pairing
 from reactive.runtime.interrupts import reraise_asynchronous
 
 IN_LINE = (CountAccumulator, SumAccumulator, AvgAccumulator, ValuesAccumulator)
-"""The accumulators whose state is a number, or an `ExactSum`, which can be copied; or their
+"""The accumulators whose state is a number, or a running sum, which can be copied; or their
 values."""
 
 Loop = Callable[..., Any]
@@ -141,9 +141,9 @@ class Grouping:
             case CountAccumulator(), state:
                 return state
             case SumAccumulator(), state:
-                return f"({state} if {state}.__class__ is int else sum_of({state}))"
+                return text_shown(state)
             case AvgAccumulator(), state:
-                return f"avg_of({state})"
+                return text_mean(state)
             case MinAccumulator(), state:
                 return f"{state}.least()"
             case MaxAccumulator(), state:
@@ -188,9 +188,14 @@ class Grouping:
         emitter.line(f"elif {key} not in before:")
         emitter.line(f"    before[{key}] = group.copy()")
         for place, (accumulator, _) in enumerate(self._accumulators, 1):
-            if isinstance(accumulator, SumAccumulator | AvgAccumulator):
-                emitter.line(f"    if group[{place}].__class__ is not int:")
-                emitter.line(f"        group[{place}] = copied(group[{place}])")
+            state = f"group[{place}]"
+            match accumulator:
+                case SumAccumulator():
+                    emitter.line(f"    if {state}.__class__ is ExactSum:")
+                    emitter.line(f"        {state} = copied({state})")
+                case AvgAccumulator():
+                    emitter.line(f"    if {state}[0].__class__ is ExactSum:")
+                    emitter.line(f"        {state} = (copied({state}[0]), {state}[1])")
 
     def _new(self) -> str:
         zeros = [
@@ -212,34 +217,28 @@ class Grouping:
             case CountAccumulator():
                 emitter.line(f"{state} += {weight}")
             case SumAccumulator():
-                emitter.line(f"state = {state}")
-                emitter.line(f"if state.__class__ is int and {value}.__class__ is int:")
-                emitter.line(f"    {state} = state + {value} * {weight}")
-                emitter.line("else:")
-                emitter.line(f"    {state} = add_to_sum(state, {value}, {weight})")
+                emitter.line(f"total = {state}")
+                self._plus(emitter, "total", value, weight)
+                emitter.line(f"{state} = total")
             case AvgAccumulator():
-                emitter.line(f"{state} = add_to_avg({state}, {value}, {weight})")
+                emitter.line(f"total, count = {state}")
+                self._plus(emitter, "total", value, weight)
+                emitter.line(f"{state} = (total, count + {weight})")
             case _:
                 emitter.line(f"{state}.add({value}, {weight})")
                 was_there = f"before[{self._at}] is not None"  # a new group goes as a whole
                 emitter.line(f"if {was_there}: log.append(({state}, {value}, {weight}))")
 
+    def _plus(
+        self, emitter: Emitter, total: str, value: str | None, weight: str, *, is_own: bool = True
+    ) -> None:
+        """Add a value to the running sum in a variable."""
+        assert value is not None
+        for line in write_plus_value(total, value, weight, is_own=is_own):
+            emitter.line(line)
 
-def copied(state: Any) -> Any:
-    """The state of a sum or average, to be changed while the old one is remembered."""
-    if state.__class__ is ExactSum:
-        return state.copy()
-    total, count = state
-    return (total.copy() if total.__class__ is ExactSum else total, count)
 
-
-BOUND: dict[str, Any] = {
-    "copied": copied,
-    "add_to_sum": SumAccumulator().add,
-    "add_to_avg": AvgAccumulator().add,
-    "sum_of": SumAccumulator().result,
-    "avg_of": AvgAccumulator().result,
-}
+BOUND: dict[str, Any] = {**RUNNING_SUMS, "avg_of": AvgAccumulator().result}
 """What the lines call by name."""
 
 

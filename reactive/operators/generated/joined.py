@@ -11,7 +11,12 @@
 Fields of the row that the outer loop has are read before the inner loop begins. What takes the
 pairs is written into both loops: a list, or the groups of an aggregate (`grouped.py`).
 
-Where pairs may come and go in one commit, and while there are error rows, the plain join does it.
+Where rows of the left go and others of the right come, a pair that never was must not be made. With
+`K` the left rows that stay, the two products are then three:
+
+    dL join (R + dR)  +  L join dR   =   L- join R  +  L+ join (R + dR)  +  K join dR
+
+While there are error rows, and where a row is in the delta twice, the plain join does it.
 
 State:  none of its own.
 Cost:   O(|dL| + |dR| + matches).
@@ -41,6 +46,25 @@ class Pairing:
         self.left = left
         self.right = right
         self._finds = right.index.find, left.index.find
+
+    def parts(
+        self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
+    ) -> Sequence[tuple[Any, ...]]:
+        """What the loops are run over, one after the other; empty if the plain join must."""
+        found = self.look_ups(left, right)
+        if found is not None:
+            return ((left, right, *found),)
+        if self.left.poisoned or self.right.poisoned:
+            return ()
+        if len({pair[0] for _, pair in left}) < len(left):
+            return ()  # what goes and what comes is not told apart
+        gone = [keyed for keyed in left if keyed[1][1] < 0]
+        come = [keyed for keyed in left if keyed[1][1] > 0]
+        kept = self.left.index.before(come)
+        return (
+            (gone, (), self.right.index.before(right), kept),
+            (come, right, self.right.index.find, kept),
+        )
 
     def look_ups(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
@@ -83,16 +107,15 @@ class Joined:
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Pair]:
         self.touched += len(left) + len(right)
-        found = self._pairing.look_ups(left, right)
-        if found is None:
-            return self._carefully(left, right)
-        out: list[Pair] | None
+        out: list[Pair] | None = None
         try:
-            out, pairs = self._loop(None, None, left, right, *found)
+            for part in self._pairing.parts(left, right):
+                made, pairs = self._loop(None, None, *part)
+                self.touched += pairs
+                out = made if out is None else out + made
         except Exception as error:  # the plain operators raise it, or see that it does not count
             reraise_asynchronous(error)
-            out, pairs = None, 0
-        self.touched += pairs
+            out = None
         return self._carefully(left, right) if out is None else out
 
     def contents(self) -> Sequence[Pair]:

@@ -45,7 +45,7 @@ class ProbeOrders:
     is_filled: whether the first deltas are changes, and not all that there is.
     """
 
-    __slots__ = ("_given", "_is_filled", "_nodes", "_ports", "_starts")
+    __slots__ = ("_as_they_are", "_delta_at", "_is_filled", "_later", "_nodes", "_ports", "_starts")
 
     def __init__(
         self, orders: Sequence[ProbeOrder], indexes: dict[Key, IndexBy], *, is_filled: bool = False
@@ -57,10 +57,17 @@ class ProbeOrders:
             next(self._ports[key] for key in indexes if key[0] == place)
             for place in range(len(orders))
         ]
-        self._given = [
-            [(self._ports[key], indexes[key].index.find, key[0] > place) for key in keys_of(order)]
-            for place, order in enumerate(orders)
-        ]
+        self._as_they_are: list[Any] = []
+        self._delta_at: list[tuple[int, int]] = []  # where the delta of each place is given
+        self._later: list[tuple[int, int, int]] = []  # of which places what is to be as before
+        for place, order in enumerate(orders):
+            start = self._starts[place]
+            self._delta_at.append((len(self._as_they_are), start))
+            self._as_they_are.append(())
+            for key in keys_of(order):
+                if key[0] > place:
+                    self._later.append((len(self._as_they_are), start, self._ports[key]))
+                self._as_they_are.append(indexes[key].index.find)
         self._is_filled = is_filled
 
     def look_ups(self, *deltas: Sequence[Any]) -> list[Any]:
@@ -88,22 +95,19 @@ class ProbeOrders:
                 raise LookupError("a key could not be computed")
 
     def _arguments(self, deltas: Sequence[Sequence[Any]], *, only_first: bool) -> list[Any]:
+        given = self._as_they_are.copy()
+        if only_first:
+            given[0] = deltas[self._starts[0]]
+            return given
+        for at, port in self._delta_at:
+            given[at] = deltas[port]
         before: dict[int, Callable[..., Any]] = {}
-        given: list[Any] = []
-        for place, ports in enumerate(self._given):
-            delta = deltas[self._starts[place]]
-            given.append(() if only_first and place else delta)
-            if only_first or not delta:
-                given += [find for _, find, _ in ports]
-                continue
-            for port, find, is_later in ports:
-                if is_later and deltas[port]:
-                    found = before.get(port)
-                    if found is None:
-                        found = before[port] = _before(self._nodes[port], deltas[port])
-                    given.append(found)
-                else:
-                    given.append(find)
+        for at, start, port in self._later:
+            if deltas[port] and deltas[start]:
+                found = before.get(port)
+                if found is None:
+                    found = before[port] = _before(self._nodes[port], deltas[port])
+                given[at] = found
         return given
 
 

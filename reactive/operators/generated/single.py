@@ -4,7 +4,7 @@
         ...                                 the chain below, in terms of the row
         group = get(key)
         count = group[1] + weight           Count
-        total = group[2] + value * weight   Sum, while it is an integer
+        total = group[2] + value * weight   Sum (`codegen/running_sums.py`)
         groups[key] = [..., count, total, new]
         return [(old, -1), (new, 1)]
 
@@ -85,13 +85,11 @@ class GroupingOfOne(Grouping):
                 emitter.line(f"{new} = {old} + {weight}")
             case SumAccumulator():
                 emitter.line(f"{new} = {old}")
-                emitter.line(f"if {new}.__class__ is int and {value}.__class__ is int:")
-                emitter.line(f"    {new} += {value} * {weight}")
-                emitter.line("else:")
-                kept = f"{new} if {new}.__class__ is int else copied({new})"
-                emitter.line(f"    {new} = add_to_sum({kept}, {value}, {weight})")
+                self._plus(emitter, new, value, weight, is_own=False)
             case AvgAccumulator():
-                emitter.line(f"{new} = add_to_avg(copied({old}), {value}, {weight})")
+                emitter.line(f"total, count = {old}")
+                self._plus(emitter, "total", value, weight, is_own=False)
+                emitter.line(f"{new} = (total, count + {weight})")
             case _:
                 raise TypeError(f"{type(accumulator).__name__} has no state that can be replaced")
         return new

@@ -18,8 +18,8 @@ from typing import Any
 from optimizer.expr import Expr
 from reactive.codegen.emitter import Emitter, RowPipeline
 from reactive.codegen.join_key import KEYS, matching_key
+from reactive.codegen.running_sums import RUNNING_SUMS, text_plus, text_times, write_plus
 from reactive.operators.generated.factored import Term
-from reactive.operators.sums_by import copied, plus, plus_value, times
 
 
 class Summing:
@@ -41,8 +41,7 @@ class Summing:
         self._values = list(values)
         self._pipeline = pipeline
         self._is_written = is_written
-        self.bound: dict[str, Any] = {"plus": plus, "plus_value": plus_value, "scaled": times}
-        self.bound |= {**KEYS, "copied": copied}
+        self.bound: dict[str, Any] = {**KEYS, **RUNNING_SUMS}
 
     def exprs(self) -> list[Expr]:
         return [*self._key, *self._groups, *(f for term in self._values for f in term.factors)]
@@ -62,10 +61,10 @@ class Summing:
             key = emitter.variable("key", f"({key}, {whole})")
         emitter.line(f"state = get({key})")
         emitter.line("if state is None:")
-        new = [_first(name, often) for name, often, _ in terms]
+        new = [text_times(*term) for term in terms]
         emitter.line(f"    changed[{key}] = ({', '.join([weight, *new])},)")
         emitter.line("else:")
-        more = [_more(place, *term) for place, term in enumerate(terms, 1)]
+        more = [text_plus(f"state[{place}]", *term) for place, term in enumerate(terms, 1)]
         emitter.line(f"    changed[{key}] = ({', '.join([f'state[0] + {weight}', *more])},)")
 
     def _write_key(self, emitter: Emitter) -> str:
@@ -85,7 +84,7 @@ class SummingOfOne(Summing):
         key = self._write_key(emitter)
         key = key if key.isidentifier() else emitter.variable("key", key)
         terms = [term.write(emitter, weight) for term in self._values]
-        more = [emitter.variable("more", _first(name, often)) for name, often, _ in terms]
+        more = [emitter.variable("more", text_times(*term)) for term in terms]
         emitter.line(f"new = ({', '.join([weight, *more])},)")
         emitter.line(f"old = sums.get({key})")
         emitter.line("if old is None:")
@@ -95,22 +94,9 @@ class SummingOfOne(Summing):
         parts = [count]
         for place, add in enumerate(more, 1):
             part = emitter.variable("kept", f"old[{place}]")
-            emitter.line(f"if {part}.__class__ is int and {add}.__class__ is int: {part} += {add}")
-            emitter.line(f"else: {part} = plus(copied({part}), {add})")
+            for line in write_plus(part, add, "1", is_own=False):
+                emitter.line(line)
             parts.append(part)
         emitter.line(f"if {' or '.join(parts)}: sums[{key}] = ({', '.join(parts)},)")
         emitter.line(f"else: del sums[{key}]")
         emitter.line(f"return (({key}, new),)")
-
-
-def _first(name: str, often: str) -> str:
-    """The sum of a value that comes so often."""
-    return f"{name} * {often} if {name}.__class__ is int else scaled({name}, {often})"
-
-
-def _more(place: int, name: str, often: str, is_sum: bool) -> str:
-    """A sum, and a value or a sum of a side."""
-    add = "plus" if is_sum else "plus_value"
-    state = f"state[{place}]"
-    are_int = f"{state}.__class__ is int and {name}.__class__ is int"
-    return f"{state} + {name} * {often} if {are_int} else {add}({state}, {name}, {often})"

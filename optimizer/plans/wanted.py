@@ -1,0 +1,196 @@
+"""Which values of one field a condition lets through: what an index by that field can be asked for.
+
+    o.customer == 7 and o.amount > 3          customer: 7
+    o.amount > 3 and o.customer == 7          customer: 7, where the amount of a row is a number
+    o.customer in (7, 8)                      customer: 7 or 8
+    3 < o.amount <= 10 and o.paid             amount: more than 3, up to 10
+
+What is asked before the field must not raise for the rows that are left out: either it is certain
+not to, or it compares fields with constants and does not raise for rows whose fields are of certain
+classes. Of other rows the condition itself is to be asked, up to where it has been understood.
+
+Sound:  the field is there and has a hash; a dictionary finds its constants exactly where `==` says
+        so, by the contract for rows. Values of which it is not known how they compare with the ends
+        of a range are to be asked too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+from uuid import UUID
+
+from optimizer.expr import Attribute, Constant, Display, Expr, Operation, Parameter
+from optimizer.expressions.knowledge import Shapes, hashable, total
+from optimizer.plans.constant_tests import Classes, compared
+
+_IN_ORDER = (int, float, bool, Decimal, Fraction, str, bytes, date, datetime, time, timedelta)
+_FOUND = frozenset({*_IN_ORDER, type(None), UUID})
+_LESS = {"<": False, "<=": True}
+_GREATER = {">": False, ">=": True}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Any of some values."""
+
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return " or ".join(map(repr, self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """From one value to another, of which None is none; `closed` says whether they belong to it."""
+
+    low: Any
+    high: Any
+    closed: tuple[bool, bool] = (False, False)
+
+    def __str__(self) -> str:
+        from_, to = ("from" if self.closed[0] else "above"), ("to" if self.closed[1] else "below")
+        ends = [(from_, self.low), (to, self.high)]
+        return " ".join(f"{word} {end!r}" for word, end in ends if end is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The values that are wanted of a field.
+
+    `needs` are the classes of other fields for which nothing raises before; `asked` how many of
+    the parts of the condition decide it, of which those at `places` say nothing more.
+    """
+
+    field: Attribute
+    values: Hashable
+    needs: Mapping[str, Classes]
+    asked: int
+    places: frozenset[int]
+
+
+def wanted(parts: Sequence[Expr], shapes: Shapes) -> list[Wanted]:
+    """What a condition wants of each field that it compares with constants.
+
+    Parameters
+    ----------
+    parts: what is asked of the first binding, one after the other.
+    """
+    values: dict[str, Wanted] = {}
+    ranges: dict[str, Wanted] = {}
+    needs: dict[str, Classes] = {}
+    for place, part in enumerate(parts):
+        match _found(part, shapes):
+            case field, AnyOf(several):
+                here = Wanted(field, _one(several), dict(needs), place + 1, frozenset({place}))
+                if field.name not in values or len(several) == 1:
+                    values[field.name] = here
+                continue
+            case field, Between() as bounds:
+                ranges[field.name] = _narrowed(
+                    ranges.get(field.name), field, bounds, dict(needs), place
+                )
+        if total(part, shapes):
+            continue
+        comparison = compared(part, shapes)
+        if comparison is None:
+            break
+        name, allowed = comparison
+        needs[name] = needs.get(name, allowed) & allowed
+    return list({**ranges, **values}.values())
+
+
+def _one(values: tuple[Any, ...]) -> Any:
+    return values[0] if len(values) == 1 else AnyOf(values)
+
+
+def _found(part: Expr, shapes: Shapes) -> tuple[Attribute, AnyOf | Between] | None:
+    """What a single test wants of a field."""
+    if not isinstance(part, Operation) or len(part.operands) != 2:
+        return None
+    operator, (left, right) = part.operator, part.operands
+    if isinstance(left, Constant) and operator in _MIRRORED:
+        operator, left, right = _MIRRORED[operator], right, left
+    if not _is_field(left, shapes):
+        return None
+    assert isinstance(left, Attribute)
+    match operator, right:
+        case "==", Constant(value) if _is_found(value):
+            return left, AnyOf((value,))
+        case "in", Constant(tuple() | frozenset() as values):
+            return _any_of(left, values)
+        case "in", Display("tuple" | "list" | "set", items):
+            values = tuple(item.value for item in items if isinstance(item, Constant))
+            return _any_of(left, values) if len(values) == len(items) else None
+        case "<" | "<=", Constant(value) if _has_order(value):
+            return left, Between(None, value, (False, _LESS[operator]))
+        case ">" | ">=", Constant(value) if _has_order(value):
+            return left, Between(value, None, (_GREATER[operator], False))
+        case _:
+            return None
+
+
+def _any_of(field: Attribute, values: Any) -> tuple[Attribute, AnyOf] | None:
+    different = tuple(dict.fromkeys(values)) if all(map(_is_found, values)) else ()
+    return (field, AnyOf(different)) if different else None
+
+
+def _is_field(expr: Expr, shapes: Shapes) -> bool:
+    match expr:
+        case Attribute(Parameter(0)):
+            return total(expr, shapes) and hashable(expr, shapes)
+        case _:
+            return False
+
+
+def _is_found(value: Any) -> bool:
+    """Whether a dictionary finds a constant exactly where `==` says so."""
+    kind = type(value)
+    if kind is tuple:
+        return all(map(_is_found, value))
+    if isinstance(value, Enum):
+        return "__eq__" not in {name for base in kind.__mro__[:-1] for name in vars(base)}
+    return kind in _FOUND and not _is_nan(value)
+
+
+def _has_order(value: Any) -> bool:
+    return type(value) in _IN_ORDER and not _is_nan(value)
+
+
+def _is_nan(value: Any) -> bool:
+    return value.is_nan() if type(value) is Decimal else type(value) is float and value != value
+
+
+def _narrowed(
+    known: Wanted | None,
+    field: Attribute,
+    bounds: Between,
+    needs: Mapping[str, Classes],
+    place: int,
+) -> Wanted:
+    """A range of a field, with one more end; a second low or high end is a test like others."""
+    if known is None:
+        return Wanted(field, bounds, needs, place + 1, frozenset({place}))
+    old = known.values
+    assert isinstance(old, Between)
+    own = {name: classes for name, classes in needs.items() if name != field.name}
+    wider = replace(known, needs=own, asked=place + 1, places=known.places | {place})
+    if bounds.low is not None and old.low is None and _compare(bounds.low, old.high):
+        closed = (bounds.closed[0], old.closed[1])
+        return replace(wider, values=Between(bounds.low, old.high, closed))
+    if bounds.high is not None and old.high is None and _compare(old.low, bounds.high):
+        closed = (old.closed[0], bounds.closed[1])
+        return replace(wider, values=Between(old.low, bounds.high, closed))
+    return known
+
+
+def _compare(low: Any, high: Any) -> bool:
+    """Whether the ends of a range are of one kind."""
+    numbers = (int, float, bool, Decimal, Fraction)
+    return type(low) is type(high) or (type(low) in numbers and type(high) in numbers)
