@@ -67,7 +67,14 @@ class Capture:
 
     def changed(self) -> bool:
         """Whether the variable now means something else than when the relation was made."""
-        now, original = self.now(), self.original
+        source, original = self.source, self.original
+        if source.__class__ is CellType and self.attribute is None:  # as `now`, for many views
+            try:
+                now = source.cell_contents
+            except ValueError:
+                now = UNSET
+        else:
+            now = self.now()
         if now is original:
             return self.witness is not original and bool(now != self.witness)
         return bool(meaning(now) != meaning(self.witness))

@@ -91,6 +91,10 @@ class _ByField:
         """What each reader gets: rows of a batch, pairs of another delta."""
         is_batch = type(delta) is Batch
         items: Sequence[Any] = delta.rows if type(delta) is Batch else delta
+        if len(items) == 1 and not self._classes:  # as below, for one row
+            value = self._field(items[0] if is_batch else items[0][0])
+            if _is_found(type(value)):
+                return {place: [items[0]] for place in self._wanted.get(value, ())}
         rows = items if is_batch else list(map(_row, items))
         values = list(map(self._field, rows))
         for read, allowed in self._classes:

@@ -238,8 +238,8 @@ class Graph:
         if len(changes) > 1:
             key = tuple(sorted([source for source, _ in changes], key=_rank))
         schedule = self._schedules.get(key) or self._schedule(key)
-        if isinstance(schedule, Schedule) and schedule.is_in_use and key.compiled_step is None:
-            self._compile_step(key, schedule.nodes)
+        if len(changes) == 1 and key.compiled_step is None and schedule.is_in_use:
+            self._compile_step(key, schedule)
         step = Step(self.delivery_queue, version)
         self.stepping = True
         try:
@@ -276,8 +276,11 @@ class Graph:
         """Put what leaves emit of a commit into the delivery queue."""
         self.delivery_queue.extend(deliveries(leaf_deltas, version))
 
-    def _compile_step(self, source: Node, nodes: Sequence[Node]) -> None:
+    def _compile_step(self, source: Node, schedule: Schedule | Walk) -> None:
         """From now on a function commits what comes of this source alone."""
+        if isinstance(schedule, Walk):
+            source.compiled_step = schedule.commit(self, source, self._take_back)
+            return
         calls = {
             "graph": self,
             "delivery_queue": self.delivery_queue,
@@ -285,7 +288,7 @@ class Graph:
             "watch": self.watch.look,
             "take_back": self._take_back,
         }
-        source.compiled_step = compiled_step(source, nodes, calls)
+        source.compiled_step = compiled_step(source, schedule.nodes, calls)
 
     def deferred(self) -> list[Node]:
         """The nodes that step at flushes, after what they read; leaves last."""

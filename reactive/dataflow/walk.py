@@ -10,24 +10,30 @@ than those whose rows change.
 
 What such readers captured is looked at in turns, `LOOKED_AT` of them at each commit.
 
+A commit of one source is one function (`Walk.commit`), as that of a schedule is: it makes no
+objects for phases that nothing comes between.
+
 State:  the inboxes of the nodes while a walk is under way.
 Cost:   O(nodes reached, times the logarithm of how many wait).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from reactive.dataflow.discrimination import DiscriminationNetwork, Enqueue, send
+from reactive.dataflow.step import Stepped, deliveries
 
 if TYPE_CHECKING:
+    from reactive.dataflow.graph import Graph
     from reactive.dataflow.node import LeafDelta, Node
     from reactive.dataflow.schedule import Check, Fed
-    from reactive.dataflow.step import Stepped
+
+TakeBack = Callable[[BaseException, Sequence[Stepped]], None]
 
 LOOKED_AT = 4
 """Readers of a node whose captured variables are looked at in a commit."""
@@ -38,6 +44,8 @@ class Walk:
     """What some sources reach. It takes the place of a `Schedule`."""
 
     __slots__ = ("_guarded", "_networks", "_turns", "_waiting")
+    is_in_use = True
+    """Its commits are one function from the first one on: nothing is to be generated."""
 
     def __init__(self, networks: Mapping[Node, DiscriminationNetwork]) -> None:
         self._networks = networks
@@ -81,6 +89,34 @@ class Walk:
                 if node.leaf is not None:
                     leaf_deltas.append((node, out))
 
+    def commit(
+        self, graph: Graph, source: Node, take_back: TakeBack
+    ) -> Callable[[Sequence[Any], int], None]:
+        """The function that commits a delta of a source alone, as this version."""
+        watch, queue = graph.watch, graph.delivery_queue
+
+        def commit(delta: Sequence[Any], version: int) -> None:
+            stepped: list[Stepped] = []
+            leaf_deltas: list[LeafDelta] = []
+            graph.stepping = True
+            try:
+                if source.watchers:
+                    watch.look(source)
+                self.step(((source, delta),), stepped, leaf_deltas, watch.check)
+                told = deliveries(leaf_deltas, version) if leaf_deltas else ()
+            except BaseException as error:
+                self.clear()
+                take_back(error, stepped)
+                raise
+            graph.version = version
+            for done in stepped:
+                done.finalize()
+            if told:
+                queue.extend(told)
+            graph.stepping = False
+
+        return commit
+
     def clear(self) -> None:
         """Empty the inboxes of a walk that was broken off."""
         for _, node in self._waiting:
@@ -111,6 +147,10 @@ class Walk:
 def _route(node: Node, keyed: Sequence[Any], enqueue: Enqueue) -> None:
     """Forward the rows of a delta of an index to the readers that want their keys."""
     find = node.routes.find
+    if len(keyed) == 1:
+        ((key, _),) = keyed
+        send([(reader, 0) for reader in find(key)], keyed, enqueue)
+        return
     found: dict[Node, list[Any]] = {}
     for pair in keyed:
         for reader in find(pair[0]):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reactive import Database, StaleCaptureWarning
+from reactive import Count, Database, StaleCaptureWarning
 from tests.counted_calls import calls_of
 
 
@@ -111,3 +111,38 @@ def _calls(name: str, count: int) -> int:
     calls = calls_of(lambda: table.add(row))
     assert any(map(len, views)) or name in ("none of them", "between, behind", "exactly")
     return calls
+
+
+def of_many(views: int) -> tuple[Any, list[Any]]:
+    orders = Database().table(Order, name="orders")
+    return orders, [KINDS["alone"](orders, c).materialize() for c in range(views)]
+
+
+def test_a_commit_of_many_views_calls_as_little_for_a_thousand_as_for_a_hundred() -> None:
+    def calls(views: int) -> tuple[int, int]:
+        orders, made = of_many(views)
+        for number in range(3):
+            orders.add(Order(number, -1, 1))
+        wanted = calls_of(lambda: orders.add(Order(9, 7, 1)))
+        assert list(made[7]) == [Order(9, 7, 1)]
+        return wanted, calls_of(lambda: orders.add(Order(9, -1, 1)))
+
+    few, many = calls(100), calls(1_000)
+    assert few == many
+    assert max(many) < 170
+
+
+def test_what_raises_for_one_of_many_views_changes_none() -> None:
+    orders, made = of_many(40)
+    failing = orders.where(lambda o: o.customer == 50 and 1 / o.amount > 0).materialize()
+    other = orders.where(lambda o: o.customer == 50).aggregate(Count()).materialize()
+    for number in range(1, 4):
+        orders.add(Order(number, 50, number))
+    with pytest.raises(ZeroDivisionError) as caught:
+        orders.add(Order(0, 50, 0))
+    assert any("rolled back" in note for note in caught.value.__notes__)
+    assert (len(orders), len(failing), other.value) == (3, 3, 3)
+    orders.add(Order(9, 3, 1))
+    assert [len(view) for view in made[:5]] == [0, 0, 0, 1, 0]
+    for view in (failing, other, *made):
+        view.verify()
