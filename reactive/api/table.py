@@ -28,8 +28,9 @@ from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.collector import in_pause
 from reactive.runtime.copying import NotCopied
 from reactive.storage.keyed_store import KeyedStore
+from reactive.storage.no_store import NoMore, NoStore
 from reactive.storage.rows import check_row_type, checked_key, key_function, name_of_table
-from reactive.storage.store import BagStore, NoMore, NoStore, Store, rows_of
+from reactive.storage.store import BagStore, Store, rows_of
 from reactive.storage.watched_store import WatchedStore
 from reactive.transactions.committed import Committed
 from reactive.transactions.statements import Statements
@@ -91,7 +92,9 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
             check_callable(chosen, self.plan)
         self._db_lock = engine.db_lock
         self._flowed = False
-        self._keyed = None if chosen is None else KeyedStore(checked_key(chosen, self.name))
+        self._keyed = (
+            None if chosen is None else KeyedStore(checked_key(chosen, self.name), chosen.function)
+        )
         hashable = row_type if is_hashable(row_type) else None
         self._do = Statements(self, engine)
         self._add, self._remove = self._do.add, self._do.remove

@@ -15,17 +15,19 @@ from typing import Any
 
 from reactive.collections.zset import Pair, Row, consolidate
 from reactive.runtime.interrupts import reraise_asynchronous
+from reactive.storage.rows import SURE
 from reactive.storage.store import Absent, Duplicate
 
 
 class KeyedStore:
     """At most one row per key."""
 
-    __slots__ = ("by_key", "key")
+    __slots__ = ("_call", "by_key", "key")
 
-    def __init__(self, key: Callable[[Row], Any]) -> None:
+    def __init__(self, key: Callable[[Row], Any], call: Callable[[Row], Any] | None = None) -> None:
         self.key = key
         """Of a row, or of what is to be one; it raises what is wrong with it."""
+        self._call = key if call is None else call  # the same, of which it is not asked
         self.by_key: dict[Any, Row] = {}
         """The rows; only this class changes it, but others may look."""
 
@@ -41,8 +43,18 @@ class KeyedStore:
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Add each; say as which objects they are held."""
-        if self._add_new(rows):
-            return rows
+        try:
+            deque(map(hash, rows), 0)  # each must have one, though only its key is asked for here
+        except Exception as error:  # it will raise again, where one sees of which row
+            reraise_asynchronous(error)
+            return self._add_each(rows)
+        return self.add_plain(rows)
+
+    def add_plain(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """As `add_rows`, of rows that are sure to have a hash."""
+        return rows if self._add_new(rows) else self._add_each(rows)
+
+    def _add_each(self, rows: Sequence[Row]) -> Sequence[Row]:
         done: list[Pair] = []
         try:
             for row in rows:
@@ -56,10 +68,9 @@ class KeyedStore:
         """Add all rows together, if none of their keys is taken; otherwise, or if one raises,
         none."""
         try:
-            deque(map(hash, rows), 0)
-            new = dict(zip(map(self.key, rows), rows, strict=True))
+            new = dict(zip(self._keys(rows), rows, strict=True))
             is_new = len(new) == len(rows) and new.keys().isdisjoint(self.by_key)
-        except Exception as error:  # it will raise again, where one sees of which row
+        except Exception as error:  # as above
             reraise_asynchronous(error)
             return False
         if not is_new:
@@ -72,6 +83,10 @@ class KeyedStore:
                     del self.by_key[key]
             raise
         return True
+
+    def _keys(self, rows: Sequence[Row]) -> Iterable[Any]:
+        keys = list(map(self._call, rows))
+        return keys if SURE.issuperset(map(type, keys)) else map(self.key, rows)
 
     def remove(self, row: Row, count: int) -> Pair:
         key_of = self.key

@@ -7,6 +7,10 @@ it by its identity.
     row -> row                 a row that is there once
     row -> Copies              one that is there several times
 
+Where a first load has shown that a field tells all rows apart, its value is the key in the place of
+the row: it is the same of equal rows, and takes a fraction of the time to hash. The first row that
+is not told apart by it, or is of another class, has all rows hashed by themselves from then on.
+
 State:  every row, once; 8 bytes for a reference beside what the dictionary takes.
 """
 
@@ -17,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from reactive.collections.zset import Pair, Row, consolidate, repeat
-from reactive.errors import TableError
+from reactive.storage.plain_rows import Field, OtherClass, telling_field
 
 
 class Absent(Exception):
@@ -66,22 +70,6 @@ def take_back(changes: Iterable[Pair], change: Callable[[Row, int], object]) -> 
         raise
 
 
-class NoMore:
-    """The store of a table that was dropped: whatever is asked of it, it says so."""
-
-    def __init__(self, why: str) -> None:
-        self.why = why
-
-    def revert(self, changes: Iterable[Pair]) -> None: ...
-    def recount(self) -> None: ...
-
-    def __len__(self) -> int:
-        raise TableError(self.why)
-
-    def __getattr__(self, name: str) -> Any:
-        raise TableError(self.why)
-
-
 class Copies:
     """A row that is there several times."""
 
@@ -95,21 +83,38 @@ class Copies:
 _NONE: Any = Copies(None, 0)
 
 
-class BagStore:
-    """Rows with how often they are there."""
+def _row_of(kept: Row | Copies) -> Row:
+    return kept.row if kept.__class__ is Copies else kept
 
-    __slots__ = ("_held", "_size")
+
+MANY = 64
+"""From so many rows on, which are the first, a field is looked for that tells them apart."""
+
+
+class BagStore:
+    """Rows with how often they are there.
+
+    >>> store = BagStore()
+    >>> _ = store.add_plain([("a", n) for n in range(MANY)])
+    >>> store.add(("a", 1), 1), store.count(("a", 1)), store.count(("b", 1))
+    ((('a', 1), 1), 2, 0)
+    """
+
+    __slots__ = ("_field", "_held", "_size")
 
     def __init__(self) -> None:
-        self._held: dict[Row, Row | Copies] = {}
+        self._held: dict[Any, Row | Copies] = {}
+        self._field: Field | None = None  # whose values are the keys; else the rows are
         self._size = 0
 
     def add(self, row: Row, count: int) -> Pair:
+        if self._field is not None:
+            return self._add_at(self._key(row), row, count)
         held = self._held
         if count == 1:
             before = len(held)
             try:
-                kept = held.setdefault(row, row)
+                held.setdefault(row, row)
                 if len(held) > before:
                     self._size += 1
                     return (row, 1)
@@ -117,21 +122,68 @@ class BagStore:
                 if len(held) > before:  # an interrupt
                     held.popitem()
                 raise
-        else:
-            kept = held.get(row, _NONE)
+        return self._add_at(row, row, count)
+
+    def _add_at(self, key: Any, row: Row, count: int) -> Pair:
+        held = self._held
+        kept = held.get(key, _NONE)
         if kept is _NONE:
-            held[row] = Copies(row, count)
+            held[key] = row if count == 1 else Copies(row, count)
         elif kept.__class__ is Copies:
             kept.count += count
             row = kept.row
         else:
-            held[row] = Copies(kept, 1 + count)
+            held[key] = Copies(kept, 1 + count)
             row = kept
         self._size += count
         return (row, count)
 
+    def _key(self, row: Row) -> Any:
+        """The key of a row that comes; all rows are keys if the field does not tell it apart."""
+        field = self._field
+        if field is None:
+            return row
+        try:
+            key = field.place(row)
+        except OtherClass:
+            return self._by_row(row)
+        kept = _row_of(self._held.get(key, row))
+        return key if kept is row or kept == row else self._by_row(row)
+
+    def _by_row(self, row: Row) -> Row:
+        """Have the rows themselves be the keys."""
+        held = {_row_of(kept): kept for kept in self._held.values()}
+        self._held, self._field = held, None  # no call comes between
+        return row
+
+    def add_plain(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """As `add_rows`, of rows that are plain (`plain_rows.py`)."""
+        if not self._held:
+            self._field = telling_field(rows) if len(rows) >= MANY else None
+        field = self._field
+        if field is None or field.kind is not type(rows[0]):
+            return self.add_rows(rows)
+        held, new = self._held, dict(zip(map(field.of, rows), rows, strict=True))
+        if len(new) < len(rows) or not new.keys().isdisjoint(held):
+            return self.add_rows(rows)
+        if not held:
+            self._held, self._size = new, len(rows)
+            return rows
+        size = self._size + len(new)
+        try:
+            held.update(new)
+        except BaseException:  # an interrupt
+            for key, row in new.items():
+                if held.get(key) is row:
+                    del held[key]
+            raise
+        self._size = size  # no call comes between
+        return rows
+
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Add each once, and say as which objects they are held."""
+        if self._field is not None:
+            return self._add_each(rows)
         held, kept, add = self._held, [], self._held.setdefault
         size, count = len(held), len(rows)
         try:
@@ -154,7 +206,19 @@ class BagStore:
         self._size += count
         return kept
 
+    def _add_each(self, rows: Sequence[Row]) -> list[Row]:
+        kept: list[Row] = []
+        try:
+            for row in rows:
+                kept += (self._add_at(self._key(row), row, 1)[0],)
+        except BaseException:
+            self.revert((row, 1) for row in kept)
+            raise
+        return kept
+
     def remove(self, row: Row, count: int) -> Pair:
+        if self._field is not None:
+            return self._remove_at(self._key_there(row), count)
         if count == 1 and self._size == len(self._held):  # none is there several times
             try:
                 kept = self._held.pop(row, _NONE)
@@ -166,20 +230,35 @@ class BagStore:
                 raise Absent
             self._size -= 1
             return (kept, -1)
-        kept = self._held.get(row, _NONE)
+        return self._remove_at(row, count)
+
+    def _key_there(self, row: Row) -> Any:
+        """The key of a row that goes."""
+        assert self._field is not None
+        try:
+            key = self._field.place(row)
+        except OtherClass:
+            return self._by_row(row)
+        kept = _row_of(self._held.get(key, _NONE))
+        if kept is row or kept == row:
+            return key
+        raise Absent
+
+    def _remove_at(self, key: Any, count: int) -> Pair:
+        kept = self._held.get(key, _NONE)
         if kept.__class__ is not Copies:
             if count != 1:
                 raise Absent
-            del self._held[row]
+            del self._held[key]
             self._size -= 1
             return (kept, -1)
         left = kept.count - count
         if left < 0:
             raise Absent
         if left == 1:
-            self._held[row] = kept.row
+            self._held[key] = kept.row
         elif not left:
-            del self._held[row]
+            del self._held[key]
         kept.count = left
         self._size -= count
         return (kept.row, -count)
@@ -188,7 +267,7 @@ class BagStore:
         """Remove each once, and say as which objects they were held."""
         gone: list[Row] = []
         try:
-            if self._size > len(self._held):  # some are there several times
+            if self._size > len(self._held) or self._field is not None:
                 for row in rows:
                     gone.append(self.remove(row, 1)[0])
             else:
@@ -227,8 +306,18 @@ class BagStore:
         self._size = sum(count for _, count in self.pairs())
 
     def count(self, row: Row) -> int:
-        kept = self._held.get(row, _NONE)
+        kept = self._held.get(row, _NONE) if self._field is None else self._found(row)
         return kept.count if kept.__class__ is Copies else 1
+
+    def _found(self, row: Row) -> Row | Copies:
+        """What is kept of a row. Readers outside the lock may ask, so that nothing is changed."""
+        field, values = self._field, self._held.values()
+        try:
+            kept = _NONE if field is None else self._held.get(field.place(row), _NONE)
+        except OtherClass:
+            return next((kept for kept in list(values) if _row_of(kept) == row), _NONE)
+        held = _row_of(kept)
+        return kept if held is row or held == row else _NONE
 
     def pairs(self) -> Iterable[Pair]:
         for kept in self._held.values():
@@ -244,48 +333,3 @@ class BagStore:
     def bytes(self) -> int:
         copies = sum(kept.__class__ is Copies for kept in self._held.values())
         return sys.getsizeof(self._held) + copies * sys.getsizeof(_NONE)
-
-
-class NoStore:
-    """Rows that flow through and are not kept.
-
-    `hashable` is a class whose rows are sure to have a hash, so that it need not be tried.
-    """
-
-    __slots__ = ("_hashable",)
-
-    def __init__(self, *, hashable: Any = None) -> None:
-        self._hashable = hashable
-
-    def add(self, row: Row, count: int) -> Pair:
-        if row.__class__ is not self._hashable:
-            hash(row)
-        return (row, count)
-
-    def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        if set(map(type, rows)) != {self._hashable}:
-            for row in rows:
-                hash(row)
-        return rows
-
-    def remove(self, row: Row, count: int) -> Pair:
-        return self.add(row, -count)
-
-    def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
-        return self.add_rows(rows)
-
-    def revert(self, changes: Iterable[Pair]) -> None: ...
-
-    def recount(self) -> None: ...
-
-    def count(self, row: Row) -> int:
-        return 0
-
-    def pairs(self) -> Iterable[Pair]:
-        return ()
-
-    def __len__(self) -> int:
-        return 0
-
-    def bytes(self) -> int:
-        return 0

@@ -16,6 +16,7 @@ from reactive.collections.zset import Batch, Pair, Row, canonical, consolidate, 
 from reactive.errors import TableError
 from reactive.runtime.interrupts import surely
 from reactive.storage.immutable import REMEDIES, why_changeable
+from reactive.storage.plain_rows import plain_test
 from reactive.storage.rows import class_of, nan_test, wrong_class
 from reactive.storage.store import Absent, Duplicate, Store
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 
 Predicate = Callable[[Row], object]
+MANY = 64
+"""From so many rows on they are looked at by a test that is made for them."""
 
 
 class Statements:
@@ -39,6 +42,7 @@ class Statements:
         "_may_hold_nan",
         "_plain",
         "_table",
+        "_test",
         "store",
     )
 
@@ -55,6 +59,7 @@ class Statements:
         is_sure = isinstance(self._class, type) and self._accepts(self._class)
         self._plain = self._class if quick and is_sure else None
         """The class whose rows need at most that test."""
+        self._test: Callable[[Sequence[Row]], bool] | None = None
         self._engine = engine
         self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
 
@@ -73,19 +78,20 @@ class Statements:
 
     def add_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
         """As `add` each of them, in one loop."""
-        checked = self._all_checked(rows)
+        checked, are_plain = self._all_checked(rows)
+        add = getattr(self.store, "add_plain", None) if are_plain else None
         try:
             if self._may_return():
                 checked = list(map(self._interned, checked))
             batch = Batch((), 1)  # made before: no call comes after the change
-            batch.rows = self.store.add_rows(checked)
+            batch.rows = self.store.add_rows(checked) if add is None else add(checked)
             return batch
         except (Duplicate, TypeError) as error:
             raise self._refused(checked, self.store.add, error) from None
 
     def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
         """As `remove` each of them, in one loop."""
-        checked = self._all_checked(rows)
+        checked, _ = self._all_checked(rows)
         try:
             batch = Batch((), -1)
             batch.rows = self.store.remove_rows(checked)
@@ -232,14 +238,25 @@ class Statements:
         """Whether the table could have such a row."""
         return self._class is None or isinstance(row, self._class)
 
-    def _all_checked(self, rows: Iterable[Row]) -> list[Row]:
-        """The rows as the table takes them; the fast way to say that all are of its class."""
+    def _all_checked(self, rows: Iterable[Row]) -> tuple[list[Row], bool]:
+        """The rows as the table takes them, and whether all are known to be plain."""
         given = list(rows)
+        if len(given) >= MANY and self._are_plain(given):
+            return given, True
         if set(map(type, given)) == {self._plain} and not (
             self._has_nan and any(map(self._has_nan, given))
         ):
-            return given
-        return [self._checked(row) for row in given]
+            return given, False
+        return [self._checked(row) for row in given], False
+
+    def _are_plain(self, rows: Sequence[Row]) -> bool:
+        """Whether rows are of one class, and plain, by the test that was right last, or one."""
+        self._checked(rows[0])
+        test = self._test
+        if test is not None and test(rows):
+            return True
+        self._test = plain_test(rows)
+        return self._test is not None and self._test is not test and self._test(rows)
 
     def _checked(self, row: Row) -> Row:
         """The row as the table takes it, or an error that says what is wrong with it."""
