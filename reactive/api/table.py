@@ -21,7 +21,7 @@ from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
 from reactive.api.stats import Stats
 from reactive.collections.annotations import is_hashable
-from reactive.collections.zset import Pair, canonical, consolidate, negate, repeat
+from reactive.collections.zset import Batch, Pair, canonical, consolidate, negate, repeat
 from reactive.compiler.late import lost_of
 from reactive.errors import TableError
 from reactive.runtime.boundary import boundary, hide
@@ -42,6 +42,8 @@ T = TypeVar("T")
 K = TypeVar("K", default=Any)
 
 
+MANY = 256
+"""From this number of rows on, a view that is made begins with one batch of them."""
 _NEAR = "self._is_near and not db_lock.is_special"
 """When the rows of a table can be read in place: they are stored, in this process, and nobody has a
 transaction open."""
@@ -443,15 +445,19 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         """The rows as of the last commit."""
         return self._contents()
 
-    def _contents(self) -> list[Pair]:
+    def _contents(self) -> Sequence[Pair]:
         """The rows as of the last commit, for views that are made now."""
         if self._flowed and not self.plan.stored:
             raise lost_of(self.name)
         if not self.plan.stored:
             return []
-        pairs = list(self._store.pairs())
         pending = self._engine.pending
-        return consolidate([*pairs, *negate(pending.of(self))]) if pending else pairs
+        if pending:
+            return consolidate([*self._store.pairs(), *negate(pending.of(self))])
+        store, rows = self._store, None
+        if isinstance(store, BagStore | KeyedStore) and len(store) >= MANY:
+            rows = store.distinct()
+        return list(store.pairs()) if rows is None else Batch(rows, 1)
 
 
 _COPY = "add_all(view) copies the rows of a view"

@@ -163,8 +163,15 @@ class Index:
     def items(self) -> Iterator[KeyedPair]:
         """Every row with its key, those that match nothing too."""
         for key, bucket in self.buckets.items():
-            for pair in rows_of(bucket):
-                yield key, pair
+            kind = bucket.__class__
+            if kind is Rows:
+                for row in bucket:
+                    yield key, (row, 1)
+            elif kind is Weighted:
+                for pair in bucket.values():
+                    yield key, pair
+            else:
+                yield key, (bucket, 1)
 
     def add(self, key: Key, row: Row, weight: int) -> None:
         """Add a row's weight; a sum of zero removes the row, its last row removes the key."""
@@ -190,6 +197,9 @@ class Index:
 
     def extend(self, batch: KeyedBatch) -> None:
         """Add all rows of a batch, or none."""
+        if batch.weight == 1 and not self.buckets and self._are_different(batch.rows):
+            self._fill(batch)
+            return
         buckets, weight, done = self.buckets, batch.weight, 0
         try:
             for key, row in zip(batch.keys, batch.rows, strict=True):
@@ -203,6 +213,34 @@ class Index:
             for key, row in zip(batch.keys[:done], batch.rows, strict=False):
                 self.add(key, row, -weight)
             raise
+
+    def _are_different(self, rows: Sequence[Row]) -> bool:
+        """Whether no two rows are the same, as is seen at once of those that are interned."""
+        return self._handle is not itself and len({*map(id, rows)}) == len(rows)
+
+    def _fill(self, batch: KeyedBatch) -> None:
+        """Add different rows where there are none: nothing is looked for among those of a key."""
+        buckets, handle = self.buckets, self._handle
+        get = buckets.get
+        try:
+            for key, row in zip(batch.keys, batch.rows, strict=True):
+                bucket = get(key, NOTHING)
+                kind = bucket.__class__
+                if bucket is NOTHING:
+                    buckets[key] = row
+                elif kind is Rows:
+                    if len(bucket) < FEW:
+                        bucket.append(row)
+                    else:
+                        buckets[key] = self._weighted([*rows_of(bucket), (row, 1)])
+                elif kind is Weighted:
+                    bucket[handle(row)] = (row, 1)
+                else:
+                    buckets[key] = Rows((bucket, row))
+        except BaseException:
+            buckets.clear()
+            raise
+        self.rows = len(batch)
 
     def _add_to_few(self, key: Key, bucket: Rows, row: Row, weight: int) -> None:
         place = self._place(bucket, row)

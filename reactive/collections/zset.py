@@ -143,6 +143,8 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
 
     Then it needs no consolidation, and each row is hashed once. Otherwise nothing is done.
     """
+    if not weights:
+        return _fill(weights, pairs)
     done, size, add = 0, len(weights), weights.setdefault
     before = size
     try:
@@ -163,6 +165,49 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
         raise
     _take_out(weights, pairs, done)
     return False
+
+
+def _fill(weights: dict[Row, int], pairs: Pairs) -> bool:
+    """The same where nothing is held yet."""
+    try:
+        weights.update(pairs)
+    except BaseException:
+        weights.clear()
+        raise
+    if len(weights) == len(pairs) and min(weights.values(), default=1) > 0:
+        return True
+    weights.clear()
+    return False
+
+
+def delete_held(weights: dict[Row, int], pairs: Pairs) -> bool:
+    """Add a delta, if it has only rows that go, each as often as it is there.
+
+    As `insert_new`.
+    """
+    done, size, pop = 0, len(weights), weights.pop
+    try:
+        for row, weight in pairs:
+            if weight >= 0:
+                break
+            held = pop(row, 0)
+            if held + weight:
+                if held:
+                    weights[row] = held
+                break
+            done += 1
+        else:
+            return True
+    except BaseException:
+        _put_back(weights, pairs, size - len(weights))
+        raise
+    _put_back(weights, pairs, done)
+    return False
+
+
+def _put_back(weights: dict[Row, int], pairs: Pairs, count: int) -> None:
+    for row, weight in islice(pairs, count):
+        weights[row] = -weight
 
 
 def _take_out(weights: dict[Row, int], pairs: Pairs, count: int) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 from optimizer.expr import Function
 from optimizer.plan import Node as PlanNode
 from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
-from reactive.collections.zset import Pair
+from reactive.collections.zset import Batch, Pair
 from reactive.dataflow.compiled_step import compiled_step
 from reactive.dataflow.delivery_queue import DeliveryQueue, Subscribers
 from reactive.dataflow.delta import Delta
@@ -192,7 +192,7 @@ class Graph:
             current = waiting[-1]
             found = at_hand(current) if current not in known else None
             if found is not None:
-                known[current] = list(found)
+                known[current] = _as_delta(found)
             has_all = current in known or current.contents is not None
             sources = () if has_all else current.inputs
             missing = [source for source in sources if source not in known]
@@ -206,7 +206,7 @@ class Graph:
 
     def _all_of(self, node: Node, inputs: list[Sequence[Any]]) -> Sequence[Any]:
         with self.running(node):
-            return list(node.run(*inputs) if node.contents is None else node.contents())
+            return _as_delta(node.run(*inputs) if node.contents is None else node.contents())
 
     @contextmanager
     def running(self, node: Node | None = None) -> Iterator[None]:
@@ -400,6 +400,11 @@ class Graph:
 def _takes_part(node: Node) -> bool:
     """Whether a flush is to wait for it: not for one that is only being filled."""
     return not node.is_remote or bool(node.operator.is_filled)
+
+
+def _as_delta(found: Iterable[Any]) -> Sequence[Any]:
+    """What a node gives as a delta of its own: a batch is one already."""
+    return found if isinstance(found, Batch) else list(found)
 
 
 def _rank(node: Node) -> int:

@@ -20,6 +20,7 @@ from reactive.collections.zset import (
     Pairs,
     Row,
     consolidate,
+    delete_held,
     insert_new,
     integrate,
     negate,
@@ -29,7 +30,7 @@ from reactive.collections.zset import (
 
 Key = Callable[[Row], Any]
 MANY = 16
-"""Rows of a delta from which on it is worth a try that all are new."""
+"""Rows of a delta from which on it is worth a try that all are new, or all go."""
 NONE_BEFORE: Mapping[Any, Row | None] = MappingProxyType({})
 
 
@@ -80,7 +81,8 @@ class Bag:
         return delta
 
     def _step_many(self, delta: Pairs) -> Pairs:
-        if len(delta) > MANY and insert_new(self._weights, delta):
+        change = delete_held if delta and delta[0][1] < 0 else insert_new
+        if len(delta) > MANY and change(self._weights, delta):
             changes = delta
         else:
             changes = consolidate(delta)

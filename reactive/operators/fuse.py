@@ -193,8 +193,8 @@ def joined(
             )
             return Grouped(aggregate, loops, carefully, text, pairing)
         loops, text = join_loops(count, of, rest, chain, ListSink)
-        contents = lambda: operators.run(list(plain.contents()))  # noqa: E731
-        return Joined(pairing, loops, carefully, contents, text)
+        plainly = lambda: operators.run(list(plain.contents()))  # noqa: E731
+        return Joined(pairing, loops, carefully, plainly, text)
 
     return make
 

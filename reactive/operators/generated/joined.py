@@ -66,6 +66,12 @@ class Pairing:
             (come, right, self.right.index.find, kept),
         )
 
+    def all(self) -> Sequence[tuple[Any, ...]]:
+        """What the loops are run over for all pairs that there are."""
+        if self.left.poisoned or self.right.poisoned:
+            return ()
+        return ((self.left.index.items(), (), *self._finds),)
+
     def look_ups(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
     ) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
@@ -86,22 +92,25 @@ def _removes(delta: Sequence[KeyedPair]) -> bool:
 
 
 class Joined:
-    """Runs the loops into a list; when they may not run, or raise, the plain operators."""
+    """Runs the loops into a list; when they may not run, or raise, the plain operators.
 
-    __slots__ = ("_carefully", "_contents", "_loop", "_pairing", "source", "touched")
+    These give their `contents` `plainly`.
+    """
+
+    __slots__ = ("_carefully", "_loop", "_pairing", "_plainly", "source", "touched")
 
     def __init__(
         self,
         pairing: Pairing,
         loop: Callable[..., Any],
         carefully: Callable[..., Sequence[Pair]],
-        contents: Callable[[], Sequence[Pair]],
+        plainly: Callable[[], Sequence[Pair]],
         source: str,
     ) -> None:
         self._pairing = pairing
         self._loop = loop
         self._carefully = carefully
-        self._contents = contents
+        self._plainly = plainly
         self.source = source
         self.touched = 0
 
@@ -119,4 +128,11 @@ class Joined:
         return self._carefully(left, right) if out is None else out
 
     def contents(self) -> Sequence[Pair]:
-        return self._contents()
+        out: list[Pair] | None = None
+        try:
+            for part in self._pairing.all():
+                out, _ = self._loop(None, None, *part)
+        except Exception as error:
+            reraise_asynchronous(error)
+            out = None
+        return self._plainly() if out is None else out
