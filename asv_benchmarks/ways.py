@@ -305,7 +305,16 @@ WAYS = (
             *("reactive/operators/generated/cyclic_count.py", "reactive/codegen/cycle_terms.py"),
             "reactive/collections/neighbours.py",
         ),
-        off=(("reactive.compiler.choices.count_cycles.cyclic_count", lambda *_, **__: None),),
+        off=(("reactive.compiler.choices.join_cycles.cyclic_count", lambda *_, **__: None),),
+    ),
+    Way(
+        "cycles of which rows are read",
+        (triangles_listed,),
+        (
+            *("reactive/operators/generated/cyclic_join.py", "reactive/codegen/cycle_rows.py"),
+            *("reactive/collections/neighbour_rows.py", "reactive/operators/cycles.py"),
+        ),
+        off=(("reactive.compiler.choices.join_cycles.cycle_of", lambda *_, **__: None),),
     ),
     Way(
         "readers found by an index",

@@ -21,11 +21,11 @@ from reactive.compiler.recursion import circuit_of
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import NOWHERE, Node
 from reactive.operators.at import At
+from reactive.operators.cycles import cyclic_count, cyclic_join
 from reactive.operators.fixpoint.fixpoint import Fixpoint, Output
 from reactive.operators.fuse import (
     Make,
     chained,
-    cyclic_count,
     factored,
     joined,
     keys_of,
@@ -200,13 +200,19 @@ def _multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node
     return builder.node(node, ports, make, functions, wiring=tuple(map(ports.index, inputs)))
 
 
-def _cyclic_count(builder: Builder, node: physical.CyclicCount, inputs: Inputs) -> Node:
-    join, chain, aggregate = node.joins[0].node, _nodes(*node.chain), node.sink.node
+def _cyclic(
+    builder: Builder, node: physical.CyclicCount | physical.CyclicJoin, inputs: Inputs
+) -> Node:
+    join, above = node.joins[0].node, [*_nodes(*node.chain), *_nodes(node.sink)]
     assert isinstance(join, plan.Join)
-    assert isinstance(aggregate, plan.Aggregate)
-    make = cyclic_count(join, node.multiway, aggregate, tuple(chain), node.chains)
-    assert make is not None
-    parts = [*_nodes(*node.joins), *chain, aggregate, *(n for c in node.chains for n in c.chain)]
+    top, chain = [join, *above][-1], tuple(_nodes(*node.chain))
+    if isinstance(node, physical.CyclicCount):
+        assert isinstance(top, plan.Aggregate)
+        make = cyclic_count(join, node.multiway, top, chain, node.chains)
+        assert make is not None
+    else:
+        make = cyclic_join(join, node.multiway, top, chain, node.chains)
+    parts = [*_nodes(*node.joins), *above, *(n for c in node.chains for n in c.chain)]
     ports = tuple(dict.fromkeys(inputs))
     wiring = tuple(map(ports.index, inputs))
     is_one = len({(id(chain.base), chain) for chain in node.chains}) == 1
@@ -272,7 +278,8 @@ _BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
     physical.Intervals: _probe,
     physical.Match: _match,
     physical.Multiway: _multiway,
-    physical.CyclicCount: _cyclic_count,
+    physical.CyclicCount: _cyclic,
+    physical.CyclicJoin: _cyclic,
     physical.PartialSums: _partial_sums,
     physical.PairSums: _pair_sums,
     physical.FactorizedGroups: _factorized_groups,

@@ -22,6 +22,7 @@ from reactive.compiler.chooser import MULTIWAY, SUMS, Chooser
 from reactive.compiler.offloaded import OffloadedNodes
 from reactive.compiler.physical import (
     CyclicCount,
+    CyclicJoin,
     FactorizedGroups,
     Index,
     Multiway,
@@ -125,7 +126,7 @@ def ways_that_may_fail(physical: Physical | None) -> set[str]:
     while waiting:
         node = waiting.pop()
         waiting.extend(node.inputs())
-        if isinstance(node, Multiway | CyclicCount):
+        if isinstance(node, Multiway | CyclicCount | CyclicJoin):
             found.add(MULTIWAY)
         elif isinstance(node, FactorizedGroups):
             found.add(SUMS)

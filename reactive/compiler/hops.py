@@ -18,7 +18,7 @@ Cost:   that of the changes of both rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, Protocol
@@ -27,13 +27,16 @@ from optimizer import plan
 from optimizer.expr import Expr, Lifted
 from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.properties import bindings
-from optimizer.plans.side_conditions import match_of
+from optimizer.plans.side_conditions import SideTerm, match_of
+from reactive.codegen.cycle_terms import NOTHING as NOTHING_BOUND
 from reactive.codegen.functions import callable_of
 from reactive.codegen.probe_order import Intersection, Key, Probe, probe_order, probes_of
-from reactive.collections.index import NOTHING, Mark, match_key, rows_of
+from reactive.collections.index import NOTHING, Mark, Weighted, match_key, rows_of
 from reactive.collections.trie import pairs
 from reactive.collections.zset import Pair, Row
 from reactive.dataflow.moves import Move
+from reactive.operators.generated.cyclic_count import variables_of
+from reactive.operators.generated.cyclic_join import Below, CyclicRows
 from reactive.operators.index_by import IndexBy
 from reactive.operators.pipelines import Inner
 from reactive.operators.plain import Side, maybe, pair_with, plain_operator, side_key
@@ -199,6 +202,53 @@ class MultiwayInput(Looking):
     def _probe(self, step: Probe, rows: list[Any]) -> Any:
         values = [value(*rows) for value in self._values[step.key]]
         return match_key(values[0] if len(values) == 1 else tuple(values))
+
+
+class CyclicInput(MultiwayInput):
+    """One of the inputs of joins in a cycle; `numbers` says which rows each place has."""
+
+    def __init__(
+        self, of: MultiwayJoin, place: int, rows: CyclicRows, numbers: Sequence[int]
+    ) -> None:
+        variables = variables_of(of)
+        assert variables is not None
+        made = [(test, False) for test in of.tests[place]]
+        made += [(expr, True) for expr in variables[place]]
+        steps = tuple(SideTerm(Lifted(e, ("row",), (), 1), is_key) for e, is_key in made)
+        super().__init__(of, place, (None, steps), {})
+        self._rows = rows
+        self._numbers = numbers
+        self._ends = [{end: n == 0 for n, end in enumerate(ends)} for ends in map(_ends, variables)]
+        self._variables = variables
+
+    def _finds(self) -> dict[Key, Find]:
+        finds: dict[Key, Find] = {}
+        for step in probes_of(self._moves):
+            is_before = step.place > self._place
+            below = self._rows.find(self._numbers[step.place], before=is_before)
+            finds[step.key] = partial(self._find, step.key, below)
+        return finds
+
+    def _find(self, of: Key, below: Callable[[Any, bool], Below], key: Any, default: Any) -> Any:
+        """What an index would have of a key; of a trie, what it has below."""
+        place, own, under = of
+        values = key if len(own) > 1 else (key,)
+        bound = {NOTHING_BOUND: None}
+        for expr, value in zip(own, values, strict=True):
+            if bound.setdefault(self._variables[place][expr], value) != value:
+                return default
+        one, *others = [end for end in self._ends[place] if end in bound]
+        found = below(bound[one], self._ends[place][one])
+        if under:
+            return {other: Weighted(enumerate(pairs)) for other, pairs in found.items()}
+        if others:
+            return Weighted(enumerate(found.get(bound[others[0]], ()))) or default
+        return Weighted(enumerate(chain.from_iterable(found.values()))) or default
+
+
+def _ends(variables: Mapping[Expr, int]) -> tuple[int, int]:
+    one, two = (NOTHING_BOUND, *variables.values())[-2:]
+    return one, two
 
 
 def _found(

@@ -20,9 +20,10 @@ from functools import partial
 
 from optimizer import plan
 from reactive.compiler import physical
-from reactive.compiler.hops import Hop, Join, MultiwayInput, Pairing, Through
+from reactive.compiler.hops import CyclicInput, Hop, Join, MultiwayInput, Pairing, Through
 from reactive.dataflow.moves import Chains, Move, Moved, Moves
 from reactive.dataflow.node import Node, is_deferred
+from reactive.operators.cycles import cycle_of
 from reactive.operators.pipelines import INNER
 from reactive.operators.plain import LINEAR
 from reactive.runtime.interrupts import reraise_asynchronous
@@ -128,6 +129,8 @@ def _below(node: Node) -> Iterable[tuple[Node, Hops]]:
             return _sides(node, node.physical, ())
         case physical.Multiway(sink=None) as wide:
             return _inputs(node, wide)
+        case physical.CyclicJoin(sink=None) as wide:
+            return _cyclic_inputs(node, wide)
         case _:
             return ()
 
@@ -160,6 +163,19 @@ def _inputs(node: Node, wide: physical.Multiway) -> Iterable[tuple[Node, Hops]]:
         hop = MultiwayInput(wide.multiway, place, of.side, indexes)
         before, after = _all(of.chain.chain), _all(op.node for op in wide.chain)
         yield index.inputs[0], (*before, hop, Pairing(hop.found), *after)
+
+
+def _cyclic_inputs(node: Node, wide: physical.CyclicJoin) -> Iterable[tuple[Node, Hops]]:
+    """The same of joins in a cycle."""
+    made = [node.inputs[place] for place in node.wiring]
+    found = cycle_of(wide.multiway, wide.chains)
+    assert found is not None
+    numbers = [occurrence.of for occurrence in found.occurrences]
+    bases = list(dict.fromkeys(id(chain.base) for chain in wide.chains))
+    for place, chain in enumerate(wide.chains):
+        hop = CyclicInput(wide.multiway, place, node.operator.rows, numbers)
+        before, after = _all(chain.chain), _all(op.node for op in wide.chain)
+        yield made[bases.index(id(chain.base))], (*before, hop, Pairing(hop.found), *after)
 
 
 def _through(moves: Sequence[Move], hops: Hops) -> Sequence[Move]:

@@ -249,11 +249,26 @@ class CyclicCount(Physical):
     chains: tuple[PipelineSource, ...]
     joins: Ops
     chain: Ops
-    sink: Op
+    sink: Op | None
     multiway: MultiwayJoin = field(repr=False)
 
     def headline(self) -> str:
         return f"count cycles {_fused((*self.joins[::-1], *self.chain), self.sink)}"
+
+
+@dataclass(frozen=True, slots=True)
+class CyclicJoin(Physical):
+    """The rows of a cycle of joins, by their ends; a source for each base of the chains."""
+
+    sources: tuple[Physical, ...]
+    chains: tuple[PipelineSource, ...]
+    joins: Ops
+    chain: Ops
+    sink: Op | None
+    multiway: MultiwayJoin = field(repr=False)
+
+    def headline(self) -> str:
+        return f"join cycles {_fused((*self.joins[::-1], *self.chain), self.sink)}"
 
 
 @dataclass(frozen=True, slots=True)

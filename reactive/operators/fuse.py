@@ -18,18 +18,11 @@ from reactive.codegen.join_key import key_parts
 from reactive.codegen.probe_order import probe_order
 from reactive.codegen.sinks import CountSink, KeySink, ListSink
 from reactive.collections.index import Key
-from reactive.collections.neighbours import Neighbours
 from reactive.collections.zset import Pair, Row
 from reactive.operators.accumulators import CountAccumulator
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.distinct import Distinct
 from reactive.operators.generated.alone import GroupingOfOneSum, alone
-from reactive.operators.generated.cyclic_count import (
-    CyclicCount,
-    counts_only,
-    cycle,
-    cyclic_count_loop,
-)
 from reactive.operators.generated.factored import Factored, GroupingOfSums, Sides, Term
 from reactive.operators.generated.grouped import Grouped, Grouping
 from reactive.operators.generated.joined import Joined, Pairing
@@ -42,7 +35,6 @@ from reactive.operators.generated.nests import (
     SinkOf,
     delta_loop,
     join_loops,
-    joined_plan,
     keyed_loop,
     multiway_loops,
     outer_loops,
@@ -151,7 +143,7 @@ def grouped(node: plan.Aggregate, below: PipelineSource) -> Make:
 
     def made(plain: Aggregate, kind: type[Grouping]) -> tuple[Callable[..., Any], str]:
         pipeline = below.pipeline()
-        sink = _grouping(node, pipeline, plain, kind)
+        sink = grouping_sink(node, pipeline, plain, kind)
         return delta_loop("groups, before, delta", pipeline, called, sink)
 
     def made_one(plain: Aggregate) -> Callable[..., Any] | None:
@@ -189,7 +181,7 @@ def joined(
         if isinstance(node, plan.Aggregate):
             aggregate = plain_aggregate(node)
             loops, text = join_loops(
-                count, of, rest, chain, lambda pipeline: _grouping(node, pipeline, aggregate)
+                count, of, rest, chain, lambda pipeline: grouping_sink(node, pipeline, aggregate)
             )
             return Grouped(aggregate, loops, carefully, text, pairing)
         loops, text = join_loops(count, of, rest, chain, ListSink)
@@ -347,44 +339,9 @@ def multiway(
             return MultiwayJoined(ProbeOrders(paths, indexes, is_filled=True), loop, text, join)
         plain = plain_aggregate(node)
         loop, text = multiway_loops(
-            names, shown, of, paths, chain, lambda pipeline: _grouping(node, pipeline, plain)
+            names, shown, of, paths, chain, lambda pipeline: grouping_sink(node, pipeline, plain)
         )
         return Factored(plain, loop, text, ProbeOrders(paths, indexes), join)
-
-    return make
-
-
-def cyclic_count(
-    join: plan.Join,
-    of: MultiwayJoin,
-    node: plan.Aggregate,
-    chain: tuple[plan.Node, ...],
-    inputs: Sequence[PipelineSource],
-) -> Make | None:
-    """The operator of an aggregate of joins as one, in a cycle.
-
-    None if they are no joins of pairs, or if something is read of the joined rows.
-    """
-    above = joined_plan(of, chain, tuple(row_shape(below.top) for below in inputs))
-    if not GroupingOfOne.fits(above, [folded.accumulator for folded in node.aggregates]):
-        return None
-    sink = _grouping(node, above, plain_aggregate(node), GroupingOfOne)
-    if not counts_only(above, sink):
-        return None
-    bases = list(dict.fromkeys(id(below.base) for below in inputs))
-    found = cycle(
-        of,
-        [bases.index(id(below.base)) for below in inputs],
-        [below.pipeline() for below in inputs],
-        [tuple(read_functions(*below.chain)) for below in inputs],
-    )
-    if found is None:
-        return None
-
-    def make() -> CyclicCount:
-        held = [Neighbours(is_unary=len(edges.ends) == 1) for edges in found.edges]
-        loop, text = cyclic_count_loop(found, above, sink, held)
-        return CyclicCount(plain_aggregate(node), loop, text, join, held)
 
     return make
 
@@ -444,12 +401,13 @@ class _Lazy:
         return delta
 
 
-def _grouping(
+def grouping_sink(
     node: plan.Aggregate,
     pipeline: RowPipeline,
     plain: Aggregate,
     kind: type[G] = Grouping,  # type: ignore[assignment]
 ) -> G:
+    """What takes the rows of a pipeline into the groups of an aggregate."""
     accumulators: list[tuple[Any, Expr | None]] = []
     for folded in node.aggregates:
         if isinstance(folded.accumulator, CountAccumulator):

@@ -26,13 +26,13 @@ from tests.offload.elsewhere import Elsewhere
 from tests.written import evaluated
 
 FOLDER = Path(__file__).parent / "choices"
-MARKS = {
+MARKS: dict[str, str | tuple[str, ...]] = {
     "run_offloaded": "elsewhere ",
     "scan": "table ",
     "nothing": "nothing",
     "run_fixpoint": "relation ",
     "sum_sides": "groups of sums ",
-    "count_cycles": "count cycles ",
+    "join_cycles": ("count cycles ", "join cycles "),
     "join_multiway": "multiway ",
     "join_intervals": "intervals ",
     "probe_indexes": "probe ",

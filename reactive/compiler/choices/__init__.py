@@ -7,7 +7,7 @@ May import: the physical plan and the chooser.
 from __future__ import annotations
 
 from reactive.compiler.choices.apply_operator import apply_operator
-from reactive.compiler.choices.count_cycles import count_cycles
+from reactive.compiler.choices.join_cycles import join_cycles
 from reactive.compiler.choices.join_intervals import join_intervals
 from reactive.compiler.choices.join_multiway import join_multiway
 from reactive.compiler.choices.look_up import look_up
@@ -23,7 +23,7 @@ from reactive.compiler.chooser import Rule
 
 CHOICES: tuple[Rule, ...] = (
     *(run_offloaded, scan, nothing, run_fixpoint),
-    *(sum_sides, count_cycles, join_multiway, join_intervals),
+    *(sum_sides, join_cycles, join_multiway, join_intervals),
     *(probe_indexes, match_rows),
     *(look_up, run_pipeline, apply_operator),
 )

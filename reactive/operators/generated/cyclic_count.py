@@ -115,9 +115,11 @@ class Edges:
     pipeline: RowPipeline
     ends: tuple[Expr, ...]
     called: tuple[Lifted, ...]
+    row: Expr | None = None
+    """The row itself, where it is held."""
 
     def seen(self) -> Hashable:
-        """What is the same for all inputs that have the same pairs, and raise for the same rows.
+        """What is the same for all inputs that have the same rows, and raise for the same ones.
 
         What is evaluated anyway may be in any order, but not across a test.
         """
@@ -127,7 +129,7 @@ class Edges:
         ):
             instructions = list(some)
             runs += [frozenset(instructions)] if is_touch else instructions
-        return (self.base, *runs, self.ends)
+        return (self.base, *runs, self.ends, self.row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +145,14 @@ def cycle(
     bases: Sequence[int],
     chains: Sequence[RowPipeline],
     called: Sequence[tuple[Lifted, ...]],
+    *,
+    holds_rows: bool = False,
 ) -> Cycle | None:
     """A join as one of pairs; None if an input has more than two ends, or twice the same.
 
     `chains` are of the inputs, over their bases; what is tested is added to them.
     """
-    variables = _variables(multiway)
+    variables = variables_of(multiway)
     if not multiway.is_cyclic or variables is None:
         return None
     known: dict[Hashable, int] = {}
@@ -158,7 +162,8 @@ def cycle(
         for test in multiway.tests[place]:
             pipeline.test(test)
         ends = tuple(pipeline.take(expr) for expr in variables[place])
-        found = Edges(bases[place], pipeline, ends, called[place])
+        row = pipeline.value() if holds_rows else None
+        found = Edges(bases[place], pipeline, ends, called[place], row)
         seen = found.seen()
         if seen not in known:
             known[seen] = len(edges)
@@ -168,7 +173,7 @@ def cycle(
     return Cycle(tuple(edges), tuple(occurrences))
 
 
-def _variables(multiway: MultiwayJoin) -> list[dict[Expr, int]] | None:
+def variables_of(multiway: MultiwayJoin) -> list[dict[Expr, int]] | None:
     """For each place the variables of its expressions, which all that are equal share."""
     found: dict[tuple[int, Expr], int] = {}
     for number, e in enumerate(multiway.equations):

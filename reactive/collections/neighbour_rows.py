@@ -1,0 +1,122 @@
+"""The rows of a relation by the two values that each leads from and to.
+
+    u --row--> v    onward  u -> {v: row}
+                    back    v -> {u: row}
+
+What is below a value has one row per other end, or, where several rows have both ends, or one is
+there several times, these as an index has them (`index.py`); then it is `crowded`.
+
+State:  every row, twice; a dictionary per end.
+Cost:   O(1) per change.
+Source: tries of generic join: Ngo, Re, Rudra, *Skew strikes back*, 2013.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+from reactive.collections.index import NOTHING, Index, itself, rows_of
+from reactive.collections.trie import SEVERAL
+from reactive.collections.zset import Pair, Row
+
+End = Hashable
+Below = dict[Any, Any]
+
+
+class NeighbourRows:
+    """Rows by their ends. Generated code reads the dictionaries, and changes them where a row comes
+    alone or goes. Where rows have one end, all lead from the same, and nothing leads back
+    (`is_unary`).
+
+    >>> held = NeighbourRows()
+    >>> for row in ["ab", "ac", "ac"]:
+    ...     held.add(row[0], row[1], row, 1)
+    >>> held.onward["a"]["b"], held.back["b"], held.rows("a", "c"), held.crowded
+    ('ab', {'a': 'ab'}, [('ac', 2)], True)
+    """
+
+    __slots__ = ("_index", "_is_unary", "back", "crowded", "onward")
+
+    def __init__(self, handle: Callable[[Row], Any] = itself, *, is_unary: bool = False) -> None:
+        self._index = Index(handle)  # of the dictionary that is at hand
+        self._is_unary = is_unary
+        self.onward: dict[Any, Below] = {}
+        self.back: dict[Any, Below] = {}
+        self.crowded = False
+        """Whether ends have had several rows, or one several times."""
+
+    def rows(self, u: End, v: End) -> list[Pair]:
+        """The rows that lead from one end to the other."""
+        found = self.onward.get(u, {}).get(v, NOTHING)
+        return [] if found is NOTHING else list(rows_of(found))
+
+    def items(self) -> Iterator[tuple[End, End, Row, int]]:
+        """Every row with its ends, and how often it is there."""
+        for u, below in self.onward.items():
+            for v, found in below.items():
+                for row, weight in rows_of(found):
+                    yield u, v, row, weight
+
+    def add(self, u: End, v: End, row: Row, weight: int) -> None:
+        """Add a row's weight; what comes to nothing is dropped."""
+        sides = ((self.onward, u, v), (self.back, v, u))
+        for side, one, other in sides[: 1 if self._is_unary else 2]:
+            below = side.setdefault(one, {})
+            self._index.buckets = below
+            try:
+                self._index.add(other, row, weight)
+                self.crowded |= below.get(other, NOTHING).__class__ in SEVERAL
+            finally:
+                if not below:
+                    del side[one]
+
+    def put(self, u: End, v: End, pairs: Sequence[Pair]) -> None:
+        """Let two ends have these rows, whichever they had, or had half."""
+        sides = ((self.onward, u, v), (self.back, v, u))
+        for side, one, _ in sides[: 1 if self._is_unary else 2]:
+            below = side.get(one, {})
+            below.pop(v if side is self.onward else u, None)
+            if not below:
+                side.pop(one, None)
+        for row, weight in pairs:
+            self.add(u, v, row, weight)
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        self.onward.clear()
+        self.back.clear()
+
+    def footprint(self) -> tuple[int, int]:
+        """How many rows there are, and the bytes of dictionaries."""
+        count, size = 0, sys.getsizeof(self.onward) + sys.getsizeof(self.back)
+        for side in (self.onward, self.back):
+            for below in side.values():
+                size += sys.getsizeof(below)
+                count += len(below) if side is self.onward else 0
+                if self.crowded:
+                    several = [b for b in below.values() if b.__class__ in SEVERAL]
+                    size += sum(map(sys.getsizeof, several))
+                    count += sum(len(b) - 1 for b in several) if side is self.onward else 0
+        return count, size
+
+
+def several(
+    row: Row, weight: int, buckets: Sequence[Any], are_without: Sequence[bool]
+) -> list[tuple[Any, ...]]:
+    """What there is of buckets, each row with each, and how often that is, times a weight.
+
+    Some are without the row that changes, so often as it does.
+
+    >>> from reactive.collections.index import Rows
+    >>> several("a", -1, ["b", Rows(["a", "c"])], [False, True])
+    [('b', 'c', -1)]
+    """
+    found: list[tuple[tuple[Any, ...], int]] = [((), weight)]
+    for bucket, is_without in zip(buckets, are_without, strict=True):
+        pairs = list(rows_of(bucket))
+        if is_without:
+            pairs = [(each, n - abs(weight) * (each is row or each == row)) for each, n in pairs]
+        found = [((*rows, each), m * n) for rows, m in found for each, n in pairs if n]
+    return [(*rows, times) for rows, times in found]
