@@ -61,7 +61,8 @@ class CycleRows:
     occurrences: Sequence[Occurrence]
     names: Sequence[str]
     then: Then
-    crowded: bool
+    crowded: frozenset[int]
+    """The relations in which ends may have several rows."""
     is_whole: bool = False
     """Whether all places have the row, as where all that there is is gone through."""
     _hoisted: dict[str, str] = field(default_factory=dict)
@@ -136,34 +137,42 @@ class CycleRows:
                 inner.line(f"{name} = {below[reading]}{look_up}")
                 if not is_sure:
                     inner.line(f"if {name} is NOTHING: continue")
-            if not self.crowded and self._is_without(place, reading.place):
+            if self._is_alone(reading.place) and self._is_without(place, reading.place):
                 inner.line(f"if {name} is {self.names[place]}: continue")
         return inner
 
     def _consume(self, emitter: Emitter, place: int, bound: Bound) -> None:
         """With all values bound: the rows, or each of several with each."""
-        others = [other for other in range(len(self.occurrences)) if other != place]
-        if not self.crowded:
-            inner = emitter if self._parts else emitter.loop("for times in (weight,):")
-            self.then(inner, "weight")
-            return
-        are_without = []
-        for other in others:
-            one, two = (bound[variable] for variable in self.occurrences[other].ends)
-            is_it = f"{one} == left and {two} == right"
-            are_without.append(is_it if self._is_without(place, other) else "False")
-        names = ", ".join(self.names[other] for other in others)
-        held = ", ".join(map(self._held, others))
-        given = f"{self.names[place]}, weight, ({held},), ({', '.join(are_without)},)"
-        self.then(emitter.loop(f"for {names}, times in several({given}):"), "times")
+        inner = emitter if self._parts else emitter.loop("for times in (1,):")
+        weights = ["weight"]
+        for other in range(len(self.occurrences)):
+            if other != place and not self._is_alone(other):
+                times = f"times_{other}"
+                rows = self._several(place, other, bound)
+                inner = inner.loop(f"for {self.names[other]}, {times} in {rows}:")
+                weights.append(times)
+        self.then(inner, " * ".join(weights))
+
+    def _several(self, place: int, other: int, bound: Bound) -> str:
+        """The pairs of what the ends of a place have."""
+        held = self._held(other)
+        if not self._is_without(place, other):
+            return f"rows_of({held}) if {held}.__class__ in SEVERAL else (({held}, 1),)"
+        one, two = (bound[variable] for variable in self.occurrences[other].ends)
+        are_it = f"{one} == left and {two} == right"
+        return f"without({held}, {self.names[place]}, weight) if {are_it} else rows_of({held})"
+
+    def _is_alone(self, place: int) -> bool:
+        """Whether ends have one row at most."""
+        return self.occurrences[place].of not in self.crowded
 
     def _held(self, place: int) -> str:
         """The variable of what the ends of a place have: a row, or several."""
-        return f"found_{place}" if self.crowded else self.names[place]
+        return self.names[place] if self._is_alone(place) else f"found_{place}"
 
     def _and_there(self, place: int, other: int) -> str:
         """What is asked of a row whose place does not have the one that changes."""
-        if self.crowded or not self._is_without(place, other):
+        if not self._is_alone(other) or not self._is_without(place, other):
             return ""
         return f" and {self.names[other]} is not {self.names[place]}"
 

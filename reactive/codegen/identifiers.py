@@ -25,7 +25,7 @@ guard is_empty kept key keyed keys kind left left_group left_sum log made Many M
 meetings met new NO_MATCH nothing NOTHING old once other out pair pairs part plus plus_value
 REJECTED result right right_group right_sum rounds row Row Rows rows scaled scaled_sum since
 size state sum sum_of sums times times_left times_right times_sum times_value total turn
-UNIT UP DOWN weight Weighted zero all below Crowded note several
+UNIT UP DOWN weight Weighted zero all below Crowded note rows_of SEVERAL without
 """
 OWN = frozenset(_WORDS.split())
 

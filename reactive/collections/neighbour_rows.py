@@ -4,7 +4,7 @@
                     back    v -> {u: row}
 
 What is below a value has one row per other end, or, where several rows have both ends, or one is
-there several times, these as an index has them (`index.py`); then it is `crowded`.
+there several times, these as an index has them (`index.py`).
 
 State:  every row, twice; a dictionary per end.
 Cost:   O(1) per change.
@@ -33,19 +33,17 @@ class NeighbourRows:
     >>> held = NeighbourRows()
     >>> for row in ["ab", "ac", "ac"]:
     ...     held.add(row[0], row[1], row, 1)
-    >>> held.onward["a"]["b"], held.back["b"], held.rows("a", "c"), held.crowded
-    ('ab', {'a': 'ab'}, [('ac', 2)], True)
+    >>> held.onward["a"]["b"], held.back["b"], held.rows("a", "c")
+    ('ab', {'a': 'ab'}, [('ac', 2)])
     """
 
-    __slots__ = ("_index", "_is_unary", "back", "crowded", "onward")
+    __slots__ = ("_index", "_is_unary", "back", "onward")
 
     def __init__(self, handle: Callable[[Row], Any] = itself, *, is_unary: bool = False) -> None:
         self._index = Index(handle)  # of the dictionary that is at hand
         self._is_unary = is_unary
         self.onward: dict[Any, Below] = {}
         self.back: dict[Any, Below] = {}
-        self.crowded = False
-        """Whether ends have had several rows, or one several times."""
 
     def rows(self, u: End, v: End) -> list[Pair]:
         """The rows that lead from one end to the other."""
@@ -67,7 +65,6 @@ class NeighbourRows:
             self._index.buckets = below
             try:
                 self._index.add(other, row, weight)
-                self.crowded |= below.get(other, NOTHING).__class__ in SEVERAL
             finally:
                 if not below:
                     del side[one]
@@ -95,28 +92,17 @@ class NeighbourRows:
             for below in side.values():
                 size += sys.getsizeof(below)
                 count += len(below) if side is self.onward else 0
-                if self.crowded:
-                    several = [b for b in below.values() if b.__class__ in SEVERAL]
-                    size += sum(map(sys.getsizeof, several))
-                    count += sum(len(b) - 1 for b in several) if side is self.onward else 0
+                several = [bucket for bucket in below.values() if bucket.__class__ in SEVERAL]
+                size += sum(map(sys.getsizeof, several))
+                count += sum(len(bucket) - 1 for bucket in several) * (side is self.onward)
         return count, size
 
 
-def several(
-    row: Row, weight: int, buckets: Sequence[Any], are_without: Sequence[bool]
-) -> list[tuple[Any, ...]]:
-    """What there is of buckets, each row with each, and how often that is, times a weight.
+def without(bucket: Any, row: Row, weight: int) -> list[Pair]:
+    """The rows of a bucket, without the one that changes, as often as it does.
 
-    Some are without the row that changes, so often as it does.
-
-    >>> from reactive.collections.index import Rows
-    >>> several("a", -1, ["b", Rows(["a", "c"])], [False, True])
-    [('b', 'c', -1)]
+    >>> without("a", "a", -1), without("b", "a", 1)
+    ([], [('b', 1)])
     """
-    found: list[tuple[tuple[Any, ...], int]] = [((), weight)]
-    for bucket, is_without in zip(buckets, are_without, strict=True):
-        pairs = list(rows_of(bucket))
-        if is_without:
-            pairs = [(each, n - abs(weight) * (each is row or each == row)) for each, n in pairs]
-        found = [((*rows, each), m * n) for rows, m in found for each, n in pairs if n]
-    return [(*rows, times) for rows, times in found]
+    pairs = [(each, n - abs(weight) * (each is row or each == row)) for each, n in rows_of(bucket)]
+    return [pair for pair in pairs if pair[1]]

@@ -31,7 +31,8 @@ from reactive.codegen.emitter import Emitter, RowPipeline, row_names
 from reactive.codegen.functions import Values, build
 from reactive.codegen.sinks import Sink
 from reactive.collections.index import NOTHING, rows_of
-from reactive.collections.neighbour_rows import NeighbourRows, several
+from reactive.collections.neighbour_rows import NeighbourRows, without
+from reactive.collections.trie import SEVERAL
 from reactive.collections.zset import Pair, consolidate, is_mixed
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.generated.cyclic_count import Cycle
@@ -47,15 +48,15 @@ Below = dict[Any, Sequence[Pair]]
 
 
 class Crowded(Exception):
-    """A row has the ends of another one."""
+    """A row of this input has the ends of another one."""
 
 
 class Loops(Protocol):
-    """Makes the loops over what changes, for ends that have several rows, or one each; or those
-    over all that there is (`is_whole`)."""
+    """Makes the loops over what changes, or over all that there is (`is_whole`), where ends have
+    several rows in some inputs."""
 
     def __call__(
-        self, *, crowded: bool, is_whole: bool = False
+        self, *, crowded: frozenset[int], is_whole: bool = False
     ) -> tuple[Callable[..., Any], str]: ...
 
 
@@ -67,12 +68,13 @@ class CyclicRows:
     is_net: of each delta, whether a row that goes is there whenever it does.
     """
 
-    __slots__ = ("_held", "_is_net", "_log", "_loop", "_loops", "source")
+    __slots__ = ("_crowded", "_held", "_is_net", "_log", "_loop", "_loops", "source")
 
     def __init__(self, loops: Loops, held: Sequence[NeighbourRows], is_net: Sequence[bool]) -> None:
         self._held = held
         self._loops = loops
-        self._loop, self.source = loops(crowded=False)
+        self._crowded: frozenset[int] = frozenset()
+        self._loop, self.source = loops(crowded=self._crowded)
         self._is_net = is_net
         self._log: MutableSequence[Logged] = []
 
@@ -88,14 +90,14 @@ class CyclicRows:
             delta if is_net or not is_mixed(delta) else consolidate(delta)
             for delta, is_net in zip(deltas, self._is_net, strict=True)
         ]
-        self._begin(given)
-        try:
-            return self._loop(groups, new_before(), self._log.append, *given)  # type: ignore[no-any-return]
-        except Crowded:
-            undo()
-        self._loop, self.source = self._loops(crowded=True)
-        self._begin(given)
-        return self._loop(groups, new_before(), self._log.append, *given)  # type: ignore[no-any-return]
+        while True:
+            self._begin(given)
+            try:
+                return self._loop(groups, new_before(), self._log.append, *given)  # type: ignore[no-any-return]
+            except Crowded as crowded:
+                undo()
+                self._crowded |= {*crowded.args}
+                self._loop, self.source = self._loops(crowded=self._crowded)
 
     def _begin(self, deltas: Sequence[Sequence[Pair]]) -> None:
         """If many rows come where there are none, nothing has to be noted of them."""
@@ -119,7 +121,7 @@ class CyclicRows:
 
     def all(self) -> Sequence[Pair]:
         """All that is joined."""
-        loop, _ = self._loops(crowded=any(each.crowded for each in self._held), is_whole=True)
+        loop, _ = self._loops(crowded=self._crowded, is_whole=True)
         return loop(None, None)[0]  # type: ignore[no-any-return]
 
     def find(self, number: int, *, before: bool) -> Callable[[Any, bool], Below]:
@@ -241,13 +243,13 @@ def cyclic_join_loop(
     sink: Sink,
     held: Sequence[NeighbourRows],
     *,
-    crowded: bool,
+    crowded: frozenset[int],
     is_whole: bool = False,
 ) -> tuple[Callable[..., Any], str]:
     """The function, and its text; `above` is done with the rows that are joined."""
     values = Values()
     values.bind({"empty": {}, "nothing": None, "NOTHING": NOTHING, "Crowded": Crowded})
-    values.bind({"several": several, **sink.bound})
+    values.bind({"rows_of": rows_of, "without": without, "SEVERAL": SEVERAL, **sink.bound})
     for number, each in enumerate(held):
         values.bind(
             {
@@ -285,7 +287,7 @@ class _Writer:
     of: Cycle
     above: RowPipeline
     sink: Sink
-    crowded: bool
+    crowded: frozenset[int]
     is_whole: bool
 
     def loop(self, number: int) -> list[str]:
@@ -304,11 +306,11 @@ class _Writer:
         made = "row" if pipeline.is_input else below.canonical(edges.row)
         below.line(f"left, right, row = {ends[0]}, {ends[1]}, {made}")
         below.line("if left != left or right != right: continue")
-        put, take = (_put_any, _take_any) if self.crowded else (_put, _take)
-        for depth, line in put(number, is_unary=is_unary):
+        crowded = number in self.crowded
+        for depth, line in _put(number, is_unary=is_unary, crowded=crowded):
             below.line(line, depth)
         below.lines.extend(self._terms(number, below.indent))
-        for depth, line in take(number, is_unary=is_unary):
+        for depth, line in _take(number, is_unary=is_unary, crowded=crowded):
             below.line(line, depth)
         return [f"    for row, weight in delta_{edges.base}:", *below.lines]
 
@@ -336,50 +338,51 @@ class _Writer:
         return tuple(f"row{place}" for place in range(len(self.of.occurrences)))
 
 
-def _put(number: int, *, is_unary: bool) -> list[tuple[int, str]]:
+def _put(number: int, *, is_unary: bool, crowded: bool) -> list[tuple[int, str]]:
     """The lines that put a row in the dictionaries, or look whether it is there, alone."""
     also = [
         (1, f"also = find_left_{number}(right)"),
         (1, f"if also is None: left_{number}[right] = {{left: row}}"),
         (1, "else: also[left] = row"),
     ]
+    others = [
+        (0, "elif weight > 0:"),
+        (1, f"note(({number}, left, right, rows_{number}(left, right)))"),
+        (1, f"add_{number}(left, right, row, weight)"),
+    ]
+    none = [
+        (0, f"elif weight != -1 or old is not row and old != row: raise Crowded({number})"),
+        (0, "else: row = old"),
+    ]
     return [
         (0, f"kept = find_right_{number}(left)"),
-        (0, "if weight == 1:"),
-        (1, "if kept is not None and right in kept: raise Crowded"),
+        (0, "old = NOTHING if kept is None else kept.get(right, NOTHING)"),
+        (0, "if weight == 1 and old is NOTHING:"),
         (1, f"note(({number}, left, right, ()))"),
         (1, f"if kept is None: right_{number}[left] = {{right: row}}"),
         (1, "else: kept[right] = row"),
         *([] if is_unary else also),
-        (0, "else:"),
-        (1, "old = NOTHING if kept is None else kept.get(right, NOTHING)"),
-        (1, "if weight != -1 or old is not row and old != row: raise Crowded"),
-        (1, "row = old"),
+        *(others if crowded else none),
     ]
 
 
-def _take(number: int, *, is_unary: bool) -> list[tuple[int, str]]:
+def _take(number: int, *, is_unary: bool, crowded: bool) -> list[tuple[int, str]]:
     """The lines that take it out."""
     also = [
         (1, f"also = left_{number}[right]"),
         (1, "if len(also) > 1: del also[left]"),
         (1, f"else: del left_{number}[right]"),
     ]
+    others = [
+        (0, "elif weight < 0:"),
+        (1, f"note(({number}, left, right, rows_{number}(left, right)))"),
+        (1, f"add_{number}(left, right, row, weight)"),
+    ]
     return [
-        (0, "if weight == -1:"),
+        (0, f"if weight == -1{' and old is row' * crowded}:"),
         (1, f"note(({number}, left, right, ((row, 1),)))"),
         (1, "if len(kept) > 1: del kept[right]"),
         (1, f"else: del right_{number}[left]"),
         *([] if is_unary else also),
+        *(others if crowded else []),
     ]
-
-
-def _put_any(number: int, *, is_unary: bool) -> list[tuple[int, str]]:
-    return [
-        (0, f"note(({number}, left, right, rows_{number}(left, right)))"),
-        (0, f"if weight > 0: add_{number}(left, right, row, weight)"),
-    ]
-
-
-def _take_any(number: int, *, is_unary: bool) -> list[tuple[int, str]]:
-    return [(0, f"if weight < 0: add_{number}(left, right, row, weight)")]
