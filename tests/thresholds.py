@@ -61,6 +61,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.offload.overflow.CALM": Threshold(1),
     "reactive.offload.overflow.FRACTION": Threshold(1),
     "reactive.offload.overflow.SOON": Threshold(1),
+    "reactive.collections.sorted_keys.SAMPLED": Threshold(1, 1024),
     "reactive.collections.ranked.FEW": Threshold(1, 32),
     "reactive.collections.ranked.LEAST": Threshold(1, 128),
     "reactive.collections.ranked.LOAD": Threshold(2, 512),

@@ -9,7 +9,8 @@ their directions and a place for None make one key: `sorting.py`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from operator import eq, itemgetter
 from typing import Any
 
 from reactive.collections.zset import DECIMAL_NAN, Row, canonical, is_nan
@@ -80,6 +81,33 @@ def compares(kind: Any) -> bool:
     if kind.__lt__ is _NO_ORDER:
         return kind is type(None)
     return not issubclass(kind, Set | complex)
+
+
+def compare_plainly(rows: Sequence[Row]) -> bool:
+    """Whether rows compare as their tie keys do: tuples, or values, of the same plain classes.
+
+    >>> compare_plainly([("a", 1), ("b", 2)]), compare_plainly([("a", 1), ("b", None)])
+    (True, False)
+    """
+    kinds: set[Any] = set(map(type, rows))
+    if len(kinds) != 1:
+        return False
+    (kind,) = kinds
+    if not issubclass(kind, tuple):
+        return _is_plain_column(rows)
+    width = len(rows[0])
+    if kind.__lt__ is not tuple.__lt__ or kind.__eq__ is not tuple.__eq__:
+        return False
+    if set(map(len, rows)) != {width} or kind.__getitem__ is not tuple.__getitem__:
+        return False
+    return all(_is_plain_column(list(map(itemgetter(n), rows))) for n in range(width))
+
+
+def _is_plain_column(values: Sequence[Any]) -> bool:
+    kinds = set(map(type, values))
+    if kinds == {float}:
+        return all(map(eq, values, values))  # no NaN
+    return len(kinds) == 1 and kinds <= _EXACT
 
 
 def precedes(row: Row, other: Row) -> bool:

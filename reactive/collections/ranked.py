@@ -23,13 +23,15 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import accumulate, chain
 from operator import lt
 from typing import Any
 
 from reactive.collections.marks import WIDTH, find_row, mark_of, marks_of
-from reactive.collections.order import compares, precedes, tie_key
+from reactive.collections.order import compare_plainly, compares, precedes, tie_key
+from reactive.collections.sorted_keys import sorted_keys
 from reactive.collections.zset import Row
 
 ABSENT: Any = object()
@@ -186,24 +188,26 @@ class Ranked:
         if chunk < len(self._keys) and len(self._keys[chunk]) < LEAST and len(self._keys) > 1:
             self._merge(chunk)
 
-    def load(self, keys: list[Any], rows: list[Row]) -> None:
-        """Put keys and rows, as they come, into an empty one; all or none."""
-        count = len(keys)
-        places = range(count - 1, -1, -1) if self._descending else range(count)
-        order = sorted(places, key=keys.__getitem__)  # of equal keys, the newest at the right end
-        keys = list(map(keys.__getitem__, order))
-        rows = list(map(rows.__getitem__, order))
+    def load(self, keys: list[Any], rows: list[Row]) -> list[Row]:
+        """Put keys and rows, as they come, into an empty one, all or none; say how they stand."""
+        if self._descending:  # of equal keys, the newest at the right end
+            keys, rows = keys[::-1], rows[::-1]
+        in_turn: Callable[[Row], Any] = partial(next, iter(keys))  # the key of each row, as called
+        rows = sorted(rows, key=in_turn)
+        keys = sorted_keys(keys)
         if any(map(compares, set(map(type, rows)))):
+            by = None if compare_plainly(rows) else tie_key
             differ = [*map(lt, keys, keys[1:]), True]
             start = 0
             for place, is_last in enumerate(differ, 1):
                 if is_last:
                     if place - start > 1:
                         some = rows[start:place]
-                        some.sort(key=tie_key, reverse=self._descending)
+                        some.sort(key=by, reverse=self._descending)
                         rows[start:place] = some
                     start = place
         self._fill(keys, rows)
+        return rows
 
     def between(self, start: int, stop: int) -> list[Row]:
         """The rows from a place up to another one, as they are read."""

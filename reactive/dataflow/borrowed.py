@@ -8,9 +8,9 @@ State:  none.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, overload
 
 from reactive.collections.edits import Edit
 from reactive.collections.zset import Batch, Pair, Pairs, Row, consolidate
@@ -102,6 +102,9 @@ class BorrowedOrder(Borrowed):
     def __init__(self, order: OrderBy) -> None:
         self.order = order
 
+    def step(self, delta: Pairs) -> Pairs:
+        return _Net(delta) if delta.__class__ is Batch else delta
+
     @property
     def edits(self) -> Iterable[Edit]:  # type: ignore[override]
         return self.order.edits
@@ -149,3 +152,34 @@ class ChangesOnly(Borrowed):
 
     def step(self, delta: Pairs) -> Pairs:
         return consolidate(delta)
+
+
+class _Net(Sequence[Pair]):
+    """A delta, consolidated once somebody looks: a load of which nobody is told hashes no row."""
+
+    __slots__ = ("_delta", "_pairs")
+
+    def __init__(self, delta: Pairs) -> None:
+        self._delta = delta
+        self._pairs: Pairs | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._delta)  # rows that come together do not cancel
+
+    def __len__(self) -> int:
+        return len(self._net())
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self._net())
+
+    @overload
+    def __getitem__(self, place: int) -> Pair: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Pair]: ...
+    def __getitem__(self, place: int | slice) -> Pair | Sequence[Pair]:
+        return self._net()[place]
+
+    def _net(self) -> Pairs:
+        if self._pairs is None:
+            self._pairs = consolidate(self._delta)
+        return self._pairs

@@ -268,15 +268,15 @@ class OrderBy:
         """As `_insert` each of them, where there are none; what comes into the window."""
         self.edits, self._log = [], [(None, None, LOADED, 1)]
         try:
-            self._ranked.load(keys, rows)
-            shown = self.sequence()
-            are_different = len(set(shown)) == len(shown)
+            shown = self._ranked.load(keys, rows)
+            if self._descending or self.first or self.last < len(shown):
+                shown = self.sequence()
         except BaseException as error:
             self.undo()
             advise(error)
             raise
         self.edits = Insertions(shown)
-        return Batch(shown, 1) if are_different else consolidate([(row, 1) for row in shown])
+        return Batch(shown, 1)
 
     def _remove(self, row: Row, order: Any, edits: list[Edit]) -> None:
         ranked = self._ranked

@@ -131,6 +131,9 @@ def test_chunks_are_split_and_merged_and_go() -> None:
     [
         lambda n: Thing(n % 3, "x"),
         lambda n: (n % 7, None if n % 5 else float(n % 2)),
+        lambda n: (n % 7, str(n % 5), float(n % 3)),
+        lambda n: (n % 7, float("nan") if n % 5 == 1 else float(n % 2)),
+        lambda n: n % 7,
         lambda n: n % 11 if n % 2 else Thing(n % 3, "x"),
         lambda n: Placed(n % 13, (str(n % 4), n % 3 == 0)),
     ],
