@@ -23,6 +23,7 @@ from reactive.api.aggregates import (
     Monoid,
     Sum,
 )
+from reactive.api.family import Family
 from reactive.api.fixpoint import fixpoint, iterate
 from reactive.api.grouped_view import GroupedView
 from reactive.api.groups import Groups
@@ -68,6 +69,7 @@ __all__ = [
     "Database",
     "Delta",
     "Edit",
+    "Family",
     "FixpointError",
     "GroupedRelation",
     "GroupedView",

@@ -7,13 +7,15 @@ table.add(row) --> pending changes --> graph.commit --> feeds --> subscribers
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, TypeVarTuple, overload
 
 from optimizer.callables.source import caller
 from optimizer.traverse import Rule
 from reactive.api.dropping import drop
+from reactive.api.family import Family
 from reactive.api.materialize import materialize
 from reactive.api.metrics import Metrics, metrics
+from reactive.api.relation import Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
 from reactive.errors import (
@@ -31,6 +33,10 @@ from reactive.transactions.transaction import Transaction
 
 T = TypeVar("T")
 K = TypeVar("K")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+Ts = TypeVarTuple("Ts")
 
 
 @boundary
@@ -143,6 +149,42 @@ class Database(NotCopied, Closeable):
                 )
             self._engine.tables[number] = table
             return table
+
+    @overload
+    def family(self, function: Callable[[K], Relation[*Ts]]) -> Family[K, *Ts]: ...
+    @overload
+    def family(self, function: Callable[[A, B], Relation[*Ts]]) -> Family[tuple[A, B], *Ts]: ...
+    @overload
+    def family(
+        self, function: Callable[[A, B, C], Relation[*Ts]]
+    ) -> Family[tuple[A, B, C], *Ts]: ...
+    @overload
+    def family(self, function: Callable[..., Relation[*Ts]]) -> Family[Any, *Ts]: ...
+    def family(self, function: Callable[..., Relation[*Ts]]) -> Family[Any, *Ts]:
+        """One query for many values of a parameter: `family[value]` is the view for a value.
+
+        Parameters
+        ----------
+        function: callable, parameters -> relation. It is called when a view is made, so what it
+            captures has the value of then.
+
+        Asked twice for a value, it gives the same view while somebody holds it. Views that differ
+        in values alone share their plan and, where a field is compared, an index.
+
+        Raises
+        ------
+        PlanError: it is not callable, or has no named parameter.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words = db.table(str, name="words")
+        >>> of_length = db.family(lambda n: words.where(lambda w: len(w) == n))
+        >>> four = of_length[4]
+        >>> words.add_all(["to", "be", "that"])
+        >>> list(four), four is of_length[4], len(of_length)
+        (['that'], True, 1)
+        """
+        return Family(self._engine, function)
 
     def drop(self, table: Table[Any], *, views: bool = False) -> None:
         """End a table: its rows are given up, and using it afterwards is an error.

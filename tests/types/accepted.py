@@ -20,6 +20,7 @@ from reactive import (
     CountDistinct,
     Database,
     Delta,
+    Family,
     GroupedRelation,
     GroupedView,
     Max,
@@ -51,6 +52,23 @@ class Shop:
         self.customers = self.db.table(Customer, key="name")
         self.words = self.db.table(str)
         self.both = self.orders.join(self.customers, on=lambda o, c: o.customer == c.name)
+
+
+def of_customer(name: str) -> Relation[Order]:
+    return Shop().orders.where(lambda o: o.customer == name)
+
+
+def of_customer_and_id(name: str, least: int) -> Relation[Order, Customer]:
+    return Shop().both.where(lambda o, c: c.name == name and o.id > least)
+
+
+def families() -> None:
+    shop = Shop()
+    db = shop.db
+    assert_type(db.family(of_customer), Family[str, Order])
+    pairs = db.family(of_customer_and_id)
+    assert_type(pairs, Family[tuple[str, int], Order, Customer])
+    assert_type(list(pairs), list[tuple[str, int]])
 
 
 def tables() -> None:
@@ -312,5 +330,5 @@ def recursion() -> None:
 
 PROGRAMS: list[Callable[[], None]] = [
     *(tables, joins, deltas, aggregates, groups, own_aggregates, names, names_without_a_class),
-    *(orders_of_rows, recursion),
+    *(families, orders_of_rows, recursion),
 ]
