@@ -67,6 +67,10 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.collections.ranked.LOAD": Threshold(2, 512),
     "reactive.collections.ranked.MOST": Threshold(4, 1024),
     "reactive.dataflow.schedule.OFTEN": Threshold(0),
+    "reactive.collections.bits.SPARSE": Threshold(0),
+    "reactive.collections.bits.WIDTH": Threshold(1),
+    "reactive.collections.reachability.FEW": Threshold(0),
+    "reactive.collections.reachability.SHARE": Threshold(0),
     "reactive.collections.trie.MANY_TIMES": Threshold(0),
     "reactive.collections.values.MANY": Threshold(0),
     "reactive.dataflow.walk.LOOKED_AT": Threshold(1),
@@ -135,6 +139,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.collections.values.SORTED_LIST": "bytes",
     "reactive.reference.verify.MOST": "what is shown",
     "reactive.collections.zset.NAN": "a value",
+    "optimizer.plans.closures.ENOUGH_ROUNDS": "what the user has said",
 }
 
 WIDE = (

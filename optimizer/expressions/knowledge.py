@@ -164,6 +164,20 @@ def _hashed(kind: type) -> frozenset[str]:
     return frozenset(f.name for f in dataclasses.fields(kind) if f.compare and f.hash is None)
 
 
+def row_is_hashed_by(kind: type, names: tuple[str, ...]) -> bool:
+    """Whether rows of a class are equal if and only if these fields are."""
+    own: Any = kind
+    if _is_named_tuple(kind):
+        plain = own.__eq__ is tuple.__eq__ and own.__hash__ is tuple.__hash__
+        return plain and names == own._fields
+    code = getattr(own.__eq__, "__code__", None)
+    return (
+        code is not None
+        and code.co_filename == "<string>"
+        and _hashed(kind) == {f.name for f in dataclasses.fields(own)} == set(names)
+    )
+
+
 def makes_record(expr: Expr) -> bool:
     """Whether it calls the class of a plain record with an argument for each of its fields."""
     if not isinstance(expr, Call) or not isinstance(expr.function, Constant):

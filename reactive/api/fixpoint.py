@@ -92,7 +92,8 @@ def fixpoint(
         For several relations, tuples with None for those that keep all rows.
     max_rounds: how many steps a row may be away from the inputs that changed, in one commit.
 
-    State: every row, with the number of its derivations and the round in which it came to be.
+    State: every row, with the number of its derivations and the round in which it came to be; of
+    a transitive closure a bit per pair of nodes.
     Cost: proportional to the derivations that the change affects, see docs/recursion.md.
     Source: [dbsp] section 5, recursive queries; counting by rounds, see docs/recursion.md.
 

@@ -8,10 +8,12 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function
+from optimizer.plans.clauses import is_closed
 from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
-from optimizer.plans.properties import is_interned
+from optimizer.plans.properties import is_interned, nodes
 from optimizer.plans.side_conditions import AnyJoin, match_of
 from optimizer.traverse import functions
+from reactive.codegen.functions import callable_of
 from reactive.collections.index import itself
 from reactive.collections.range_index import RangeIndex
 from reactive.compiler import physical
@@ -22,6 +24,7 @@ from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import NOWHERE, Node
 from reactive.operators.at import At
 from reactive.operators.cycles import cyclic_count, cyclic_join
+from reactive.operators.fixpoint.closure import Closure
 from reactive.operators.fixpoint.fixpoint import Fixpoint, Output
 from reactive.operators.fuse import (
     Make,
@@ -249,6 +252,17 @@ def _fixpoint(builder: Builder, node: physical.Fixpoint, inputs: Inputs) -> Node
     return builder.node(node, tuple(ports), lambda: Fixpoint(circuit), functions, wiring=wiring)
 
 
+def _closure(builder: Builder, node: physical.Closure, inputs: Inputs) -> Node:
+    closure = node.closure
+    ends, of = callable_of(closure.ends), closure.kind if closure.is_row else None
+    return builder.node(
+        node,
+        inputs,
+        lambda: Closure(ends, closure.kind, of, node.of),
+        [f for part in nodes(node.of, until=is_closed) for f in functions(part)],
+    )
+
+
 def _relation(builder: Builder, node: physical.Relation, inputs: Inputs) -> Node:
     operator = inputs[0].operator
     return builder.node(node, inputs, lambda: Output(operator, node.index))
@@ -284,6 +298,7 @@ _BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
     physical.PairSums: _pair_sums,
     physical.FactorizedGroups: _factorized_groups,
     physical.Fixpoint: _fixpoint,
+    physical.Closure: _closure,
     physical.Relation: _relation,
     physical.Remote: _remote,
 }

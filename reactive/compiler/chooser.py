@@ -30,7 +30,7 @@ Rule = Callable[["Chooser", plan.Node], Asking[Physical] | None]
 Linear = plan.Where | plan.Select | plan.SelectMany | plan.Unnest
 KEPT = (plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
 Kept = plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
-MULTIWAY, SUMS = "multiway", "sums"
+CLOSURE, MULTIWAY, SUMS = "closure", "multiway", "sums"
 """Ways that may prove not to hold for the rows."""
 ValuesWanted = Callable[[Index | RangeIndex, str], int]
 """How many values of a field an index of a table by it has; or, if it is not there, how many are
@@ -45,7 +45,7 @@ class Chooser:
     root: the plan, without iterations.
     generate: whether loops are generated; without, every node is an operator of its own.
     elsewhere: what does not run in the process.
-    without: ways that proved not to hold for the rows (`MULTIWAY`, `SUMS`).
+    without: ways that proved not to hold for the rows (`CLOSURE`, `MULTIWAY`, `SUMS`).
     """
 
     def __init__(
@@ -102,6 +102,11 @@ class Chooser:
         is_alone = self.readers[id(below)] < 2 and not self.is_elsewhere(below)
         here = self.generates and is_alone and not self.is_elsewhere(node)
         return replace(below, row=how.kind) if here else node
+
+    @property
+    def closes(self) -> bool:
+        """Whether a recursion may be run as a closure."""
+        return self.generates and CLOSURE not in self._without
 
     # What is elsewhere.
 

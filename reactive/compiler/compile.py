@@ -18,9 +18,10 @@ from optimizer.rewriting.segments import Segment
 from optimizer.traverse import without_iterations
 from reactive.compiler.build import Builder
 from reactive.compiler.choices import CHOICES
-from reactive.compiler.chooser import MULTIWAY, SUMS, Chooser
+from reactive.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser
 from reactive.compiler.offloaded import OffloadedNodes
 from reactive.compiler.physical import (
+    Closure,
     CyclicCount,
     CyclicJoin,
     FactorizedGroups,
@@ -130,4 +131,6 @@ def ways_that_may_fail(physical: Physical | None) -> set[str]:
             found.add(MULTIWAY)
         elif isinstance(node, FactorizedGroups):
             found.add(SUMS)
+        elif isinstance(node, Closure):
+            found.add(CLOSURE)
     return found

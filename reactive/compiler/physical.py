@@ -20,6 +20,7 @@ from optimizer.expr import Function
 from optimizer.expressions.text import written
 from optimizer.plans import headlines
 from optimizer.plans.clauses import Program
+from optimizer.plans.closures import Closure as ClosureOf
 from optimizer.plans.explain import headline
 from optimizer.plans.factorization import Factorization, Sums
 from optimizer.plans.multiway import MultiwayJoin
@@ -333,6 +334,19 @@ class Fixpoint(Physical):
 
     def headline(self) -> str:
         return headline(self.of)
+
+
+@dataclass(frozen=True, slots=True)
+class Closure(Physical):
+    """A recursion that is the closure of its source by the ends of rows."""
+
+    source: Physical
+    closure: ClosureOf
+
+    def headline(self) -> str:
+        assert isinstance(self.of, plan.Fixpoint)
+        ends = "" if self.closure.is_row else f" of {written(self.closure.ends)}"
+        return f"closure {self.of.names[0]}{ends}"
 
 
 @dataclass(frozen=True, slots=True)

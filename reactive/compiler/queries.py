@@ -23,7 +23,7 @@ from optimizer.plans.properties import free, nodes, tables
 from optimizer.rewriting.optimize import PHASES, Optimized, Phase, optimize
 from optimizer.rewriting.segments import Segment, settle, whole
 from optimizer.traverse import Rule, functions, without_views
-from reactive.compiler.chooser import MULTIWAY, SUMS, Chooser
+from reactive.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser
 from reactive.compiler.compile import Compiled, Running, chosen, compiled, ways_that_may_fail
 from reactive.compiler.definition import open_names, outside
 from reactive.compiler.leaves import reattach
@@ -216,7 +216,7 @@ class Queries:
         which of their segments it was chosen, without all ways that may not hold."""
         tops = [self._segment(written) for written in queries]
         every = list(dict.fromkeys(segment for top in tops for segment in top.every()))
-        way = MULTIWAY if isinstance(bail_out.owner, plan.Join) else SUMS
+        way = _way(bail_out.owner)
         used = {segment: ways_that_may_fail(segment.physical) for segment in every}
         meant = [s for s in every if way in used[s] and bail_out.owner in set(nodes(s.run))]
         meant = meant or [segment for segment in every if used[segment]]
@@ -230,3 +230,14 @@ class Queries:
                 gone.add(segment)
                 segment.top = segment.physical = None
         log.info("%s: as rows from now on, since %r", headline(bail_out.owner), bail_out.__cause__)
+
+
+def _way(owner: plan.Node) -> str:
+    """The way to run a node that may prove not to hold."""
+    match owner:
+        case plan.Join():
+            return MULTIWAY
+        case plan.Fixpoint():
+            return CLOSURE
+        case _:
+            return SUMS

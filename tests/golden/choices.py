@@ -30,6 +30,7 @@ MARKS: dict[str, str | tuple[str, ...]] = {
     "run_offloaded": "elsewhere ",
     "scan": "table ",
     "nothing": "nothing",
+    "run_closure": "closure ",
     "run_fixpoint": "relation ",
     "sum_sides": "groups of sums ",
     "join_cycles": ("count cycles ", "join cycles "),

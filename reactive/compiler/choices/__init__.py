@@ -14,6 +14,7 @@ from reactive.compiler.choices.look_up import look_up
 from reactive.compiler.choices.match_rows import match_rows
 from reactive.compiler.choices.nothing import nothing
 from reactive.compiler.choices.probe_indexes import probe_indexes
+from reactive.compiler.choices.run_closure import run_closure
 from reactive.compiler.choices.run_fixpoint import run_fixpoint
 from reactive.compiler.choices.run_offloaded import run_offloaded
 from reactive.compiler.choices.run_pipeline import run_pipeline
@@ -22,7 +23,7 @@ from reactive.compiler.choices.sum_sides import sum_sides
 from reactive.compiler.chooser import Rule
 
 CHOICES: tuple[Rule, ...] = (
-    *(run_offloaded, scan, nothing, run_fixpoint),
+    *(run_offloaded, scan, nothing, run_closure, run_fixpoint),
     *(sum_sides, join_cycles, join_multiway, join_intervals),
     *(probe_indexes, match_rows),
     *(look_up, run_pipeline, apply_operator),

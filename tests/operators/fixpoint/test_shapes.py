@@ -36,6 +36,15 @@ def non_linear(edges: Rel) -> Rel:
     return fixpoint(lambda reach: edges.union(step(reach, reach)))
 
 
+def by_rules(edges: Rel) -> Rel:
+    """With fewer rounds than are allowed otherwise, it is no closure that is kept as bits."""
+    return fixpoint(lambda reach: edges.union(step(reach, edges)), max_rounds=9_999)
+
+
+def by_rules_of_two(edges: Rel) -> Rel:
+    return fixpoint(lambda reach: edges.union(step(reach, reach)), max_rounds=9_999)
+
+
 def mutual(edges: Rel) -> Rel:
     """Each is what the other says, or one edge more."""
     ahead, back = fixpoint(
@@ -64,6 +73,8 @@ CLOSURES: dict[str, Callable[[Rel], Rel]] = {
     "right_linear": right_linear,
     "left_linear": left_linear,
     "non_linear": non_linear,
+    "by_rules": by_rules,
+    "by_rules_of_two": by_rules_of_two,
     "mutual": mutual,
     "odd_and_even": odd_and_even,
     "reversed_and_back": reversed_and_back,
