@@ -37,6 +37,8 @@ from optimizer.callables.loads import UNSET, attribute, paths, variable
 SMALL = 100
 DEEPEST = 3
 REFLECTIVE = frozenset({"globals", "vars", "eval", "exec", "__import__"})
+OF_MODULE = ("__name__", "__file__", "__package__", "__spec__", "__loader__", "__doc__")
+"""Names of a module that are not looked for in code."""
 CONTAINERS = (list, dict, set, bytearray)
 PLAIN = (int, str, bytes, bool, type(None))
 CODE = (type, FunctionType, BuiltinFunctionType, ModuleType, attrgetter, itemgetter, methodcaller)
@@ -246,5 +248,5 @@ def _globals(function: FunctionType, frozen: dict[str, Any]) -> dict[str, Any]:
     if any(name not in live and not hasattr(builtins, name) for name in names):
         return live
     modules = {name: live[name] for name in names if name in live}
-    own = {name: value for name, value in live.items() if name[:2] == name[-2:] == "__"}
+    own = {name: live[name] for name in OF_MODULE if name in live}
     return {"__builtins__": builtins, **own, **modules, **frozen}

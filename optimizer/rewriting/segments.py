@@ -34,35 +34,66 @@ class Segment:
     """A part of a query, and how it is run.
 
     `optimized` has `plan.Settled` for the segments `below`. The engine's are `top`, which computes
-    it, `watcher`, who reports changes of what it captured, the `physical` plan, and the ways which
-    it is run `without`, as they proved not to hold for its rows.
+    it, `watcher`, who reports changes of what it captured, the `physical` plan, one that was
+    `prepared` in its place, and the ways which it is run `without`, as they proved not to hold for
+    its rows.
     """
 
     owner: object
     written: plan.Node
-    optimized: Optimized
+    made: Optimized | Callable[[], Optimized] = field(repr=False)
+    """What it came to, or what finds it when somebody asks."""
     below: tuple[Segment, ...]
     top: Any = field(default=None, repr=False)
     watcher: Any = field(default=None, repr=False)
     physical: Any = field(default=None, repr=False)
+    prepared: Any = field(default=None, repr=False)
     without: set[str] = field(default_factory=set, repr=False)
-
-    shapes: Shapes = field(init=False)
-    is_set: bool = field(init=False)
-    keeps_identity: bool = field(init=False)
-    tables: tuple[plan.Table, ...] = field(init=False)
-    settled: plan.Settled = field(init=False)
+    _settled: plan.Settled | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        run = self.run
-        self.shapes, self.is_set = shapes(run), is_set(run)
-        self.keeps_identity, self.tables = keeps_identity(run), tables(run)
-        self.settled = plan.Settled(self)
+        if self.is_optimized:  # known of each before the next is made over it
+            _ = self.shapes, self.is_set, self.keeps_identity, self.tables
+
+    @property
+    def is_optimized(self) -> bool:
+        """Whether it is known what it came to."""
+        return isinstance(self.made, Optimized)
+
+    @property
+    def optimized(self) -> Optimized:
+        """The plan that is run, and the rules that made it."""
+        if not isinstance(self.made, Optimized):
+            self.made = self.made()
+        return self.made
 
     @property
     def run(self) -> plan.Node:
         """The plan that is run."""
         return self.optimized.plan
+
+    @property
+    def settled(self) -> plan.Settled:
+        """What stands for it in a longer query."""
+        if self._settled is None:
+            self._settled = plan.Settled(self)
+        return self._settled
+
+    @property
+    def shapes(self) -> Shapes:
+        return shapes(self.run)
+
+    @property
+    def is_set(self) -> bool:
+        return is_set(self.run)
+
+    @property
+    def keeps_identity(self) -> bool:
+        return keeps_identity(self.run)
+
+    @property
+    def tables(self) -> tuple[plan.Table, ...]:
+        return tuple(tables(self.run))
 
     def own(self) -> list[plan.Node]:
         """The nodes of it as they were written, inputs first."""

@@ -61,6 +61,8 @@ class Chooser:
         self._without = without
         self.generates = generate
         self.values_wanted = values_wanted
+        self.may_look_up = False
+        """Whether values would be looked up if more others did so too."""
         self.offloaded = offloaded
         self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
         self._narrow = _narrow(root) if generate else set[int]()

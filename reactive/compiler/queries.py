@@ -23,6 +23,7 @@ from optimizer.plans.properties import free, nodes, tables
 from optimizer.rewriting.optimize import PHASES, Optimized, Phase, optimize
 from optimizer.rewriting.segments import Segment, settle, whole
 from optimizer.traverse import Rule, functions, without_views
+from reactive.compiler.build import Builder
 from reactive.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser
 from reactive.compiler.compile import Compiled, Running, chosen, compiled, ways_that_may_fail
 from reactive.compiler.definition import open_names, outside
@@ -30,6 +31,8 @@ from reactive.compiler.leaves import reattach
 from reactive.compiler.offloaded import Begin, OffloadedNodes
 from reactive.compiler.physical import Physical
 from reactive.compiler.placement import Placement
+from reactive.compiler.query_shape import Shaped, shaped
+from reactive.compiler.templates import Planned, Prepared, Templates
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node
 from reactive.operators.sums_by import BailOut
@@ -61,6 +64,11 @@ class Queries:
         self.graph = graph
         self.placement: Placement
         self._node_of = node_of
+        self._templates: Templates | None = None
+        if rewrite and not rules:
+            self._templates = Templates(self._planned, self._index, graph.has)
+        self._learning: dict[Segment, Shaped] = {}
+        """New segments of which others of their shape may be made."""
 
     def optimized(self, written: plan.Node) -> Optimized:
         """The plan that is run for a plan as written."""
@@ -178,6 +186,9 @@ class Queries:
         )
 
     def _segment(self, written: plan.Node) -> Segment:
+        known: Segment | None = written.known.get("segment")
+        if known is not None and known.owner is self.graph and not self.graph.forgets:
+            return known
         if free(written):
             raise outside(open_names(written))
         written, graph = self.base(written), self.graph
@@ -186,14 +197,51 @@ class Queries:
         def run(node: plan.Node) -> Optimized:
             return optimize(without_views(node) if moves else node, self.phases)
 
-        return settle(written, graph, run, in_parts=not moves)
+        given = None
+        if self._templates is not None and not moves and not graph.forgets:
+            given = shaped(written)
+        if given is not None and self._templates is not None:
+            prepared = self._templates.prepared(given)
+            if prepared is not None:
+                made = Segment(graph, written, partial(run, written), ())
+                made.physical, made.prepared = prepared.physical, prepared
+                written.known["segment"] = made
+                return made
+        segment = settle(written, graph, run, in_parts=not moves)
+        if given is not None and not segment.below:
+            self._learning = {segment: given}
+        return segment
+
+    def _planned(self, written: plan.Node) -> Planned:
+        """The physical plan of a query, and whether it stays so whatever others look up."""
+        run = optimize(written, self.phases).plan
+        chooser = self._chosen(run, None, ())
+        return chooser.chosen[id(run)], not chooser.may_look_up
+
+    def _index(self, index: Any) -> Node | None:
+        """The node of an index, if there is one."""
+        return self.graph.find(index.does, (self.source(index.chain.base),))
+
+    def _built(self, prepared: Prepared) -> Node:
+        """The node of a plan that was made by a template."""
+        return Builder(self.graph, self.source, self.generates, prepared.made).build(
+            prepared.physical
+        )
 
     def _made(self, segment: Segment) -> Node:
         """The node of the graph that computes a segment, made where it is missing."""
         found = self._top(segment)
         for each in segment.every(until=lambda s: self._top(s) is not None):
-            found = self.compiled_beside(each.run, self.placement.moved, each).nodes[id(each.run)]
+            prepared, each.prepared = each.prepared, None
+            if prepared is not None:
+                found = self._built(prepared)
+            else:
+                here = self.compiled_beside(each.run, self.placement.moved, each)
+                found = here.nodes[id(each.run)]
             each.top = weakref.ref(found)
+            given = self._learning.pop(each, None)
+            if given is not None and self._templates is not None:
+                self._templates.learn(each.written, given, each.physical)
         if self.placement.is_used:
             self.graph.fill()
         assert found is not None
@@ -204,10 +252,11 @@ class Queries:
         of which another one may be the right one by now."""
         if self.placement.is_possible:
             return None
-        if isinstance(segment.run, plan.Settled):
-            return self._top(segment.run.segment)
-        if isinstance(segment.run, plan.Table):
-            return self.source(segment.run)
+        if segment.is_optimized:  # or else it is made by a template, and neither
+            if isinstance(segment.run, plan.Settled):
+                return self._top(segment.run.segment)
+            if isinstance(segment.run, plan.Table):
+                return self.source(segment.run)
         found = None if segment.top is None else segment.top()
         return found if found is not None and self.graph.has(found) else None
 

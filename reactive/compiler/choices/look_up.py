@@ -47,11 +47,15 @@ def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     if below is None or found is None:
         return None
     best: tuple[int, int, Wanted, Index | RangeIndex] | None = None
+    later = -1  # the best of what may pay once others ask for it too
     for what in wanted(conjuncts(found.body), shapes(below.base)):
         index = _index(below.base, found, what)
         many = 0 if index is None else chooser.values_wanted(index, what.field.name)
+        if index is not None and not many:
+            later = max(later, _kind(what))
         if index is not None and many and (best is None or (_kind(what), many) > best[:2]):
             best = (_kind(what), many, what, index)
+    chooser.may_look_up |= later > (-1 if best is None else best[0])
     if best is None:
         return None
     rest = _rest(below, found, best[2])

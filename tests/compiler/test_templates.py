@@ -1,0 +1,270 @@
+"""Queries that differ in constants are planned once; each has the plan and the rows of its own."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+
+from reactive import Count, Database, StaleCaptureError, Sum
+from reactive.compiler import compile, templates
+from reactive.compiler.query_shape import shaped
+from reactive.compiler.substitution import Unknown, substitution
+from tests.counted_calls import calls_of
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    id: int
+    customer: Any
+    amount: Any
+
+
+LEAST = 2
+Query = Callable[[Any, Any, Any], Any]
+
+
+def looped(t: Any, c: Any, d: Any) -> Any:
+    return t.where(lambda o, c=c: o.customer == c).where(lambda o, d=d: o.amount > d)
+
+
+QUERIES: dict[str, Query] = {
+    "an equation": lambda t, c, d: t.where(lambda o: o.customer == c),
+    "behind a condition": lambda t, c, d: t.where(lambda o: o.amount > 1 and o.customer == c),
+    "two constants": lambda t, c, d: t.where(lambda o: o.customer == c and o.amount > d),
+    "two of a field": lambda t, c, d: t.where(lambda o: o.customer == c or o.customer == d),
+    "both of a field": lambda t, c, d: t.where(lambda o: o.customer == c and o.customer == d),
+    "one of two": lambda t, c, d: t.where(lambda o: o.customer in (c, d)),
+    "one of two, and computed": lambda t, c, d: t.where(lambda o: o.customer in (c, d * 2)),
+    "beside a literal": lambda t, c, d: t.where(lambda o: o.customer == 1 or o.customer == c),
+    "a global": lambda t, c, d: t.where(lambda o: o.amount > LEAST and o.customer == c),
+    "defaults": looped,
+    "divided": lambda t, c, d: t.where(lambda o: o.amount / c > d),
+    "arithmetic": lambda t, c, d: t.where(lambda o: o.amount > c + d),
+    "negated": lambda t, c, d: t.where(lambda o: not (o.customer == c and o.id > 1)),
+    "constants alone": lambda t, c, d: t.where(lambda o: c == d or o.customer == c),
+    "as a truth": lambda t, c, d: t.where(lambda o: c and o.customer == d),
+    "shown": lambda t, c, d: t.where(lambda o: o.customer == c).select(lambda o: (o.id, d)),
+    "compared with what is shown": lambda t, c, d: t.select(lambda o: (o.id, c)).where(
+        lambda r: r[1] == d
+    ),
+    "in order with what is shown": lambda t, c, d: t.select(lambda o: (o.id, c)).where(
+        lambda r: r[1] < d
+    ),
+    "summed": lambda t, c, d: t.where(lambda o: o.customer == c).aggregate(Sum(lambda o: o.id)),
+    "grouped": lambda t, c, d: (
+        t.where(lambda o: o.customer == c).group_by(lambda o: o.amount).aggregate(Count())
+    ),
+    "a constant per group": lambda t, c, d: t.group_by(lambda o: o.customer == c).aggregate(
+        Sum(lambda o: o.id * 3), Count()
+    ),
+    "joined": lambda t, c, d: t.where(lambda o: o.customer == c).join(
+        t, on=lambda a, b: a.amount == b.amount and b.id > d
+    ),
+    "kept alone": lambda t, c, d: t.left_join(
+        t, on=lambda a, b: a.customer == b.amount and b.id == c
+    ).where(lambda a, b: b is None or b.customer != d),
+    "united": lambda t, c, d: (
+        t.where(lambda o: o.customer == c) | t.where(lambda o: o.customer == d)
+    ),
+    "without": lambda t, c, d: (
+        t.where(lambda o: o.customer == c) - t.where(lambda o: o.amount == d)
+    ),
+    "ordered": lambda t, c, d: t.where(lambda o: o.customer == c).order_by(lambda o: o.id).limit(2),
+    "not read": lambda t, c, d: t.where(lambda o: any(x == c for x in (o.customer, o.amount))),
+    "a text": lambda t, c, d: t.where(lambda o: f"{o.customer}{c}" != f"{d}"),
+    "a function": lambda t, c, d: t.where(lambda o: _is(o, c)).where(lambda o: o.amount != d),
+}
+VALUES = (0, 1, 2, 1.0, 2.5, True, None, "a", "", -0.0, float("nan"), (1,), 10**20, b"a")
+
+
+def _is(order: Order, customer: Any) -> bool:
+    return bool(order.customer == customer)
+
+
+@pytest.fixture(params=["as shipped", "at once"], autouse=True)
+def learned(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "at once":
+        monkeypatch.setattr(templates, "LEARNED_AT", 1)
+        monkeypatch.setattr(compile, "MANY_READERS", 0)
+        monkeypatch.setattr(compile, "MANY_RANGES", 0)
+    return str(request.param)
+
+
+def outcome(act: Callable[..., Any], *given: Any) -> Any:
+    try:
+        return act(*given)
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_they_show_and_raise_what_they_would_as_written(name: str) -> None:
+    random = Random(name)
+    pairs = [*product(VALUES[:6], repeat=2), *product(VALUES, VALUES[:3])]
+    pairs += [(value, value) for value in VALUES]
+    random.shuffle(pairs)
+    tables = [Database(optimize=optimize).table(Order) for optimize in (True, False)]
+    rows = [Order(n, random.choice(VALUES), random.choice(VALUES[:5])) for n in range(12)]
+    for table in tables:
+        table.add_all(rows)
+    views: list[tuple[Any, Any]] = []
+    for c, d in pairs[:60]:
+        made = [outcome(made_of, name, table, c, d) for table in tables]
+        if isinstance(made[1], type):
+            assert made[0] is made[1]
+            continue
+        views.append((made[0], made[1]))
+        assert rows_of(made[0]) == rows_of(made[1]), (c, d)
+    for number in range(20):
+        row = Order(100 + number, random.choice(VALUES), random.choice(VALUES))
+        done = [outcome(table.add, row) for table in tables]
+        assert done[0] == done[1]
+        for ours, theirs in views:
+            assert rows_of(ours) == rows_of(theirs)
+
+
+def made_of(name: str, table: Any, c: Any, d: Any) -> Any:
+    return QUERIES[name](table, c, d).materialize()
+
+
+def rows_of(view: Any) -> list[str]:
+    return sorted(map(repr, view))
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_plan_of_a_template_is_the_plan_of_the_query(name: str, learned: str) -> None:
+    random = Random(name)
+    db = Database()
+    table = db.table(Order)
+    queries, used = db._engine.queries, 0
+    held = []
+    for _ in range(60):
+        c, d = random.choice(VALUES[:6]), random.choice(VALUES[:6])
+        relation = QUERIES[name](table, c, d)
+        held.append(relation.materialize())
+        segment = relation.plan.known["segment"]
+        if not segment.is_optimized:
+            used += 1
+            assert segment.physical == queries._planned(relation.plan)[0]
+    assert used or learned == "as shipped" or name not in TEMPLATED
+
+
+TEMPLATED = {
+    *("an equation", "behind a condition", "two constants", "two of a field", "defaults"),
+    *("summed", "grouped", "shown", "beside a literal", "a global", "one of two"),
+}
+
+
+def test_the_hundredth_of_a_shape_takes_a_fraction_of_the_calls_of_the_first() -> None:
+    for name in ("an equation", "behind a condition", "summed", "shown", "two constants"):
+        table = Database().table(Order)
+        views = [QUERIES[name](table, n, 3).materialize() for n in range(17)]
+        ask = QUERIES[name]
+        new = Database(rules=[lambda node: node]).table(Order)  # which has no templates
+        views += [ask(new, n, 3).materialize() for n in range(17)]
+
+        def make(table: Any, number: int, views: list[Any] = views, ask: Query = ask) -> None:
+            views.append(ask(table, number, 3).materialize())
+
+        for number in range(17, 60):
+            make(table, number)
+        ours = calls_of(lambda: make(table, 99))
+        assert abs(ours - calls_of(lambda: make(table, 100))) < 50
+        assert ours * 1.5 < calls_of(lambda: make(new, 99)), name
+
+
+def test_a_view_is_right_when_the_index_of_its_template_is_gone() -> None:
+    db = Database()
+    table = db.table(Order)
+    for _ in range(3):
+        views = [QUERIES["an equation"](table, n, 0).materialize() for n in range(30)]
+        table.add(Order(1, 3, 4))
+        assert [len(view) for view in views[:5]] == [0, 0, 0, len(table), 0]
+        del views
+        gc.collect()
+        assert not db._engine.graph.nodes()
+
+
+def test_a_changed_variable_of_a_view_from_a_template_is_told() -> None:
+    table = Database(strict=True).table(Order)
+
+    def made(value: int) -> tuple[Any, Callable[[], None]]:
+        view = table.where(lambda o: o.customer == value and o.amount > 0).materialize()
+
+        def change() -> None:
+            nonlocal value
+            value = -1
+
+        return view, change
+
+    views = [made(value) for value in range(40)]
+    assert not views[35][0].relation.plan.known["segment"].is_optimized
+    table.add(Order(0, 35, 1))
+    views[35][1]()
+    with pytest.raises(StaleCaptureError, match="value"):
+        table.add(Order(1, 35, 1))
+
+
+def test_equal_queries_share_their_operators_also_by_a_template(learned: str) -> None:
+    table = Database().table(Order)
+    graph = table._engine.graph
+    views = [QUERIES["two constants"](table, n, 3).materialize() for n in range(60)]
+    count = len(graph.nodes())
+    views += [QUERIES["two constants"](table, n, 3).materialize() for n in range(30, 60)]
+    assert len(graph.nodes()) == count and len(views) == 90
+
+
+def test_templates_hold_no_values_that_queries_captured() -> None:
+    class Text(str):
+        __slots__ = ("__weakref__",)
+
+    table = Database().table(Order)
+    values = [Text(n) for n in range(30)]
+    gone = [weakref.ref(value) for value in values]
+    for value in values:
+        QUERIES["defaults"](table, value, 3).materialize().close()
+    del values, value
+    gc.collect()
+    assert not any(reference() is not None for reference in gone)
+
+
+def test_what_captures_an_object_of_no_known_meaning_has_no_shape() -> None:
+    table = Database().table(Order)
+    thing = object()
+    assert shaped(table.where(lambda o: o.customer is thing).plan) is None
+    view = table.where(lambda o: o.amount > 1).materialize()
+    assert shaped(view.where(lambda o: o.customer == 3).plan) is None
+
+
+def shapes_of(queries: list[Any]) -> Iterator[Any]:
+    for query in queries:
+        found = shaped(query.plan)
+        assert found is not None
+        yield found.shape
+
+
+def test_the_class_of_a_constant_and_which_are_equal_are_part_of_a_shape() -> None:
+    table = Database().table(Order)
+    ask = QUERIES["two of a field"]
+    pairs = [(1, 2), (3, 4), (1, 1), (1.0, 2), (1.0, 1), (True, 2), (None, 2)]
+    one, other, *others = shapes_of([ask(table, c, d) for c, d in pairs])
+    assert one == other
+    assert len({one, *others}) == 6
+
+
+def test_substitution_shares_what_has_no_place_in_it_and_refuses_what_it_cannot_look_into() -> None:
+    mark, kept = object(), Order(1, 2, 3)
+    make = substitution(Order(1, (kept, mark), kept), {id(mark): 0})
+    made = make((7,))
+    assert made == Order(1, (kept, 7), kept) and made.amount is kept
+    with pytest.raises(Unknown):
+        substitution(Order(1, object(), mark), {id(mark): 0})
+    with pytest.raises(Unknown):
+        substitution(Order(1, [mark], 2), {id(mark): 0})
