@@ -73,6 +73,20 @@ def without(bits: Bits, gone: Bits) -> Bits:
     return found
 
 
+def gained(now: Bits, before: Bits) -> Bits:
+    """The same, of sets that have most blocks in common.
+
+    >>> gained({0: 0b11, 7: 0b1}, {0: 0b10, 7: 0b1})
+    {0: 1}
+    """
+    found: Bits = {}
+    for block, members in now.items():
+        old = before.get(block, 0)
+        if members is not old and (more := members & ~old):
+            found[block] = more
+    return found
+
+
 def count(bits: Bits) -> int:
     """How many members there are.
 

@@ -27,7 +27,19 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
 
-from reactive.collections.bits import EMPTY, Bits, count, has, joined, picked, put, put_all, without
+from reactive.collections.arcs import Arcs, add_end, remove_end
+from reactive.collections.bits import (
+    EMPTY,
+    Bits,
+    count,
+    gained,
+    has,
+    joined,
+    picked,
+    put,
+    put_all,
+    without,
+)
 from reactive.collections.components import NONE, components
 
 Arc = tuple[int, int]
@@ -54,8 +66,8 @@ class Reachability:
     __slots__ = ("_arcs", "_log", "_queue", "after", "before", "doubts", "reach", "touched", "was")
 
     def __init__(self) -> None:
-        self.after: dict[int, set[int]] = {}
-        self.before: dict[int, set[int]] = {}
+        self.after: Arcs = {}
+        self.before: Arcs = {}
         self.reach: dict[int, Bits] = {}
         """What a node reaches; none that reaches nothing."""
         self.was: dict[int, Bits] = {}
@@ -111,18 +123,11 @@ class Reachability:
             self._turn(source, target, came=True)
 
     def _turn(self, source: int, target: int, *, came: bool) -> None:
-        for arcs, start, end in (
-            (self.after, source, target),
-            (self.before, target, source),
-        ):
+        for arcs, start, end in ((self.after, source, target), (self.before, target, source)):
             if came:
-                arcs.setdefault(start, set()).add(end)
-                continue
-            ends = arcs.get(start)
-            if ends is not None:
-                ends.discard(end)
-                if not ends:
-                    del arcs[start]
+                add_end(arcs, start, end)
+            else:
+                remove_end(arcs, start, end)
         self._arcs += 1 if came else -1
 
     def _assign(self, node: int, bits: Bits) -> None:
@@ -146,7 +151,7 @@ class Reachability:
             self.touched += 1
             bits = reach.get(node, EMPTY)
             if not has(bits, target):
-                self._change(node, joined(bits, more))
+                self._change(node, joined(bits, more) if bits else more)
                 waiting += before.get(node, NONE)
 
     def _above(self, nodes: Iterable[int]) -> set[int]:
@@ -161,16 +166,27 @@ class Reachability:
 
     def _renew(self, nodes: Collection[int]) -> None:
         """Find anew what nodes reach; of all others it is known, and they lead to no such node."""
+        shared: dict[int, Bits] = {}
         for part in components(nodes, self.after):
             self.touched += len(part)
-            bits = self._closed(part)
+            bits = self._closed(part, shared)
             for node in part:
                 if self.reach.get(node, EMPTY) != bits:
                     self._change(node, bits)
 
-    def _closed(self, part: Sequence[int]) -> Bits:
-        """What the members of a component reach, by what the nodes that they lead to do."""
+    def _closed(self, part: Sequence[int], shared: dict[int, Bits]) -> Bits:
+        """What the members of a component reach, by what the nodes that they lead to do.
+
+        Nodes that lead to one other node alone have the same set.
+        """
         reach, after, found = self.reach, self.after, Bits()
+        if len(part) == 1:
+            others = after.get(part[0], NONE)
+            if len(others) == 1 and part[0] not in others:
+                (other,) = others
+                if other not in shared:
+                    shared[other] = _with(reach.get(other, EMPTY), other)
+                return shared[other]
         inside = set(part)
         is_cyclic = len(part) > 1
         for node in part:
@@ -250,10 +266,11 @@ class Reachability:
         return False
 
     def _fall_apart(self, members: set[int]) -> None:
+        shared: dict[int, Bits] = {}
         for part in components(members, self.after):
-            bits = self._closed(part)
+            bits = self._closed(part, shared)
             for node in part:
-                gone = without(self.reached(node), bits)
+                gone = gained(self.reached(node), bits)
                 if gone:
                     self._change(node, bits)
                     self._doubt_above(node, members, gone)

@@ -74,7 +74,7 @@ def test_nodes_reach_what_a_search_finds_after_every_change(way: str) -> None:
 
 
 def _settings(settings: Settings) -> Settings:
-    ours = ("reactive.collections.bits.", "reactive.collections.reachability.")
+    ours = tuple(f"reactive.collections.{name}." for name in ("arcs", "bits", "reachability"))
     return {name: value for name, value in settings.items() if name.startswith(ours)}
 
 

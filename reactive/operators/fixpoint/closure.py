@@ -15,12 +15,13 @@ Source: see `collections/reachability.py`.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer import plan
-from reactive.collections.bits import without
+from reactive.collections.bits import gained
 from reactive.collections.numbering import Numbering, Unlike
 from reactive.collections.reachability import Arc, Reachability
 from reactive.collections.zset import Batch, Pair, Pairs, Row
@@ -28,6 +29,8 @@ from reactive.operators.fixpoint.closure_rows import ClosureRows
 from reactive.operators.sums_by import BailOut
 
 Ends = Callable[[Row], tuple[Any, Any]]
+MANY = 1000
+"""Rows that come at first, of which the nodes are numbered in order."""
 
 
 class Closure:
@@ -71,13 +74,18 @@ class Closure:
 
     def step(self, delta: Pairs) -> Pairs:
         self._read += len(delta)
+        collects = gc.isenabled()
         try:
+            gc.disable()  # as `collector.paused`, which takes longer than many a step
             came, self._gone = self._arcs(delta)
             self._graph.change(came, self._gone)
             return self._changed()
         except Exception as error:
             self.undo()
             raise BailOut(self._owner, self) from error
+        finally:
+            if collects:
+                gc.enable()
 
     def _arcs(self, delta: Pairs) -> tuple[list[Arc], list[Arc]]:
         """The arcs that come and go."""
@@ -98,6 +106,8 @@ class Closure:
         """By how many rows the arcs change."""
         net: dict[Arc, int] = {}
         number, ends, of = self._numbering.number, self._ends, self._of
+        if len(delta) > MANY and not self._numbering.numbers:
+            self._number_in_order([ends(row) for row, _ in delta])
         for row, weight in delta:
             if of is not None and row.__class__ is not of:
                 raise Unlike(row)
@@ -105,6 +115,20 @@ class Closure:
             arc = number(source), number(target)
             net[arc] = net.get(arc, 0) + weight
         return {arc: weight for arc, weight in net.items() if weight}
+
+    def _number_in_order(self, arcs: Sequence[tuple[Any, Any]]) -> None:
+        """Give nodes that one leads to numbers near each other, as bits next to bits are small."""
+        after: dict[Any, list[Any]] = {}
+        for source, target in arcs:
+            after.setdefault(source, []).append(target)
+        numbering, inner = self._numbering, {target for _, target in arcs}
+        for start in (*(source for source in after if source not in inner), *after):
+            waiting = [start]
+            while waiting:
+                node = waiting.pop()
+                if node not in numbering.numbers:
+                    numbering.number(node)
+                    waiting += after.get(node, ())
 
     def _weight(self, arc: Arc) -> int:
         return arc[1] in self._graph.after.get(arc[0], ()) and 1 + self._more.get(arc, 0)
@@ -121,8 +145,10 @@ class Closure:
         graph, rows = self._graph, self.shown.of
         for node, old in graph.was.items():
             new = graph.reached(node)
-            came += rows(node, without(new, old) if old else new)
-            went += rows(node, without(old, new) if new else old)
+            if more := gained(new, old) if old else new:
+                came += rows(node, more)
+            if less := gained(old, new) if old else old:
+                went += rows(node, less)
         self.shown.size += len(came) - len(went)
         if came and went:
             return [*Batch(went, -1), *Batch(came, 1)]

@@ -7,7 +7,7 @@ Cost:   O(1) per row.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import repeat
+from itertools import chain, repeat, starmap
 from typing import Any
 
 from optimizer.expressions.knowledge import constructor
@@ -48,8 +48,7 @@ class ClosureRows(Mapping[Row, None]):
         return self.size
 
     def __iter__(self) -> Iterator[Row]:
-        for node, bits in self._graph.reach.items():
-            yield from self.of(node, bits)
+        return chain.from_iterable(starmap(self.of, self._graph.reach.items()))
 
     def __contains__(self, row: object) -> bool:
         hash(row)  # as a dictionary of the rows would

@@ -277,3 +277,23 @@ def test_work_follows_the_nodes_above_an_edge_and_not_the_pairs(
 def test_an_edge_within_a_ring_with_a_chord_touches_the_ring_once() -> None:
     ring = [*chain(*range(300), 0), Edge(10, 12), Edge(10, 13)]
     assert max(touched(left_linear, ring, Edge(10, 13))) <= 2 * 301
+
+
+def test_a_load_numbers_nodes_in_the_order_of_the_paths_through_them() -> None:
+    """So what a node of a tree reaches is a run of bits, in whichever order its rows come."""
+    db = Database()
+    edges: Table[Edge] = db.table(Edge, name="edges")
+    view = left_linear(edges).materialize()
+    rows = [Edge((n - 1) // 3, n) for n in range(1, 4000)]
+    Random(1).shuffle(rows)
+    edges.add_all([*rows, Edge(9000, 9001), Edge(9001, 9000)])
+    (operator,) = closures_in(db)
+    blocks = sum(len(bits) for bits in operator._graph.reach.values())
+    assert blocks <= 2 * len(operator._graph.reach)
+    assert len(view) == sum(len(set(above(n))) for n in range(1, 4000)) + 4
+
+
+def above(node: int) -> Iterable[int]:
+    while node:
+        node = (node - 1) // 3
+        yield node
