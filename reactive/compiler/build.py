@@ -173,7 +173,7 @@ def _probe(builder: Builder, node: physical.Probe | physical.Intervals, inputs: 
         make = joined(join, parts[-1], tuple(chain), left.operator, right.operator)
     else:
         assert isinstance(join, KEPT)
-        make = matched(join, tuple(chain), left.operator, right.operator)
+        make = matched(join, parts[-1], tuple(chain), left.operator, right.operator)
     return builder.node(node, inputs, make, called(parts))
 
 

@@ -186,7 +186,7 @@ class Chooser:
         if not self.generates:
             return None
         below = PipelineSource((), node) if isinstance(node, plan.OuterJoin) else None
-        if isinstance(node, LINEAR):
+        if isinstance(node, (*LINEAR, plan.Aggregate)):
             below = self.chain_of(node)
         if below is None or not isinstance(below.base, KEPT):
             return None

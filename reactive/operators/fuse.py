@@ -28,7 +28,7 @@ from reactive.operators.generated.grouped import Grouped, Grouping
 from reactive.operators.generated.joined import Joined, Pairing
 from reactive.operators.generated.keyed import KeyLoop
 from reactive.operators.generated.linear import Linear
-from reactive.operators.generated.matched import Matched
+from reactive.operators.generated.matched import GroupedMatched, Matched
 from reactive.operators.generated.multiway import MultiwayJoined, ProbeOrders
 from reactive.operators.generated.nests import (
     Made,
@@ -193,19 +193,29 @@ def joined(
 
 def matched(
     join: plan.OuterJoin | plan.SemiJoin | plan.AntiJoin,
+    node: plan.Node,
     chain: tuple[plan.Node, ...],
     left: IndexBy,
     right: Any,
 ) -> Make:
-    """The operator of a join that tells rows with a partner from rows alone, and of a chain."""
+    """The operator of a join that tells rows with a partner from rows alone, of a chain, and what
+    the chain feeds."""
 
-    def make() -> Matched:
-        plain, operators = plain_join(join, left, right), _Lazy(chain)
+    def loops(sink_of: SinkOf) -> tuple[Callable[..., Any], str]:
         count, of = bindings(join.left), shapes(join)
         if not isinstance(join, plan.OuterJoin):
-            return Matched(plain, None, *part_loop(count, of, chain), operators.run)
-        loops = outer_loops(count, of, _residual(join), chain, join.kind)
-        return Matched(plain, Pairing(left, right), *loops, operators.run)
+            return part_loop(count, of, chain, sink_of)
+        return outer_loops(count, of, _residual(join), chain, join.kind, sink_of)
+
+    def make() -> Matched | GroupedMatched:
+        pairing = Pairing(left, right) if isinstance(join, plan.OuterJoin) else None
+        plain = plain_join(join, left, right)
+        chained = _Lazy(chain).run
+        if not isinstance(node, plan.Aggregate):
+            return Matched(plain, pairing, *loops(ListSink), chained)
+        groups = plain_aggregate(node)
+        made = loops(lambda pipeline: grouping_sink(node, pipeline, groups))
+        return GroupedMatched(groups, plain, pairing, *made, chained)
 
     return make
 

@@ -51,8 +51,10 @@ class KeyMatching:
         self._last: dict[Key, int] = {}
         self.touched = 0
 
-    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Change]:
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
         weights = self._weights
+        if len(right) == 1 and not left:
+            return self._step_one(*right[0])
         out: list[Change] = []
         for key, (row, weight) in left:
             has_partner = weights.get(key, 0) > 0
@@ -69,6 +71,26 @@ class KeyMatching:
                 del weights[key]
         out.extend(self._flipped())
         self.touched += len(out) + len(right)
+        return out
+
+    def _step_one(self, key: Key, pair: Pair) -> Sequence[Change]:
+        """A single row of the right comes or goes."""
+        self.touched += 1
+        if key is NO_MATCH:
+            self._last = {}
+            return ()
+        weights = self._weights
+        old = weights.get(key, 0)
+        self._last = {key: old}
+        now = old + pair[1]
+        if now:
+            weights[key] = now
+        else:
+            del weights[key]
+        if (now > 0) == (old > 0):
+            return ()
+        out = list(self._flipped())
+        self.touched += len(out)
         return out
 
     def undo(self) -> None:

@@ -34,16 +34,16 @@ class OuterJoin:
     [(('anna', None), 1)]
     """
 
-    __slots__ = ("_join", "_left", "_right")
+    __slots__ = ("_join", "_kept", "_matchings")
 
     def __init__(self, join: Join, *, left: Kept | None = None, right: Kept | None = None) -> None:
         self._join = join
-        self._left = left
-        self._right = right
+        self._kept = [(side, kept) for side, kept in enumerate((left, right)) if kept is not None]
+        self._matchings = [matching for _, (matching, _) in self._kept]
 
     @property
     def touched(self) -> int:
-        return self._join.touched + sum(m.touched for m in self._matchings())
+        return self._join.touched + sum(m.touched for m in self._matchings)
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
         missing = self.match(left, right)
@@ -55,17 +55,14 @@ class OuterJoin:
 
     def match(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Sequence[Pair]]:
         """The deltas of the rows alone on the left, and on the right, if they are kept."""
-        both_changed = bool(left and right)
-        found: list[Sequence[Pair]] = []
+        found: list[Sequence[Pair]] = [(), ()]
         done: list[Matching] = []
         try:
-            for kept, deltas in ((self._left, (left, right)), (self._right, (right, left))):
-                if kept is None:
-                    found.append(())
-                    continue
-                changes = kept[0].step(*deltas)
-                done.append(kept[0])
-                found.append(alone(changes, both_changed=both_changed))
+            for side, (matching, _) in self._kept:
+                changes = matching.step(right, left) if side else matching.step(left, right)
+                done.append(matching)
+                if changes:
+                    found[side] = alone(changes, both_changed=bool(left and right))
         except BaseException:
             for matching in done:
                 matching.undo()
@@ -80,31 +77,24 @@ class OuterJoin:
     ) -> list[Pair]:
         """The delta, of what `match` found."""
         out = self._join.step(left, right)
-        for kept, delta in zip((self._left, self._right), missing, strict=True):
-            if kept is not None:
-                pad = kept[1]
-                out += [(pad(row), weight) for row, weight in delta]
+        for side, (_, pad) in self._kept:
+            out += [(pad(row), weight) for row, weight in missing[side]]
         return out
 
     def undo(self) -> None:
-        for matching in self._matchings():
+        for matching in self._matchings:
             matching.undo()
 
     def commit(self) -> None:
-        for matching in self._matchings():
+        for matching in self._matchings:
             matching.commit()
 
     def contents(self) -> Iterable[Pair]:
         yield from self._join.contents()
-        for kept in (self._left, self._right):
-            if kept is not None:
-                matching, pad = kept
-                for row, weight in alone(matching.contents(), both_changed=False):
-                    yield pad(row), weight
+        for _, (matching, pad) in self._kept:
+            for row, weight in alone(matching.contents(), both_changed=False):
+                yield pad(row), weight
 
     def footprint(self) -> tuple[int, int]:
-        sizes = [m.footprint() for m in self._matchings()]
+        sizes = [m.footprint() for m in self._matchings]
         return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
-
-    def _matchings(self) -> list[Matching]:
-        return [kept[0] for kept in (self._left, self._right) if kept is not None]

@@ -5,7 +5,9 @@
 
 Who is alone is counted by the plain operators (`matching.py`); rows are made in the loops.
 
-State:  that of the matchings.
+What takes the rows is a list, or the groups of an aggregate.
+
+State:  that of the matchings, and of the groups.
 Cost:   as the plain operators.
 """
 
@@ -16,6 +18,8 @@ from typing import Any
 
 from reactive.collections.index import KeyedPair
 from reactive.collections.zset import Pair, Pairs
+from reactive.operators.aggregate import Aggregate
+from reactive.operators.generated.grouped import Grouped
 from reactive.operators.generated.joined import Pairing
 from reactive.operators.matching import MatchingJoin
 from reactive.operators.outer_join import OuterJoin
@@ -74,7 +78,7 @@ class Matched:
                 return None
             sides = (left, right, *found)
         try:
-            out, met = self._loop(*sides, *alone)
+            out, met = self._loop(None, None, *sides, *alone)
         except Exception as error:  # the plain operators raise it, or see that it does not count
             reraise_asynchronous(error)
             return None
@@ -92,3 +96,85 @@ class Matched:
 
     def footprint(self) -> tuple[int, int]:
         return self._plain.footprint()
+
+
+class GroupedMatched(Grouped):
+    """Runs the loops into the groups of a plain operator; otherwise as `Matched`."""
+
+    __slots__ = ("_chained", "_join", "_met", "_sides")
+
+    def __init__(
+        self,
+        plain: Aggregate,
+        join: OuterJoin | MatchingJoin,
+        pairing: Pairing | None,
+        loop: Callable[..., Any],
+        source: str,
+        chained: Callable[[Pairs], Sequence[Pair]],
+    ) -> None:
+        self._join = join
+        super().__init__(plain, loop, _never, source)
+        self._sides = pairing
+        self._chained = chained
+        self.step = self._step_matched
+
+    @property
+    def touched(self) -> int:
+        return self._join.touched + self._met
+
+    @touched.setter
+    def touched(self, rows: int) -> None:
+        self._met = rows
+
+    def _step_matched(
+        self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
+    ) -> Sequence[Pair]:
+        join = self._join
+        alone = join.match(left, right)
+        try:
+            self._before = {} if self.new_before is None else self.new_before()
+            out = self._looped(left, right, alone)
+            if out is None:
+                self._restore()
+                self._was_plain = True
+                out = self._plain.step(self._chained(join.rows(left, right, alone)))
+            return out
+        except BaseException:
+            join.undo()
+            raise
+
+    def _looped(
+        self,
+        left: Sequence[KeyedPair],
+        right: Sequence[KeyedPair],
+        alone: Sequence[Sequence[Pair]],
+    ) -> Sequence[Pair] | None:
+        sides: Sequence[Any] = ()
+        if self._sides is not None:
+            found = self._sides.look_ups(left, right)
+            if found is None:
+                return None
+            sides = (left, right, *found)
+        try:
+            out, met = self._loop(self._groups, self._before, *sides, *alone)
+        except Exception as error:  # the plain operators raise it, or see that it does not count
+            reraise_asynchronous(error)
+            return None
+        self._met += met
+        return out  # type: ignore[no-any-return]
+
+    def undo(self) -> None:
+        self._join.undo()
+        super().undo()
+
+    def commit(self) -> None:
+        self._join.commit()
+        super().commit()
+
+    def footprint(self) -> tuple[int, int]:
+        (rows, size), (more, larger) = super().footprint(), self._join.footprint()
+        return rows + more, size + larger
+
+
+def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
+    raise AssertionError("it is done with what was matched")

@@ -99,11 +99,11 @@ def join_loops(
 
 
 def outer_loops(
-    bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain, kind: str
+    bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain, kind: str, sink_of: SinkOf
 ) -> Made:
     """The same, and loops over the rows that come to be alone on a side that is kept, or are no
     longer: `alone_left`, `alone_right`."""
-    nest = _nest_of_pairs(bindings, shapes, rest, chain, ListSink)
+    nest = _nest_of_pairs(bindings, shapes, rest, chain, sink_of)
     whole, places = all_parameters(bindings + 1), tuple(range(bindings + 1))
     nest.values.bind({"nothing": None})  # no literal, of which the interpreter warns: `None[0]`
     nothing = Local("nothing")
@@ -113,19 +113,19 @@ def outer_loops(
     ):
         if kind in (side, "full"):
             pipeline = _of_joined(shapes, (), chain, padded)
-            nest.become(pipeline, ListSink(pipeline))
+            nest.become(pipeline, sink_of(pipeline))
             nest.loop(Source(f"alone_{side}", f"{nest.one(own)}, weight", places=own))
-    return nest.build(f"{OF_SIDES}, alone_left, alone_right")
+    return nest.build(f"groups, before, {OF_SIDES}, alone_left, alone_right")
 
 
-def part_loop(bindings: int, shapes: Shapes, chain: Chain) -> Made:
+def part_loop(bindings: int, shapes: Shapes, chain: Chain, sink_of: SinkOf) -> Made:
     """The loop over the rows of a side that come to have a partner, or to be alone."""
     pipeline = RowPipeline(chain, bindings, shapes)
     nest = Nest(
-        row_names(read_functions(*chain), bindings), pipeline, ListSink(pipeline), counts=True
+        row_names(read_functions(*chain), bindings), pipeline, sink_of(pipeline), counts=True
     )
     nest.loop(_pairs(nest, range(bindings)))
-    return nest.build("delta")
+    return nest.build("groups, before, delta")
 
 
 def _nest_of_pairs(
