@@ -18,10 +18,9 @@ import enum
 from datetime import date, time, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import is_
-from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any
 from uuid import UUID
 
 from optimizer.expr import (
@@ -37,18 +36,17 @@ from optimizer.expr import (
     Guard,
     Operation,
     Or,
-    Parameter,
     Text,
     parts,
     rebuilt,
 )
-from optimizer.expressions.knowledge import Shapes, shape_of, total
-from optimizer.expressions.members import hints
+from optimizer.expressions.declared import ARITHMETIC, is_declared
+from optimizer.expressions.knowledge import Shapes, total
 
 BITWISE = frozenset({"&", "|"})
 ALWAYS = frozenset({"not", "is", "is not", "in", "not in"})
 COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
-ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%"})
+ORDERS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
 BOOLEAN_CALLS = (isinstance, issubclass, callable, bool)
 PLAIN_CALLS = (*BOOLEAN_CALLS, len, str, repr, ord, chr, hash, id)
 _PLAIN: frozenset[Any] = frozenset(
@@ -155,10 +153,9 @@ def is_plain(expr: Expr, shapes: Shapes) -> bool:
     """Whether the value is of a built-in class: such values compare with True or False."""
     match expr:
         case Constant(value):
-            return _is_plain_type(type(value))
-        case Attribute(Parameter() as of, name):
-            kind = shape_of(of, shapes)
-            return isinstance(kind, type) and name in _plain_fields(kind)
+            return type(value) is not tuple and _is_plain_class(type(value))
+        case Attribute():
+            return is_declared(expr, shapes, _is_plain_class)
         case Operation(operator, operands) if operator in ARITHMETIC:
             return all(is_plain(operand, shapes) for operand in operands)
         case Display("tuple", items):
@@ -175,31 +172,12 @@ def is_plain(expr: Expr, shapes: Shapes) -> bool:
             return is_boolean(expr, shapes)
 
 
-@lru_cache(maxsize=512)
-def _plain_fields(kind: type) -> frozenset[str]:
-    """The fields of a class of rows that are declared as built-in values."""
-    return frozenset(name for name, hint in hints(kind).items() if _is_plain_type(hint))
-
-
-def _is_plain_type(hint: Any) -> bool:
-    origin = get_origin(hint)
-    if origin in (Union, UnionType):
-        return all(map(_is_plain_type, get_args(hint)))
-    if origin is tuple:
-        return all(part is ... or _is_plain_type(part) for part in get_args(hint))
-    if origin is Annotated:
-        return _is_plain_type(get_args(hint)[0])
-    if origin is Literal:
-        return True
-    if hasattr(hint, "__supertype__"):
-        return _is_plain_type(hint.__supertype__)
-    return _is_plain_class(hint)
-
-
 def _is_plain_class(kind: Any) -> bool:
     if isinstance(kind, enum.EnumMeta):  # which compare as what they are made of, or by identity
-        return "__eq__" not in vars(kind) and "__lt__" not in vars(kind)
+        own = kind.__mro__[: kind.__mro__.index(enum.Enum)]
+        return not {name for base in own if base not in _PLAIN for name in vars(base)} & ORDERS
     try:
-        return kind in _PLAIN or (isinstance(kind, type) and kind.__module__ == "datetime")
+        known = kind is tuple or kind in _PLAIN
+        return known or (isinstance(kind, type) and kind.__module__ == "datetime")
     except TypeError:  # no hash: no class
         return False

@@ -22,15 +22,31 @@ Source: worst-case optimal joins: Ngo, Porat, Re, Rudra, 2012; delta queries: Am
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Display, Expr, Lifted, Parameter, conjuncts, reads, substitute, transform
+from optimizer.expr import (
+    Call,
+    Display,
+    Expr,
+    Lifted,
+    Parameter,
+    conjuncts,
+    constant,
+    reads,
+    substitute,
+    transform,
+)
 from optimizer.expressions.compose import needs, projected
-from optimizer.expressions.knowledge import is_value, total
+from optimizer.expressions.declared import holds_no_nan, is_no_tuple
+from optimizer.expressions.knowledge import Shapes, is_value, total
 from optimizer.plans.properties import bindings, may_be_negative, once, row_shape, shapes
 from optimizer.plans.side_conditions import side_conditions_of
 
+Side = tuple[Expr, Shapes]
+"""A side of an equation, and what is known of the rows that it reads."""
 FEWEST = 3
 MOST = 15
 """Inputs of a join that is run as one."""
@@ -106,11 +122,13 @@ class _Flat:
         own = () if conditions is None else conditions.right
         left = [k for k, _ in keys] + [s.function for s in steps if s.is_key]
         right = [k for _, k in keys] + [s.function for s in own if s.is_key]
+        of_left, of_right = tuple(map(row_shape, self.relations)), (row_shape(node.right),)
         met = set()
-        for a, b in zip(left, right, strict=True):
+        for number, (a, b) in enumerate(zip(left, right, strict=True)):
             if not isinstance(a, Lifted) or not isinstance(b, Lifted):
                 return False
-            for mine, theirs in _parts_of(self.here(a.body), b.body):
+            parts = _parts_of_written if number < len(keys) else _parts_of_found
+            for mine, theirs in parts((self.here(a.body), of_left), (b.body, of_right)):
                 read = reads(mine)
                 if len(read) != 1:
                     return False
@@ -171,13 +189,36 @@ def _passes_on(node: plan.Node) -> bool:
             return False
 
 
-def _parts_of(left: Expr, right: Expr) -> list[tuple[Expr, Expr]]:
-    """What is equal if two keys are: their parts, where both are tuples written out."""
+def _parts_of_written(left: Side, right: Side) -> list[tuple[Expr, Expr]]:
+    """What is equal if two keys as written match: their parts, where both are tuples written out.
+
+    A tuple with a NaN in it matches nothing, itself included.
+    """
+    parts = _items_of(left[0], right[0])
+    if parts or is_no_tuple(*left) or is_no_tuple(*right):
+        return parts or [(left[0], right[0])]
+    return [(Call(constant(_matched), (left[0],)), Call(constant(_matched), (right[0],)))]
+
+
+def _parts_of_found(left: Side, right: Side) -> list[tuple[Expr, Expr]]:
+    """What is equal if two sides of an equation are: tuples with the same NaN in them are, too."""
+    parts = _items_of(left[0], right[0])
+    if all(holds_no_nan(a, left[1]) or holds_no_nan(b, right[1]) for a, b in parts):
+        return parts or [(left[0], right[0])]
+    return [(left[0], right[0])]
+
+
+def _items_of(left: Expr, right: Expr) -> list[tuple[Expr, Expr]]:
     match left, right:
-        case Display("tuple", mine), Display("tuple", theirs) if len(mine) == len(theirs) > 0:
+        case Display("tuple", mine), Display("tuple", theirs) if len(mine) == len(theirs):
             return list(zip(mine, theirs, strict=True))
         case _:
-            return [(left, right)]
+            return []
+
+
+def _matched(key: Any) -> Any:
+    """A key as written; NaN, which equals nothing, for a tuple with a NaN in it."""
+    return math.nan if type(key) is tuple and any(part != part for part in key) else key
 
 
 def _alone(expr: Expr) -> Expr:

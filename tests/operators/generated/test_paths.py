@@ -85,6 +85,31 @@ def with_tuples(a: Any, b: Any, c: Any) -> Any:
     ).select(lambda x, y, z: (x.src, y.src, z.src))
 
 
+def with_equal_tuples(a: Any, b: Any, c: Any) -> Any:
+    two = a.join(b, on=lambda x, y: (x.dst,) == (y.src,))
+    return two.join(c, on=lambda x, y, z: (y.dst, z.dst) == (z.src, x.src)).select(
+        lambda x, y, z: (x.src, y.src, z.src)
+    )
+
+
+def count_equal_tuples(a: Any, b: Any, c: Any) -> Any:
+    two = a.join(b, on=lambda x, y: (x.dst,) == (y.src,))
+    on = two.join(c, on=lambda x, y, z: (y.dst,) == (z.src,) and (z.dst,) == (x.src,))
+    return on.aggregate(Count())
+
+
+def count_with_keys(a: Any, b: Any, c: Any) -> Any:
+    two = a.join(b, left_key=lambda x: x.dst, right_key=lambda y: y.src)
+    return two.join(
+        c, left_key=lambda x, y: (y.dst, x.src), right_key=lambda z: (z.src, z.dst)
+    ).aggregate(Count())
+
+
+def a_chain_with_keys(a: Any, b: Any, c: Any) -> Any:
+    two = a.join(b, left_key=lambda x: x.dst, right_key=lambda y: y.src)
+    return two.join(c, left_key=lambda x, y: y.dst, right_key=lambda z: z.src)
+
+
 def squares(a: Any, b: Any, c: Any) -> Any:
     return (
         a.join(b, on=lambda w, x: w.dst == x.src and w.src < 3)
@@ -164,10 +189,12 @@ QUERIES = (
     *(*COUNTS, corners, all_rows, by_corner),
     *(with_keys, with_tuples, squares, a_chain, a_star),
     *(alike, with_a_kind, cliques, to_and_fro, with_labels),
+    *(with_equal_tuples, count_equal_tuples, count_with_keys, a_chain_with_keys),
 )
 WIDE = (count, corners, all_rows, by_corner, with_tuples, squares)
 PLAIN: tuple[Any, ...] = tuple(range(5))
 ODD: tuple[Any, ...] = (0, 1, True, 1.0, None, "a", float("nan"), 2)
+NESTED: tuple[Any, ...] = (0, (0,), (float("nan"),), (0, float("nan")), float("nan"))
 
 
 class Side:
@@ -209,7 +236,7 @@ def history(random: Random, values: tuple[Any, ...], commits: int) -> Any:
 
 
 @pytest.mark.parametrize("of_one", [True, False])
-@pytest.mark.parametrize("values", [PLAIN, ODD])
+@pytest.mark.parametrize("values", [PLAIN, ODD, NESTED])
 @pytest.mark.parametrize("query", QUERIES)
 def test_they_equal_the_plan_as_written(query: Any, values: tuple[Any, ...], of_one: bool) -> None:
     for seed in seeds(3):

@@ -153,13 +153,15 @@ class Color(Enum):
     RED = 1
 
 
-class Strange(Enum):
-    RED = 1
-
+class Odder(Enum):
     def __eq__(self, other: object) -> Any:
         return 2
 
     __hash__ = Enum.__hash__
+
+
+class Strange(Odder):
+    RED = 1
 
 
 Name = NewType("Name", str)

@@ -1,0 +1,92 @@
+"""What the declarations of fields say of values; they are trusted, as a type checker looks at them.
+
+@dataclass(frozen=True)
+class Sale:
+    id: int                     holds no NaN; is no tuple
+    price: float | None         may be NaN;   is no tuple
+    place: tuple[int, str]      holds no NaN; may be a tuple
+    note: Any                   nothing is known
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from uuid import UUID
+
+from optimizer.expr import Attribute, Constant, Expr, Operation, Parameter
+from optimizer.expressions.knowledge import Shapes, shape_of
+from optimizer.expressions.members import hints
+
+Fits = Callable[[Any], bool]
+"""Whether a class is one of those that are asked for; it may be given what is no class."""
+ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%"})
+_WITHOUT_NAN: frozenset[Any] = frozenset(
+    {int, bool, str, bytes, type(None), None, date, datetime, time, timedelta, UUID}
+)
+
+
+def holds_no_nan(expr: Expr, shapes: Shapes) -> bool:
+    """Whether the value equals itself, and so do the parts of a tuple."""
+    match expr:
+        case Constant(value):
+            return type(value) in _WITHOUT_NAN
+        case Operation(operator, operands) if operator in ARITHMETIC:
+            return all(holds_no_nan(operand, shapes) for operand in operands)
+        case _:
+            return is_declared(expr, shapes, _is_without_nan)
+
+
+def is_no_tuple(expr: Expr, shapes: Shapes) -> bool:
+    """Whether the value is no tuple, or one in which there is no NaN."""
+    return holds_no_nan(expr, shapes) or is_declared(expr, shapes, _is_no_tuple)
+
+
+def is_declared(expr: Expr, shapes: Shapes, fits: Fits) -> bool:
+    """Whether it is a field that is declared as classes that fit, and as no others."""
+    match expr:
+        case Attribute(Parameter() as of, name):
+            kind = shape_of(of, shapes)
+            return isinstance(kind, type) and name in _fields(kind, fits)
+        case _:
+            return False
+
+
+@lru_cache(maxsize=512)
+def _fields(kind: type, fits: Fits) -> frozenset[str]:
+    return frozenset(name for name, hint in hints(kind).items() if _is_made_of(hint, fits))
+
+
+def _is_made_of(hint: Any, fits: Fits) -> bool:
+    """Whether a declaration names what fits; of a tuple, its parts, if tuples fit."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return all(_is_made_of(part, fits) for part in get_args(hint))
+    if origin is tuple:
+        return fits(tuple) and all(
+            part is ... or _is_made_of(part, fits) for part in get_args(hint)
+        )
+    if origin is Annotated:
+        return _is_made_of(get_args(hint)[0], fits)
+    if origin is Literal:
+        return True
+    if hasattr(hint, "__supertype__"):
+        return _is_made_of(hint.__supertype__, fits)
+    return hint is not tuple and fits(hint)
+
+
+def _is_without_nan(kind: Any) -> bool:
+    try:
+        return kind is tuple or kind in _WITHOUT_NAN
+    except TypeError:  # no hash: no class
+        return False
+
+
+def _is_no_tuple(kind: Any) -> bool:
+    try:
+        return kind is not Any and isinstance(kind, type) and not issubclass(tuple, kind)
+    except TypeError:  # a protocol that cannot be asked
+        return False
