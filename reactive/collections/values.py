@@ -85,15 +85,27 @@ class Values:
                 return
             self._expand()
         old = self._weights.get(value, 0)
-        if old + weight > 0:
-            if old == 0 and self._order is not None and not is_nan(value):
-                self._insert(value)
-            self._weights[value] = old + weight
+        self._hold(value, old, max(old + weight, 0))
+        if old + weight < 0:
+            self._owe(value, old + weight)
+
+    def _hold(self, value: Any, old: int, new: int) -> None:
+        """Let a value have another weight in the dictionary, and then its place in the order."""
+        weights, order = self._weights, self._order
+        if new:
+            weights[value] = new
+        elif old:
+            del weights[value]
+        if order is None or bool(old) == bool(new) or is_nan(value):
             return
-        if old and self._order is not None and not is_nan(value):
-            _delete(self._order, value)
-        self._weights.pop(value, None)
-        self._owe(value, old + weight)
+        try:
+            self._insert(value) if new else _delete(order, value)
+        except BaseException:  # it does not let itself be compared
+            if old:
+                weights[value] = old
+            else:
+                del weights[value]
+            raise
 
     def _pay(self, negative: dict[Any, int], value: Any, weight: int) -> int:
         """Add to a negative weight of a value; returns how much of the weight is left."""
@@ -199,13 +211,12 @@ class Values:
         return next((value for value in (NAN, DECIMAL_NAN) if value in self._weights), None)
 
     def _insert(self, value: Any) -> None:
-        order = self._order
-        if type(order) is list:
-            insort(order, value)
-            if len(order) > MANY:
-                self._order = SortedList(order)
+        if type(self._order) is list and len(self._order) >= MANY:
+            self._order = SortedList(self._order)
+        if type(self._order) is list:
+            insort(self._order, value)
         else:
-            order.add(value)  # type: ignore[union-attr]
+            self._order.add(value)  # type: ignore[union-attr]
 
     def _sorted(self) -> Order:
         if self._fresh is not None:

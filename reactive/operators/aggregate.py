@@ -208,8 +208,8 @@ class Aggregate:
             key = keys[done]
             group = groups.get(key)
             if group is None:
-                group = groups[key] = self._new()
                 before.setdefault(key, None)
+                group = groups[key] = self._new()
             elif key not in before:
                 before[key] = group.copy()
             group[WEIGHT] += weight

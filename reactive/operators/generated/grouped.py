@@ -65,7 +65,6 @@ class Grouping:
         self._keeps_debts = is_empty is not None
         self._accumulators = accumulators
         self._homes = shared_accumulators
-        self._at = "()"
         own = {
             f"result_{place}": accumulator.result
             for place, (accumulator, _) in enumerate(accumulators, 1)
@@ -156,7 +155,8 @@ class Grouping:
         names = self._values(emitter)
         key = self._key_name(emitter)
         self._find(emitter, key)
-        self._at = key
+        if any(isinstance(accumulator, ValuesAccumulator) for accumulator, _ in self._accumulators):
+            emitter.line(f"was = before[{key}]")
         emitter.line(f"group[0] += {weight}")
         for place, ((accumulator, _), value) in enumerate(
             zip(self._accumulators, names, strict=True), 1
@@ -226,8 +226,8 @@ class Grouping:
                 emitter.line(f"{state} = (total, count + {weight})")
             case _:
                 emitter.line(f"{state}.add({value}, {weight})")
-                was_there = f"before[{self._at}] is not None"  # a new group goes as a whole
-                emitter.line(f"if {was_there}: log.append(({state}, {value}, {weight}))")
+                # a new group goes as a whole
+                emitter.line(f"if was is not None: log.append(({state}, {value}, {weight}))")
 
     def _plus(
         self, emitter: Emitter, total: str, value: str | None, weight: str, *, is_own: bool = True
