@@ -145,8 +145,8 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
     """
     if not weights:
         return _fill(weights, pairs)
-    done, size, add = 0, len(weights), weights.setdefault
-    before = size
+    before = size = len(weights)
+    add, are_new = weights.setdefault, False
     try:
         for row, weight in pairs:
             if weight <= 0:
@@ -155,16 +155,12 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
             if len(weights) == size:
                 break
             size += 1
-            done += 1
         else:
-            return True
-    except BaseException:
-        if len(weights) > before + done:  # an interrupt
-            weights.popitem()
-        _take_out(weights, pairs, done)
-        raise
-    _take_out(weights, pairs, done)
-    return False
+            are_new = True
+    finally:
+        while not are_new and len(weights) > before:
+            weights.popitem()  # what came last; no row is hashed, as one may raise
+    return are_new
 
 
 def _fill(weights: dict[Row, int], pairs: Pairs) -> bool:
@@ -185,34 +181,31 @@ def delete_held(weights: dict[Row, int], pairs: Pairs) -> bool:
 
     As `insert_new`.
     """
-    done, size, pop = 0, len(weights), weights.pop
+    done, odd, pop = 0, 0, weights.pop
     try:
         for row, weight in pairs:
             if weight >= 0:
                 break
             held = pop(row, 0)
             if held + weight:
-                if held:
-                    weights[row] = held
+                odd = held
                 break
             done += 1
-        else:
-            return True
-    except BaseException:
-        _put_back(weights, pairs, size - len(weights))
-        raise
-    _put_back(weights, pairs, done)
-    return False
+    finally:
+        if done < len(pairs):
+            _put_back(weights, [(row, -weight) for row, weight in islice(pairs, done)])
+            if odd:
+                _put_back(weights, [(row, odd)])
+    return done == len(pairs)
 
 
-def _put_back(weights: dict[Row, int], pairs: Pairs, count: int) -> None:
-    for row, weight in islice(pairs, count):
-        weights[row] = -weight
-
-
-def _take_out(weights: dict[Row, int], pairs: Pairs, count: int) -> None:
-    for row, _ in islice(pairs, count):
-        del weights[row]
+def _put_back(weights: dict[Row, int], pairs: Pairs) -> None:
+    """Hold rows again that were held before; one whose hash has raised is asked once more."""
+    for row, weight in pairs:
+        try:
+            weights[row] = weight
+        except Exception:
+            weights[row] = weight
 
 
 def _add(weights: dict[Row, int], row: Row, weight: int) -> None:

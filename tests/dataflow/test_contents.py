@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from reactive import Avg, Count, Database, Delta, Max, Min, Sum
 from reactive.dataflow.materialized import Bag, Only
+from tests.moody import Moods
+from tests.thresholds import WAYS, thresholds
 
 QUERIES: list[Any] = [
     lambda t: t.aggregate(Count()).where(lambda n: n % 2 == 0),
@@ -67,3 +69,51 @@ def test_what_changes_to_an_equal_row_is_not_told() -> None:
     assert (len(only), only.rows(), only.count(None), only.footprint()) == (0, [], 0, (0, 0))
     assert only.step([(None, 1)]) == [(None, 1)]
     assert only.count(None) == 1
+
+
+class Moody(Moods):
+    calls: ClassVar[int] = 0
+    at: ClassVar[int] = 0
+
+    __eq__ = Moods.__eq__
+
+    def __hash__(self) -> int:
+        self.mood()
+        return self.value % 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "delta",
+    [
+        [(5, 1), (6, 1), (7, 1)],
+        [(5, 2), (6, 1), (1, -1)],
+        [(5, 1), (1, 1), (6, 1)],
+        [(5, 1), (6, 1), (5, -1)],
+        [(5, 1)],
+        [(1, -1), (5, 1)],
+        [(1, -1), (3, -1), (2, -1)],
+        [(3, -1), (2, -2), (5, 1)],
+    ],
+)
+def test_a_bag_whose_rows_raise_is_as_it_was(way: str, delta: list[tuple[int, int]]) -> None:
+    held = {number: Moody(number) for number in range(8)}
+    raised = 0
+    with thresholds(WAYS[way]):
+        for moment in range(1, 60):
+            bag = Bag()
+            bag.step([(held[1], 1), (held[2], 2), (held[3], 1)])
+            bag.commit()
+            before, size = [(row.value, weight) for row, weight in bag.items()], len(bag)
+            Moody.calls, Moody.at = 0, moment
+            try:
+                bag.step([(held[number], weight) for number, weight in delta])
+            except ValueError:
+                raised += 1
+            finally:
+                Moody.at = 0
+            if Moody.calls < moment:
+                bag.undo()
+            assert sorted((row.value, w) for row, w in bag.items()) == before
+            assert len(bag) == size
+    assert raised
