@@ -29,6 +29,7 @@ FOLDER = Path(__file__).parent.parent / "golden" / "operators"
 OPERATORS = Path(reactive.__file__).parent / "operators"
 HELPERS = {
     "accumulators": "the sums and values that `aggregate` and `sums_by` keep",
+    "cycles": "joins in a cycle, put together: tests/operators/generated/test_paths.py",
     "error_rows": "rows that raised: tests/operators/test_unstored_joins.py",
     "fuse": "several operators as one loop: tests/operators/generated, tests/codegen",
     "key_by": "the keys of rows, below `join` and `matching`",
