@@ -60,6 +60,9 @@ class KeyMatching:
             has_partner = weights.get(key, 0) > 0
             out.append((row, weight, 0) if has_partner else (row, 0, weight))
         before = self._last = {}
+        if not right:
+            self.touched += len(out)
+            return out
         for key, (_, weight) in right:
             if key is NO_MATCH:
                 continue
