@@ -91,17 +91,19 @@ class Trie:
 
     def _add(self, first: Any, second: Any, row: Row, weight: int) -> None:
         """A row beside others of its key, or of another weight than one."""
-        below = self.by_first.get(first)
-        if below is None:
-            below = self.by_first[first] = {}
+        held = self.by_first.get(first)
         index = self._below
-        index.buckets, index.rows = below, 0
+        index.buckets, index.rows = {} if held is None else held, 0
+        index.add(second, row, weight)
         try:
-            index.add(second, row, weight)
-            self.rows += index.rows
-        finally:
-            if not below:
+            if held is None and index.buckets:
+                self.by_first[first] = index.buckets
+            elif held is not None and not held:
                 del self.by_first[first]
+        except BaseException:  # a key that does not let itself be hashed
+            index.add(second, row, -weight)
+            raise
+        self.rows += index.rows
 
     def extend(self, batch: KeyedBatch) -> None:
         """Add all rows of a batch, or none."""
