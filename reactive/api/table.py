@@ -359,8 +359,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         with self._db_lock.inside():

@@ -1,6 +1,7 @@
-"""A commit of one table as one generated function: `Graph.commit` and `Schedule.step` unrolled.
+"""A commit of one or some tables as one generated function: `Graph.commit` and `Schedule.step`
+unrolled.
 
-    out_4 = step_4(out_0)
+    out_4 = step_4(in_0)
     if out_4:
         out_5 = step_5(out_4)
     if out_5 and channel_5.subscribers: told += ...
@@ -36,12 +37,14 @@ if TYPE_CHECKING:
 
 BLOCK = 24
 """Nodes of a block."""
-CompiledStep = Callable[[Sequence[Any], int], None]
-"""Commits a delta of its source, as this version."""
+CompiledStep = Callable[..., None]
+"""Commits a delta of each of its sources, as the version that it gets last."""
 
 
-def compiled_step(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any]) -> CompiledStep:
-    """The function for a source that reaches these nodes, in this order.
+def compiled_step(
+    sources: Sequence[Node], nodes: Sequence[Node], calls: Mapping[str, Any]
+) -> CompiledStep:
+    """The function for sources that reach these nodes, in this order.
 
     Parameters
     ----------
@@ -51,20 +54,21 @@ def compiled_step(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any])
         nodes that were stepped.
     """
     values = Values()
-    values.by_name |= {"source": source, "Delta": Delta, "new": Delta.__new__, **calls}
-    values.by_name["traced"] = traced
-    names = {source: "out_0"}
+    values.by_name |= {"Delta": Delta, "new": Delta.__new__, "traced": traced, **calls}
+    values.by_name |= {f"source_{number}": source for number, source in enumerate(sources)}
+    names = {source: f"in_{number}" for number, source in enumerate(sources)}
+    begin = [*names.values()]
     steps: list[str] = []
     settles: list[str] = []
     tells: list[str] = []
     forgets: list[str] = []  # after all tells: leaves may have the same edits
     fed: list[str] = []
-    blocks = _Blocks((steps, settles, tells))
+    blocks = _Blocks((steps, settles, tells), begin)
     for number, node in enumerate(nodes, 1):
         blocks.begin(number)
         given = [names.get(each, "()") for each in node.inputs]
         some = list(dict.fromkeys(name for name in given if name != "()"))
-        is_given = "" if "out_0" in some else f"if {' or '.join(some)}: "
+        is_given = f"if {' or '.join(some)}: " if set(some).isdisjoint(begin) else ""
         names[node] = given[0] if _is_bare(node) else f"out_{number}"
         values.by_name |= {f"node_{number}": node, f"step_{number}": node.step}
         steps += _step(number, node, given, is_given)
@@ -82,7 +86,9 @@ def compiled_step(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any])
         blocks.add(some, f"out_{number}")
     blocks.begin(1)
     text = _TEXT.format(
-        outs=" = ".join([*dict.fromkeys(name for name in names.values() if name != "out_0"), "()"]),
+        begin=", ".join(begin),
+        outs=" = ".join([*dict.fromkeys(n for n in names.values() if n not in begin), "()"]),
+        watches="\n".join(_WATCH.format(number=number) for number in range(len(sources))),
         steps="\n".join(steps),
         settles="\n".join(settles),
         tells="\n".join([*tells, *forgets]),
@@ -94,8 +100,9 @@ def compiled_step(source: Node, nodes: Sequence[Node], calls: Mapping[str, Any])
 class _Blocks:
     """Lines of code in blocks, each asked for only if something has come to one of its nodes."""
 
-    def __init__(self, lines: Sequence[list[str]]) -> None:
+    def __init__(self, lines: Sequence[list[str]], begin: Sequence[str]) -> None:
         self._lines = lines
+        self._first = frozenset(begin)
         self._begin()
 
     def _begin(self) -> None:
@@ -114,7 +121,7 @@ class _Blocks:
             return
         given = [name for name in self._given if name not in self._own]
         for lines, start in zip(self._lines, self._starts, strict=True):
-            if given and "out_0" not in given and len(lines) > start + 1:
+            if given and self._first.isdisjoint(given) and len(lines) > start + 1:
                 first = lines[start]
                 indent = first[: len(first) - len(first.lstrip())]
                 body = [f"    {line}".replace("\n", "\n    ") for line in lines[start:]]
@@ -162,13 +169,15 @@ _TELL = """\
             told += ((channel_{number}.subscribers, delta),)"""
 """As `Delta(...)`, whose call takes half as long again."""
 
+_WATCH = "        if source_{number}.watchers: watch(source_{number})"
+
 _TEXT = """\
-def commit(out_0, version):
+def commit({begin}, version):
     at, told = 0, ()
     {outs}
     graph.stepping = True
     try:
-        if source.watchers: watch(source)
+{watches}
 {steps}
 {tells}
     except BaseException as error:

@@ -54,7 +54,7 @@ class Graph:
         self._nodes: dict[Hashable, Node] = {}
         self.remotes: tuple[Node, ...] = ()
         """The nodes whose work is elsewhere; replaced, never changed."""
-        self._schedules: dict[Node | tuple[Node, ...], Schedule | Walk] = {}
+        self._schedules: dict[tuple[Node, ...], Schedule | Walk] = {}
         self._leaves: dict[int, Node] = {}
         self.version = 0
         """Of the last commit that stands."""
@@ -223,23 +223,28 @@ class Graph:
 
     def commit(self, changes: Sequence[Fed], version: int) -> None:
         """Both phases of a step, with nothing between them."""
-        source, delta = changes[0]
-        if source.compiled_step is not None and len(changes) == 1:
-            source.compiled_step(delta, version)
-        else:
+        if not self.commit_at_once(changes, version):
             self.publish(self.prepare(changes, version))
+
+    def commit_at_once(self, changes: Sequence[Fed], version: int) -> bool:
+        """As `commit`, by the function that is generated for these sources, if there is one."""
+        ordered = sorted(changes, key=_rank_of) if len(changes) > 1 else changes
+        schedule = self._schedules.get(tuple([source for source, _ in ordered]))
+        step = None if schedule is None else schedule.compiled_step
+        if step is None:
+            return False
+        step(*[delta for _, delta in ordered], version)
+        return True
 
     def prepare(self, changes: Sequence[Fed], version: int) -> Step:
         """Step everything that the changes reach; publish it, or undo it.
 
         If anything raises, all that was stepped is undone.
         """
-        key: Any = changes[0][0]
-        if len(changes) > 1:
-            key = tuple(sorted([source for source, _ in changes], key=_rank))
+        key = tuple(sorted([source for source, _ in changes], key=_rank))
         schedule = self._schedules.get(key) or self._schedule(key)
-        if len(changes) == 1 and key.compiled_step is None and schedule.is_in_use:
-            self._compile_step(key, schedule)
+        if schedule.is_in_use and schedule.compiled_step is None:
+            self._compile_step(schedule)
         step = Step(self.delivery_queue, version)
         self.stepping = True
         try:
@@ -276,10 +281,11 @@ class Graph:
         """Put what leaves emit of a commit into the delivery queue."""
         self.delivery_queue.extend(deliveries(leaf_deltas, version))
 
-    def _compile_step(self, source: Node, schedule: Schedule | Walk) -> None:
-        """From now on a function commits what comes of this source alone."""
+    def _compile_step(self, schedule: Schedule | Walk) -> None:
+        """From now on a function commits what comes of its sources together."""
         if isinstance(schedule, Walk):
-            source.compiled_step = schedule.commit(self, source, self._take_back)
+            schedule.compiled_step = schedule.commit(self, self._take_back)
+            self._commit_by(schedule)
             return
         calls = {
             "graph": self,
@@ -288,7 +294,12 @@ class Graph:
             "watch": self.watch.look,
             "take_back": self._take_back,
         }
-        source.compiled_step = compiled_step(source, schedule.nodes, calls)
+        schedule.compiled_step = compiled_step(schedule.sources, schedule.nodes, calls)
+        self._commit_by(schedule)
+
+    def _commit_by(self, schedule: Schedule | Walk) -> None:
+        if len(schedule.sources) == 1:
+            schedule.sources[0].compiled_step = schedule.compiled_step
 
     def deferred(self) -> list[Node]:
         """The nodes that step at flushes, after what they read; leaves last."""
@@ -373,15 +384,14 @@ class Graph:
         for source in self._sources:
             source.compiled_step = None
 
-    def _schedule(self, key: Node | tuple[Node, ...]) -> Schedule | Walk:
+    def _schedule(self, sources: tuple[Node, ...]) -> Schedule | Walk:
         """How to step what these sources reach, in topological order."""
-        sources = (key,) if isinstance(key, Node) else key
         if len(self._schedules) > MANY_SCHEDULES:
             self._forget_schedules()
         networks = {source: DiscriminationNetwork(source.consumers) for source in sources}
         nodes = None if any(network.looks_up for network in networks.values()) else reached(sources)
         found = Walk(networks) if nodes is None else Schedule(sources, nodes)
-        self._schedules[key] = found
+        self._schedules[sources] = found
         return found
 
     def find(self, signature: Hashable, inputs: tuple[Node, ...]) -> Node | None:
@@ -409,3 +419,7 @@ def _as_delta(found: Iterable[Any]) -> Sequence[Any]:
 
 def _rank(node: Node) -> int:
     return node.rank
+
+
+def _rank_of(change: Fed) -> int:
+    return change[0].rank

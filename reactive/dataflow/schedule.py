@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from reactive.dataflow.node import is_deferred
 
 if TYPE_CHECKING:
+    from reactive.dataflow.compiled_step import CompiledStep
     from reactive.dataflow.node import LeafDelta, Node
     from reactive.dataflow.step import Stepped
 
@@ -30,11 +31,13 @@ Fed = tuple["Node", Sequence[Any]]
 class Schedule:
     """The nodes that some sources reach, in topological order."""
 
-    __slots__ = ("_walks", "nodes", "sources")
+    __slots__ = ("_walks", "compiled_step", "nodes", "sources")
 
     def __init__(self, sources: tuple[Node, ...], nodes: tuple[Node, ...]) -> None:
         self.sources = sources
         self.nodes = nodes
+        self.compiled_step: CompiledStep | None = None
+        """What takes its place."""
         self._walks = 0
 
     def step(
@@ -67,7 +70,7 @@ class Schedule:
     @property
     def is_in_use(self) -> bool:
         """Whether it has been walked often enough for generated code to pay."""
-        return self._walks >= OFTEN and len(self.sources) == 1
+        return self._walks >= OFTEN
 
     def clear(self) -> None:
         """Empty the inboxes of a walk that was broken off."""

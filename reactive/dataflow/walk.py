@@ -29,6 +29,7 @@ from reactive.dataflow.discrimination import DiscriminationNetwork, Enqueue, sen
 from reactive.dataflow.step import Stepped, deliveries
 
 if TYPE_CHECKING:
+    from reactive.dataflow.compiled_step import CompiledStep
     from reactive.dataflow.graph import Graph
     from reactive.dataflow.node import LeafDelta, Node
     from reactive.dataflow.schedule import Check, Fed
@@ -43,12 +44,15 @@ Waiting = list[tuple[int, "Node"]]
 class Walk:
     """What some sources reach. It takes the place of a `Schedule`."""
 
-    __slots__ = ("_guarded", "_networks", "_turns", "_waiting")
+    __slots__ = ("_guarded", "_networks", "_turns", "_waiting", "compiled_step", "sources")
     is_in_use = True
     """Its commits are one function from the first one on: nothing is to be generated."""
 
     def __init__(self, networks: Mapping[Node, DiscriminationNetwork]) -> None:
         self._networks = networks
+        self.sources = tuple(networks)
+        self.compiled_step: CompiledStep | None = None
+        """What takes its place."""
         self._guarded = {
             s: [n for n, _ in s.consumers if n.constant_tests and n.guards] for s in networks
         }
@@ -89,20 +93,21 @@ class Walk:
                 if node.leaf is not None:
                     leaf_deltas.append((node, out))
 
-    def commit(
-        self, graph: Graph, source: Node, take_back: TakeBack
-    ) -> Callable[[Sequence[Any], int], None]:
-        """The function that commits a delta of a source alone, as this version."""
+    def commit(self, graph: Graph, take_back: TakeBack) -> CompiledStep:
+        """The function that commits a delta of each source, as the version that it gets last."""
+        sources = self.sources
         watch, queue = graph.watch, graph.delivery_queue
 
-        def commit(delta: Sequence[Any], version: int) -> None:
+        def commit(*given: Any) -> None:
+            changes, version = tuple(zip(sources, given, strict=False)), given[-1]
             stepped: list[Stepped] = []
             leaf_deltas: list[LeafDelta] = []
             graph.stepping = True
             try:
-                if source.watchers:
-                    watch.look(source)
-                self.step(((source, delta),), stepped, leaf_deltas, watch.check)
+                for source in sources:
+                    if source.watchers:
+                        watch.look(source)
+                self.step(changes, stepped, leaf_deltas, watch.check)
                 told = deliveries(leaf_deltas, version) if leaf_deltas else ()
             except BaseException as error:
                 self.clear()

@@ -101,7 +101,7 @@ class DatabaseLock:
         """Wait until nobody else is inside, and repair what is broken."""
         try:
             self.lock.acquire()
-            self._own()
+            self.own()
         except BaseException:
             self.let_go()
             raise
@@ -134,13 +134,14 @@ class DatabaseLock:
             if self.depth:  # by then
                 self.lock.release()
                 return False
-            self._own()
+            self.own()
         except BaseException:
             self.let_go()
             raise
         return True
 
-    def _own(self) -> None:
+    def own(self) -> None:
+        """Be inside once more, by whoever has just taken the lock."""
         if self.depth >= 0:
             self.depth += 1
             return
@@ -187,10 +188,7 @@ class DatabaseLock:
     @property
     def is_mine(self) -> bool:
         """Whether the running thread, or task, has a transaction open."""
-        owner = self.owner
-        if owner is None or owner[0] != get_ident():
-            return False
-        return owner[1] is running_task()
+        return self.owner == me()
 
     def enter_to_write(self) -> None:
         """Enter when nobody else has a transaction open.
@@ -200,12 +198,10 @@ class DatabaseLock:
         """
         try:
             self.lock.acquire()
-            if not self.depth:  # in line, as transactions come by here once per statement
-                owner = self.owner
-                if owner is None or (owner[0] == get_ident() and owner[1] is running_task()):
-                    self.depth = 1
-                    return
-            self._own()
+            if not self.depth and (self.owner is None or self.owner == me()):
+                self.depth = 1
+                return
+            self.own()
         except BaseException:
             self.let_go()
             raise
@@ -262,7 +258,7 @@ class DatabaseLock:
 
     def begin(self) -> None:
         """The running thread, or task, has a transaction open from now on. Done inside."""
-        self.owner, self.is_special = _me(), True
+        self.owner, self.is_special = me(), True
 
     def end(self) -> None:
         """Nobody has one open any more. Done inside, or by the owner."""
@@ -284,15 +280,16 @@ def _times_taken(lock: threading.RLock) -> int:
     return int(repr(lock).partition("count=")[2].partition(" ")[0])  # before CPython 3.11.5
 
 
-def _me() -> Owner:
-    return get_ident(), running_task()
+def me() -> Owner:
+    """The running thread, and the task that runs in it."""
+    return get_ident(), running_task() if "asyncio.events" in modules else None
 
 
 def running_task() -> asyncio.Task[Any] | None:
     """The asyncio task that runs in this thread, if one does."""
-    if "asyncio.events" not in modules:
+    events: Any = modules.get("asyncio.events")
+    try:
+        loop = events._get_running_loop()
+    except AttributeError:  # it may just be imported
         return None
-    events = modules["asyncio.events"]
-    running = getattr(events, "_get_running_loop", None)  # it may just be imported
-    loop = None if running is None else running()
     return None if loop is None else modules["asyncio"].current_task(loop)

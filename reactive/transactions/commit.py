@@ -221,6 +221,19 @@ def at_once(engine: Engine, table: Base, changes: Sequence[Pair], version: int) 
     return True
 
 
+def together_at_once(engine: Engine, changes: Sequence[Change], version: int) -> bool:
+    """As `at_once`, of several tables of which nobody hears what replaced what."""
+    rows = sum([len(delta) for _, delta in changes])
+    if rows >= MANY or engine.times.wanted or may_be_logged(DEBUG, True):
+        return False
+    if any(table._node.tracers for table, _ in changes):
+        return False
+    if not engine.graph.commit_at_once([(table._node, delta) for table, delta in changes], version):
+        return False
+    engine.committed([table for table, _ in changes], rows)
+    return True
+
+
 def break_off(engine: Engine, back: list[Change], version: int) -> None:
     """Note what is to be undone before anything else is done, unless that is noted.
 

@@ -36,7 +36,7 @@ from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node
 from reactive.errors import ClosedError, StaleCaptureError, StaleCaptureWarning, TransactionError
 from reactive.runtime.interrupts import SIGINT, is_asynchronous
-from reactive.runtime.lock import BROKEN, DatabaseLock
+from reactive.runtime.lock import BROKEN, DatabaseLock, me
 from reactive.runtime.timer import Timer
 from reactive.transactions.base import Base
 from reactive.transactions.commit import Commit, at_once, break_off
@@ -141,15 +141,14 @@ class Engine:
     def write(self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
         """A statement on a table. It enters the lock by itself: calls would take longer."""
         db_lock, pending = self.db_lock, self.pending
-        if db_lock.depth or (db_lock.is_special and (pending is None or not db_lock.is_mine)):
+        is_mine, is_inside = pending is not None, False
+        if db_lock.is_special and db_lock.owner != me():
             self._write_inside(table, statement, of)
             return
-        is_inside = False
         try:
             db_lock.lock.acquire()
-            is_mine = pending is not None
             if db_lock.depth or self.pending is not pending or db_lock.is_special is not is_mine:
-                db_lock.lock.release()  # by now
+                db_lock.lock.release()
                 self._write_inside(table, statement, of)
                 return
             db_lock.depth, db_lock.critical = 1, True
@@ -204,7 +203,7 @@ class Engine:
             if not changes:
                 return
             if pending is not None:
-                pending.statements.append((table, changes))
+                pending.append((table, changes))
             elif not at_once(self, table, changes, version):
                 Commit(self, version, [(table, changes)], []).run()
         except BaseException as error:

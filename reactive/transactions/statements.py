@@ -39,6 +39,7 @@ class Statements:
         "_engine",
         "_has_nan",
         "_known",
+        "_lost_at",
         "_may_hold_nan",
         "_plain",
         "_table",
@@ -62,6 +63,9 @@ class Statements:
         self._test: Callable[[Sequence[Row]], bool] | None = None
         self._engine = engine
         self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
+        self._lost_at = -1
+        """The version that was there when rows were last removed: if it still is, a transaction may
+        have removed them, and they may be added again."""
 
     def add(self, row: Row, count: int = 1) -> list[Pair]:
         if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
@@ -69,8 +73,7 @@ class Statements:
         if count != 1:
             _check_count(count)
         try:
-            pending = self._engine.pending
-            if self._known is not None or (pending is not None and pending.statements):
+            if self._known is not None or self._lost_at == self._engine.version:
                 row = self._interned(row) if self._may_return() else row
             return [self.store.add(row, count)]
         except (Duplicate, TypeError) as error:
@@ -92,6 +95,7 @@ class Statements:
     def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
         """As `remove` each of them, in one loop."""
         checked, _ = self._all_checked(rows)
+        self._lost_at = self._engine.version
         try:
             batch = Batch((), -1)
             batch.rows = self.store.remove_rows(checked)
@@ -119,6 +123,7 @@ class Statements:
             row = self._checked(row)
         if count != 1:
             _check_count(count)
+        self._lost_at = self._engine.version
         try:
             change = self.store.remove(row, count)
         except (Absent, TypeError) as error:
@@ -224,8 +229,10 @@ class Statements:
 
     def _may_return(self) -> bool:
         """Whether this statement or transaction has removed rows that may be added again."""
-        pending = self._engine.pending
-        return self._known is not None or (pending is not None and pending.has_lost(self._table))
+        if self._known is not None:
+            return True
+        is_lost = self._lost_at == self._engine.version and self._table.plan.stored
+        return is_lost and self._engine.pending is not None
 
     def _interned(self, row: Row) -> Row:
         """The object that an equal row was which this statement or transaction has removed."""

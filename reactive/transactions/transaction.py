@@ -5,9 +5,8 @@ Tables change immediately and are restored if the transaction fails; views chang
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar, Token
-from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +14,22 @@ from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
 from reactive.runtime.copying import NotCopied
 from reactive.runtime.interrupts import SIGINT
-from reactive.runtime.lock import running_task
-from reactive.transactions.commit import Between, Change, Commit, at_once, break_off
+from reactive.runtime.lock import me
+from reactive.transactions.commit import (
+    Between,
+    Change,
+    Commit,
+    at_once,
+    break_off,
+    together_at_once,
+)
 from reactive.transactions.pending import Pending
 
 if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
 
 
+NEVER: tuple[Pending, ...] = ()
 _holder: ContextVar[Any] = ContextVar("transaction", default=None)
 """The transaction that this task is in, or was started in."""
 
@@ -48,7 +55,7 @@ class Transaction(NotCopied):
     __slots__ = ("_between", "_engine", "_entered", "_outer")
 
     def __init__(self, engine: Engine, between: Callable[[], object] | None = None) -> None:
-        self._entered: tuple[Pending, ...] = ()
+        self._entered = NEVER
         """The pending changes of each time it was entered and not yet left."""
         self._engine = engine
         self._between: Between = () if between is None else (between,)
@@ -66,43 +73,20 @@ class Transaction(NotCopied):
 
     def __enter__(self) -> Transaction:
         db_lock = self._engine.db_lock
-        try:
-            if db_lock.depth or db_lock.is_special or self._entered or not self._begin_at_once():
-                db_lock.enter_to_write()
-                try:
-                    self._engine.check_entered()
-                    self._begin()
-                finally:
-                    db_lock.depth -= 1
-                    if not db_lock.depth:
-                        db_lock.sequence, db_lock.depth = db_lock.sequence + 1, db_lock.at_rest
-                    db_lock.lock.release()
-        except Exception as error:
-            hide(error)
-            raise
+        if not self._begins_at_once():
+            self._begin_in_turn()
         if db_lock.noted is not None:
             try:
                 SIGINT.release(db_lock)
             except BaseException:
-                self._leave(failed=True)
+                self._leave(True)
                 raise
         return self
 
     async def __aenter__(self) -> Transaction:
         db_lock = self._engine.db_lock
-        try:
-            try:
-                await db_lock.begin_async(_holder.get())
-                self._engine.check_entered()
-                self._begin()
-            except BaseException:
-                if self._engine.pending is None and db_lock.is_mine:
-                    with db_lock.lock:
-                        db_lock.end()
-                raise
-        except Exception as error:
-            hide(error)
-            raise
+        if not self._begins_at_once():
+            await self._begin_in_turn_of_tasks()
         if db_lock.transaction is None:
             db_lock.transaction = self
             self._outer = _holder.set(self)
@@ -121,15 +105,15 @@ class Transaction(NotCopied):
         traceback: TracebackType | None,
     ) -> None:
         try:
-            self._leave(failed=error is not None)
+            self._leave(error is not None)
         except Exception as own:
             hide(own)
             raise
 
     def __del__(self) -> None:
         """An interrupt came before its end."""
-        while getattr(self, "_entered", ()):
-            self._leave(failed=True, is_lost=True)
+        while getattr(self, "_entered", NEVER):
+            self._leave(True)
 
     async def __aexit__(
         self,
@@ -141,18 +125,23 @@ class Transaction(NotCopied):
             _holder.reset(self._outer)
             self._outer = self._engine.db_lock.transaction = None
         try:
-            self._leave(failed=error is not None)
+            self._leave(error is not None)
         except Exception as own:
             hide(own)
             raise
 
-    def _begin_at_once(self) -> bool:
+    def _begins_at_once(self) -> bool:
         """As `_begin`, if nobody is inside and nobody has a transaction open; whether that is so.
 
         As nothing is called while it has the lock, nothing can come between.
         """
-        engine, pending, owner = self._engine, Pending(self._between), (get_ident(), running_task())
+        engine = self._engine
         db_lock = engine.db_lock
+        if db_lock.depth or db_lock.is_special or self._entered:
+            return False
+        pending, owner = Pending(), me()
+        if self._between:
+            pending.between = self._between
         try:
             db_lock.lock.acquire()
             is_free = not (db_lock.depth or db_lock.is_special)
@@ -165,64 +154,103 @@ class Transaction(NotCopied):
             raise
         return is_free
 
+    def _begin_in_turn(self) -> None:
+        """Begin within the one that is open, or when others have ended theirs."""
+        db_lock = self._engine.db_lock
+        try:
+            db_lock.enter_to_write()
+            try:
+                self._engine.check_entered()
+                self._begin()
+            finally:
+                db_lock.depth -= 1
+                if not db_lock.depth:
+                    db_lock.sequence, db_lock.depth = db_lock.sequence + 1, db_lock.at_rest
+                db_lock.lock.release()
+        except Exception as error:
+            hide(error)
+            raise
+
+    async def _begin_in_turn_of_tasks(self) -> None:
+        """As `_begin_in_turn`, without stopping the event loop."""
+        db_lock = self._engine.db_lock
+        try:
+            try:
+                await db_lock.begin_async(_holder.get())
+                self._engine.check_entered()
+                self._begin()
+            except BaseException:
+                if self._engine.pending is None and db_lock.is_mine:
+                    with db_lock.lock:
+                        db_lock.end()
+                raise
+        except Exception as error:
+            hide(error)
+            raise
+
     def _begin(self) -> None:
         engine = self._engine
         pending = engine.pending
         if pending is None:
-            pending = Pending(self._between)
+            pending = Pending()
+            if self._between:
+                pending.between = self._between
         else:
             pending.depth += 1
-            if pending not in self._entered:
+            if self._between and not any(known is pending for known in self._entered):
                 pending.between = (*pending.between, *self._between)
-        self._entered = (*self._entered, pending)
+        self._entered = (pending, *self._entered)
         engine.pending = pending
         engine.db_lock.begin()
 
-    def _leave(self, *, failed: bool, is_lost: bool = False) -> None:
+    def _leave(self, failed: bool) -> None:
         """End it as often as it was entered; the outermost time, commit or take all back.
 
-        One that is lost may be ended by any thread: that of the garbage collector.
+        Any thread may: one that nobody ended is left to the garbage collector.
         """
         engine, entered = self._engine, self._entered
-        db_lock, pending = engine.db_lock, entered[-1]
+        db_lock, pending = engine.db_lock, entered[0]
         try:
-            if is_lost:
-                db_lock.enter()
+            db_lock.lock.acquire()
+            if db_lock.depth:
+                db_lock.own()
             else:
-                db_lock.enter_to_write()
+                db_lock.depth = 1
         except BaseException:
+            db_lock.let_go()
             if db_lock.noted is not None and not db_lock.held:
                 SIGINT.release(db_lock)
             raise
         version, is_last = engine.version + 1, False
         try:
             db_lock.critical = True
-            self._entered = entered[:-1]
+            self._entered = entered[1:]
             if engine.pending is pending:
                 if failed:
                     pending.failed = True
-                pending.depth -= 1
-                is_last = not pending.depth
-                if is_last:
-                    self._end(pending, version)
-                    if pending.failed and not failed:
-                        raise TransactionError(_NESTED)
+                if pending.depth:
+                    pending.depth -= 1
+                else:
+                    db_lock.owner, db_lock.is_special = None, db_lock.is_closed
+                    engine.pending, is_last = None, True
+                    if db_lock.waiting:
+                        db_lock.end()
+                    if pending or pending.failed or pending.between:
+                        self._end(pending, version)
+                        if pending.failed and not failed:
+                            raise TransactionError(_NESTED)
         except BaseException:
             if is_last:
-                if engine.pending is pending:
-                    engine.pending = None
-                    db_lock.end()
-                break_off(engine, pending.statements, version)
+                break_off(engine, pending, version)
             raise
         finally:
-            db_lock.depth -= 1
-            is_out, is_open = not db_lock.depth, db_lock.owner is not None
+            is_out, is_open = db_lock.depth == 1, db_lock.owner is not None
             if is_out:
-                db_lock.sequence, db_lock.critical, db_lock.depth = (
-                    db_lock.sequence + 1,
-                    False,
-                    db_lock.at_rest,
-                )
+                db_lock.sequence += 1
+                db_lock.critical = False
+                db_lock.depth = db_lock.at_rest
+            else:
+                db_lock.depth -= 1
             db_lock.lock.release()
             if is_open:
                 if db_lock.noted is not None:
@@ -235,30 +263,26 @@ class Transaction(NotCopied):
 
     def _end(self, pending: Pending, version: int) -> None:
         """Commit what is pending, or undo it."""
-        engine, statements, between = self._engine, pending.statements, pending.between
-        db_lock = engine.db_lock
-        db_lock.owner, db_lock.is_special, engine.pending = None, db_lock.is_closed, None
-        if db_lock.waiting:
-            db_lock.end()
+        engine, between = self._engine, pending.between
         if pending.failed:
             engine.updates.forget()
-            Commit(engine, version, (), statements).undo(None)
+            Commit(engine, version, (), pending).undo(None)
             return
-        if not (statements or between):
-            return
-        changes: list[Change] = []
+        changes: Sequence[Change] = ()
         commit: Commit | None = None
         try:
-            if len(statements) == 1 and not between:
-                table, delta = statements[0]
+            changes = pending if len(pending) == 1 else pending.changes()
+            if len(changes) == 1 and not between:
+                table, delta = changes[0]
                 if at_once(engine, table, delta, version):
                     return
-            changes = pending.changes()
-            commit = Commit(engine, version, changes, statements, between)
+            elif changes and not between and together_at_once(engine, changes, version):
+                return
+            commit = Commit(engine, version, [*changes], pending, between)
             commit.run()
         except BaseException as error:
             if commit is None:
-                commit = Commit(engine, version, [*statements], statements)
+                commit = Commit(engine, version, [*(changes or pending)], pending)
             if not commit.failed(error):
                 raise
 
