@@ -20,35 +20,36 @@ Three nodes have no syntax of their own. The optimizer makes them to keep except
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import is_
 from typing import Any, Literal, TypeAlias
 
 from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import Place
+from optimizer.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Expr:
     """Base of all expressions."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameter(Expr):
     """One of the bindings that the callable is given."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Local(Expr):
     """A variable of generated code."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Constant(Expr):
     """A value that was known when the relation was made; `name` is the variable it came from."""
 
@@ -57,7 +58,7 @@ class Constant(Expr):
     name: str | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attribute(Expr):
     """`of.name`"""
 
@@ -65,7 +66,7 @@ class Attribute(Expr):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Item(Expr):
     """`of[key]`"""
 
@@ -73,7 +74,7 @@ class Item(Expr):
     key: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operation(Expr):
     """An operator of Python with one or two operands: `+`, `<`, `in`, `not`, ..."""
 
@@ -81,21 +82,21 @@ class Operation(Expr):
     operands: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class And(Expr):
     """The first part that is false, or else the last."""
 
     parts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Or(Expr):
     """The first part that is true, or else the last."""
 
     parts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conditional(Expr):
     """`then if test else otherwise`"""
 
@@ -104,7 +105,7 @@ class Conditional(Expr):
     otherwise: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Display(Expr):
     """A tuple, list, set, dictionary (keys and values in turn) or slice, written out."""
 
@@ -112,7 +113,7 @@ class Display(Expr):
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call(Expr):
     """A call of a function, class or method."""
 
@@ -121,7 +122,7 @@ class Call(Expr):
     keywords: tuple[tuple[str, Expr], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Formatted(Expr):
     """A value in an f-string, with its conversion (`!r`), and what follows the colon."""
 
@@ -130,14 +131,14 @@ class Formatted(Expr):
     spec: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Text(Expr):
     """An f-string: constants and `Formatted` values."""
 
     parts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Apply(Expr):
     """A call of what could not be read, or of a part of it; `reason` says why."""
 
@@ -146,7 +147,7 @@ class Apply(Expr):
     reason: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class First(Expr):
     """`then`, after evaluating the needs for nothing but what they may raise."""
 
@@ -154,7 +155,7 @@ class First(Expr):
     then: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guard(Expr):
     """False if the test is false, without anything raising; true in all other cases."""
 
@@ -162,14 +163,14 @@ class Guard(Expr):
     needs: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Again(Expr):
     """The test itself, which need not be pushed down any more."""
 
     test: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lifted:
     """What a plan holds where the user wrote a callable that has been read.
 
@@ -194,14 +195,14 @@ class Lifted:
         return self if body is self.body else replace(self, body=body, made=None)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conjunction:
     """One test after the other, until one is false."""
 
     tests: tuple[Lifted, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Composition:
     """`outer` of what `inner` computes of a row."""
 

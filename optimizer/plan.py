@@ -17,7 +17,7 @@ for the weights of a row in the two inputs:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, get_origin
 
 from optimizer.callables.opaque import Opaque
@@ -56,6 +56,7 @@ from optimizer.plans.nodes.reduce import Reduce as Reduce
 from optimizer.plans.nodes.top import Top as Top
 from optimizer.plans.plan_node import Node as Node
 from optimizer.plans.tree import nodes_in as nodes_in
+from optimizer.record import record
 
 
 def _rows_of_table(node: Table, inputs: Sequence[Shapes]) -> Shapes:
@@ -87,7 +88,7 @@ _OF_MATCH = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table(Node):
     """The rows of a base table. `key` is set for a keyed table: at most one row per key.
 
@@ -110,7 +111,7 @@ class Table(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Known(Table):
     """A part of a query over tables that are not stored, whose rows so far are held; made by the
     engine for a query that comes late. `of` is what is known of each binding, `part` the engine's
@@ -130,7 +131,7 @@ class Known(Table):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Empty(Node):
     """No rows, of `bindings` bindings; what the optimizer makes of a predicate that is false."""
 
@@ -146,7 +147,7 @@ class Empty(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shared(Node):
     """A part that several nodes read. Only there while rules run: they do not reach through it,
     since each reader would get a copy of its own."""
@@ -163,7 +164,7 @@ class Shared(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class View(Node):
     """The rows of a view that a query is made of. No rule reaches through it, so that they are not
     computed again for the query."""
@@ -181,7 +182,7 @@ class View(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Settled(Node):
     """A part of a query that is optimized by itself (`segments.Segment`), so that no rule reaches
     into it. Not as written: it stands there while rules run, and in what is run."""
@@ -198,7 +199,7 @@ class Settled(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Recursive(Node):
     """A recursive relation inside its own definition: the rows that it has so far.
 
@@ -222,7 +223,7 @@ class Recursive(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Best:
     """Of the rows with equal keys, the one with the least or largest value is kept."""
 
@@ -231,7 +232,7 @@ class Best:
     largest: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fixpoint(Node):
     """The smallest relations that are what their bodies say of them; as a node, the first one.
 
@@ -254,7 +255,7 @@ class Fixpoint(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Component(Node):
     """One of several relations that are defined together."""
 
@@ -271,7 +272,7 @@ class Component(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Iterate(Node):
     """A body applied `times` times, from `start` on. Bags; the body may do anything."""
 
@@ -291,7 +292,7 @@ class Iterate(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Where(Node):
     """Selection: the rows for which the predicate is true."""
 
@@ -308,7 +309,7 @@ class Where(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Select(Node):
     """Projection with bag semantics: one row out for each row in."""
 
@@ -325,7 +326,7 @@ class Select(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unnest(Node):
     """One binding more, for each element of a collection computed from the row."""
 
@@ -342,7 +343,7 @@ class Unnest(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SelectMany(Node):
     """As `Unnest`, keeping only the elements."""
 
@@ -359,7 +360,7 @@ class SelectMany(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Product(Node):
     """All pairs; weights multiply."""
 
@@ -376,7 +377,7 @@ class Product(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Match:
     """When a row of the left fits one of the right: equal keys, and then the predicate.
 
@@ -389,7 +390,7 @@ class Match:
     on: Function | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Join(Node):
     """Pairs of rows that match; weights multiply."""
 
@@ -407,7 +408,7 @@ class Join(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OuterJoin(Node):
     """A join that keeps the rows without a partner, of the left, the right or both sides."""
 
@@ -426,7 +427,7 @@ class OuterJoin(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SemiJoin(Node):
     """The left rows that have a partner on the right (EXISTS), with their own weights."""
 
@@ -444,7 +445,7 @@ class SemiJoin(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AntiJoin(Node):
     """The left rows that have no partner on the right (NOT EXISTS)."""
 
@@ -462,7 +463,7 @@ class AntiJoin(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Distinct(Node):
     """Each row once."""
 
@@ -478,7 +479,7 @@ class Distinct(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Union(Node):
     """Rows of either side, each once."""
 
@@ -495,7 +496,7 @@ class Union(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UnionAll(Node):
     """Rows of both sides, weights added."""
 
@@ -512,7 +513,7 @@ class UnionAll(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Difference(Node):
     """Rows of the left that the right lacks, each once."""
 
@@ -529,7 +530,7 @@ class Difference(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DifferenceAll(Node):
     """Left weights less right weights, where that is positive."""
 
@@ -546,7 +547,7 @@ class DifferenceAll(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Intersection(Node):
     """Rows that both sides have, each once."""
 
@@ -563,7 +564,7 @@ class Intersection(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IntersectionAll(Node):
     """The smaller of the two weights."""
 
@@ -580,7 +581,7 @@ class IntersectionAll(Node):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Folded:
     """One aggregate of a group: how it folds (an engine's object), and the value it reads.
 
@@ -595,7 +596,7 @@ class Folded:
     skip_none: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Aggregate(Node):
     """One row per group: its key, then each aggregate. Without a key, one row in all.
 

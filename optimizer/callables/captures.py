@@ -19,7 +19,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from operator import attrgetter, itemgetter, methodcaller
 from types import (
@@ -33,6 +33,7 @@ from types import (
 from typing import Any
 
 from optimizer.callables.loads import UNSET, attribute, paths, variable
+from optimizer.record import record
 
 SMALL = 100
 DEEPEST = 3
@@ -44,7 +45,7 @@ PLAIN = (int, str, bytes, bool, type(None))
 CODE = (type, FunctionType, BuiltinFunctionType, ModuleType, attrgetter, itemgetter, methodcaller)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Capture:
     """One variable of a callable, with the value that it had when the relation was made.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -17,9 +17,10 @@ from optimizer.callables.captures import Capture, defaults, freeze, meaning
 from optimizer.callables.purity import impurity
 from optimizer.callables.source import Place, place_of
 from optimizer.errors import PlanError
+from optimizer.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Opaque:
     """A callable of a query, with its captured variables as they were when it was made."""
 

@@ -7,18 +7,19 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePath
 from types import CodeType, FrameType
 from typing import Any
 
 from optimizer.callables.cells import cell_of
+from optimizer.record import record
 
 PACKAGES = ("optimizer", "reactive", "spark_backend")
 FOLDERS = tuple(f"{Path(__file__).parents[2] / name}{os.sep}" for name in PACKAGES)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A line of a file. Prints as `people.py:12`; of a notebook as `In[3], line 4`."""
 

@@ -21,7 +21,6 @@ from fractions import Fraction
 from functools import reduce
 from operator import is_
 from typing import Any
-from uuid import UUID
 
 from optimizer.expr import (
     Again,
@@ -40,7 +39,7 @@ from optimizer.expr import (
     parts,
     rebuilt,
 )
-from optimizer.expressions.declared import ARITHMETIC, is_declared
+from optimizer.expressions.declared import ARITHMETIC, is_declared, is_uuid
 from optimizer.expressions.knowledge import Shapes, total
 
 BITWISE = frozenset({"&", "|"})
@@ -52,7 +51,7 @@ PLAIN_CALLS = (*BOOLEAN_CALLS, len, str, repr, ord, chr, hash, id)
 _PLAIN: frozenset[Any] = frozenset(
     {
         *(int, float, complex, bool, str, bytes, type(None), None, Decimal, Fraction),
-        *(date, time, timedelta, tzinfo, UUID),
+        *(date, time, timedelta, tzinfo),
     }
 )
 
@@ -177,7 +176,7 @@ def _is_plain_class(kind: Any) -> bool:
         own = kind.__mro__[: kind.__mro__.index(enum.Enum)]
         return not {name for base in own if base not in _PLAIN for name in vars(base)} & ORDERS
     try:
-        known = kind is tuple or kind in _PLAIN
+        known = kind is tuple or kind in _PLAIN or is_uuid(kind)
         return known or (isinstance(kind, type) and kind.__module__ == "datetime")
     except TypeError:  # no hash: no class
         return False

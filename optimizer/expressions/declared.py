@@ -15,7 +15,6 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
-from uuid import UUID
 
 from optimizer.expr import Attribute, Constant, Expr, Operation, Parameter
 from optimizer.expressions.knowledge import Shapes, shape_of
@@ -25,15 +24,20 @@ Fits = Callable[[Any], bool]
 """Whether a class is one of those that are asked for; it may be given what is no class."""
 ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%"})
 _WITHOUT_NAN: frozenset[Any] = frozenset(
-    {int, bool, str, bytes, type(None), None, date, datetime, time, timedelta, UUID}
+    {int, bool, str, bytes, type(None), None, date, datetime, time, timedelta}
 )
+
+
+def is_uuid(kind: object) -> bool:
+    """Whether it is the class `uuid.UUID`, which is not imported for this."""
+    return (getattr(kind, "__module__", None), getattr(kind, "__name__", None)) == ("uuid", "UUID")
 
 
 def holds_no_nan(expr: Expr, shapes: Shapes) -> bool:
     """Whether the value equals itself, and so do the parts of a tuple."""
     match expr:
         case Constant(value):
-            return type(value) in _WITHOUT_NAN
+            return type(value) in _WITHOUT_NAN or is_uuid(type(value))
         case Operation(operator, operands) if operator in ARITHMETIC:
             return all(holds_no_nan(operand, shapes) for operand in operands)
         case _:
@@ -80,7 +84,7 @@ def _is_made_of(hint: Any, fits: Fits) -> bool:
 
 def _is_without_nan(kind: Any) -> bool:
     try:
-        return kind is tuple or kind in _WITHOUT_NAN
+        return kind is tuple or kind in _WITHOUT_NAN or is_uuid(kind)
     except TypeError:  # no hash: no class
         return False
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, Lifted
+from optimizer.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Naming:
     """Makes a record of a class, with the columns as arguments of their names.
 

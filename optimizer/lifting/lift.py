@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from operator import attrgetter, itemgetter, methodcaller
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -56,6 +56,7 @@ from optimizer.expressions.evaluated import evaluated_attribute
 from optimizer.expressions.knowledge import Shapes, is_value, total
 from optimizer.lifting.part import UNSET, part_of, resolve
 from optimizer.lifting.syntax import NoSyntax, shared_syntax_of
+from optimizer.record import record
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -118,7 +119,7 @@ def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
     return Lifted(body, names, (function,), function.parameters, function)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Origin:
     """The callable that is being read, what is known of its arguments, and how deep in calls."""
 

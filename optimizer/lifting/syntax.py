@@ -25,11 +25,12 @@ from typing import Any
 
 from optimizer.lifting.parsed import FUTURES, Syntax, parsed
 from optimizer.lifting.texts import HINTS, texts
+from optimizer.record import record
 
 ONE_AT_A_TIME = RLock()  # a proof moves nodes and silences warnings for a moment
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NoSyntax:
     """Why there is no syntax tree, and what to do about it."""
 

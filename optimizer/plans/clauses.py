@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from optimizer import plan
@@ -24,10 +23,11 @@ from optimizer.expr import Expr, Lifted, all_parameters, one_value, tuple_of
 from optimizer.expressions.knowledge import Shapes
 from optimizer.plans.properties import bindings, free, is_set, may_be_negative, shapes
 from optimizer.plans.side_conditions import AnyJoin, SideTerm, side_conditions_of
+from optimizer.record import record
 from optimizer.traverse import substituted, unrolled, with_inputs
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Clause:
     """Rows of `head` are those of `body`.
 
@@ -40,7 +40,7 @@ class Clause:
     body: plan.Node
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Program:
     """All clauses of a fixpoint; `best` is what is kept of each relation.
 

@@ -15,7 +15,7 @@ Needs:  rows of two fields or two items; what begins is what is made longer; no 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from optimizer import plan
 from optimizer.expr import (
@@ -47,12 +47,13 @@ from optimizer.expressions.knowledge import (
 from optimizer.plans.clauses import Program, is_closed
 from optimizer.plans.properties import bindings, may_be_negative, row_shape, shapes
 from optimizer.plans.side_conditions import match_of, side_conditions_of
+from optimizer.record import record
 
 ENOUGH_ROUNDS = 10_000
 """As many as are allowed if the user says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Closure:
     """The closure of the rows of a relation by their ends.
 

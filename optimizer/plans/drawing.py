@@ -14,9 +14,10 @@ flowchart BT
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import TypeVar
+
+from optimizer.record import record
 
 INDENTED = 40
 """Levels that are shown by indenting lines."""
@@ -27,7 +28,7 @@ LONGEST = 60
 N = TypeVar("N")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Box:
     """A node: a line that says what it is, what to remark on it, and the places of its inputs."""
 
@@ -36,7 +37,7 @@ class Box:
     inputs: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Drawing:
     """Boxes, the first on top. What several boxes read is there once."""
 

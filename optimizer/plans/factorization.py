@@ -24,7 +24,7 @@ Source: [slender] recursive IVM; F-IVM: Nikolic, Olteanu, *Incremental View Main
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from optimizer import plan
 from optimizer.expr import (
@@ -49,6 +49,7 @@ from optimizer.expressions.knowledge import Shapes, is_value
 from optimizer.plans.multiway import multiway_of
 from optimizer.plans.properties import bindings, may_be_negative, once, shapes
 from optimizer.plans.side_conditions import match_of, residual, side_conditions_of
+from optimizer.record import record
 
 LEFT, RIGHT = 0, 1
 Factored = tuple[Expr | None, Expr | None]
@@ -58,7 +59,7 @@ KNOWN = LINEAR | OVER_VALUES
 INNER = plan.Join | plan.Product
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sums:
     """What is kept of a side of a join in the place of its rows: sums, by the key of the join.
 
@@ -73,7 +74,7 @@ class Sums:
     below: Factorization | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Factorization:
     """How what is grouped and summed over the pairs of a join splits over its sides.
 

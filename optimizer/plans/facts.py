@@ -27,12 +27,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from optimizer.expressions.knowledge import Shape, Shapes
+from optimizer.record import record
 
 Barrier = Literal["negation", "aggregate", "order"]
 """Why a recursion may not come through an input: more rows in may mean fewer rows out."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Calls:
     """A field of a node that holds a callable, or several.
 

@@ -44,6 +44,7 @@ from optimizer.expressions.declared import holds_no_nan, is_no_tuple
 from optimizer.expressions.knowledge import Shapes, is_value, total
 from optimizer.plans.properties import bindings, may_be_negative, once, row_shape, shapes
 from optimizer.plans.side_conditions import side_conditions_of
+from optimizer.record import record
 
 Side = tuple[Expr, Shapes]
 """A side of an equation, and what is known of the rows that it reads."""
@@ -52,7 +53,7 @@ MOST = 15
 """Inputs of a join that is run as one."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Equation:
     """What is equal in the rows of two inputs of a join, each in terms of its own row."""
 
@@ -62,7 +63,7 @@ class Equation:
     of_right: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MultiwayJoin:
     """Nested joins as one of all their inputs, whose rows are parameters.
 

@@ -26,7 +26,7 @@ Source: *lifting* of operators to streams of streams [dbsp] section 5; flattenin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from optimizer import plan
@@ -56,10 +56,11 @@ from optimizer.expressions.knowledge import Shapes, is_canonical, total
 from optimizer.lifting.lift import lift
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import bindings, free, nodes, shapes
+from optimizer.record import record
 from optimizer.traverse import with_inputs
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Keyed:
     """The rows of all groups: where a row of the node has the key of its group, and the bindings
     that it has in the query of one. `covers` says that every group has a row."""
@@ -364,7 +365,7 @@ def _tuple_items(body: Expr) -> tuple[Expr, ...] | None:
     return body.items if isinstance(body, Display) and body.kind == "tuple" else None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OfGroup:
     """What a callable makes of a part of a group, where the key and the rows have that of the group
     before them."""

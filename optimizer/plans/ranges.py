@@ -18,8 +18,6 @@ Needs:  an inner join without equations. Of these the index by key is as good or
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, Operation, conjuncts
 from optimizer.expressions.knowledge import total
@@ -32,9 +30,10 @@ from optimizer.plans.side_conditions import (
     residual,
     side_of,
 )
+from optimizer.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """The ends of the range of a row. One may be missing; the ends of a point are the same."""
 
@@ -48,7 +47,7 @@ class Span:
         return tuple(found[:1] if self.low == self.high else found)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ranges:
     """The ranges of both sides, and whether they meet where one begins and the other one ends.
 
@@ -61,7 +60,7 @@ class Ranges:
     closed: tuple[bool, bool]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Comparison:
     """A value of one side that is less than one of the other, or not greater."""
 

@@ -15,18 +15,17 @@ are taken that cannot raise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from optimizer import plan
 from optimizer.expr import Expr, Function, Lifted, Operation, conjunction, conjuncts, reads
 from optimizer.expressions.compose import one_row
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.plans.properties import bindings, once, row_shape, shapes
+from optimizer.record import record
 
 AnyJoin = plan.Product | plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SideTerm:
     """A test of a row, or a part of its key."""
 
@@ -34,7 +33,7 @@ class SideTerm:
     is_key: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SideConditions:
     """What a join can decide of a row on its own, before it sees pairs.
 

@@ -6,14 +6,16 @@ Those that dataclasses generate call themselves for each input, which Python all
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import lru_cache
 from typing import Any
+
+from optimizer.record import record
 
 _ITERATIVE = ("__eq__", "__hash__", "__repr__", "__getstate__")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tree:
     """Base of nodes whose inputs are nodes: the fields that hold one, or a tuple of them.
 

@@ -17,26 +17,27 @@ Sound:  the field is there and has a hash; a dictionary finds its constants exac
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from typing import Any
-from uuid import UUID
 
 from optimizer.expr import Attribute, Constant, Display, Expr, Operation, Parameter
+from optimizer.expressions.declared import is_uuid
 from optimizer.expressions.knowledge import Shapes, hashable, total
 from optimizer.plans.constant_tests import Classes, compared
+from optimizer.record import record
 
 _IN_ORDER = (int, float, bool, Decimal, Fraction, str, bytes, date, datetime, time, timedelta)
-_FOUND = frozenset({*_IN_ORDER, type(None), UUID})
+_FOUND = frozenset({*_IN_ORDER, type(None)})
 _LESS = {"<": False, "<=": True}
 _GREATER = {">": False, ">=": True}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AnyOf:
     """Any of some values."""
 
@@ -46,7 +47,7 @@ class AnyOf:
         return " or ".join(map(repr, self.values))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Between:
     """From one value to another, of which None is none; `closed` says whether they belong to it."""
 
@@ -60,7 +61,7 @@ class Between:
         return " ".join(f"{word} {end!r}" for word, end in ends if end is not None)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Wanted:
     """The values that are wanted of a field.
 
@@ -156,7 +157,7 @@ def _is_found(value: Any) -> bool:
         return all(map(_is_found, value))
     if isinstance(value, Enum):
         return "__eq__" not in {name for base in kind.__mro__[:-1] for name in vars(base)}
-    return kind in _FOUND and not _is_nan(value)
+    return (kind in _FOUND or is_uuid(kind)) and not _is_nan(value)
 
 
 def _has_order(value: Any) -> bool:

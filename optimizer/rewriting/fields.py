@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from keyword import iskeyword
 from operator import attrgetter
@@ -41,11 +40,12 @@ from optimizer.expressions.text import text
 from optimizer.plans.check_reads import believed
 from optimizer.plans.facts import as_row
 from optimizer.plans.properties import fact, shapes
+from optimizer.record import record
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import with_inputs
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Known:
     """What is known of the bindings of rows: for certain, and if annotations are right and each
     row of an outer join has a partner."""
@@ -147,7 +147,7 @@ def field_read(function: Any) -> str | None:
 _READS = ["LOAD_FAST", "LOAD_ATTR", "RETURN_VALUE"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FieldOf:
     """A field of what stands at a path of positions in the arguments; with its class."""
 
@@ -170,7 +170,7 @@ class FieldOf:
         return getattr(of, self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Equal:
     """Whether what several pairs of callables compute of a row is equal."""
 
@@ -180,7 +180,7 @@ class Equal:
         return all(left(*row) == right(*row) for left, right in self.pairs)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Always:
     value: Any
 

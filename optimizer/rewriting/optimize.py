@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.errors import PlanError
 from optimizer.expr import Apply, Lifted, walk
 from optimizer.plans.properties import nodes
+from optimizer.record import record
 from optimizer.rules.drop_distinct import drop_distinct
 from optimizer.rules.drop_identity_select import drop_identity_select
 from optimizer.rules.drop_inner_distinct import drop_inner_distinct
@@ -89,7 +89,7 @@ MOST_PASSES = 1000
 LARGEST_GROWTH = 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Optimized:
     """The plan that is run, and the rules that made it of the one that was written, in order."""
 

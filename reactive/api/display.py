@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, time, timedelta
 from itertools import islice
 from numbers import Number
@@ -16,6 +15,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
 from optimizer.expressions.members import compared
+from optimizer.record import record
 from reactive.collections.zset import Row
 from reactive.errors import ClosedError, TableError
 
@@ -32,7 +32,7 @@ Named = Any
 """A view or table: a collection with a `name`, which may be None."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Column:
     """A column of what is shown."""
 
@@ -58,7 +58,7 @@ class Column:
         return list(map(_text, self.values))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shown:
     """The first rows, as columns, and what to say of all."""
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from optimizer.record import record
 from reactive.codegen.cycle_terms import NOTHING, Occurrence
 from reactive.codegen.emitter import Emitter
 
@@ -33,7 +34,7 @@ Then = Callable[[Emitter, str], None]
 """Writes what is done with the joined rows, which are there so often."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Reading:
     """What a place leads to from an end that is bound."""
 

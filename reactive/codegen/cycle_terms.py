@@ -27,6 +27,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from optimizer.record import record
+
 NOTHING = -1
 """The variable that is bound to nothing: what rows with one end lead from."""
 
@@ -34,7 +36,7 @@ Line = tuple[int, str]
 """How deep it is, and its text."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Occurrence:
     """A place of a join: whose pairs it has, and the variables of the ends of a pair."""
 
@@ -42,7 +44,7 @@ class Occurrence:
     ends: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Reading:
     """What a place leads to from an end that is bound; `without` if the pair is not there."""
 

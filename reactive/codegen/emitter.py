@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from optimizer import plan
@@ -43,6 +42,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.compose import needs, projected
 from optimizer.expressions.knowledge import Shapes, is_canonical, is_value, makes_record, total
+from optimizer.record import record
 from reactive.codegen.expected import Expected, Use
 from reactive.codegen.functions import CodeWriter, Values
 from reactive.codegen.identifiers import can_be_variable
@@ -55,7 +55,7 @@ LONGEST = 60
 MAY_MAKE_NAN = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Instruction:
     """One step of the loop's body; `name` is the variable that it sets."""
 

@@ -24,16 +24,16 @@ Source: T. Neumann, *Efficiently Compiling Efficient Query Plans for Modern Hard
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from optimizer.expr import Expr
+from optimizer.record import record
 from reactive.codegen.emitter import Emitter, RowPipeline
 from reactive.codegen.functions import Values, build
 from reactive.codegen.sinks import Sink
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bound:
     """What is bound where a part of the nest begins: the places of bindings, and texts whose
     product is how often the row is there."""
@@ -50,7 +50,7 @@ Then = Callable[[Emitter, Bound], None]
 """Writes what is done with each row that a part of the nest produces."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Source:
     """What a loop goes through.
 

@@ -7,17 +7,17 @@ from a:   b, then c, d              the other way round, if it is shorter
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from optimizer.expr import Expr, Parameter, substitute
 from optimizer.plans.multiway import MultiwayJoin
+from optimizer.record import record
 
 Key = tuple[int, tuple[Expr, ...], tuple[Expr, ...]]
 """An index: of which input, by which expressions over its row, and, of a trie, by which below."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Probe:
     """The next input of a probe order: the index, and what is looked up in it, in terms of the
     others."""
@@ -30,7 +30,7 @@ class Probe:
         return self.key[0]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Intersection:
     """The next two inputs: what is found of each in a trie, and the values below that both have."""
 

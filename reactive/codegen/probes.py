@@ -11,10 +11,10 @@ loops over these are written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from optimizer.expr import Expr, reads
+from optimizer.record import record
 from reactive.codegen.emitter import Emitter
 from reactive.codegen.join_key import KEYS, matching_key, whole
 from reactive.codegen.nest import Bound, Move, Nest, Then
@@ -27,7 +27,7 @@ Form = Callable[[Nest, Emitter, str, Bound, Then], None]
 """Writes the loops over what a variable has that was found."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Probe:
     """What has a key.
 
@@ -71,7 +71,7 @@ class Probe:
         return whole([emitter.use(part) for part in self.key])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Meeting:
     """The rows of two inputs that have the same value below the keys that they were looked up by.
 
@@ -113,7 +113,7 @@ class Meeting:
         return any(reads(expr).intersection(self.places) for expr in exprs)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shorter:
     """Two orders to go through all inputs; the one is taken of which less is found at first."""
 

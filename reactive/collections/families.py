@@ -20,7 +20,6 @@ from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 Family = Hashable
 FAMILIES: Final[dict[type, Family]] = {
@@ -28,6 +27,8 @@ FAMILIES: Final[dict[type, Family]] = {
     **{kind: kind.__name__ for kind in (str, bytes, date, timedelta)},
 }
 """The families of values of which the class tells it all."""
+ZONE: Final = ("zoneinfo", "ZoneInfo")
+"""The class of time zones by module and name: it is not imported for this."""
 
 
 class UnorderedError(TypeError):
@@ -92,7 +93,7 @@ def _of_datetime(value: datetime) -> Family:
         return "datetime"
     if type(zone) is timezone:
         return "datetime", "aware"
-    if type(zone) is ZoneInfo:
+    if (type(zone).__module__, type(zone).__qualname__) == ZONE:
         return "datetime", id(zone)
     return _none(value)
 

@@ -19,11 +19,11 @@ Cost:   O(log n) per different key that comes or goes; a look-up O(log n) and th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from sortedcontainers import SortedList
 
+from optimizer.record import record
 from reactive.collections.families import Family, family_of
 from reactive.collections.index import (
     ERROR_KEY,
@@ -45,7 +45,7 @@ Form = Literal["point", "interval", "low", "high"]
 """What a key is: a point, both ends of an interval, or one of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Range:
     """Which keys of an index match a key of the other side.
 

@@ -8,12 +8,12 @@ A node that several others read is a node of the graph, and no part of a loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from optimizer import plan
 from optimizer.plans.drawing import Drawing, drawn
 from optimizer.plans.wanted import Between
+from optimizer.record import record
 from optimizer.rewriting.segments import Segment
 from optimizer.traverse import without_iterations
 from reactive.compiler.build import Builder
@@ -37,11 +37,11 @@ from reactive.dataflow.node import Node
 Source = Callable[[Any], Node]
 MANY_READERS = 16
 """Readers of a table that want a value of a field, from which on it gets an index."""
-MANY_RANGES = 6
+MANY_RANGES = 32
 """Ranges of a field that readers of a table want; without an index each asks for itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compiled:
     """A plan as it is run.
 
@@ -54,7 +54,7 @@ class Compiled:
     made: dict[int, Node]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Running:
     """How a query is run: its physical plan, over those of the segments below."""
 

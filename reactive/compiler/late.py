@@ -12,12 +12,12 @@ views of those without. The largest parts of a query of which all rows are held 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from optimizer import plan
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import free, is_set, nodes, shapes
+from optimizer.record import record
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import Interned, rebuilt, with_inputs
 from reactive.dataflow.held import knows
@@ -37,7 +37,7 @@ class Lost(TableError):
     """The rows of a table that is not stored have flowed already."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """A part of a query, and the node of the graph that computes it."""
 

@@ -13,7 +13,7 @@ Equal nodes do the same; over the same inputs they are one node of the graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from optimizer import plan
 from optimizer.expr import Function
@@ -28,6 +28,7 @@ from optimizer.plans.ranges import Span
 from optimizer.plans.side_conditions import AnyJoin, SideTerm, match_of, side_conditions_of
 from optimizer.plans.tree import Tree, own
 from optimizer.plans.wanted import AnyOf, Between
+from optimizer.record import record
 from reactive.codegen.probe_order import Key as IndexKey
 from reactive.collections.range_index import Range
 from reactive.operators.keys import placed
@@ -38,7 +39,7 @@ from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Remote as RemotePart
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Op:
     """What a node of the logical plan does, whatever it does it to."""
 
@@ -60,7 +61,7 @@ def ops(nodes: tuple[plan.Node, ...]) -> Ops:
     return tuple(map(Op, nodes))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Physical(Tree):
     """Base of all physical nodes; `of` is the logical node that messages name it by."""
 
@@ -76,7 +77,7 @@ class Physical(Tree):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scan(Physical):
     """What a table feeds, or what another part of the query computes."""
 
@@ -86,7 +87,7 @@ class Scan(Physical):
         return headline(self.of)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Nothing(Physical):
     """No rows."""
 
@@ -94,7 +95,7 @@ class Nothing(Physical):
         return "nothing"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Apply(Physical):
     """An operator that calls one callable after the other, or none."""
 
@@ -105,7 +106,7 @@ class Apply(Physical):
         return f"apply {self.op}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pipeline(Physical):
     """One loop: a chain of linear nodes, and what takes its rows, by default a list."""
 
@@ -117,7 +118,7 @@ class Pipeline(Physical):
         return f"pipeline {_fused(ops(self.chain.chain), self.sink)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Index(Physical):
     """The rows of a chain by a key; a `trie` has one of two parts.
 
@@ -136,7 +137,7 @@ class Index(Physical):
         return f"{_where(self.side, self.chain)}{kind}{_by(self.side)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Keys(Physical):
     """The rows of a chain with their keys, which nobody holds."""
 
@@ -148,7 +149,7 @@ class Keys(Physical):
         return f"{_where(self.side, self.chain)}keys{_by(self.side)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Probe(Physical):
     """The loops of a join over what changes on either side, with the chain above and its sink."""
 
@@ -162,7 +163,7 @@ class Probe(Physical):
         return f"probe {_fused((self.join, *self.chain), self.sink)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RangeIndex(Physical):
     """The rows of a chain that pass their tests, in the order of the points or intervals that they
     have."""
@@ -185,7 +186,7 @@ class RangeIndex(Physical):
         return f"{_where((None, self.tests), self.chain)}{kind} index by {by}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lookup(Physical):
     """The rows of an index with a value, or with what `AnyOf` or `Between` says; and of those that
     have no place in it, the rows that pass the condition."""
@@ -199,7 +200,7 @@ class Lookup(Physical):
         return f"look up {wanted if isinstance(wanted, AnyOf | Between) else repr(wanted)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Intervals(Physical):
     """The loops of a join that find partners by ranges, with the chain above and its sink."""
 
@@ -213,7 +214,7 @@ class Intervals(Physical):
         return f"intervals {_fused((self.join, *self.chain), self.sink)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Match(Physical):
     """A join of any kind, a callable at a time."""
 
@@ -225,7 +226,7 @@ class Match(Physical):
         return f"match {self.join}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Multiway(Physical):
     """Joins of three inputs and more as one: a change of one is followed through the others."""
 
@@ -241,7 +242,7 @@ class Multiway(Physical):
         return f"multiway {_fused((*self.joins[::-1], *self.chain), self.sink)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CyclicCount(Physical):
     """The rows of a cycle of joins, of which nothing is read; a source for each base of the
     chains."""
@@ -257,7 +258,7 @@ class CyclicCount(Physical):
         return f"count cycles {_fused((*self.joins[::-1], *self.chain), self.sink)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CyclicJoin(Physical):
     """The rows of a cycle of joins, by their ends; a source for each base of the chains."""
 
@@ -272,7 +273,7 @@ class CyclicJoin(Physical):
         return f"join cycles {_fused((*self.joins[::-1], *self.chain), self.sink)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartialSums(Physical):
     """The rows of a chain as sums by a key; `owner` is the aggregate that wants them."""
 
@@ -287,7 +288,7 @@ class PartialSums(Physical):
         return f"{_where(self.side, self.chain)}sums{_by(self.side)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PairSums(Physical):
     """The pairs of a join, after a chain, as sums by a key; nobody holds the pairs."""
 
@@ -304,7 +305,7 @@ class PairSums(Physical):
         return f"{_fused((self.join, *self.chain), None)} | sums{_by(self.side)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FactorizedGroups(Physical):
     """The groups of a join of which sums are kept of one side or both."""
 
@@ -319,7 +320,7 @@ class FactorizedGroups(Physical):
         return f"groups of sums {_fused((self.join, *self.between), self.sink)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fixpoint(Physical):
     """All relations of a recursion; `sources` are what its clauses read of inputs, in their order,
     also several times."""
@@ -336,7 +337,7 @@ class Fixpoint(Physical):
         return headline(self.of)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Closure(Physical):
     """A recursion that is the closure of its source by the ends of rows."""
 
@@ -349,7 +350,7 @@ class Closure(Physical):
         return f"closure {self.of.names[0]}{ends}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Relation(Physical):
     """One of the relations of a recursion."""
 
@@ -360,7 +361,7 @@ class Relation(Physical):
         return f"relation {self.fixpoint.names[self.index]}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Remote(Physical):
     """A part whose work is elsewhere; `fed` are the sources that are read there, by their place."""
 

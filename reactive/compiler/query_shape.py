@@ -11,7 +11,7 @@ Cost:  O(nodes and captured variables).
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from types import CellType, FunctionType
 from typing import Any
@@ -20,6 +20,7 @@ from optimizer import plan
 from optimizer.callables.captures import Capture, defaults
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
+from optimizer.record import record
 from optimizer.traverse import functions, rebuilt, with_functions
 
 MOST_NODES = 16
@@ -35,7 +36,7 @@ Slot = tuple[int, str]
 """A variable: which of the callables has it, and its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shaped:
     """A query as its shape, its callables, and the values of the variables that may differ."""
 

@@ -38,6 +38,7 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.plans.properties import nodes
+from optimizer.record import record
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
 from reactive.compiler import physical
@@ -82,7 +83,7 @@ class Shape:
     templates: dict[Key, Template] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Template:
     """Makes plans; `literals` are constants that stand in it, `indexes` what it looks up."""
 
@@ -99,7 +100,7 @@ class Template:
         return {id(i): node for i, node in zip(self.indexes, found, strict=True) if node}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Prepared:
     """The plan of a query, and the nodes of the graph that some parts of it are."""
 

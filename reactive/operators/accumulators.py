@@ -24,10 +24,11 @@ Source: [dbsp] section 4.2, aggregation; [i3ql] self-maintainable aggregates.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from optimizer.callables.opaque import Opaque
+from optimizer.record import record
 from reactive.collections.monoid_tree import MonoidTree
 from reactive.collections.multiset import Multiset
 from reactive.collections.running_sum import RunningSum, plus_value, shown
@@ -57,7 +58,7 @@ class Accumulator(Protocol):
     def result(self, state: Any) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CountAccumulator:
     """The number of rows."""
 
@@ -78,7 +79,7 @@ class CountAccumulator:
         return state
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SumAccumulator:
     """A running sum (`collections/running_sum.py`): an integer while all values are integers."""
 
@@ -101,7 +102,7 @@ class SumAccumulator:
         return shown(state)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AvgAccumulator:
     """The exact sum, rounded once, over the number of values."""
 
@@ -125,7 +126,7 @@ class AvgAccumulator:
         return canonical(shown(total) / count) if count > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ValuesAccumulator:
     """What the accumulators over distinct values share."""
 
@@ -153,7 +154,7 @@ class ValuesAccumulator:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MinAccumulator(ValuesAccumulator):
     """The least value; None of no rows."""
 
@@ -164,7 +165,7 @@ class MinAccumulator(ValuesAccumulator):
         return _asked(state, Values.least)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MaxAccumulator(ValuesAccumulator):
     """The greatest value; None of no rows."""
 
@@ -193,7 +194,7 @@ def _advise(error: TypeError, state: Values, value: Any = 0) -> None:
 SKIP = "  skip_none=True leaves None out"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CountDistinctAccumulator(ValuesAccumulator):
     """The number of different values."""
 
@@ -201,7 +202,7 @@ class CountDistinctAccumulator(ValuesAccumulator):
         return len(state)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CollectAccumulator(ValuesAccumulator):
     """All values, as a `Multiset`. Costs O(group) to read."""
 
@@ -209,7 +210,7 @@ class CollectAccumulator(ValuesAccumulator):
         return Multiset(state.weights())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UserAccumulator:
     """The user's own invertible aggregate; a state is a value and is never changed in place.
 
@@ -243,7 +244,7 @@ class UserAccumulator:
         return canonical(state if self.finish is None else self.finish.function(state))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MonoidAccumulator:
     """The user's own combination of values."""
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function
 from optimizer.plans.properties import below_wheres, bindings
+from optimizer.record import record
 from reactive.codegen.functions import callable_of
 from reactive.collections.index import ERROR_KEY, FILTERED, NO_MATCH, match_key
 from reactive.collections.zset import Pair, Row
@@ -40,7 +40,7 @@ Found = tuple[Row, int, Row, int]
 """A row of the left and one of the right that match, with their weights."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pairing:
     """Two inputs, and when their rows match: if the keys are equal, and then the predicates true,
     in their order."""

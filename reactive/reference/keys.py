@@ -17,13 +17,13 @@ It is not the rule by which the optimizer finds keys, and computes them in anoth
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from operator import itemgetter
 from typing import Any
 
 from optimizer.expr import Expr, Function, Lifted, Operation, conjuncts, reads
 from optimizer.lifting.lift import lift
+from optimizer.record import record
 from reactive.codegen.interpret import Read, interpreted, itself
 from reactive.collections.equality import SIMPLE, is_plain
 from reactive.collections.index import ERROR_KEY, FILTERED
@@ -52,7 +52,7 @@ def places(predicates: Sequence[Function], count: int) -> tuple[Place, Place] | 
     return left, right
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Equation:
     """Two sides, and which part of the key of each is equal to that of the other."""
 
@@ -62,7 +62,7 @@ class Equation:
     other_part: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conditions:
     """What finds the key of a row of each side, a tuple; and which parts are equal."""
 
@@ -199,7 +199,7 @@ COMPARED: dict[str, Callable[[], _What]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Step:
     """A part of a condition, and what it is for."""
 

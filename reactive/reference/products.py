@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function
 from optimizer.plans.properties import below_wheres, bindings
+from optimizer.record import record
 from reactive.codegen.functions import callable_of
 from reactive.collections.index import ERROR_KEY, FILTERED
 from reactive.collections.zset import Row
@@ -35,7 +35,7 @@ Placed = tuple[Any, Row, int]
 """A row with its weight, after what must be equal to that of others."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Several:
     """Inputs whose rows are all combined, and what is asked of rows of the first inputs."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from optimizer import plan
+from optimizer.record import record
 from reactive.collections.zset import Pair, Row
 
 BEFORE = -1
@@ -58,7 +58,7 @@ class ExternalRows(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExternalInput:
     """Rows that an input of a fragment is fed from where they are, instead of from the process.
 

@@ -17,7 +17,7 @@ State:  how far it has come.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent import futures
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -150,7 +150,7 @@ def _send(operators: list[RemoteOperator]) -> None:
     waiting = [operator for operator in operators if operator.lag or operator.is_fed]
     if len(waiting) < 2:
         return  # its own stage does it
-    with ThreadPoolExecutor(MOST, thread_name_prefix="reactive-flush") as pool:
+    with futures.ThreadPoolExecutor(MOST, thread_name_prefix="reactive-flush") as pool:
         sent = [pool.submit(operator.send) for operator in waiting]
     for future in sent:
         future.result()

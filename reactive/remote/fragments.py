@@ -23,6 +23,7 @@ from optimizer.expr import Function, Item, Lifted, Parameter, constant
 from optimizer.expressions.knowledge import total
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import bindings, shapes
+from optimizer.record import record
 from optimizer.traverse import functions
 from reactive.collections.index import ERROR_KEY, FILTERED, NO_MATCH
 from reactive.collections.zset import NAN, Row, canonical
@@ -36,7 +37,7 @@ Prepare = Callable[[Row], tuple[Any, Row] | None]
 """The key of a row, and what is kept of it; None for one that can be of no use."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fragment:
     """A node of a plan over inputs that are given: `Recursive` of the level `LEVEL`.
 
@@ -215,7 +216,7 @@ def _found(side: Side, count: int) -> Function | None:
     return Opaque(key, count, "key", None, (), side, "the key of join")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Found:
     """A key of which all has been asked: a NaN in it is not looked for again."""
 

@@ -22,10 +22,10 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from optimizer.callables.cells import running_shell
+from optimizer.record import record
 from reactive.subscriptions.observe import Subscription
 
 REMEMBERS = re.compile(r"_{1,3}|_\d+")
@@ -34,7 +34,7 @@ LAST = ("_", "__", "___")
 CONTAINERS = (tuple, list, set, frozenset)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Made:
     """What a run of a cell has made; neither is held by this."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from optimizer.expressions.knowledge import Shapes
 from optimizer.plans import headlines
 from optimizer.plans.facts import Facts, as_first
 from optimizer.plans.plan_node import Node
+from optimizer.record import record
 
 
 def _items(node: Each, inputs: Sequence[Shapes]) -> Shapes:
@@ -16,7 +16,7 @@ def _items(node: Each, inputs: Sequence[Shapes]) -> Shapes:
     return row if isinstance(row, tuple) and len(row) == node.width else (None,) * node.width
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Each(Node):
     """Rows that are tuples of `width` values, each of which is a binding: the key of a group, and
     those of a query of the group."""

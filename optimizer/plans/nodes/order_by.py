@@ -9,6 +9,7 @@ from optimizer.expr import Function
 from optimizer.plans import headlines
 from optimizer.plans.facts import Calls, Facts, as_first, of_input, same_rows
 from optimizer.plans.plan_node import Node
+from optimizer.record import record
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class SortKey:
     nulls: Literal["first", "last"] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OrderBy(Node):
     """Rows in order of keys, one after the other, at least one: the `limit` rows (None: all) that
     follow the first `offset`."""

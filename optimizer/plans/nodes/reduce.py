@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from optimizer.expr import Function
 from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.text import written
 from optimizer.plans.facts import Calls, Facts, never, of_input
 from optimizer.plans.plan_node import Node
+from optimizer.record import record
 
 
 def _key_and_rows(inputs: Sequence[Shapes], place: int) -> Shapes:
@@ -17,7 +17,7 @@ def _key_and_rows(inputs: Sequence[Shapes], place: int) -> Shapes:
     return (None, None)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reduce(Node):
     """The rows that a callable makes of the key and the rows of a group, behind that key."""
 

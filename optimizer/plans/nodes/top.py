@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from optimizer.expr import Function
 from optimizer.expressions.text import written
 from optimizer.plans import headlines
 from optimizer.plans.facts import Calls, Facts, as_first, of_input, same_rows
 from optimizer.plans.nodes.order_by import OrderBy, SortKey
 from optimizer.plans.plan_node import Node
+from optimizer.record import record
 
 
 def _headline(node: Top) -> str:
@@ -18,7 +17,7 @@ def _headline(node: Top) -> str:
     return f"top {node.limit}{window} by {by} of each {written(node.key)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Top(Node):
     """Of each group the `limit` rows that follow the first `offset` in the order of keys."""
 

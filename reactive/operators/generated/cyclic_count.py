@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, MutableSequence, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, reads
 from optimizer.plans.multiway import MultiwayJoin
+from optimizer.record import record
 from reactive.codegen.cycle_terms import NOTHING, CycleTerms, Occurrence
 from reactive.codegen.emitter import Emitter, RowPipeline, row_names
 from reactive.codegen.functions import Values, build
@@ -107,7 +107,7 @@ def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
     raise AssertionError("there is no plain operator of it")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Edges:
     """What a loop does with a row of an input, and then the ends that it has; one or two."""
 
@@ -132,7 +132,7 @@ class Edges:
         return (self.base, *runs, self.ends, self.row)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cycle:
     """A join as one of pairs: the inputs that differ, and the variables of each place."""
 

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, MutableSequence, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 from optimizer import plan
+from optimizer.record import record
 from reactive.codegen.cycle_rows import CycleRows
 from reactive.codegen.emitter import Emitter, RowPipeline, row_names
 from reactive.codegen.functions import Values, build
@@ -279,7 +279,7 @@ def cyclic_join_loop(
     return build("step", text, values), text
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Writer:
     """Writes the loops over what changes of an input, or over all of it."""
 

@@ -10,7 +10,7 @@ recursion          rows of a round, pairs   x an input, a relation -> list
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from optimizer import plan
@@ -28,6 +28,7 @@ from optimizer.expressions.knowledge import Shapes
 from optimizer.plans.factorization import Factorization, Sums
 from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.side_conditions import SideTerm
+from optimizer.record import record
 from optimizer.traverse import read_functions
 from reactive.codegen import probe_order
 from reactive.codegen.emitter import Chain, Emitter, RowPipeline, row_names
@@ -338,7 +339,7 @@ def _found_as(moves: Sequence[Move], found: str) -> list[Move]:
 # Recursion.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DeltaRule:
     """What a loop has to do: a relation below wheres, joined with another side, below a chain."""
 
