@@ -37,7 +37,7 @@ from reactive.dataflow.node import Node
 Source = Callable[[Any], Node]
 MANY_READERS = 16
 """Readers of a table that want a value of a field, from which on it gets an index."""
-MANY_RANGES = 32
+MANY_RANGES = 16
 """Ranges of a field that readers of a table want; without an index each asks for itself."""
 
 
