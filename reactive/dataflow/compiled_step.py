@@ -181,7 +181,9 @@ def commit({begin}, version):
 {steps}
 {tells}
     except BaseException as error:
-        take_back(error, [node for node, given in [{fed}][:at] if given])
+        begun = [{fed}][:at]
+        node = begun[-1][0] if begun else None  # by this name, messages find what has raised
+        take_back(error, [each for each, given in begun if given])
         raise
     graph.version = version
 {settles}

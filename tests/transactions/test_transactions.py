@@ -129,6 +129,29 @@ def _equal_a_counter(transactions: list[list[tuple[str, bool, int, int]]]) -> No
     hearing.close()
 
 
+@pytest.mark.parametrize("tables", [1, 2])
+def test_what_a_commit_in_use_raises_says_in_which_query_and_on_which_row(tables: int) -> None:
+    db = Database()
+    a, b = db.table(int, name="a"), db.table(int, name="b")
+    view = a.order_by(lambda n: 1 // (9 - n)).limit(3).materialize("ranked")
+    assert view is not None
+
+    def change(n: int) -> None:
+        with db.transaction():
+            a.add(n)
+            if tables == 2:
+                b.add(n)
+
+    for _ in range(4 * OFTEN):
+        change(1)
+    with pytest.raises(ZeroDivisionError) as caught:
+        change(9)
+    note = "".join(caught.value.__notes__)
+    assert "view 'ranked'" in note
+    assert "on row 9" in note
+    assert (9 in a, 9 in b) == (False, False)
+
+
 @pytest.mark.parametrize("removes", ["remove", "remove_all", "discard", "clear", "replace_all"])
 def test_a_row_that_comes_again_in_a_transaction_is_the_object_that_it_was(removes: str) -> None:
     db = Database()
