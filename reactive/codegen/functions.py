@@ -45,6 +45,8 @@ LONGEST = 60
 """What the names of files begin with that generated code is in."""
 MOST_TEXTS = 512
 """Texts of which the code is kept, for the next query of that shape."""
+CAPTURED = (int, float, str, bytes)
+"""Values of variables that generated code has by their names."""
 LITERALS = (int, str, bytes, bool, type(None))
 _numbers = itertools.count(1)
 _gone: deque[str] = deque()
@@ -79,8 +81,11 @@ class Values:
         return not self._reserved or (all(known) and not any(hidden))
 
     def constant(self, constant: Constant) -> str:
-        """A literal, or the name of the value."""
+        """A literal; or a name of the value, also of what was captured: so is code of one shape of
+        query one text, whatever the constants are."""
         value = constant.value
+        if constant.name is not None and type(value) in CAPTURED:
+            return self.name(value, constant.name)
         if type(value) in LITERALS and len(repr(value)) <= LONGEST:
             return repr(value)
         if type(value) is float and math.isfinite(value):

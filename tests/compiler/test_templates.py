@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, StaleCaptureError, Sum
+from reactive.codegen import functions
 from reactive.compiler import compile, templates
 from reactive.compiler.query_shape import shaped
 from reactive.compiler.substitution import Unknown, substitution
@@ -178,6 +179,23 @@ def test_the_hundredth_of_a_shape_takes_a_fraction_of_the_calls_of_the_first() -
         ours = calls_of(lambda: make(table, 99))
         assert abs(ours - calls_of(lambda: make(table, 100))) < 50
         assert ours * 1.5 < calls_of(lambda: make(new, 99)), name
+
+
+@pytest.mark.parametrize("value", [3, 2.5, "a", b"a"])
+def test_the_code_of_queries_that_differ_in_constants_is_compiled_once(value: Any) -> None:
+    table = Database().table(Order)
+
+    def made(c: Any) -> Any:
+        return table.where(lambda o: o.amount != c).group_by(lambda o: o.id).aggregate(Count())
+
+    views = [made(value).materialize()]
+    compiled = functions._code.cache_info().misses
+    views += [made(value * n).materialize() for n in range(2, 9)]
+    assert functions._code.cache_info().misses == compiled
+    table.add_all([Order(n, 1, value * n) for n in range(1, 9)])
+    for view in views:
+        view.verify()
+        assert len(view) == 7
 
 
 def test_a_view_is_right_when_the_index_of_its_template_is_gone() -> None:
