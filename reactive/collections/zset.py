@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain, islice
@@ -44,11 +44,14 @@ class Batch(Sequence[Pair]):
     (('b', 1), [('a', -1), ('b', -1)])
     """
 
-    __slots__ = ("rows", "weight")
+    __slots__ = ("fields", "rows", "weight")
 
     def __init__(self, rows: Sequence[Row], weight: int) -> None:
         self.rows = rows
         self.weight = weight
+        self.fields: Mapping[Any, type] | None = None
+        """The fields of all rows, by name or place, that have one class in all of them; if that is
+        known, and reading one runs no code."""
 
     @overload
     def __getitem__(self, place: int) -> Pair: ...

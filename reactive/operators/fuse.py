@@ -23,7 +23,9 @@ from reactive.operators.accumulators import CountAccumulator
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.distinct import Distinct
 from reactive.operators.generated.alone import GroupingOfOneSum, alone
+from reactive.operators.generated.column_sums import when_needed
 from reactive.operators.generated.factored import Factored, GroupingOfSums, Sides, Term
+from reactive.operators.generated.group_columns import group_columns
 from reactive.operators.generated.grouped import Grouped, Grouping
 from reactive.operators.generated.joined import Joined, Pairing
 from reactive.operators.generated.keyed import KeyLoop
@@ -154,7 +156,10 @@ def grouped(node: plan.Aggregate, below: PipelineSource) -> Make:
         plain = plain_aggregate(node)
         loop, text = made(plain, Grouping)
         carefully = _Lazy(below.chain).run
-        return Grouped(plain, loop, carefully, text, one=made_one(plain))
+        columns = group_columns(
+            below.pipeline, lambda pipeline: grouping_sink(node, pipeline, plain)
+        )
+        return Grouped(plain, loop, carefully, text, one=made_one(plain), columns=columns)
 
     return make
 
@@ -246,9 +251,10 @@ def sums_of_rows(
     def make() -> SumsBy:
         pipeline = row_pipeline()
         loop, text = delta_loop("delta", pipeline, called, _summing(pipeline, side, sums))
+        columns = when_needed(lambda: _summing(row_pipeline(), side, sums).over_columns())
         width, by_group = len(sums.values), bool(sums.groups)
         one = None if by_group or pipeline.makes_several else made_one()
-        return SumsBy(loop, width, owner, text, by_group=by_group, one=one)
+        return SumsBy(loop, width, owner, text, by_group=by_group, one=one, columns=columns)
 
     def made_one() -> Callable[..., Any]:
         pipeline = row_pipeline()

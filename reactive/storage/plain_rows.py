@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from types import MemberDescriptorType
@@ -59,15 +59,37 @@ class Field:
     place: Callable[[Row], Any]
 
 
-def plain_test(rows: Sequence[Row]) -> Callable[[Sequence[Row]], bool] | None:
-    """Whether rows are all of one class and plain, as a test; None if these, or some, are not.
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlainTest:
+    """A test whether rows are all of one class and plain.
+
+    fields: those that have one class in all of them then, by name or place.
+    """
+
+    are_plain: Callable[[Sequence[Row]], bool]
+    fields: Mapping[Any, type]
+
+
+def plain_test(rows: Sequence[Row]) -> PlainTest | None:
+    """The test that rows of the class of some pass; None if these, or a few of them, do not.
 
     >>> test = plain_test([("a", 1), ("b", None)])
-    >>> test([("c", None)]), test([("c", [])]), test([("c", 1, 2)]), test([["c", 1]])
-    (True, False, False, False)
+    >>> test.are_plain([("c", None)]), test.are_plain([("c", [])]), test.are_plain([("c", 1, 2)])
+    (True, False, False)
+    >>> test.fields
+    {0: <class 'str'>}
     """
     kind, shape = _kind(rows), _shape(rows)
     return None if shape is None else _tests(kind, shape)[0]
+
+
+def _fields(kind: Any, shape: Shape) -> dict[Any, type]:
+    if kind in PLAIN:
+        return {}
+    names: list[Any] = list(range(len(shape))) if issubclass(kind, tuple) else []
+    found = list(zip(names, shape, strict=False))
+    found += zip(plain_fields(kind) or (), shape, strict=False)
+    return {name: next(iter(kinds)) for name, kinds in found if len(kinds) == 1}
 
 
 def telling_field(rows: Sequence[Row]) -> Field | None:
@@ -174,9 +196,7 @@ def _is_same(function: Any, other: Any) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _tests(
-    kind: Any, shape: Shape
-) -> tuple[Callable[[Sequence[Row]], bool], list[Callable[[Row], Any]]]:
+def _tests(kind: Any, shape: Shape) -> tuple[PlainTest, list[Callable[[Row], Any]]]:
     """The test of many rows, and of each field what finds the place of one."""
     values = Values()
     values.by_name |= {"Kind": kind, "PLAIN": PLAIN, "OtherClass": OtherClass}
@@ -192,7 +212,8 @@ def _tests(
     sure = ["if row.__class__ is not Kind:", "    raise OtherClass", *unpacked]
     sure += [f"if {is_odd}:", "    hash(row)"]
     places = [_function("place", "row", [*sure, f"return {part}"]) for part in parts]
-    return _careful(test), [build("place", place, values) for place in places]
+    careful = PlainTest(_careful(test), _fields(kind, shape))
+    return careful, [build("place", place, values) for place in places]
 
 
 def _parts(kind: Any, width: int) -> tuple[list[str], list[str]]:

@@ -16,7 +16,7 @@ from reactive.collections.zset import Batch, Pair, Row, canonical, consolidate, 
 from reactive.errors import TableError
 from reactive.runtime.interrupts import surely
 from reactive.storage.immutable import REMEDIES, why_changeable
-from reactive.storage.plain_rows import plain_test
+from reactive.storage.plain_rows import PlainTest, plain_test
 from reactive.storage.rows import class_of, nan_test, wrong_class
 from reactive.storage.store import Absent, Duplicate, Store
 
@@ -60,7 +60,7 @@ class Statements:
         is_sure = isinstance(self._class, type) and self._accepts(self._class)
         self._plain = self._class if quick and is_sure else None
         """The class whose rows need at most that test."""
-        self._test: Callable[[Sequence[Row]], bool] | None = None
+        self._test: PlainTest | None = None
         self._engine = engine
         self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
         self._lost_at = -1
@@ -81,13 +81,15 @@ class Statements:
 
     def add_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
         """As `add` each of them, in one loop."""
-        checked, are_plain = self._all_checked(rows)
-        add = getattr(self.store, "add_plain", None) if are_plain else None
+        checked, plain = self._all_checked(rows)
+        add = None if plain is None else getattr(self.store, "add_plain", None)
         try:
             if self._may_return():
                 checked = list(map(self._interned, checked))
             batch = Batch((), 1)  # made before: no call comes after the change
             batch.rows = self.store.add_rows(checked) if add is None else add(checked)
+            if plain is not None and batch.rows is checked:
+                batch.fields = plain.fields
             return batch
         except (Duplicate, TypeError) as error:
             raise self._refused(checked, self.store.add, error) from None
@@ -245,25 +247,27 @@ class Statements:
         """Whether the table could have such a row."""
         return self._class is None or isinstance(row, self._class)
 
-    def _all_checked(self, rows: Iterable[Row]) -> tuple[list[Row], bool]:
-        """The rows as the table takes them, and whether all are known to be plain."""
+    def _all_checked(self, rows: Iterable[Row]) -> tuple[list[Row], PlainTest | None]:
+        """The rows as the table takes them, and the test that has found them plain."""
         given = list(rows)
-        if len(given) >= MANY and self._are_plain(given):
-            return given, True
+        if len(given) >= MANY:
+            passed = self._passed(given)
+            if passed is not None:
+                return given, passed
         if set(map(type, given)) == {self._plain} and not (
             self._has_nan and any(map(self._has_nan, given))
         ):
-            return given, False
-        return [self._checked(row) for row in given], False
+            return given, None
+        return [self._checked(row) for row in given], None
 
-    def _are_plain(self, rows: Sequence[Row]) -> bool:
-        """Whether rows are of one class, and plain, by the test that was right last, or one."""
+    def _passed(self, rows: Sequence[Row]) -> PlainTest | None:
+        """The test that finds rows of one class plain: the one that was right last, or another."""
         self._checked(rows[0])
-        test = self._test
-        if test is not None and test(rows):
-            return True
-        self._test = plain_test(rows)
-        return self._test is not None and self._test is not test and self._test(rows)
+        last = self._test
+        if last is not None and last.are_plain(rows):
+            return last
+        test = self._test = plain_test(rows)
+        return test if test is not None and test is not last and test.are_plain(rows) else None
 
     def _checked(self, row: Row) -> Row:
         """The row as the table takes it, or an error that says what is wrong with it."""

@@ -99,19 +99,21 @@ def test_only_classes_that_are_equal_by_their_fields_are_plain() -> None:
 def test_rows_are_plain_if_all_their_values_are(kind: Any, value: object, is_plain: bool) -> None:
     rows = [kind(n, value) for n in range(4)]
     test = plain_test(rows)
-    assert (test is not None and test(rows)) is is_plain
+    assert (test is not None and test.are_plain(rows)) is is_plain
     mixed = [kind(0, "Bonn"), kind(0, value), kind(0, None), kind(0, 0.5)]
     test = plain_test(mixed)
-    assert (test is not None and test(mixed)) is is_plain
+    assert (test is not None and test.are_plain(mixed)) is is_plain
 
 
 def test_rows_that_a_test_was_not_made_of_are_asked_all_the_same() -> None:
     test = plain_test([Order(1, "Bonn", 0.5)])
-    assert test is not None and test([Order(2, "Rome", 1.5)])
+    assert test is not None and test.are_plain([Order(2, "Rome", 1.5)])
     odd = [Order([], "Rome", 1.5), Order(2, "Rome", float("nan")), Order(2, "Rome", 1)]
-    assert not any(test([row]) for row in [*odd, Noted(2, "Rome", 1.5), Named(2, "Rome", 1.5), 7])
+    assert not any(
+        test.are_plain([row]) for row in [*odd, Noted(2, "Rome", 1.5), Named(2, "Rome", 1.5), 7]
+    )
     unset = object.__new__(Order)
-    assert not test([unset])
+    assert not test.are_plain([unset])
 
 
 def test_the_field_is_one_that_tells_all_rows_apart() -> None:

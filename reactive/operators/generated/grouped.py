@@ -25,7 +25,7 @@ from optimizer.expr import Expr
 from reactive.codegen.emitter import Emitter
 from reactive.codegen.running_sums import RUNNING_SUMS, text_mean, text_shown, write_plus_value
 from reactive.collections.values import Values
-from reactive.collections.zset import Pair
+from reactive.collections.zset import Batch, Pair
 from reactive.operators.accumulators import (
     AvgAccumulator,
     CountAccumulator,
@@ -60,11 +60,11 @@ class Grouping:
         is_empty: Callable[[Any], bool] | None = None,
         row: Any = None,
     ) -> None:
-        self._row = row
-        self._key = key
+        self.row = row
+        self.key = key
         self._keeps_debts = is_empty is not None
-        self._accumulators = accumulators
-        self._homes = shared_accumulators
+        self.accumulators = accumulators
+        self.shared = shared_accumulators
         own = {
             f"result_{place}": accumulator.result
             for place, (accumulator, _) in enumerate(accumulators, 1)
@@ -77,19 +77,19 @@ class Grouping:
 
     def exprs(self) -> list[Expr]:
         """What it evaluates of each row."""
-        own = [] if self._key is None else [self._key]
-        return own + [value for _, value in self._accumulators if value is not None]
+        own = [] if self.key is None else [self.key]
+        return own + [value for _, value in self.accumulators if value is not None]
 
     def prologue(self) -> list[str]:
         """The lines before the loops."""
         has_values = any(
-            isinstance(accumulator, ValuesAccumulator) for accumulator, _ in self._accumulators
+            isinstance(accumulator, ValuesAccumulator) for accumulator, _ in self.accumulators
         )
         return ["    get = groups.get", *["    log = before.log"] * has_values]
 
     def epilogue(self) -> list[str]:
         """The lines after the loops: what the touched groups showed and now show."""
-        states = [f"group[{self._homes[place]}]" for place in range(len(self._accumulators))]
+        states = [f"group[{self.shared[place]}]" for place in range(len(self.accumulators))]
         row = "{0}[0]" if self.is_bare else "{0}"
         lines = [
             "    out = []",
@@ -116,24 +116,24 @@ class Grouping:
     @property
     def is_keyed(self) -> bool:
         """Whether there is a group per key, and none without rows."""
-        return self._key is not None
+        return self.key is not None
 
     @property
     def is_bare(self) -> bool:
         """Whether what it shows is one value, and no row of several."""
-        return self._key is None and len(self._accumulators) == 1 and self._row is None
+        return self.key is None and len(self.accumulators) == 1 and self.row is None
 
     def _shown(self, states: Sequence[str], key: str, size: str) -> str:
         """What a group shows, in terms of the states of its accumulators; None if it has no
         rows."""
-        accumulators = [accumulator for accumulator, _ in self._accumulators]
+        accumulators = [accumulator for accumulator, _ in self.accumulators]
         shown = [key] * self.is_keyed
         shown += [
             self._result(*each) for each in enumerate(zip(accumulators, states, strict=True), 1)
         ]
         is_there = f" if {size} > 0 else None" if self.is_keyed else ""
         row = f"({', '.join(shown)}{',' * (len(shown) == 1)})"
-        return f"{row if self._row is None else f'made(Row, {row})'}{is_there}"
+        return f"{row if self.row is None else f'made(Row, {row})'}{is_there}"
 
     def _result(self, place: int, of: tuple[Any, str]) -> str:
         match of:
@@ -155,13 +155,13 @@ class Grouping:
         names = self._values(emitter)
         key = self._key_name(emitter)
         self._find(emitter, key)
-        if any(isinstance(accumulator, ValuesAccumulator) for accumulator, _ in self._accumulators):
+        if any(isinstance(accumulator, ValuesAccumulator) for accumulator, _ in self.accumulators):
             emitter.line(f"was = before[{key}]")
         emitter.line(f"group[0] += {weight}")
         for place, ((accumulator, _), value) in enumerate(
-            zip(self._accumulators, names, strict=True), 1
+            zip(self.accumulators, names, strict=True), 1
         ):
-            if self._homes[place - 1] != place:
+            if self.shared[place - 1] != place:
                 continue  # another one has its state
             if accumulator.skip_none:
                 emitter.line(f"if {value} is not None:")
@@ -171,13 +171,13 @@ class Grouping:
 
     def _values(self, emitter: Emitter) -> list[str | None]:
         """The names of what the accumulators read."""
-        return [None if value is None else emitter.named(value) for _, value in self._accumulators]
+        return [None if value is None else emitter.named(value) for _, value in self.accumulators]
 
     def _key_name(self, emitter: Emitter) -> str:
         """The variable that holds the key of the group."""
-        if self._key is None:
+        if self.key is None:
             return "()"
-        key = emitter.canonical(self._key)
+        key = emitter.canonical(self.key)
         return key if key.isidentifier() else emitter.variable("key", key)
 
     def _find(self, emitter: Emitter, key: str) -> None:
@@ -187,7 +187,7 @@ class Grouping:
         emitter.line(f"    group = groups[{key}] = {self._new()}")
         emitter.line(f"elif {key} not in before:")
         emitter.line(f"    before[{key}] = group.copy()")
-        for place, (accumulator, _) in enumerate(self._accumulators, 1):
+        for place, (accumulator, _) in enumerate(self.accumulators, 1):
             state = f"group[{place}]"
             match accumulator:
                 case SumAccumulator():
@@ -200,13 +200,13 @@ class Grouping:
     def _new(self) -> str:
         zeros = [
             self._zero(place, accumulator)
-            for place, (accumulator, _) in enumerate(self._accumulators, 1)
+            for place, (accumulator, _) in enumerate(self.accumulators, 1)
         ]
         return f"[0, {', '.join(zeros)}, None]"
 
     def _zero(self, place: int, accumulator: Any) -> str:
         if isinstance(accumulator, ValuesAccumulator):
-            return f"zero_{place}()" if self._homes[place - 1] == place else "None"
+            return f"zero_{place}()" if self.shared[place - 1] == place else "None"
         return "(0, 0)" if isinstance(accumulator, AvgAccumulator) else "0"
 
     def _add(
@@ -258,7 +258,7 @@ class Grouped:
     """
 
     __slots__ = (
-        *("_before", "_carefully", "_groups", "_loop", "_one", "_pairing", "_plain"),
+        *("_before", "_carefully", "_columns", "_groups", "_loop", "_one", "_pairing", "_plain"),
         *("_was_plain", "new_before", "source", "step", "touched"),
     )
 
@@ -270,8 +270,10 @@ class Grouped:
         source: str,
         pairing: Pairing | None = None,
         one: Loop | None = None,
+        columns: Loop | None = None,
     ) -> None:
         self._plain = plain
+        self._columns = columns
         self._groups = plain.groups
         self._loop = loop
         self._carefully = carefully
@@ -296,8 +298,10 @@ class Grouped:
         if len(delta) == 1:
             loop = self._one
         try:
-            out: Sequence[Pair] = loop(self._groups, before, delta)
-            return out
+            out: Sequence[Pair] | None = None
+            if self._columns is not None and delta.__class__ is Batch:
+                out = self._columns(delta, self._groups, before)
+            return loop(self._groups, before, delta) if out is None else out
         except Exception as error:
             reraise_asynchronous(error)
         return self._do_plainly(delta)

@@ -193,6 +193,15 @@ def sums_loops(
     return nest.build(f"{given}{OF_SIDES}")
 
 
+def changes_loop(sums: Sequence[str], pipeline: RowPipeline, sink: Sink) -> Callable[..., Any]:
+    """The loop over sums by key, which are joined with nothing."""
+    more = ("key", "times_left", "times_right", *sums)
+    nest = Nest(("row",), pipeline, sink, more=more)
+    taken = (f"{', '.join(('times_left', *sums))}, = sums", "times_right = 1")
+    nest.loop(Source("left", "key, sums", taken, ("times_left",), ()))
+    return nest.build("groups, before, left")[0]
+
+
 def loop_of_one(
     names: tuple[str, ...], shapes: Shapes, factors: Factorization, sink_of: SinkOf, outer: str
 ) -> Callable[..., Any]:

@@ -54,7 +54,7 @@ class GroupingOfOne(Grouping):
             emitter.line(f"if group is None: group = {self._new()}")
         states = []
         for place, ((accumulator, _), value) in enumerate(
-            zip(self._accumulators, names, strict=True), 1
+            zip(self.accumulators, names, strict=True), 1
         ):
             if accumulator.skip_none:
                 emitter.line(f"if {value} is None: state_{place} = group[{place}]")
