@@ -16,6 +16,7 @@ import dataclasses
 import datetime
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from types import MemberDescriptorType
@@ -26,10 +27,12 @@ from reactive.codegen.functions import Values, build
 from reactive.collections.zset import Row
 from reactive.runtime.interrupts import reraise_asynchronous
 
-PLAIN: frozenset[type] = frozenset(
-    {int, float, str, bytes, bool, type(None), datetime.date, datetime.timedelta}
+MIXED: frozenset[type] = frozenset(
+    {int, float, str, bytes, bool, type(None), datetime.date, datetime.timedelta, Decimal}
 )
 """Classes whose instances have a hash and compare with anything, without a call of other code."""
+PLAIN = MIXED | {datetime.datetime}
+"""The same, and times, if they are of no zone; these are looked for in fields of nothing else."""
 TELLING: tuple[type, ...] = (int, str)
 """Classes of fields that rows may be found by, the quicker one first."""
 SAMPLED = 64
@@ -130,7 +133,11 @@ def _shape(rows: Sequence[Row]) -> Shape | None:
         reraise_asynchronous(error)
         return None
     shape = tuple([frozenset(map(type, column)) for column in columns])
-    return shape if shape and all(kinds <= PLAIN for kinds in shape) else None
+    return shape if shape and all(map(_is_plain, shape)) else None
+
+
+def _is_plain(kinds: frozenset[type]) -> bool:
+    return kinds <= (PLAIN if len(kinds) == 1 else MIXED)
 
 
 def _kind(rows: Sequence[Row]) -> Any:
@@ -199,7 +206,7 @@ def _is_same(function: Any, other: Any) -> bool:
 def _tests(kind: Any, shape: Shape) -> tuple[PlainTest, list[Callable[[Row], Any]]]:
     """The test of many rows, and of each field what finds the place of one."""
     values = Values()
-    values.by_name |= {"Kind": kind, "PLAIN": PLAIN, "OtherClass": OtherClass}
+    values.by_name |= {"Kind": kind, "MIXED": MIXED, "OtherClass": OtherClass}
     parts, unpacked = _parts(kind, len(shape))
     asked = [_asked(part, kinds, values) for part, kinds in zip(parts, shape, strict=True)]
     is_odd = " or ".join(asked)
@@ -232,12 +239,13 @@ def _function(name: str, parameter: str, lines: Sequence[str]) -> str:
 
 def _asked(part: str, kinds: frozenset[type], values: Values) -> str:
     """Whether a part of a row is of another class, or a NaN, as text."""
-    if kinds == {float}:
-        return f"{part}.__class__ is not float or {part} != {part}"
-    if len(kinds) == 1:
-        (kind,) = kinds
-        return f"{part}.__class__ is not {values.name(kind, kind.__name__)}"
-    return f"{part}.__class__ not in PLAIN or {part} != {part}"
+    if len(kinds) > 1:
+        return f"{part}.__class__ not in MIXED or {part} != {part}"
+    (kind,) = kinds
+    is_other = f"{part}.__class__ is not {values.name(kind, kind.__name__)}"
+    if kind is float or kind is Decimal:
+        return f"{is_other} or {part} != {part}"
+    return f"{is_other} or {part}.tzinfo is not None" if kind is datetime.datetime else is_other
 
 
 def _careful(test: Callable[[Sequence[Row]], bool]) -> Callable[[Sequence[Row]], bool]:

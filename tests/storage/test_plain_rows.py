@@ -92,8 +92,8 @@ def test_only_classes_that_are_equal_by_their_fields_are_plain() -> None:
     ("value", "is_plain"),
     [
         *((7, True), ("", True), (None, True), (True, True), (b"", True), (0.5, True)),
-        *((datetime.date(2026, 1, 1), True), (datetime.datetime(2026, 1, 1), False)),
-        *((float("nan"), False), (Decimal(1), False), ([], False), ((1,), False)),
+        *((datetime.date(2026, 1, 1), True), (Decimal(1), True), (Decimal("sNaN"), False)),
+        *((float("nan"), False), (Decimal("NaN"), False), ([], False), ((1,), False)),
     ],
 )
 def test_rows_are_plain_if_all_their_values_are(kind: Any, value: object, is_plain: bool) -> None:
@@ -103,6 +103,15 @@ def test_rows_are_plain_if_all_their_values_are(kind: Any, value: object, is_pla
     mixed = [kind(0, "Bonn"), kind(0, value), kind(0, None), kind(0, 0.5)]
     test = plain_test(mixed)
     assert (test is not None and test.are_plain(mixed)) is is_plain
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_times_are_plain_without_a_zone_among_times(kind: Any) -> None:
+    time, utc = datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    for times, are_plain in (([time] * 2, True), ([time, utc], False), ([time, None], False)):
+        rows = [kind(n, each) for n, each in enumerate(times)]
+        test = plain_test(rows)
+        assert (test is not None and test.are_plain(rows)) is are_plain
 
 
 def test_rows_that_a_test_was_not_made_of_are_asked_all_the_same() -> None:
