@@ -105,7 +105,9 @@ def picked(bits: Bits, values: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     for block, members in bits.items():
         start, length = block * WIDTH, members.bit_length()
-        if members.bit_count() * SPARSE < length:
+        if not members & (members - 1):
+            found.append(values[start + length - 1])
+        elif members.bit_count() * SPARSE < length:
             while members:
                 lowest = members & -members
                 found.append(values[start + lowest.bit_length() - 1])

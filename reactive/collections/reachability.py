@@ -229,6 +229,10 @@ class Reachability:
 
     def _lose(self, node: int, cut: dict[int, list[int]]) -> None:
         """Find out what a node does not reach any more, and the others of its component."""
+        if not has(self.reached(node), node):
+            self.touched += 1
+            self._dwindle((node,), self.doubts.pop(node))
+            return
         members = self._component(node, cut)
         self.touched += len(members)
         doubted = Bits()
@@ -241,11 +245,8 @@ class Reachability:
             self._dwindle(members, doubted)
 
     def _component(self, node: int, cut: dict[int, list[int]]) -> set[int]:
-        """The nodes that led to a node, and were reached by it, and that one."""
-        reached, found = self.reached(node), {node}
-        if not has(reached, node):
-            return found
-        waiting = [node]
+        """The nodes that led to a node on a cycle, and were reached by it."""
+        reached, found, waiting = self.reached(node), {node}, [node]
         for other in waiting:
             for above in (*self.before.get(other, NONE), *cut.get(other, ())):
                 if above not in found and has(reached, above):
@@ -275,7 +276,7 @@ class Reachability:
                     self._change(node, bits)
                     self._doubt_above(node, members, gone)
 
-    def _dwindle(self, members: set[int], doubted: Bits) -> None:
+    def _dwindle(self, members: Collection[int], doubted: Bits) -> None:
         """Lose what is in doubt, and what no other arc leads to, of nodes that stay together."""
         gone = self._unsupported(members, doubted)
         if not gone:
@@ -285,12 +286,12 @@ class Reachability:
             self._change(node, bits)
             self._doubt_above(node, members, gone)
 
-    def _doubt_above(self, node: int, members: set[int], gone: Bits) -> None:
+    def _doubt_above(self, node: int, members: Collection[int], gone: Bits) -> None:
         for above in self.before.get(node, NONE):
             if above not in members:
                 self._doubt(above, gone)
 
-    def _unsupported(self, members: set[int], doubted: Bits) -> Bits:
+    def _unsupported(self, members: Collection[int], doubted: Bits) -> Bits:
         """Of what is in doubt, what a component does not reach any more."""
         if not doubted:
             return doubted
@@ -299,7 +300,7 @@ class Reachability:
             return self._not_led_to(members, doubted)
         return self._not_met(members, doubted)
 
-    def _not_led_to(self, members: set[int], doubted: Bits) -> Bits:
+    def _not_led_to(self, members: Collection[int], doubted: Bits) -> Bits:
         """Of what is in doubt, what no arc out of the members leads to: each of these is asked."""
         after, reach = self.after, self.reach
         for node in members:
@@ -308,7 +309,7 @@ class Reachability:
                     doubted = without(doubted, _with(reach.get(other, EMPTY), other))
         return doubted
 
-    def _not_met(self, members: set[int], doubted: Bits) -> Bits:
+    def _not_met(self, members: Collection[int], doubted: Bits) -> Bits:
         """The same: the arcs into what is in doubt are asked whether they come from elsewhere."""
         certain = without(self.reached(next(iter(members))), doubted)
         for node in members:
