@@ -55,7 +55,10 @@ class Commit:
     but what is to be called between the phases is.
     """
 
-    __slots__ = ("_between", "_engine", "_seconds", "_step", "back", "changes", "version")
+    __slots__ = (
+        *("_between", "_deltas", "_engine", "_rows", "_seconds", "_step"),
+        *("back", "changes", "version"),
+    )
 
     def __init__(
         self,
@@ -70,6 +73,8 @@ class Commit:
         self.changes = changes
         self.back = back
         self._between = between
+        self._deltas: list[Fed] = [(table._node, delta) for table, delta in changes]
+        self._rows = sum([len(delta) for _, delta in changes])
         self._step: Step | None = None
         self._seconds = 0.0
 
@@ -158,15 +163,12 @@ class Commit:
             if not again.failed(error):
                 raise
 
-    def _deltas(self) -> list[Fed]:
-        return [(table._node, delta) for table, delta in self.changes]
-
     def _stepped(self, act: Callable[[Sequence[Fed], int], T]) -> T:
         """Have the operators step, and subscribers be told of rows that were replaced."""
         graph = self._engine.graph
         graph.moved = self._engine.updates.of(self.changes, self.version)
         try:
-            return self._timed(act, self._deltas(), self.version)
+            return self._timed(act, self._deltas, self.version)
         finally:
             graph.moved = None
 
@@ -174,19 +176,16 @@ class Commit:
         if self._engine.dropped:
             self._engine.drain()
 
-    def _rows(self) -> int:
-        return sum([len(delta) for _, delta in self.changes])
-
     def _count(self) -> None:
         """It has been published."""
-        engine, rows = self._engine, self._rows()
+        engine, rows = self._engine, self._rows
         engine.committed([table for table, _ in self.changes], rows)
         if self._seconds:
-            engine.times.note(self._seconds, engine.version, self._deltas(), few=rows < MANY)
+            engine.times.note(self._seconds, engine.version, self._deltas, few=rows < MANY)
 
     def _timed(self, act: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """A phase; of many rows with its time taken, and without collections."""
-        if self._rows() < MANY and not (self._engine.times.wanted or is_logged(DEBUG)):
+        if self._rows < MANY and not (self._engine.times.wanted or is_logged(DEBUG)):
             return act(*arguments, **named)
         began = perf_counter()
         collects = gc.isenabled()
