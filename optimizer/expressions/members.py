@@ -21,6 +21,7 @@ import dis
 import inspect
 from abc import ABCMeta
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from types import CodeType, FunctionType
 from typing import Any, get_type_hints
@@ -104,11 +105,16 @@ def makes_instances(kind: Any) -> bool:
 
 
 def hints(kind: type) -> dict[str, Any]:
-    """The annotations of the fields, evaluated; nothing where that cannot be done."""
+    """The annotations of the fields, evaluated; nothing where that cannot be done, or not yet."""
     try:
-        found = get_type_hints(kind)
+        return _hints(kind)
     except Exception:  # whatever evaluating an annotation may raise
         return {}
+
+
+@lru_cache(maxsize=512)
+def _hints(kind: type) -> dict[str, Any]:
+    found = get_type_hints(kind)
     return {name: found[name] for name in members(kind) if name in found}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import sys
+import types
 from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Callable, Iterator
@@ -18,7 +20,7 @@ import msgspec
 import pydantic
 import pytest
 
-from optimizer.expressions.members import compared, is_record, lacks, members
+from optimizer.expressions.members import compared, hints, is_record, lacks, members
 from reactive import (
     Avg,
     Count,
@@ -595,3 +597,18 @@ def test_of_rows_that_a_query_makes_it_is_known_what_they_have(which: int) -> No
         query.where(lambda r: r.ids > 0)
     with pytest.raises(PlanError, match=f"^{name} has no field 'ids'; did you mean 'id'"):
         query.order_by(lambda r: r.ids)
+
+
+def test_annotations_are_evaluated_once_they_can_be() -> None:
+    module: dict[str, Any] = {"__name__": __name__, "dataclass": dataclass}
+    exec("@dataclass(frozen=True)\nclass Late:\n    of: 'Later'\n", module)
+    kind = module["Late"]
+    kind.__module__ = "late_annotations"
+    sys.modules["late_annotations"] = types.ModuleType("late_annotations")
+    try:
+        assert hints(kind) == {}
+        sys.modules["late_annotations"].Later = int  # type: ignore[attr-defined]
+        assert hints(kind) == {"of": int}
+        assert hints(kind) is hints(kind)
+    finally:
+        del sys.modules["late_annotations"]
