@@ -122,7 +122,11 @@ def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node
     parts = [*below.chain, *_nodes(node.sink)]
     constant_tests = constant_tests_of(below) if inputs[0].at is NOWHERE else NO_CONSTANT_TESTS
     return builder.node(
-        node, inputs, looped(parts[-1], below), called(parts), constant_tests=constant_tests
+        node,
+        inputs,
+        looped(parts[-1], below, builder.graph.loops),
+        called(parts),
+        constant_tests=constant_tests,
     )
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 from optimizer.expr import Function
 from optimizer.plan import Node as PlanNode
@@ -73,6 +74,8 @@ class Graph:
         """What updates of tables are in the commit that is made, if somebody is to hear of them."""
         self.forgets = False
         """Whether there is a table that does not store its rows."""
+        self.loops: WeakValueDictionary[Hashable, Callable[..., Any]] = WeakValueDictionary()
+        """Generated loops that some operator runs, by what they do."""
 
     def source(self, contents: Callable[[], Iterable[Pair]], plan: PlanNode) -> Node:
         """A node without inputs, fed by a table."""

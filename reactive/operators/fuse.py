@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard, TypeVar
 
@@ -14,6 +14,7 @@ from optimizer.plans.properties import bindings, is_interned, row_shape, shapes
 from optimizer.plans.side_conditions import AnyJoin, residual
 from optimizer.traverse import read_functions
 from reactive.codegen.emitter import RowPipeline, row_names
+from reactive.codegen.functions import source_of
 from reactive.codegen.join_key import key_parts
 from reactive.codegen.probe_order import probe_order
 from reactive.codegen.sinks import CountSink, KeySink, ListSink
@@ -61,25 +62,26 @@ from reactive.operators.sums_by import SumsBy
 
 Rows = Callable[[Sequence[Any]], Sequence[Any]]
 Make = Callable[[], Any]
+Loops = MutableMapping[Hashable, Callable[..., Any]]
 G = TypeVar("G", bound=Grouping)
 S = TypeVar("S", bound=GroupingOfSums)
 
 
-def looped(node: plan.Node, below: PipelineSource) -> Make:
-    """The operator of a chain, or of what it feeds."""
+def looped(node: plan.Node, below: PipelineSource, loops: Loops) -> Make:
+    """The operator of a chain, or of what it feeds. `loops` are those of chains that are held."""
     match node:
         case plan.Aggregate():
             return grouped(node, below)
         case plan.Distinct() if below.chain:
-            return lambda: Distinct(linear(below))
+            return lambda: Distinct(linear(below, loops))
         case plan.Distinct():
             return Distinct
         case _:
-            return lambda: linear(below)
+            return lambda: linear(below, loops)
 
 
-def linear(below: PipelineSource) -> Linear:
-    """The operator of a chain."""
+def linear(below: PipelineSource, loops: Loops) -> Linear:
+    """The operator of a chain. Chains that do the same to rows of one shape have one loop."""
     called = read_functions(*below.chain)
 
     def made(kind: type[ListSink | CountSink]) -> Callable[..., Any]:
@@ -87,9 +89,13 @@ def linear(below: PipelineSource) -> Linear:
         sink = ListSink(pipeline, batch=True) if kind is ListSink else CountSink(pipeline)
         return delta_loop("delta", pipeline, called, sink, batch=True)[0]
 
-    pipeline = below.pipeline()
-    loop, text = delta_loop("delta", pipeline, called, ListSink(pipeline))
-    return Linear(loop, _Lazy(below.chain).run, text, made)
+    key = (below.does, bindings(below.base), shapes(below.base))
+    loop = loops.get(key)
+    if loop is None:
+        pipeline = below.pipeline()
+        loop, _ = delta_loop("delta", pipeline, called, ListSink(pipeline))
+        loops[key] = loop
+    return Linear(loop, _Lazy(below.chain).run, source_of(loop), made)
 
 
 def keys_of(

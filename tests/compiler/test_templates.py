@@ -239,6 +239,19 @@ def test_equal_queries_share_their_operators_also_by_a_template(learned: str) ->
     assert len(graph.nodes()) == count and len(views) == 90
 
 
+def test_chains_that_do_the_same_have_one_loop_while_an_operator_runs_it() -> None:
+    table = Database().table(Order)
+    graph = table._engine.graph
+    views = [QUERIES["behind a condition"](table, n, 0).materialize() for n in range(40)]
+    loops = {node.operator._loop for node in graph.nodes() if hasattr(node.operator, "_loop")}
+    assert len(loops) <= 17 and set(graph.loops.values()) == loops
+    table.add_all([Order(n, n, n % 3) for n in range(40)])
+    assert [len(view) for view in views] == [n % 3 == 2 for n in range(40)]
+    del views, loops
+    gc.collect()
+    assert not graph.loops
+
+
 def test_templates_hold_no_values_that_queries_captured() -> None:
     class Text(str):
         __slots__ = ("__weakref__",)
