@@ -72,8 +72,8 @@ def _rows_of_select(node: Select, inputs: Sequence[Shapes]) -> Shapes:
 
 
 def _rows_of_component(node: Component, inputs: Sequence[Shapes]) -> Shapes:
-    body = node.input.bodies[node.index]
-    return tuple(body.known["shapes"])
+    found = tuple(node.input.bodies[node.index].known["shapes"])
+    return found if isinstance(node.input, Fixpoint) else (None,) * len(found)
 
 
 def _of_kept(node: Fixpoint) -> Sequence[Barrier | None]:
@@ -224,6 +224,24 @@ class Recursive(Node):
 
 
 @record
+class Given(Node):
+    """Rows that an operator hands to the nodes that it has within; made by the engine."""
+
+    index: int
+    is_set: bool
+    of: tuple[Any, ...]
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=lambda node, _: node.of,
+        is_set=lambda node, _: node.is_set,
+        headline=lambda node: f"given {node.index}",
+    )
+
+
+@record
 class Best:
     """Of the rows with equal keys, the one with the least or largest value is kept."""
 
@@ -259,7 +277,7 @@ class Fixpoint(Node):
 class Component(Node):
     """One of several relations that are defined together."""
 
-    input: Fixpoint
+    input: Fixpoint | Iterate
     index: int
 
     facts = Facts(
@@ -267,28 +285,67 @@ class Component(Node):
         raises=False,
         recursion=monotone,
         shapes=_rows_of_component,
-        is_set=always,
+        is_set=as_first,
         headline=headlines.component,
     )
 
 
 @record
-class Iterate(Node):
-    """A body applied `times` times, from `start` on. Bags; the body may do anything."""
+class Tolerance:
+    """Of rows with equal keys, one is passed on whose value differs by `least` from the last that
+    was. Without `by` the key is the rest of the row."""
 
-    start: Node
-    body: Node
+    value: Function
+    by: Function
+    least: float
+
+
+@record
+class Iterate(Node):
+    """Bodies applied together, from `starts` on: `times` times, or, if that is None, until no row
+    is passed on, in `max_rounds` at most. Bags; bodies may do anything. As a node, the first one.
+
+    `contraction` and `norm` say by what factor a round brings any two rows of relations closer.
+    """
+
+    starts: tuple[Node, ...]
+    bodies: tuple[Node, ...]
     level: Any
-    name: str
-    times: int
+    names: tuple[str, ...]
+    times: int | None
+    max_rounds: int = 0
+    tolerances: tuple[Tolerance | None, ...] = ()
+    contraction: float | None = None
+    norm: Literal["max", "sum"] = "max"
 
     facts = Facts(
-        calls=(),
+        calls=(Calls("tolerances.value", of_each), Calls("tolerances.by", of_each)),
         raises=True,
         recursion=monotone,
         shapes=lambda node, inputs: (None,) * len(inputs[0]),
         is_set=never,
         headline=headlines.iterate,
+    )
+
+    def is_tolerant(self) -> bool:
+        """Whether a row may be passed on later than it changes."""
+        return any(self.tolerances)
+
+
+@record
+class Tolerate(Node):
+    """The rows of a round that are passed on, where an iteration is written out."""
+
+    input: Node
+    tolerance: Tolerance
+
+    facts = Facts(
+        calls=(Calls("tolerance.value", of_input), Calls("tolerance.by", of_input)),
+        raises=True,
+        recursion=lambda _: ("negation",),
+        shapes=lambda node, inputs: (None,) * len(inputs[0]),
+        is_set=never,
+        headline=headlines.tolerate,
     )
 
 

@@ -96,17 +96,36 @@ def substituted(
     return made[id(root)]
 
 
-def unrolled(node: plan.Iterate) -> plan.Node:
-    """An iteration written out: its body over its body over ... over where it starts."""
-    rounds = node.start
+def unrolled(node: plan.Iterate) -> tuple[plan.Node, ...]:
+    """An iteration written out: its bodies over its bodies over ... over where they start."""
+    rounds = node.starts
+    assert node.times is not None
     for _ in range(node.times):
-        rounds = _over(node, rounds)
+        rounds = tuple([_over(node, body, rounds) for body in node.bodies])
+        rounds = tuple(map(_tolerant, rounds, node.tolerances or (None,) * len(rounds)))
     return rounds
 
 
-def without_iterations(root: plan.Node) -> plan.Node:
-    """The plan with all iterations written out."""
-    return rebuilt(root, lambda n: unrolled(n) if isinstance(n, plan.Iterate) else n)
+Keeps = Callable[[plan.Iterate], bool]
+
+
+def without_iterations(root: plan.Node, keeps: Keeps = lambda node: False) -> plan.Node:
+    """The plan with iterations written out, but for those that one keeps, and those that go on
+    until nothing changes."""
+    written: dict[int, tuple[plan.Node, ...]] = {}
+
+    def changed(node: plan.Node) -> plan.Node:
+        match node:
+            case plan.Component(plan.Iterate() as iterate, index) if id(iterate) in written:
+                return written[id(iterate)][index]
+            case plan.Iterate(times=int()) if not keeps(node):
+                found = unrolled(node)
+                if len(found) == 1:
+                    return found[0]
+                written[id(node)] = found
+        return node
+
+    return rebuilt(root, changed)
 
 
 def without_views(root: plan.Node) -> plan.Node:
@@ -114,13 +133,20 @@ def without_views(root: plan.Node) -> plan.Node:
     return rebuilt(root, lambda n: n.input if isinstance(n, plan.View) else n)
 
 
-def _over(node: plan.Iterate, rows: plan.Node) -> plan.Node:
-    return substituted(node.body, node.level, lambda _: rows)
+def _over(node: plan.Iterate, body: plan.Node, rows: Sequence[plan.Node]) -> plan.Node:
+    def value(relation: plan.Recursive) -> plan.Node:
+        return rows[relation.index] if relation.index < len(rows) else relation
+
+    return substituted(body, node.level, value)
+
+
+def _tolerant(rows: plan.Node, tolerance: plan.Tolerance | None) -> plan.Node:
+    return rows if tolerance is None else plan.Tolerate(rows, tolerance)
 
 
 def has_components(node: plan.Node) -> bool:
     """Whether it is read through its components, which no rule reaches through."""
-    return isinstance(node, plan.Fixpoint) and len(node.names) > 1
+    return isinstance(node, plan.Fixpoint | plan.Iterate) and len(node.names) > 1
 
 
 def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:

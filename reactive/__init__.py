@@ -24,9 +24,10 @@ from reactive.api.aggregates import (
     Sum,
 )
 from reactive.api.family import Family
-from reactive.api.fixpoint import fixpoint, iterate
+from reactive.api.fixpoint import fixpoint
 from reactive.api.grouped_view import GroupedView
 from reactive.api.groups import Groups
+from reactive.api.iterate import iterate
 from reactive.api.metrics import Metrics, Queue
 from reactive.api.named_groups import NamedGroups, NamedGroupsView
 from reactive.api.ordered_view import OrderedView

@@ -78,10 +78,12 @@ class _Evaluation:
             case plan.Recursive(level, index):
                 return variables[level, index]
             case plan.Iterate():
-                return iterated(node, run)
+                return iterated(node, run)[0]
+            case plan.Component(plan.Iterate() as iterate, index):
+                return iterated(iterate, run)[index]
             case plan.Fixpoint():
                 return smallest(node, run)[0]
-            case plan.Component(fixpoint, index):
+            case plan.Component(plan.Fixpoint() as fixpoint, index):
                 return smallest(fixpoint, run)[index]
             case _:
                 return _rows(node, of)
@@ -327,11 +329,14 @@ def _plain_sum(values: list[Any]) -> Any:
     return canonical(total)
 
 
-def iterated(node: plan.Iterate, run: Run) -> Bag:
-    """The body so many times."""
-    rows = run(node.start, {})
-    for _ in range(node.times):
-        rows = run(node.body, {(node.level, 0): rows})
+def iterated(node: plan.Iterate, run: Run) -> list[Bag]:
+    """The bodies `times` times, or until they change nothing."""
+    rows = [run(start, {}) for start in node.starts]
+    for _ in range(node.max_rounds if node.times is None else node.times):
+        given = {(node.level, index): bag for index, bag in enumerate(rows)}
+        before, rows = rows, [run(body, given) for body in node.bodies]
+        if node.times is None and rows == before:
+            break
     return rows
 
 

@@ -85,6 +85,11 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.collections.values.MANY": Threshold(0),
     "reactive.dataflow.walk.LOOKED_AT": Threshold(1),
     "reactive.remote.window.RESERVE": Threshold(0),
+    "reactive.operators.loop.measured.FEW": Threshold(0),
+    "reactive.operators.loop.onward.FEW": Threshold(0),
+    "reactive.operators.loop.onward.PART": Threshold(1),
+    "reactive.operators.loop.measured.RATIO": Threshold(1),
+    "reactive.operators.generated.whole.MOST_NODES": Threshold(0),
 }
 
 NO_THRESHOLDS: dict[str, str] = {
@@ -140,6 +145,10 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.operators.aggregate.WEIGHT": "a place in a list",
     "reactive.operators.fixpoint.fixpoint.MOST_SHOWN": "what is shown",
     "reactive.operators.order_by.LOADED": "a place",
+    "reactive.operators.loop.anew.MOST_SHOWN": "what is shown",
+    "reactive.compiler.inner_graph.MOST_TOUCHED": "no bound",
+    "reactive.reference.bound.ROUNDING": "a factor",
+    "reactive.api.iterate.MANY": "rounds after which a loop is taken not to settle",
     "reactive.operators.order_by.NEGATIVE": "a place",
     "reactive.operators.pointwise.FEW": "of tuples that are shared, read at import",
     "reactive.runtime.progress.EVERY": "rows between two looks at a clock",

@@ -111,8 +111,10 @@ def _believed(node: plan.Node) -> Shapes:
             return (_shape(_lifted(function, given).body, given),)
         case plan.OuterJoin():
             return (*inputs[0], as_row(inputs[1]))
-        case plan.Component(fixpoint, index):
+        case plan.Component(plan.Fixpoint() as fixpoint, index):
             return believed(fixpoint.bodies[index])
+        case plan.Component(plan.Iterate() as iterate, index):
+            return (None,) * len(believed(iterate.bodies[index]))
         case _:
             return node.facts.shapes(node, inputs)
 

@@ -110,7 +110,9 @@ class _Normal:
                 case plan.Where() | plan.Select() | plan.SelectMany() | plan.Unnest():
                     waiting.append((node.input, (node, above)))
                 case plan.Iterate():
-                    waiting.append((unrolled(node), above))
+                    waiting.append((unrolled(node)[0], above))
+                case plan.Component(plan.Iterate() as iterate, index):
+                    waiting.append((unrolled(iterate)[index], above))
                 case _:
                     yield _below(above, self._way(node))
 
@@ -131,7 +133,7 @@ class _Normal:
                 return self._over_sets(plan.AntiJoin(left, right, _equal_rows(node)))
             case plan.Fixpoint():
                 return self._inner_relations(node)[0]
-            case plan.Component(fixpoint, index):
+            case plan.Component(plan.Fixpoint() as fixpoint, index):
                 return self._inner_relations(fixpoint)[index]
             case _:
                 raise TypeError(f"recursion cannot go through {type(node).__name__}")

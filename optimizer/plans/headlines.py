@@ -68,7 +68,25 @@ def recursive(node: Any) -> str:
 
 
 def iterate(node: Any) -> str:
-    return f"iterate {node.name}, {node.times} times"
+    often = "until settled" if node.times is None else f"{node.times} times"
+    parts = [f"iterate {', '.join(node.names)}, {often}"]
+    parts += [f"tolerance {each.least:g} of {written(each.value)}" for each in _given(node)]
+    return ", ".join([*parts, *[bound(node)] * node.is_tolerant()])
+
+
+def bound(node: Any) -> str:
+    """How far the rows of an iteration may be from those of one without tolerance."""
+    if node.contraction is None:
+        return "no bound is known"
+    return f"contraction {node.contraction:g} of the {node.norm}"
+
+
+def tolerate(node: Any) -> str:
+    return f"tolerate {node.tolerance.least:g} of {written(node.tolerance.value)}"
+
+
+def _given(node: Any) -> list[Any]:
+    return [each for each in node.tolerances if each is not None]
 
 
 def _match(match: Any) -> str:

@@ -49,8 +49,9 @@ def _free(node: plan.Node) -> frozenset[Any]:
             return frozenset([level])
         case plan.Fixpoint(level=level):
             return read - {level}
-        case plan.Iterate(start, body, level):
-            return free(start) | (free(body) - {level})
+        case plan.Iterate(starts, bodies, level):
+            outside = frozenset[Any]().union(*map(free, starts))
+            return outside | (frozenset[Any]().union(*map(free, bodies)) - {level})
         case _:
             return read
 

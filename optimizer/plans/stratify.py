@@ -49,8 +49,9 @@ def _parts(body: plan.Node, level: int) -> Iterator[plan.Node]:
     """The nodes of a body; the nodes of an iteration as they are in its first round."""
     for part in nodes(body):
         yield part
-        if isinstance(part, plan.Iterate) and level in free(part.start):
-            yield from nodes(unrolled(replace(part, times=1)))
+        if isinstance(part, plan.Iterate) and any(level in free(each) for each in part.starts):
+            for body in unrolled(replace(part, times=1)):
+                yield from nodes(body)
 
 
 def _forbidden(node: plan.Node) -> Iterator[tuple[plan.Node, Step]]:

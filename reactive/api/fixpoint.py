@@ -1,4 +1,4 @@
-"""Relations that are defined by themselves: `fixpoint`, and a step applied n times: `iterate`.
+"""Relations that are defined by themselves: `fixpoint`.
 
     reach  =  edges  or  a reach and an edge that continues it
 
@@ -12,7 +12,6 @@ the definition. How it is kept up to date: `recursion/`, and docs/recursion.md.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, overload
@@ -20,14 +19,12 @@ from typing import Any, TypeVar, overload
 from optimizer import plan
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
-from optimizer.plans.properties import bindings, nodes
 from optimizer.plans.strata import in_strata
 from optimizer.plans.stratify import check_stratified
-from optimizer.traverse import substituted
 from reactive.api.aggregates import Aggregation, Max, Min
 from reactive.api.callables import kind_shown, taken
+from reactive.api.recursive import called, check_count, level_of, numbered, parameters
 from reactive.api.relation import AnyRelation, Relation, views_of
-from reactive.compiler.definition import Definition, agree
 from reactive.runtime.boundary import outermost
 
 T = TypeVar("T")
@@ -113,119 +110,23 @@ def fixpoint(
     >>> sorted(reach)
     [(2, 2), (2, 3), (3, 2), (3, 3)]
     """
-    names = _parameters(step, "fixpoint")
-    _check_count("max_rounds", max_rounds)
-    level, engine, made = _called(step, names, is_set=True)
+    names = parameters(step, "fixpoint")
+    check_count("max_rounds", max_rounds)
+    level, engine, made = called(step, names, is_set=True)
     results = tuple(relation.plan for relation in made)
     views = views_of(*made)
     if len(names) == 1:
         keep, by = (keep,), (by,)
     node = plan.Fixpoint(results, level, names, _best(names, keep, by), max_rounds)
     check_stratified(node)
-    above = _level(node)  # those that will be inside each other have different numbers
-    parts = in_strata(node, lambda part: _finished(part, max(above, _level(part))))
+    above = level_of(node)  # those that will be inside each other have different numbers
+    parts = in_strata(node, lambda part: _finished(part, max(above, level_of(part))))
     relations: tuple[AnyRelation, ...] = tuple(Relation(engine, part, views) for part in parts)
     return relations[0] if len(names) == 1 else relations
 
 
-@outermost
-def iterate(
-    step: Callable[[Relation[T]], Relation[T]], start: Relation[T], *, times: int
-) -> Relation[T]:
-    """What `step` makes of what it made ... of `start`: exactly `times` rounds, kept live.
-
-    Parameters
-    ----------
-    step: callable, relation -> relation, of anything; bags, and it need not be monotone.
-    start: the relation of round 0.
-    times: how many rounds, from 0 on.
-
-    State: that of `times` copies of the step. Cost: a change touches only the rounds and rows that
-    it affects. Source: [dbsp] section 7; [mrql] repeat.
-
-    >>> from reactive import Database, iterate
-    >>> numbers = Database().table(int, name="numbers")
-    >>> view = iterate(lambda n: n.select(lambda x: 2 * x), numbers, times=3).materialize()
-    >>> numbers.add_all([1, 5])
-    >>> sorted(view)
-    [8, 40]
-    """
-    names = _parameters(step, "iterate")
-    if len(names) != 1:
-        raise PlanError(f"the step of iterate takes one relation, not {len(names)}")
-    if not isinstance(start, Relation):
-        raise PlanError(f"iterate starts from a relation, not {type(start).__name__}")
-    _check_count("times", times)
-    level, engine, (made,) = _called(step, names, is_set=False, start=start)
-    body = made.plan
-    node = plan.Iterate(start.plan, body, level, names[0], times)
-    number = _level(node)
-    node = replace(node, level=number, body=_numbered(body, node, number))
-    return Relation(engine, node, views_of(start, made))
-
-
-def _called(
-    step: Callable[..., Any],
-    names: tuple[str, ...],
-    *,
-    is_set: bool,
-    start: AnyRelation | None = None,
-) -> tuple[Definition, Any, list[AnyRelation]]:
-    """What the step makes of relations that stand for its results.
-
-    The definition is their level until it is finished.
-    """
-    definition: Any = Definition(", ".join(map(repr, names)))
-    of = (None,) * (1 if start is None else bindings(start.plan))
-    if start is not None:
-        agree(definition, start._engine)
-    given: list[AnyRelation] = [
-        Relation(definition, plan.Recursive(definition, index, name, is_set, of))
-        for index, name in enumerate(names)
-    ]
-    result = step(*given)
-    results = [result] if len(names) == 1 else result
-    if not isinstance(results, tuple | list) or len(results) != len(names):
-        raise PlanError(
-            f"the step must return a tuple of {len(names)} relations, not {kind_shown(result)}\n"
-            f"  one for each of its parameters {definition.what}"
-        )
-    for name, relation in zip(names, results, strict=True):
-        _check_result(name, relation, len(of))
-        if not agree(definition, relation._engine):
-            raise PlanError(f"{name!r} reads relations of two databases")
-    engine = definition.finish()
-    if engine is None:
-        raise PlanError(
-            f"the step reads nothing but {definition.what}: there is no row to begin with\n"
-            "  a union with a table or another relation says where it starts"
-        )
-    return definition, engine, list(results)
-
-
-def _check_result(name: str, relation: Any, count: int) -> None:
-    if not isinstance(relation, Relation):
-        raise PlanError(f"the step must return a relation for {name!r}, not {kind_shown(relation)}")
-    found = bindings(relation.plan)
-    if found != count:
-        raise PlanError(
-            f"the step returns {found} bindings for {name!r}, which has {count}\n"
-            "  select() what makes a row of it"
-        )
-
-
 def _finished(node: plan.Fixpoint, level: int) -> plan.Fixpoint:
-    return replace(node, level=level, bodies=tuple(_numbered(b, node, level) for b in node.bodies))
-
-
-def _level(node: plan.Fixpoint | plan.Iterate) -> int:
-    """The number that equal definitions have too: one above those inside."""
-    inside = [n.level for n in nodes(node) if isinstance(n, plan.Fixpoint | plan.Iterate)]
-    return 1 + max((n for n in inside if n is not node.level), default=0)
-
-
-def _numbered(body: plan.Node, node: plan.Fixpoint | plan.Iterate, level: int) -> plan.Node:
-    return substituted(body, node.level, lambda relation: replace(relation, level=level))
+    return replace(node, level=level, bodies=tuple(numbered(b, node, level) for b in node.bodies))
 
 
 def _best(names: tuple[str, ...], keep: Any, by: Any) -> tuple[plan.Best | None, ...]:
@@ -281,26 +182,3 @@ def _value(keep: Aggregation[Any, Any]) -> Opaque:
 
 def _itself(row: Any) -> Any:
     return row
-
-
-def _parameters(step: Any, role: str) -> tuple[str, ...]:
-    """The names of a step's parameters."""
-    if not callable(step):
-        raise PlanError(f"{role} takes a callable, relation -> relation, not {step!r:.60}")
-    positional = (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    )
-    parameters = list(inspect.signature(step).parameters.values())
-    names = tuple(p.name for p in parameters if p.kind in positional)
-    if not names or len(names) != len(parameters):
-        raise PlanError(
-            f"the step of {role} needs one parameter for each relation that it defines\n"
-            "  lambda reach: ..., or lambda odd, even: (..., ...)"
-        )
-    return names
-
-
-def _check_count(name: str, value: Any) -> None:
-    if type(value) is not int or value < (name == "max_rounds"):
-        raise PlanError(f"{name} is a number of rounds, not {value!r:.60}")

@@ -18,6 +18,7 @@ from reactive.collections.index import itself
 from reactive.collections.range_index import RangeIndex
 from reactive.compiler import physical
 from reactive.compiler.chooser import KEPT
+from reactive.compiler.loops import MakeInner, loop_of
 from reactive.compiler.physical import Op, Physical
 from reactive.compiler.recursion import circuit_of
 from reactive.dataflow.graph import Graph
@@ -39,6 +40,7 @@ from reactive.operators.fuse import (
     sums_of_rows,
 )
 from reactive.operators.index_by import IndexBy
+from reactive.operators.loop.anew import Output as LoopOutput
 from reactive.operators.nothing import Nothing
 from reactive.operators.pipelines import INNER, Inner, PipelineSource, called, constant_tests_of
 from reactive.operators.plain import Side, plain_join, plain_operator, side_functions, sides
@@ -51,11 +53,12 @@ Inputs = tuple[Node, ...]
 @dataclass(slots=True)
 class Builder:
     """Makes nodes of the graph, where they are missing; `made` are they by the `id` of physical
-    nodes. `source` has the node of what a scan reads."""
+    nodes. `source` has the node of what a scan reads, `inner` makes a graph within an operator."""
 
     graph: Graph
     source: Callable[[Any], Node]
     generates: bool
+    inner: MakeInner
     made: dict[int, Node] = field(default_factory=dict)
 
     def build(self, root: Physical) -> Node:
@@ -267,9 +270,19 @@ def _closure(builder: Builder, node: physical.Closure, inputs: Inputs) -> Node:
     )
 
 
+def _loop(builder: Builder, node: physical.Loop, inputs: Inputs) -> Node:
+    ports = tuple(dict.fromkeys(inputs))  # different inputs may be one node of the graph
+    places = tuple(map(ports.index, inputs))
+    make = loop_of(node.node, places, builder.inner, generate=builder.generates)
+    called = [f for body in node.node.bodies for part in nodes(body) for f in functions(part)]
+    called += functions(node.node)
+    return builder.node(node, ports, make, called, wiring=places)
+
+
 def _relation(builder: Builder, node: physical.Relation, inputs: Inputs) -> Node:
     operator = inputs[0].operator
-    return builder.node(node, inputs, lambda: Output(operator, node.index))
+    kind = LoopOutput if isinstance(node.fixpoint, physical.Loop) else Output
+    return builder.node(node, inputs, lambda: kind(operator, node.index))
 
 
 def _remote(builder: Builder, node: physical.Remote, inputs: Inputs) -> Node:
@@ -303,6 +316,7 @@ _BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
     physical.FactorizedGroups: _factorized_groups,
     physical.Fixpoint: _fixpoint,
     physical.Closure: _closure,
+    physical.Loop: _loop,
     physical.Relation: _relation,
     physical.Remote: _remote,
 }

@@ -18,7 +18,7 @@ from optimizer.plans.named import naming_by
 from optimizer.plans.properties import bindings, nodes
 from optimizer.plans.side_conditions import AnyJoin
 from reactive.compiler.offloaded import OffloadedNodes
-from reactive.compiler.physical import Fixpoint, Index, Keys, Physical, RangeIndex
+from reactive.compiler.physical import Fixpoint, Index, Keys, Loop, Physical, RangeIndex
 from reactive.operators.generated.grouped import is_in_line
 from reactive.operators.pipelines import INNER, Inner, PipelineSource, can_nest, is_read, nested
 from reactive.operators.plain import LINEAR, Side, by_key_alone, sides
@@ -67,6 +67,7 @@ class Chooser:
         self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
         self._narrow = _narrow(root) if generate else set[int]()
         self.fixpoints: dict[int, Fixpoint] = {}
+        self.loops: dict[int, Loop] = {}
         self.chosen: dict[int, Physical] = {}
         self._rules = rules
 

@@ -19,6 +19,8 @@ from optimizer.traverse import without_iterations
 from reactive.compiler.build import Builder
 from reactive.compiler.choices import CHOICES
 from reactive.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser
+from reactive.compiler.inner_graph import InnerGraph
+from reactive.compiler.loops import pays
 from reactive.compiler.offloaded import OffloadedNodes
 from reactive.compiler.physical import (
     Closure,
@@ -102,7 +104,7 @@ def chosen(
         values = [value for value in wanted if not isinstance(value, Between)]
         return (len(set(values)) or 1) if len(values) >= MANY_READERS else 0
 
-    run = without_iterations(root)
+    run = without_iterations(root, lambda node: generate and not offloaded and pays(node))
     chooser = Chooser(
         run, CHOICES, values_wanted, generate=generate, offloaded=offloaded or None, without=without
     )
@@ -112,7 +114,7 @@ def chosen(
 
 def compiled(chooser: Chooser, root: plan.Node, graph: Graph, source: Source) -> Compiled:
     """A plan with its nodes of the graph, made where missing."""
-    builder = Builder(graph, source, chooser.generates)
+    builder = Builder(graph, source, chooser.generates, InnerGraph)
     physical = chooser.chosen[id(root)]
     builder.build(physical)
     made = builder.made

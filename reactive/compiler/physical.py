@@ -351,14 +351,35 @@ class Closure(Physical):
 
 
 @record
+class Loop(Physical):
+    """All relations of an iteration, whose rounds are no part of the graph; `sources` are where
+    they start, and what its bodies read besides.
+
+    In `node` these are recursive relations: first those of a round, then what stays.
+    """
+
+    sources: tuple[Physical, ...]
+    op: Op
+    node: plan.Iterate = field(compare=False, repr=False)
+
+    def headline(self) -> str:
+        return f"rounds of {headline(self.of)}"
+
+
+@record
 class Relation(Physical):
     """One of the relations of a recursion."""
 
-    fixpoint: Fixpoint
+    fixpoint: Fixpoint | Loop
     index: int
 
     def headline(self) -> str:
-        return f"relation {self.fixpoint.names[self.index]}"
+        return f"relation {self.names[self.index]}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        within = self.fixpoint
+        return within.names if isinstance(within, Fixpoint) else within.node.names
 
 
 @record

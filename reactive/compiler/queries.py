@@ -27,6 +27,7 @@ from reactive.compiler.build import Builder
 from reactive.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser
 from reactive.compiler.compile import Compiled, Running, chosen, compiled, ways_that_may_fail
 from reactive.compiler.definition import open_names, outside
+from reactive.compiler.inner_graph import InnerGraph
 from reactive.compiler.leaves import reattach
 from reactive.compiler.offloaded import Begin, OffloadedNodes
 from reactive.compiler.physical import Physical
@@ -224,9 +225,8 @@ class Queries:
 
     def _built(self, prepared: Prepared) -> Node:
         """The node of a plan that was made by a template."""
-        return Builder(self.graph, self.source, self.generates, prepared.made).build(
-            prepared.physical
-        )
+        builder = Builder(self.graph, self.source, self.generates, InnerGraph, prepared.made)
+        return builder.build(prepared.physical)
 
     def _made(self, segment: Segment) -> Node:
         """The node of the graph that computes a segment, made where it is missing."""

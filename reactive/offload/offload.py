@@ -380,9 +380,9 @@ def _name(node: plan.Node) -> str:
 
 def _within(node: plan.Node) -> list[plan.Node]:
     """The nodes of a recursion, which go where it goes."""
-    if isinstance(node, plan.Fixpoint):
+    if isinstance(node, plan.Fixpoint | plan.Iterate):
         return [n for body in node.bodies for n in nodes(body)]
-    return nodes(node.body) if isinstance(node, plan.Iterate) else []
+    return []
 
 
 def _check_stored(node: plan.Node, why: str) -> None:

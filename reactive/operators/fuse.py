@@ -113,6 +113,17 @@ def keys_of(
     return (lambda: KeyBy(key, identity=identity)), (lambda rows: rows)
 
 
+def keys_of_rows(node: plan.Node, side: Side, arguments: int) -> Callable[[list[Any]], Any]:
+    """What gives the keys of the rows of a node, and the rows, for a side that was read."""
+    below = PipelineSource((), node)
+    called = list(filter(_is_read, side_functions(side)))
+    pipeline = below.pipeline()
+    pipeline.narrow(arguments)
+    parts, is_written = _key(pipeline, side)
+    sink = KeySink(pipeline, parts, is_written=is_written, batch=True)
+    return keyed_loop(pipeline, called, sink, batch=True)[0]
+
+
 def _keyed(
     below: PipelineSource,
     side: Side,

@@ -44,6 +44,7 @@ from reactive.operators.reduce import Reduce
 from reactive.operators.select import Select
 from reactive.operators.select_many import SelectMany
 from reactive.operators.semi_join import semi_join
+from reactive.operators.tolerate import Tolerate
 from reactive.operators.top import Top
 from reactive.operators.union import Union
 from reactive.operators.union_all import UnionAll
@@ -78,6 +79,10 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             return lambda: Unnest(spread(f, count), pair_with(count)), (f,)
         case plan.Each():
             return Each, ()
+        case plan.Tolerate(source, tolerance):
+            count = bindings(source)
+            by, value = spread(tolerance.by, count), spread(tolerance.value, count)
+            return lambda: Tolerate(by, value, tolerance.least), (tolerance.by, tolerance.value)
         case plan.Distinct():
             return Distinct, ()
         case plan.Union():

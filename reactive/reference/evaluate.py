@@ -94,10 +94,12 @@ class _Evaluation:
             case plan.Recursive(level, index):
                 return variables[level, index]
             case plan.Iterate():
-                return iterated(node, outside, self._progress)
+                return iterated(node, outside, self._progress)[0]
+            case plan.Component(plan.Iterate() as iterate, index):
+                return iterated(iterate, outside, self._progress)[index]
             case plan.Fixpoint():
                 return smallest(node, outside, self._progress)[0]
-            case plan.Component(fixpoint, index):
+            case plan.Component(plan.Fixpoint() as fixpoint, index):
                 return smallest(fixpoint, outside, self._progress)[index]
             case _:
                 found = several(node)

@@ -47,7 +47,7 @@ def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
             return once(of(left) & of(right))
         case plan.IntersectionAll(left, right):
             return of(left) & of(right)
-        case plan.View() | plan.Each():
+        case plan.View() | plan.Each() | plan.Tolerate():
             return of(*node.inputs())
         case plan.Aggregate(source):
             return grouped(node, of(source))

@@ -25,7 +25,7 @@ from reactive.codegen.functions import callable_of
 from reactive.collections.ranking import Rank, ranker
 from reactive.collections.zset import Row, canonical
 from reactive.errors import FixpointError
-from reactive.reference.bags import Bag, Of, difference, grow
+from reactive.reference.bags import Bag, Of, caller, difference, grow
 from reactive.reference.changes import Constant, Given, Part, part_of
 from reactive.reference.nodes import inputs_of
 from reactive.runtime.progress import SILENT, Progress
@@ -43,22 +43,52 @@ def smallest(node: plan.Fixpoint, outside: Of, progress: Progress = SILENT) -> l
     return _Fixpoint(node, outside, (), progress).follow({})
 
 
-def iterated(node: plan.Iterate, outside: Of, progress: Progress = SILENT) -> Bag:
-    """The body, applied `times` times."""
-    rows = outside(node.start)
-    if not node.times:
+def iterated(node: plan.Iterate, outside: Of, progress: Progress = SILENT) -> list[Bag]:
+    """The bodies, applied `times` times, or until no row is passed on."""
+    rows = [outside(start) for start in node.starts]
+    if node.times == 0:
         return rows
-    own = (node.level, 0)
-    circuit = _Circuit((node.body,), outside, (own,))
-    (made,) = circuit.step({own: rows})
-    made, change = Bag(made), difference(made, rows)
-    for number in range(1, node.times):
-        if not change:
-            break
-        progress.round(node.name, number)
-        (change,) = circuit.step({own: change})
-        grow(made, change)
-    return made
+    own = [(node.level, index) for index in range(len(rows))]
+    circuit = _Circuit(node.bodies, outside, own)
+    tolerances = node.tolerances if node.times is None else ()
+    made = list(map(Bag, circuit.step(dict(zip(own, rows, strict=True)))))
+    rows, changes = _passed_on(rows, made, tolerances, node.starts)
+    for number in range(1, node.max_rounds if node.times is None else node.times):
+        if not any(changes):
+            return rows
+        progress.round(node.names[0], number)
+        _all_grown(made, circuit.step(dict(zip(own, changes, strict=True))))
+        rows, changes = _passed_on(rows, made, tolerances, node.starts)
+    if node.times is None and any(changes):
+        names = ", ".join(map(repr, node.names))
+        raise FixpointError(f"iterate {names} has not settled after {node.max_rounds} rounds")
+    return rows
+
+
+def _passed_on(
+    before: list[Bag],
+    made: list[Bag],
+    tolerances: Sequence[plan.Tolerance | None],
+    starts: Sequence[plan.Node],
+) -> tuple[list[Bag], list[Bag]]:
+    """The rows that the next round begins with, and how they differ from those before."""
+    rows = [Bag(bag) for bag in made]
+    for index, tolerance in enumerate(tolerances):
+        if tolerance is not None:
+            rows[index] = _within(tolerance, before[index], made[index], starts[index])
+    return rows, [difference(now, was) for now, was in zip(rows, before, strict=True)]
+
+
+def _within(tolerance: plan.Tolerance, before: Bag, made: Bag, start: plan.Node) -> Bag:
+    """Rows, those of before in the place of those whose value has hardly changed."""
+    value, key = caller(tolerance.value, start), caller(tolerance.by, start)
+    known = {key(row): row for row in before}
+    rows = Bag()
+    for row, weight in made.items():
+        old = known.get(key(row), row)
+        is_near = old is not row and abs(value(row) - value(old)) < tolerance.least
+        rows[old if is_near else row] += weight
+    return rows
 
 
 class _Fixpoint:
@@ -246,16 +276,24 @@ class _Circuit:
                 return known[level, index]
             case plan.Fixpoint():
                 return self._component(node, 0, known)
-            case plan.Component(fixpoint, index):
+            case plan.Component(plan.Iterate() as iterate, index):
+                return self._rounds(iterate, known)[index]
+            case plan.Component(plan.Fixpoint() as fixpoint, index):
                 return self._component(fixpoint, index, known)
-            case plan.Iterate(start, body, level):
-                rows = self._body(start, known)
-                for _ in range(node.times):
-                    rows = self._body(body, {**known, (level, 0): rows})
-                return rows
+            case plan.Iterate():
+                return self._rounds(node, known)[0]
             case _:
                 sources = [self._made[_key(source, known)] for source in inputs_of(node)]
                 return self._put(part_of(node, sources))
+
+    def _rounds(self, node: plan.Iterate, known: Known) -> list[Part]:
+        """An iteration inside another recursion, written out."""
+        assert node.times is not None
+        rows = [self._body(start, known) for start in node.starts]
+        for _ in range(node.times):
+            given = {(node.level, index): part for index, part in enumerate(rows)}
+            rows = [self._body(body, {**known, **given}) for body in node.bodies]
+        return rows
 
     def _component(self, node: plan.Fixpoint, index: int, known: Known) -> Part:
         key = "inner", _key(node, known)

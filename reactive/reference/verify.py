@@ -14,6 +14,7 @@ from reactive.collections.order import tie_key
 from reactive.collections.zset import Row
 from reactive.errors import TableError, VerificationError
 from reactive.reference.bags import Bag, Tables
+from reactive.reference.bound import are_near, is_within
 from reactive.reference.evaluate import evaluate
 from reactive.reference.order import in_order, order_key
 from reactive.reference.top import are_as_good
@@ -44,9 +45,15 @@ def verify(
 
 def _compare(node: plan.Node, contents: Any, name: str, rows: Callable[[plan.Node], Bag]) -> None:
     if isinstance(node, plan.OrderBy):
+        is_within(node, name)
         _compare_in_order(node, list(contents.rows()), name, rows(node.input))
         return
+    loop = is_within(node, name)
     expected, found = rows(node), dict(contents.items())
+    if loop is not None:
+        if not are_near(loop, Counter(found), expected, rows):
+            raise _differs(f"{name}, beyond its bound,", expected, Counter(found))
+        return
     if dict(expected) != found and expected != Counter(found):
         if isinstance(node, plan.Top) and are_as_good(
             node, Counter(found), expected, rows(node.input)

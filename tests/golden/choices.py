@@ -32,6 +32,7 @@ MARKS: dict[str, str | tuple[str, ...]] = {
     "nothing": "nothing",
     "run_closure": "closure ",
     "run_fixpoint": "relation ",
+    "run_loop": "relation ",
     "sum_sides": "groups of sums ",
     "join_cycles": ("count cycles ", "join cycles "),
     "join_multiway": "multiway ",

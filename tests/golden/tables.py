@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reactive import Avg, Collect, Count, Database, Max, Min, Sum, Table, fixpoint
+from reactive import Avg, Collect, Count, Database, Max, Min, Sum, Table, fixpoint, iterate
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,7 @@ NAMES: dict[str, Any] = {
     "Min": Min,
     "Collect": Collect,
     "fixpoint": fixpoint,
+    "iterate": iterate,
 }
 CALM: dict[str, Sequence[Any]] = {
     "students": (SALLY, JOE),

@@ -16,6 +16,7 @@ from reactive.compiler.choices.nothing import nothing
 from reactive.compiler.choices.probe_indexes import probe_indexes
 from reactive.compiler.choices.run_closure import run_closure
 from reactive.compiler.choices.run_fixpoint import run_fixpoint
+from reactive.compiler.choices.run_loop import run_loop
 from reactive.compiler.choices.run_offloaded import run_offloaded
 from reactive.compiler.choices.run_pipeline import run_pipeline
 from reactive.compiler.choices.scan import scan
@@ -23,7 +24,7 @@ from reactive.compiler.choices.sum_sides import sum_sides
 from reactive.compiler.chooser import Rule
 
 CHOICES: tuple[Rule, ...] = (
-    *(run_offloaded, scan, nothing, run_closure, run_fixpoint),
+    *(run_offloaded, scan, nothing, run_closure, run_fixpoint, run_loop),
     *(sum_sides, join_cycles, join_multiway, join_intervals),
     *(probe_indexes, match_rows),
     *(look_up, run_pipeline, apply_operator),

@@ -19,11 +19,13 @@ from reactive.operators.plain import chain_over, sides
 
 
 def run_fixpoint(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
-    return _run(chooser, node) if isinstance(node, plan.Fixpoint | plan.Component) else None
+    is_ours = isinstance(node.input if isinstance(node, plan.Component) else node, plan.Fixpoint)
+    return _run(chooser, node) if is_ours else None  # type: ignore[arg-type]
 
 
 def _run(chooser: Chooser, node: plan.Fixpoint | plan.Component) -> Asking[Physical]:
     defining, index = (node, 0) if isinstance(node, plan.Fixpoint) else (node.input, node.index)
+    assert isinstance(defining, plan.Fixpoint)
     if id(defining) not in chooser.fixpoints:
         chooser.fixpoints[id(defining)] = yield from _fixpoint(chooser, defining)
     return Relation(node, chooser.fixpoints[id(defining)], index)

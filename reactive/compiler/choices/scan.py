@@ -13,7 +13,7 @@ from reactive.compiler.physical import Op, Physical, Scan
 
 def scan(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     match node:
-        case plan.Table() | plan.Settled():
+        case plan.Table() | plan.Settled() | plan.Given():
             return _scan(node)
         case plan.View(source):
             return _view(source)
@@ -21,7 +21,7 @@ def scan(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
             return None
 
 
-def _scan(node: plan.Table | plan.Settled) -> Asking[Physical]:
+def _scan(node: plan.Table | plan.Settled | plan.Given) -> Asking[Physical]:
     yield from ()
     return Scan(node, Op(node))
 

@@ -348,6 +348,10 @@ def _found_as(moves: Sequence[Move], found: str) -> list[Move]:
 # Recursion.
 
 
+def _batch(pipeline: RowPipeline) -> Sink:
+    return ListSink(pipeline, batch=True)
+
+
 @record
 class DeltaRule:
     """What a loop has to do: a relation below wheres, joined with another side, below a chain."""
@@ -375,10 +379,10 @@ class DeltaRule:
         return tuple(place for place in range(self.bindings) if place not in self.mine)
 
 
-def entering(rule: DeltaRule) -> Made:
-    """`rows, find -> rows`: all derivations are of this round."""
-    nest = _nest_of(rule, batch=True)
-    return _outward(rule, nest, _rows(nest, rule.mine), "delta, find", "entering")
+def entering(rule: DeltaRule, sink_of: SinkOf = _batch, into: str = "") -> Made:
+    """`rows, find -> rows`: all derivations are of this round. Another sink may be given more."""
+    nest = _nest_of(rule, sink_of)
+    return _outward(rule, nest, _rows(nest, rule.mine), f"{into}delta, find", "entering")
 
 
 def leaving(rule: DeltaRule) -> Made:
@@ -424,11 +428,11 @@ def _outward(
     return nest.build(parameters, name)
 
 
-def _nest_of(rule: DeltaRule, *, batch: bool = False) -> Nest:
+def _nest_of(rule: DeltaRule, sink_of: SinkOf = ListSink) -> Nest:
     asked = [] if rule.residual is None else [rule.residual]
     pipeline = _of_joined(rule.shapes, [test.body for test in asked], rule.above)
     names = row_names([*asked, *read_functions(*rule.above)], rule.bindings)
-    return Nest(names, pipeline, ListSink(pipeline, batch=batch))
+    return Nest(names, pipeline, sink_of(pipeline))
 
 
 def _moved_in(rule: DeltaRule, function: Lifted) -> Lifted:

@@ -214,7 +214,7 @@ WRONG: dict[str, tuple[Callable[[Rel], Any], str]] = {
     ),
     "iterate_of_two": (
         lambda edges: iterate(lambda a, b: a, edges, times=2),
-        "the step of iterate takes one relation, not 2",
+        "the step of iterate takes 2 relations, so it starts from a tuple of as many, not Table",
     ),
     "iterate_less_than_never": (
         lambda edges: iterate(lambda r: r, edges, times=-1),

@@ -1,0 +1,371 @@
+"""A step applied to relations over and over: `times` rounds, or until nothing changes.
+
+    x(0) = start        x(r + 1) = step(x(r))        the view is x(times), or the x that stays
+
+A tolerance keeps what hardly matters from being computed: of each key, a row whose value differs by
+less from the one last *passed on* is not passed on. How far off that may be:
+
+    x(r)   the rows without a tolerance     y(r)   those passed on, with tolerance t
+    e(r)   their distance |y(r) - x(r)|     q      |step(a) - step(b)| <= q |a - b|, a contraction
+
+In each round a row that is not passed on adds less than t to the distance, and what was there
+before shrinks by q, whatever has happened in earlier commits:
+
+    e(0) = 0    e(r + 1) <= |y(r + 1) - step(y(r))| + |step(y(r)) - step(x(r))|  <  d + q e(r)
+
+    e(n) < d (1 + q + ... + q**(n - 1)) = d (1 - q**n) / (1 - q)
+
+where d is t if |.| is the largest difference of two rows of one key (`norm="max"`), and t times the
+number of rows if it is the sum of all (`norm="sum"`). A loop that goes on until it settles stops at
+a y with |step(y) - y| < d. Its distance e from the only x that stays is below d + q e, so below
+d / (1 - q), and so is that of a loop from the start: the two are within 2 d / (1 - q).
+
+All this holds while rows of a key come and go with the data alone, and not with values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import fields, is_dataclass, replace
+from math import isfinite
+from numbers import Real
+from operator import attrgetter, itemgetter
+from typing import Any, Literal, TypeVar, overload
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.errors import PlanError
+from optimizer.expr import Attribute, Constant, Item, Parameter
+from optimizer.expressions.knowledge import Shapes
+from optimizer.lifting.lift import lift
+from optimizer.plans.check_reads import believed, check_callable
+from optimizer.plans.properties import bindings, free
+from reactive.api.callables import kind_shown, taken
+from reactive.api.recursive import called, check_count, level_of, numbered, parameters
+from reactive.api.relation import AnyRelation, Relation, views_of
+from reactive.runtime.boundary import outermost
+
+T = TypeVar("T")
+U = TypeVar("U")
+V = TypeVar("V")
+W = TypeVar("W")
+Of = Callable[..., Any]
+By = Callable[..., Hashable]
+Norm = Literal["max", "sum"]
+MANY = 10_000
+"""Rounds in which a loop has to settle, unless it is told otherwise."""
+
+
+@overload
+def iterate(
+    step: Callable[[Relation[T]], Relation[T]],
+    start: Relation[T],
+    *,
+    times: int | None = None,
+    until: Literal["settled"] | None = None,
+    max_rounds: int | None = None,
+    tolerance: float | None = None,
+    of: Of | None = None,
+    by: By | None = None,
+    contraction: float | None = None,
+    norm: Norm = "max",
+) -> Relation[T]: ...
+@overload
+def iterate(
+    step: Callable[[Relation[T], Relation[U]], tuple[Relation[T], Relation[U]]],
+    start: tuple[Relation[T], Relation[U]],
+    *,
+    times: int | None = None,
+    until: Literal["settled"] | None = None,
+    max_rounds: int | None = None,
+    tolerance: float | Sequence[float | None] | None = None,
+    of: Sequence[Of | None] | None = None,
+    by: Sequence[By | None] | None = None,
+    contraction: float | None = None,
+    norm: Norm = "max",
+) -> tuple[Relation[T], Relation[U]]: ...
+@overload
+def iterate(
+    step: Callable[
+        [Relation[T], Relation[U], Relation[V]], tuple[Relation[T], Relation[U], Relation[V]]
+    ],
+    start: tuple[Relation[T], Relation[U], Relation[V]],
+    *,
+    times: int | None = None,
+    until: Literal["settled"] | None = None,
+    max_rounds: int | None = None,
+    tolerance: float | Sequence[float | None] | None = None,
+    of: Sequence[Of | None] | None = None,
+    by: Sequence[By | None] | None = None,
+    contraction: float | None = None,
+    norm: Norm = "max",
+) -> tuple[Relation[T], Relation[U], Relation[V]]: ...
+@overload
+def iterate(
+    step: Callable[
+        [Relation[T], Relation[U], Relation[V], Relation[W]],
+        tuple[Relation[T], Relation[U], Relation[V], Relation[W]],
+    ],
+    start: tuple[Relation[T], Relation[U], Relation[V], Relation[W]],
+    *,
+    times: int | None = None,
+    until: Literal["settled"] | None = None,
+    max_rounds: int | None = None,
+    tolerance: float | Sequence[float | None] | None = None,
+    of: Sequence[Of | None] | None = None,
+    by: Sequence[By | None] | None = None,
+    contraction: float | None = None,
+    norm: Norm = "max",
+) -> tuple[Relation[T], Relation[U], Relation[V], Relation[W]]: ...
+@outermost
+def iterate(
+    step: Callable[..., Any],
+    start: Any,
+    *,
+    times: int | None = None,
+    until: str | None = None,
+    max_rounds: int | None = None,
+    tolerance: Any = None,
+    of: Any = None,
+    by: Any = None,
+    contraction: float | None = None,
+    norm: str = "max",
+) -> Any:
+    """What `step` makes of what it made ... of `start`, kept live.
+
+    Parameters
+    ----------
+    step: callable, a relation per parameter -> the relation, or a tuple of as many; of anything:
+        bags, and it need not be monotone.
+    start: the relation of round 0; of several, a tuple.
+    times: how many rounds, from 0 on.
+    until: "settled", in the place of `times`: until a round passes on no row.
+    max_rounds: in how many rounds it has to settle; by default 10,000.
+    tolerance, of: a number, and callable, row -> number: of each key, a row is passed on to the
+        next round, and shown at the end, if its value differs by `tolerance` or more from that of
+        the row last passed on. Whatever else a row has must follow from its key. For several
+        relations `of` has an entry for each, None for those whose rows are all passed on;
+        `tolerance` may.
+    by: callable, row -> hashable: the key of a row, which no two rows of a relation share. By
+        default all fields of a row except the one that `of` reads.
+    contraction: a number below 1. You promise that a round brings any two states closer to each
+        other by this factor, in the `norm`: of the differences of all values, the largest ("max"),
+        or their sum ("sum").
+
+    With a contraction the view is within a bound of the query from scratch, and `verify()` checks
+    it: d / (1 - contraction), twice that until settled, where d is the tolerance, or for "sum" the
+    tolerance times the number of rows. Such a loop, until settled, goes on from where it was: its
+    state is that of one round. Without a contraction `explain()` says that no bound is known.
+
+    State: that of `times` copies of the step. Cost: a change touches only the rounds and rows that
+    it affects; see docs/recursion.md for loops that do not pay.
+    Source: [dbsp] section 7; [mrql] repeat; the bound: Banach's fixed-point theorem.
+
+    Raises
+    ------
+    PlanError: a step that makes something else than its relations; words that do not go together.
+    FixpointError: later, at a commit: it does not settle, or several rows have one key.
+
+    >>> from reactive import Database, iterate
+    >>> numbers = Database().table(int, name="numbers")
+    >>> view = iterate(lambda n: n.select(lambda x: 2 * x), numbers, times=3).materialize()
+    >>> numbers.add_all([1, 5])
+    >>> sorted(view)
+    [8, 40]
+
+    Until nothing changes, and with a tolerance:
+
+    >>> halves = iterate(lambda n: n.select(lambda x: x // 2), numbers, until="settled")
+    >>> list(halves.materialize())
+    [0, 0]
+    >>> readings = Database().table(tuple[str, float], name="readings")
+    >>> cooled = iterate(lambda r: r.select(lambda x: (x[0], x[1] / 2)), readings, times=3,
+    ...     tolerance=0.5, of=lambda x: x[1], contraction=0.5).materialize()
+    >>> readings.add(("a", 80.0))
+    >>> readings.update(("a", 80.0), ("a", 80.9))
+    >>> list(cooled)  # exactly it is 10.1125
+    [('a', 10.0)]
+    >>> cooled.verify()
+    """
+    names = parameters(step, "iterate")
+    starts = _starts(names, start)
+    rounds, most = _rounds(times, until, max_rounds)
+    level, engine, made = called(step, names, is_set=False, starts=starts)
+    node = plan.Iterate(
+        tuple([each.plan for each in starts]),
+        tuple([each.plan for each in made]),
+        level,
+        names,
+        rounds,
+        most,
+        _tolerances(names, starts, made, tolerance, of, by),
+        contraction,
+        norm,  # type: ignore[arg-type]  # it is looked at next
+    )
+    _check_bound(node)
+    number = level_of(node)
+    node = replace(
+        node, level=number, bodies=tuple([numbered(b, node, number) for b in node.bodies])
+    )
+    _check_alone(node)
+    views = views_of(*starts, *made)
+    if len(names) == 1:
+        return Relation(engine, node, views)
+    return tuple(Relation(engine, plan.Component(node, i), views) for i in range(len(names)))
+
+
+def _starts(names: tuple[str, ...], start: Any) -> list[AnyRelation]:
+    """The relations of round 0, one for each parameter."""
+    starts = [start] if len(names) == 1 else start
+    if not isinstance(starts, tuple | list) or len(starts) != len(names):
+        raise PlanError(
+            f"the step of iterate takes {len(names)} relations, so it starts from a tuple of as "
+            f"many, not {kind_shown(start)}\n"
+            f"  one for each of its parameters {', '.join(map(repr, names))}"
+        )
+    for each in starts:
+        if not isinstance(each, Relation):
+            raise PlanError(f"iterate starts from a relation, not {type(each).__name__}")
+    return list(starts)
+
+
+def _rounds(times: Any, until: Any, max_rounds: Any) -> tuple[int | None, int]:
+    """How many rounds, or None; and how many at most."""
+    if (times is None) == (until is None):
+        given = "both times= and until=" if until is not None else "neither times= nor until="
+        raise PlanError(
+            f"iterate has {given}\n"
+            '  times=n makes n rounds; until="settled" goes on until no row changes'
+        )
+    if until is None:
+        if max_rounds is not None:
+            raise PlanError("max_rounds= belongs to until=: times= says how many rounds there are")
+        check_count("times", times)
+        return times, 0
+    if until != "settled":
+        raise PlanError(f'until={until!r:.60}: it may be "settled"')
+    most = MANY if max_rounds is None else max_rounds
+    check_count("max_rounds", most)
+    return None, most
+
+
+def _tolerances(
+    names: tuple[str, ...],
+    starts: Sequence[AnyRelation],
+    made: Sequence[AnyRelation],
+    tolerance: Any,
+    of: Any,
+    by: Any,
+) -> tuple[plan.Tolerance | None, ...]:
+    """What is not passed on, of each relation; empty if all is."""
+    if tolerance is None and of is None and by is None:
+        return ()
+    several = len(names) > 1
+    given = []
+    for word, value in (("tolerance", tolerance), ("of", of), ("by", by)):
+        is_for_all = not several or value is None or (word == "tolerance" and _is_number(value))
+        entries = [value] * len(names) if is_for_all else value
+        if not isinstance(entries, tuple | list) or len(entries) != len(names):
+            raise PlanError(
+                f"{word}= must have one entry for each of {', '.join(names)}\n"
+                "  None for a relation whose rows are all passed on"
+            )
+        given.append(entries)
+    if several and _is_number(tolerance):
+        given[0] = [None if read is None else tolerance for read in given[1]]
+    every = zip(names, zip(starts, made, strict=True), *given, strict=True)
+    found = [
+        _tolerance(f" of {name!r}" if several else "", rounds, least, read, key)
+        for name, rounds, least, read, key in every
+    ]
+    if not any(found):
+        raise PlanError("tolerance= and of= have no entry but None: leave them out")
+    return tuple(found)
+
+
+def _tolerance(
+    whose: str, rounds: tuple[AnyRelation, AnyRelation], least: Any, of: Any, by: Any
+) -> plan.Tolerance | None:
+    if least is None and of is None and by is None:
+        return None
+    if least is None or of is None:
+        given = "of=" if of is not None else "by=" if least is None else "tolerance="
+        missing = "tolerance=" if least is None else "of="
+        raise PlanError(
+            f"iterate{whose} has {given} but no {missing}\n"
+            "  of=lambda row: row.rank says which value may differ by less than tolerance="
+        )
+    if not _is_number(least) or not isfinite(least) or least < 0:
+        raise PlanError(f"tolerance={least!r:.60}{whose}: it is a number that is not negative")
+    count = bindings(rounds[0].plan)
+    value = taken(of, count, "of of iterate")
+    key = _others(value, rounds, whose) if by is None else by
+    key = taken(key, count, "by of iterate")
+    for each in rounds:
+        for function in (value, key):
+            check_callable(function, each.plan)
+    return plan.Tolerance(value, key, float(least))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _others(value: Opaque, rounds: tuple[AnyRelation, AnyRelation], whose: str) -> By:
+    """The rest of a row: all that `of` does not read."""
+    body = lift(value).body
+    for each in rounds:
+        found = _getter(body, believed(each.plan))
+        if found is not None:
+            return found
+    raise PlanError(
+        f"iterate{whose}: which rows correspond from round to round? of={value} is not known to be "
+        "one field of a row\n"
+        "  by=lambda row: ... says what tells a row apart, such as its node"
+    )
+
+
+def _getter(body: Any, of: Shapes) -> By | None:
+    """What reads all fields of a row but one, if these are known."""
+    shape = of[0] if len(of) == 1 else None
+    match body:
+        case Attribute(Parameter(0), name) if isinstance(shape, type):
+            every = getattr(shape, "_fields", None)
+            if is_dataclass(shape):
+                every = [field.name for field in fields(shape)]
+            rest = [each for each in every or () if each != name]
+            return attrgetter(*rest) if rest and len(rest) < len(every or ()) else None
+        case Item(Parameter(0), Constant(int() as place)) if isinstance(shape, tuple):
+            rest = [each for each in range(len(shape)) if each != place % len(shape)]
+            return itemgetter(*rest) if rest else None
+        case _:
+            return None
+
+
+def _check_bound(node: plan.Iterate) -> None:
+    q = node.contraction
+    if node.norm not in ("max", "sum"):
+        raise PlanError(f'norm={node.norm!r:.60}: it may be "max" or "sum"')
+    if q is None:
+        return
+    if not node.is_tolerant():
+        raise PlanError(
+            "contraction= says how far tolerance= may lead, and there is none\n"
+            "  without a tolerance the view equals its query"
+        )
+    if not _is_number(q) or not 0 <= q < 1:
+        raise PlanError(
+            f"contraction={q!r:.60}: it is a number from 0 to less than 1\n"
+            "  a step that does not bring rows closer has no bound; leave it out"
+        )
+
+
+def _check_alone(node: plan.Iterate) -> None:
+    """What goes on until it settles, or passes some rows on, is no part of another recursion."""
+    if free(node) and (node.times is None or node.is_tolerant()):
+        which = 'until="settled"' if node.times is None else "tolerance="
+        raise PlanError(
+            f"iterate {', '.join(map(repr, node.names))} has {which} and depends on a relation of "
+            "another recursion, in which it stands\n"
+            "  times= without a tolerance may stand there"
+        )
