@@ -123,10 +123,15 @@ def agree(all_of_them: list[Copy], outcomes: list[bool], drawn: Drawn) -> bool:
         if outcome != outcomes[0]:
             plain = all_of_them[0]
             error = getattr(copy if outcomes[0] else plain, "error", None)
-            assume("unhashable type" not in str(error))
+            assume(not _is_of_a_middle_row(error))
             done = "raises" if outcomes[0] else "does not raise"
             raise AssertionError(f"{drawn}\n  with {copy.name} {done}: {error!r}") from error
     return outcomes[0]
+
+
+def _is_of_a_middle_row(error: Exception | None) -> bool:
+    """Whether it is what nobody promises to raise: that a row in the middle has no hash."""
+    return "unhashable type" in str(error)
 
 
 def same_rows(all_of_them: list[Copy], drawn: Drawn) -> None:
@@ -158,4 +163,8 @@ def test_rules_change_neither_rows_nor_what_raises(
     made = copies(drawn, left_out)
     play(made, drawn, late)
     if made[0].view is not None:
-        made[0].view.verify()
+        try:
+            made[0].view.verify()
+        except TypeError as error:
+            assume(not _is_of_a_middle_row(error))
+            raise
