@@ -88,6 +88,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.operators.loop.measured.FEW": Threshold(0),
     "reactive.operators.loop.onward.FEW": Threshold(0),
     "reactive.operators.loop.onward.PART": Threshold(1),
+    "reactive.operators.loop.onward.LONGEST": Threshold(1),
     "reactive.operators.loop.measured.RATIO": Threshold(1),
     "reactive.operators.generated.whole.MOST_NODES": Threshold(0),
 }

@@ -8,7 +8,7 @@ There is one x that stays, whatever the rounds begin with, and a loop that has s
 So after a change the rounds begin with what is shown, and follow what moves by enough to be passed
 on: one copy of the operators, that steps as often as there are rounds. What starts matters where a
 key comes or goes only. Changes of many rows are followed by rounds evaluated whole; the operators
-are then made anew by the next one of few.
+are then made anew by the next one of few, or a later one if that led nowhere.
 
 State:  that of the operators of one round, and of a tolerance for each relation.
 Cost:   that of the rows that move, in each round.
@@ -29,6 +29,8 @@ PART = 8
 """Of all rows, the part that operators follow at most in a round."""
 FEW = 64
 """Rows that they follow in any case."""
+LONGEST = 64
+"""Commits that are not followed at most, after those that could not be."""
 
 Contents = Callable[[], Iterable[Pair]]
 
@@ -48,7 +50,18 @@ class OneRound(Protocol):
 class Onward:
     """Follows what moves until nothing does."""
 
-    __slots__ = ("_anew", "_body", "_fed", "_injected", "_loop", "_make", "_shown", "touched")
+    __slots__ = (
+        "_anew",
+        "_body",
+        "_fed",
+        "_injected",
+        "_loop",
+        "_make",
+        "_patience",
+        "_shown",
+        "_waits",
+        "touched",
+    )
 
     def __init__(
         self,
@@ -64,13 +77,15 @@ class Onward:
         self._body: OneRound | None = None
         self._fed: list[Sequence[Pairs]] = []
         self._injected: list[Pairs] = []
+        self._waits = 0
+        self._patience = 1
         self.touched = 0
 
     def step(self, *deltas: Pairs) -> Sequence[Sequence[Pair]]:
         nets = self._anew.take(deltas)
         self._injected = [_injected(t, net) for t, net in zip(self._shown, nets, strict=False)]
         moved: list[list[Pair]] = [[] for _ in self._shown]
-        if not (self._are_few(nets) and self._follow(nets[len(self._shown) :], moved)):
+        if not (self._may_follow(nets) and self._follow(nets[len(self._shown) :], moved)):
             self._settle(moved)
         found = [consolidate(pairs) for pairs in moved]
         return found if any(found) else ()
@@ -107,6 +122,13 @@ class Onward:
         rows = sum(len(tolerate.held) for tolerate in self._shown)
         return rows > 0 and sum(map(len, deltas)) <= FEW + rows // PART
 
+    def _may_follow(self, nets: Sequence[Pairs]) -> bool:
+        """Whether to try: seldom, where it led nowhere the last times."""
+        if not self._are_few(nets):
+            return False
+        self._waits -= 1
+        return self._waits < 0
+
     # What moves is followed.
 
     def _follow(self, inputs: Sequence[Pairs], moved: list[list[Pair]]) -> bool:
@@ -123,12 +145,14 @@ class Onward:
             body = self._body
             assert body is not None
             if not any(feeds):
+                self._waits, self._patience = 0, 1
                 return True
             if not self._are_few(feeds):
                 break
             body.commit()
             outs = self._stepped(body, [*feeds, *[()] * len(inputs)])
         self._body, self._fed = None, []
+        self._waits, self._patience = self._patience, min(2 * self._patience, LONGEST)
         return False
 
     def _begun(self, inputs: Sequence[Pairs]) -> list[Pairs] | None:
