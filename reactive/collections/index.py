@@ -20,7 +20,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any, Final, overload
+from typing import Any, Final, Protocol, overload
 
 from reactive.collections.zset import Batch, Pair, Row, consolidate
 
@@ -210,8 +210,46 @@ class Index:
                     self.add(key, row, weight)
                 done += 1
         except BaseException:
-            for key, row in zip(batch.keys[:done], batch.rows, strict=False):
-                self.add(key, row, -weight)
+            take_back(self, batch[:done])
+            raise
+
+    def change(self, keyed: Sequence[KeyedPair]) -> None:
+        """Add all pairs of a delta, or none; as `add`, most of them without a call."""
+        buckets, get, same, done = self.buckets, self.buckets.get, self._handle is id, 0
+        try:
+            for done, (key, pair) in enumerate(keyed):  # noqa: B007
+                row, weight = pair
+                bucket = get(key, NOTHING)
+                if weight == 1 and bucket is NOTHING:
+                    buckets[key] = row
+                    self.rows += 1
+                elif weight == -1 and bucket is row:
+                    del buckets[key]
+                    self.rows -= 1
+                elif not same:
+                    self.add(key, row, weight)
+                elif bucket.__class__ is Weighted:
+                    handle = id(row)
+                    if handle not in bucket:
+                        bucket[handle] = pair
+                        self.rows += 1
+                    elif weight == -bucket[handle][1] and len(bucket) > 2:
+                        del bucket[handle]
+                        self.rows -= 1
+                    else:
+                        self.add(key, row, weight)
+                elif bucket.__class__ is Rows and weight == 1 and len(bucket) < FEW:
+                    for held in bucket:
+                        if held is row:
+                            self.add(key, row, weight)
+                            break
+                    else:
+                        bucket.append(row)
+                        self.rows += 1
+                else:
+                    self.add(key, row, weight)
+        except BaseException:
+            take_back(self, keyed[:done])
             raise
 
     def _are_different(self, rows: Sequence[Row]) -> bool:
@@ -317,6 +355,29 @@ class Index:
             if bucket.__class__ is Weighted:
                 size += len(bucket) * sys.getsizeof((0, 0))
         return size
+
+
+class Added(Protocol):
+    """What rows are added to by a key."""
+
+    def add(self, key: Key, row: Row, weight: int) -> None: ...
+
+
+def add_each(index: Added, keyed: Sequence[KeyedPair]) -> None:
+    """Add all pairs of a delta one by one, or none."""
+    done = 0
+    try:
+        for done, (key, (row, weight)) in enumerate(keyed):  # noqa: B007
+            index.add(key, row, weight)
+    except BaseException:
+        take_back(index, keyed[:done])
+        raise
+
+
+def take_back(index: Added, keyed: Sequence[KeyedPair]) -> None:
+    """Take pairs out again that were added, the last first."""
+    for key, (row, weight) in reversed(keyed):
+        index.add(key, row, -weight)
 
 
 class Before:

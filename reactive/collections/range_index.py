@@ -35,6 +35,7 @@ from reactive.collections.index import (
     Mark,
     Rows,
     Weighted,
+    add_each,
     itself,
     rows_of,
 )
@@ -194,15 +195,11 @@ class RangeIndex:
 
     def extend(self, batch: KeyedBatch) -> None:
         """Add all rows of a batch, or none."""
-        done = 0
-        try:
-            for key, (row, weight) in batch:
-                self.add(key, row, weight)
-                done += 1
-        except BaseException:
-            for key, (row, weight) in batch[:done]:
-                self.add(key, row, -weight)
-            raise
+        self.change(batch)
+
+    def change(self, keyed: Sequence[KeyedPair]) -> None:
+        """Add all pairs of a delta, or none."""
+        add_each(self, keyed)
 
     def bytes(self) -> int:
         return self._index.bytes() + sum(order.bytes() for order in self._orders.values())

@@ -13,7 +13,15 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from reactive.collections.index import NO_MATCH, NOTHING, Before, Key, KeyedBatch, KeyedPair
+from reactive.collections.index import (
+    NO_MATCH,
+    NOTHING,
+    Before,
+    Key,
+    KeyedBatch,
+    KeyedPair,
+    add_each,
+)
 from reactive.collections.zset import Batch, Pair, Row
 
 
@@ -78,6 +86,10 @@ class RowIndex:
             for key, row in zip(batch.keys[:done], batch.rows, strict=False):
                 self.add(key, row, -batch.weight)
             raise
+
+    def change(self, keyed: Sequence[KeyedPair]) -> None:
+        """Add all pairs of a delta, or none."""
+        add_each(self, keyed)
 
     def _add_all(self, pairs: Iterable[tuple[Key, Row]]) -> None:
         buckets = self.buckets

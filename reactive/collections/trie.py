@@ -27,6 +27,7 @@ from reactive.collections.index import (
     Weighted,
     itself,
     rows_of,
+    take_back,
 )
 from reactive.collections.zset import Pair, Row, consolidate
 
@@ -107,14 +108,30 @@ class Trie:
 
     def extend(self, batch: KeyedBatch) -> None:
         """Add all rows of a batch, or none."""
-        done = 0
+        self.change(batch)
+
+    def change(self, keyed: Sequence[KeyedPair]) -> None:
+        """Add all pairs of a delta, or none; as `add`, most of them without a call."""
+        by_first, get, done = self.by_first, self.by_first.get, 0
         try:
-            for key, row in zip(batch.keys, batch.rows, strict=True):
-                self.add(key, row, batch.weight)
-                done += 1
+            for done, (key, (row, weight)) in enumerate(keyed):  # noqa: B007
+                first, second = (key, key) if key.__class__ is Mark else key
+                below = get(first)
+                if below is None and weight == 1:
+                    by_first[first] = {second: row}
+                    self.rows += 1
+                elif below is None:
+                    self._add(first, second, row, weight)
+                elif weight == 1 and second not in below:
+                    below[second] = row
+                    self.rows += 1
+                elif weight == -1 and len(below) > 1 and below.get(second, NOTHING) is row:
+                    del below[second]
+                    self.rows -= 1
+                else:
+                    self.add(key, row, weight)
         except BaseException:
-            for key, row in zip(batch.keys[:done], batch.rows, strict=False):
-                self.add(key, row, -batch.weight)
+            take_back(self, keyed[:done])
             raise
 
     def pairs(self, key: Key) -> list[Pair]:

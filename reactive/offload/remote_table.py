@@ -9,7 +9,7 @@ What is committed waits in the process until the next flush and is then saved as
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from reactive.api.table import Table
 from reactive.collections.zset import Pair, Row, consolidate, negate
@@ -154,6 +154,8 @@ class RemoteTable(Table[T]):
 
 class RemoteStore:
     """What has been changed and not been saved yet; the rest is read where it is."""
+
+    interns: ClassVar[bool] = False
 
     def __init__(self, rows: ExternalRows) -> None:
         self._rows = rows

@@ -116,12 +116,23 @@ class IndexBy:
             self._decide_on_filtered()
         keyed = self._last = self._keyed.step(delta)
         self.was_empty = not self.index.rows
-        done = 0
         try:
             if type(keyed) is KeyedBatch:
                 self.index.extend(keyed)
-                return keyed
-            add = self.index.add
+            elif len(keyed) > 1 and not self._keyed.emits_filtered:
+                self.index.change(keyed)
+                self.poisoned = self.poisoned or bool(self.index.pairs(ERROR_KEY))
+            else:
+                self._add(keyed)
+        except BaseException:
+            self._last = ()
+            raise
+        return keyed
+
+    def _add(self, keyed: Sequence[KeyedPair]) -> None:
+        """Add pairs, or none, of which some may be rejected."""
+        done, add = 0, self.index.add
+        try:
             for key, (row, weight) in keyed:
                 if key.__class__ is Mark and key is not NO_MATCH:
                     self.poisoned = True
@@ -130,9 +141,7 @@ class IndexBy:
                 done += 1
         except BaseException:
             self.take_back(keyed[:done])
-            self._last = ()
             raise
-        return keyed
 
     def undo(self) -> None:
         self.take_back(self._last)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from reactive.collections.zset import Pair, Row, consolidate
 from reactive.runtime.interrupts import reraise_asynchronous
@@ -22,6 +22,7 @@ from reactive.storage.store import Absent, Duplicate
 class KeyedStore:
     """At most one row per key."""
 
+    interns: ClassVar[bool] = True
     __slots__ = ("_call", "by_key", "key")
 
     def __init__(self, key: Callable[[Row], Any], call: Callable[[Row], Any] | None = None) -> None:

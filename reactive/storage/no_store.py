@@ -7,7 +7,7 @@ Cost:   of a row that of asking whether it has a hash.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from reactive.collections.zset import Pair, Row
 from reactive.errors import TableError
@@ -19,6 +19,7 @@ class NoStore:
     `hashable` is a class whose rows are sure to have a hash, so that it need not be tried.
     """
 
+    interns: ClassVar[bool] = False
     __slots__ = ("_hashable",)
 
     def __init__(self, *, hashable: Any = None) -> None:

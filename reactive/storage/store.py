@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any, ClassVar, Protocol
 
 from reactive.collections.zset import Pair, Row, consolidate, repeat
 from reactive.storage.plain_rows import Field, OtherClass, telling_field
@@ -34,6 +35,10 @@ class Duplicate(Exception):
 
 class Store(Protocol):
     """What a table needs of its rows. Each method is all or nothing."""
+
+    @property
+    def interns(self) -> bool:
+        """Whether equal rows are one object in what it says that has come and gone."""
 
     def add(self, row: Row, count: int) -> Pair: ...
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]: ...
@@ -100,6 +105,7 @@ class BagStore:
     ((('a', 1), 1), 2, 0)
     """
 
+    interns: ClassVar[bool] = True
     __slots__ = ("_field", "_held", "_size")
 
     def __init__(self) -> None:
@@ -184,26 +190,18 @@ class BagStore:
         """Add each once, and say as which objects they are held."""
         if self._field is not None:
             return self._add_each(rows)
-        held, kept, add = self._held, [], self._held.setdefault
-        size, count = len(held), len(rows)
+        held, kept, size, doubled = self._held, list[Any](), len(self._held), list[Row]()
         try:
-            for row in rows:
-                found = add(row, row)
-                if len(held) > size:
-                    size += 1
-                elif found.__class__ is Copies:
-                    found.count += 1
-                    found = found.row
-                else:
-                    held[row] = Copies(found, 2)
-                kept.append(found)
+            kept.extend(map(held.setdefault, rows, rows))
+            if len(held) - size < len(rows):
+                self._double(rows, kept, len(held) - size, doubled)
         except BaseException:
-            if len(held) > size:  # an interrupt
+            for row in doubled:
+                self._uncount(row)
+            while len(held) > size:  # what came last are the new ones
                 held.popitem()
-            self._size += len(kept)
-            self.revert((row, 1) for row in kept)
             raise
-        self._size += count
+        self._size += len(rows)
         return kept
 
     def _add_each(self, rows: Sequence[Row]) -> list[Row]:
@@ -215,6 +213,32 @@ class BagStore:
             self.revert((row, 1) for row in kept)
             raise
         return kept
+
+    def _double(self, rows: Sequence[Row], kept: list[Any], new: int, doubled: list[Row]) -> None:
+        """Count rows that were there already; the `new` ones are the last of all, in their order.
+
+        `kept` is what was found of each, and becomes the rows. `doubled` gets what was counted.
+        """
+        held = self._held
+        fresh = list(islice(reversed(held), new))
+        for place, row in enumerate(rows):
+            if fresh and row is fresh[-1]:
+                fresh.pop()
+                continue
+            found = held[row]
+            if found.__class__ is Copies:
+                found.count += 1
+                kept[place] = found.row
+            else:
+                held[row] = Copies(found, 2)
+            doubled.append(row)
+
+    def _uncount(self, row: Row) -> None:
+        found = self._held[row]
+        assert isinstance(found, Copies)
+        found.count -= 1
+        if found.count == 1:
+            self._held[row] = found.row
 
     def remove(self, row: Row, count: int) -> Pair:
         if self._field is not None:
@@ -267,29 +291,34 @@ class BagStore:
         """Remove each once, and say as which objects they were held."""
         gone: list[Row] = []
         try:
-            if self._size > len(self._held) or self._field is not None:
+            keys = None if self._size > len(self._held) else self._keys_there(rows)
+            if keys is None:
                 for row in rows:
                     gone.append(self.remove(row, 1)[0])
             else:
-                self._pop(rows, gone)
+                self._pop(keys, gone)
         except BaseException:
             self.revert((row, -1) for row in gone)
             raise
         return gone
 
-    def _pop(self, rows: Sequence[Row], gone: list[Row]) -> None:
-        held, size, row = self._held, self._size, None
-        pop = held.pop
+    def _keys_there(self, rows: Sequence[Row]) -> Sequence[Any] | None:
+        """The keys of rows that go, if that is seen of all together."""
+        field = self._field
+        if field is None:
+            return rows
+        if {*map(type, rows)} != {field.kind}:
+            return None
+        keys = list(map(field.of, rows))
+        are_there = list(map(self._held.get, keys)) == list(rows)
+        return keys if are_there and len({*keys}) == len(keys) else None
+
+    def _pop(self, keys: Sequence[Any], gone: list[Row]) -> None:
+        size = self._size
         try:
-            for row in rows:
-                kept = pop(row, _NONE)
-                if kept is _NONE:
-                    raise Absent
-                gone.append(kept)
-        except BaseException:
-            if len(held) < size - len(gone):  # an interrupt
-                held[row] = row
-            raise
+            gone.extend(map(self._held.pop, keys))
+        except KeyError:
+            raise Absent from None
         finally:
             self._size = size - len(gone)
 

@@ -44,6 +44,11 @@ class WatchedStore:
         self._table = table
         self._fields: dict[int, Fields] = {}
 
+    @property
+    def interns(self) -> bool:
+        """As the store that it watches."""
+        return self._held.interns
+
     def add(self, row: Row, count: int) -> Pair:
         self._check(row)
         fields = _fields(row)

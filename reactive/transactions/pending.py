@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from reactive.collections.zset import Pair, Row, consolidate
+from reactive.collections.zset import Batch, Pair, Row, consolidate
 
 if TYPE_CHECKING:
     from reactive.transactions.base import Base
@@ -32,15 +32,21 @@ class Pending(list["Change"]):
     """How many transactions are open within the outermost one."""
     failed = False
     _sums: dict[Base, _Net] | None = None
+    _lost: dict[Base, _Lost] | None = None
 
     def has(self, changes: Sequence[Pair]) -> bool:
         """Whether these are the changes of the last statement."""
         return bool(self) and self[-1][1] is changes
 
-    def interned(self, table: Base, row: Row) -> Row:
-        """The object that an equal row is in this transaction, or the row itself."""
-        known = self._net_of(table).get(row)
-        return row if known is None else known[0]
+    def interned(self, table: Base, rows: Sequence[Row]) -> list[Row]:
+        """Each row as the object that an equal row was which has been removed, or as itself."""
+        if self._lost is None:
+            self._lost = {}
+        lost = self._lost.get(table)
+        if lost is None:
+            lost = self._lost[table] = _Lost(table)
+        known = lost.after(self)
+        return list(map(known.get, rows, rows))
 
     def of(self, table: Base) -> list[Pair]:
         """The net changes of a table."""
@@ -59,9 +65,15 @@ class Pending(list["Change"]):
         if len(parts) == 1:
             return parts[0]
         pairs = [pair for changes in parts for pair in changes]
-        if len({weight > 0 for _, weight in pairs}) == 1:
+        gone, come = ([row for part in parts for row in _rows(part, come=c)] for c in (False, True))
+        if not gone or not come:
             return pairs
-        return self.of(table) if table.plan.stored else consolidate(pairs)
+        if not table.plan.stored:
+            return consolidate(pairs)
+        if not table._store.interns:
+            return self.of(table)
+        are_others = {*map(id, gone)}.isdisjoint(map(id, come))
+        return pairs if are_others else _net_by_identity(pairs)
 
     def _net_of(self, table: Base) -> dict[Row, Pair]:
         if self._sums is None:
@@ -72,12 +84,32 @@ class Pending(list["Change"]):
         return net.after(self)
 
 
-class _Net:
-    """The changes of a table's statements, added up per row.
+class _Lost:
+    """The rows that statements have removed from a table.
 
-    A row whose changes cancel stays in here: should an equal row come again, it must become the
-    object that the indexes know.
+    Should an equal row come again, it must become the object that the indexes know.
     """
+
+    __slots__ = ("_rows", "_seen", "_table")
+
+    def __init__(self, table: Base) -> None:
+        self._rows: dict[Row, Row] = {}
+        self._seen = 0
+        self._table = table
+
+    def after(self, statements: Sequence[Change]) -> dict[Row, Row]:
+        """Those of all statements, each of which is looked at when it is first seen."""
+        while self._seen < len(statements):
+            table, changes = statements[self._seen]
+            if table is self._table:
+                gone = _rows(changes, come=False)
+                self._rows.update(zip(gone, gone, strict=True))
+            self._seen += 1
+        return self._rows
+
+
+class _Net:
+    """The changes of a table's statements, added up per row."""
 
     __slots__ = ("_pairs", "_seen", "_table")
 
@@ -100,3 +132,18 @@ class _Net:
             self._pairs, self._seen = {}, 0
             raise
         return self._pairs
+
+
+def _rows(changes: Sequence[Pair], *, come: bool) -> Sequence[Row]:
+    """The rows that are inserted, or those that are deleted."""
+    if type(changes) is Batch:
+        return changes.rows if (changes.weight > 0) is come else ()
+    return [row for row, weight in changes if (weight > 0) is come]
+
+
+def _net_by_identity(pairs: Sequence[Pair]) -> list[Pair]:
+    """As `consolidate`, of rows that are one object if they are equal."""
+    net: dict[int, Pair] = {}
+    for row, weight in pairs:
+        net[id(row)] = (row, net.get(id(row), (row, 0))[1] + weight)
+    return [pair for pair in net.values() if pair[1]]

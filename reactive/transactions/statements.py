@@ -74,7 +74,7 @@ class Statements:
             _check_count(count)
         try:
             if self._known is not None or self._lost_at == self._engine.version:
-                row = self._interned(row) if self._may_return() else row
+                row = self._interned((row,))[0] if self._may_return() else row
             return [self.store.add(row, count)]
         except (Duplicate, TypeError) as error:
             raise self._refusal(row, error, count) from None
@@ -85,7 +85,7 @@ class Statements:
         add = None if plain is None else getattr(self.store, "add_plain", None)
         try:
             if self._may_return():
-                checked = list(map(self._interned, checked))
+                checked = self._interned(checked)
             batch = Batch((), 1)  # made before: no call comes after the change
             batch.rows = self.store.add_rows(checked) if add is None else add(checked)
             if plain is not None and batch.rows is checked:
@@ -236,12 +236,12 @@ class Statements:
         is_lost = self._lost_at == self._engine.version and self._table.plan.stored
         return is_lost and self._engine.pending is not None
 
-    def _interned(self, row: Row) -> Row:
-        """The object that an equal row was which this statement or transaction has removed."""
-        if self._known is not None and row in self._known:
-            return self._known[row]
-        pending = self._engine.pending
-        return row if pending is None else pending.interned(self._table, row)
+    def _interned(self, rows: Sequence[Row]) -> list[Row]:
+        """Each row as the object that an equal row was which this statement or transaction has
+        removed."""
+        known, pending = self._known, self._engine.pending
+        found = list(rows) if known is None else list(map(known.get, rows, rows))
+        return found if pending is None else pending.interned(self._table, found)
 
     def is_row(self, row: object) -> bool:
         """Whether the table could have such a row."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -57,6 +57,8 @@ class SpilledStore:
     ------
     OffloadError: a row cannot be kept as what it is.
     """
+
+    interns: ClassVar[bool] = False
 
     def __init__(self, folder: str, pairs: Iterable[Pair]) -> None:
         self._mailbox = Mailbox(folder, SCHEMA)
