@@ -44,6 +44,7 @@ from optimizer.expressions.declared import holds_no_nan, is_no_tuple
 from optimizer.expressions.knowledge import Shapes, is_value, total
 from optimizer.plans.properties import bindings, may_be_negative, once, row_shape, shapes
 from optimizer.plans.side_conditions import side_conditions_of
+from optimizer.plans.unique_keys import Key, unique_key
 from optimizer.record import record
 
 Side = tuple[Expr, Shapes]
@@ -68,14 +69,16 @@ class MultiwayJoin:
     """Nested joins as one of all their inputs, whose rows are parameters.
 
     `tests` are the tests of each input, in terms of its own row, `residual` the tests of several;
-    `row` is what the outermost join emits.
+    `row` is what the outermost join emits. `keys` are of each input the fields that no two of its
+    rows have in common, if there are such.
     """
 
     equations: tuple[Equation, ...]
     tests: tuple[tuple[Expr, ...], ...]
     residual: tuple[Expr, ...]
     row: tuple[Expr, ...]
-    is_cyclic: bool = True
+    is_cyclic: bool
+    keys: tuple[Key, ...]
 
 
 def multiway_of(node: plan.Join) -> MultiwayJoin | None:
@@ -93,7 +96,12 @@ def _multiway(node: plan.Join) -> MultiwayJoin | None:
         return None
     tests = tuple(map(tuple, found.tests))
     return MultiwayJoin(
-        tuple(found.equations), tests, tuple(found.residual), found.row, found.is_cyclic
+        tuple(found.equations),
+        tests,
+        tuple(found.residual),
+        found.row,
+        found.is_cyclic,
+        tuple(map(unique_key, found.relations)),
     )
 
 

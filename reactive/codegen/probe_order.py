@@ -2,6 +2,11 @@
 
 from a:   b and c together          both begin where a ends, or end where it begins; and meet
 from a:   b, then c, d              the other way round, if it is shorter
+from a:   d by its key, then ...    first what finds one row at most
+
+An input of which no two rows have a key in common is looked up by that alone, whatever else is
+known of it: the rest is compared with the row. It so needs one index, and where the rows of another
+input lead to it, there is nothing to meet.
 """
 
 from __future__ import annotations
@@ -9,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from optimizer.expr import Expr, Parameter, substitute
-from optimizer.plans.multiway import MultiwayJoin
+from optimizer.expr import Expr, Operation, Parameter, substitute
+from optimizer.plans.multiway import Equation, MultiwayJoin
+from optimizer.plans.unique_keys import Key as UniqueKey
 from optimizer.record import record
 
 Key = tuple[int, tuple[Expr, ...], tuple[Expr, ...]]
@@ -20,10 +26,15 @@ Key = tuple[int, tuple[Expr, ...], tuple[Expr, ...]]
 @record
 class Probe:
     """The next input of a probe order: the index, and what is looked up in it, in terms of the
-    others."""
+    others.
+
+    `is_only`: it finds one row at most. `tests` are what else is equal, in terms of all inputs.
+    """
 
     key: Key
     exprs: tuple[Expr, ...]
+    tests: tuple[Expr, ...] = ()
+    is_only: bool = False
 
     @property
     def place(self) -> int:
@@ -60,31 +71,64 @@ def keys_of(order: ProbeOrder) -> list[Key]:
 
 def probe_order(start: int, multiway: MultiwayJoin) -> ProbeOrder:
     """The probe order for changes of an input."""
-    first = _nexts({start}, multiway)
-    move = _best(first, multiway)
-    if isinstance(move, Intersection):
-        return [_rest(move, {start}, multiway)]
-    begins = [step for step in first if len(step.exprs) == len(move.exprs)][:2]
-    return [_rest(step, {start}, multiway) for step in begins]
-
-
-def _rest(move: ProbeStep, bound: set[int], multiway: MultiwayJoin) -> list[ProbeStep]:
-    moves = [move]
-    bound = bound | {step.place for step in probes_of(moves)}
+    moves, bound = list[ProbeStep](), {start}
     while len(bound) < len(multiway.tests):
-        move = _best(_nexts(bound, multiway), multiway)
+        steps = _best(_nexts(bound, multiway), multiway)
+        if len(steps) > 1 and _intersection(steps, multiway) is None:
+            return [_rest([*moves, step], bound | {step.place}, multiway) for step in steps[:2]]
+        moves.append(_one_of(steps, multiway))
+        bound = bound | {step.place for step in probes_of(moves[-1:])}
+        if not steps[0].is_only:
+            break
+    return [_rest(moves, bound, multiway)]
+
+
+def is_led_by_keys(multiway: MultiwayJoin) -> bool:
+    """Whether keys of inputs lead around all cycles, so that nowhere two inputs have to meet."""
+    if not any(multiway.keys):
+        return False
+    orders = [probe_order(place, multiway) for place in range(len(multiway.tests))]
+    steps = [step for order in orders for moves in order for step in moves]
+    return not any(isinstance(step, Intersection) for step in steps)
+
+
+def _rest(moves: list[ProbeStep], bound: set[int], multiway: MultiwayJoin) -> list[ProbeStep]:
+    while len(bound) < len(multiway.tests):
+        move = _one_of(_best(_nexts(bound, multiway), multiway), multiway)
         moves.append(move)
         bound = bound | {step.place for step in probes_of([move])}
     return moves
 
 
-def _best(steps: Sequence[Probe], multiway: MultiwayJoin) -> ProbeStep:
-    """The one of which most is known; of two of which little is, both, if they meet."""
-    best = max(steps, key=lambda step: len(step.exprs))
-    return _intersection(steps, multiway) or best if len(best.exprs) == 1 else best
+def _best(steps: Sequence[Probe], multiway: MultiwayJoin) -> Sequence[Probe]:
+    """What finds one row at most; or those of which most is known, if that is little without those
+    that another one's row leads to."""
+    only = [step for step in steps if step.is_only]
+    if only:
+        return only[:1]
+    most = max(len(step.exprs) for step in steps)
+    best = [step for step in steps if len(step.exprs) == most]
+    if most > 1:
+        return best
+    return [step for step in best if not _is_led_to(step, best, multiway)] or best
+
+
+def _one_of(steps: Sequence[Probe], multiway: MultiwayJoin) -> ProbeStep:
+    """The first one; of two of which little is known, both, if they meet."""
+    return (_intersection(steps, multiway) if len(steps) > 1 else None) or steps[0]
+
+
+def _is_led_to(step: Probe, others: Sequence[Probe], multiway: MultiwayJoin) -> bool:
+    """Whether the rows of another one say of which key its row is."""
+    key, places = multiway.keys[step.place], {other.place for other in others}
+    sides = [side for e in multiway.equations for side in _both(e)]
+    led = {own for place, own, other, _ in sides if place == step.place and other in places}
+    return bool(key) and key <= led
 
 
 def _intersection(steps: Sequence[Probe], multiway: MultiwayJoin) -> Intersection | None:
+    if len(steps[0].exprs) > 1:
+        return None
     for left, right in combinations(steps, 2):
         shared = [e for e in multiway.equations if {e.left, e.right} == {left.place, right.place}]
         if len(shared) == 1:
@@ -103,17 +147,30 @@ def _nexts(bound: set[int], multiway: MultiwayJoin) -> list[Probe]:
     """Each input that an equation leads to from those that are bound."""
     found: dict[int, list[tuple[Expr, Expr]]] = {}
     for e in multiway.equations:
-        for a, of_a, b, of_b in (
-            (e.left, e.of_left, e.right, e.of_right),
-            (e.right, e.of_right, e.left, e.of_left),
-        ):
-            if a in bound and b not in bound:
-                found.setdefault(b, []).append((of_b, substitute(of_a, (Parameter(a),))))
-    steps = []
-    for place, pairs in sorted(found.items()):
-        own, probe = zip(*sorted(pairs, key=_own_text), strict=True)  # one index for any order
-        steps.append(Probe((place, own, ()), probe))
-    return steps
+        for place, own, other, of_other in _both(e):
+            if place not in bound and other in bound:
+                probe = substitute(of_other, (Parameter(other),))
+                found.setdefault(place, []).append((own, probe))
+    return [_probe(place, found[place], multiway.keys[place]) for place in sorted(found)]
+
+
+def _both(e: Equation) -> tuple[tuple[int, Expr, int, Expr], tuple[int, Expr, int, Expr]]:
+    """An equation from each side: the input and its part, the other one and its part."""
+    return (e.left, e.of_left, e.right, e.of_right), (e.right, e.of_right, e.left, e.of_left)
+
+
+def _probe(place: int, pairs: list[tuple[Expr, Expr]], key: UniqueKey) -> Probe:
+    """The look-up of an input by what is known of it, or by its key alone."""
+    pairs = sorted(pairs, key=_own_text)  # one index for any order
+    rest = list[tuple[Expr, Expr]]()
+    is_only = bool(key) and key <= {own for own, _ in pairs}
+    if is_only:
+        by_key = {own: (own, probe) for own, probe in reversed(pairs) if own in key}
+        rest = [pair for pair in pairs if pair not in by_key.values()]
+        pairs = [by_key[own] for own in sorted(by_key, key=repr)]
+    tests = [Operation("==", (substitute(own, (Parameter(place),)), probe)) for own, probe in rest]
+    own, probe = zip(*pairs, strict=True)
+    return Probe((place, own, ()), probe, tuple(tests), is_only)
 
 
 def _own_text(pair: tuple[Expr, Expr]) -> str:

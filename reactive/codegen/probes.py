@@ -38,6 +38,7 @@ class Probe:
     key: the parts of the key, in terms of the row; None for the one that the source has.
     is_written: whether the key is as the user wrote it; None if any key may be looked up, also one
         that equals nothing.
+    tests: what is asked of what it finds.
     """
 
     find: str
@@ -45,13 +46,14 @@ class Probe:
     key: tuple[Expr, ...] | None = None
     is_written: bool | None = None
     found: str = "found"
+    tests: tuple[Expr, ...] = ()
 
     @property
     def given(self) -> bool:
         return self.key is None
 
     def exprs(self) -> Iterable[Expr]:
-        return self.key or ()
+        return (*(self.key or ()), *self.tests)
 
     def look_up(self, nest: Nest, emitter: Emitter) -> None:
         nest.values.bind({"NOTHING": NOTHING, **KEYS})
@@ -61,7 +63,12 @@ class Probe:
         emitter.line(f"if {found} is NOTHING{unkeyed}: continue")
 
     def produce(self, nest: Nest, emitter: Emitter, bound: Bound, then: Then) -> None:
-        self.form(nest, emitter, self.found, bound, then)
+        def tested(inner: Emitter, now: Bound) -> None:
+            for test in self.tests:
+                inner.line(f"if not {inner.use(test, 3)}: continue")
+            then(inner, now)
+
+        self.form(nest, emitter, self.found, bound, tested)
 
     def _key(self, nest: Nest, emitter: Emitter) -> str:
         if self.key is None:
@@ -216,6 +223,19 @@ def only(times: str, *places: int) -> Form:
         emitter.line(f"{nest.one(places)}, {times} = {found}, 1")
         nest.unpack(emitter, places)
         then(emitter, bound.and_found(places, times))
+
+    return form
+
+
+def only_one(place: int) -> Form:
+    """The only row: there is never another one of its key."""
+
+    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+        nest.values.bind({"Weighted": Weighted})
+        emitter.line(f"if {found}.__class__ is Weighted: (({found}, _),) = {found}.values()")
+        emitter.line(f"{nest.one((place,))} = {found}")
+        nest.count(emitter, "1")
+        then(emitter, bound.and_found((place,)))
 
     return form
 

@@ -215,27 +215,27 @@ class Index:
 
     def change(self, keyed: Sequence[KeyedPair]) -> None:
         """Add all pairs of a delta, or none; as `add`, most of them without a call."""
-        buckets, get, same, done = self.buckets, self.buckets.get, self._handle is id, 0
+        buckets, get, same, done, more = self.buckets, self.buckets.get, self._handle is id, 0, 0
         try:
             for done, (key, pair) in enumerate(keyed):  # noqa: B007
                 row, weight = pair
                 bucket = get(key, NOTHING)
                 if weight == 1 and bucket is NOTHING:
                     buckets[key] = row
-                    self.rows += 1
+                    more += 1
                 elif weight == -1 and bucket is row:
                     del buckets[key]
-                    self.rows -= 1
+                    more -= 1
                 elif not same:
                     self.add(key, row, weight)
                 elif bucket.__class__ is Weighted:
-                    handle = id(row)
-                    if handle not in bucket:
-                        bucket[handle] = pair
-                        self.rows += 1
-                    elif weight == -bucket[handle][1] and len(bucket) > 2:
+                    handle, size = id(row), len(bucket)
+                    held = bucket.setdefault(handle, pair)
+                    if len(bucket) > size:
+                        more += 1
+                    elif held[1] == -weight and size > 2:
                         del bucket[handle]
-                        self.rows -= 1
+                        more -= 1
                     else:
                         self.add(key, row, weight)
                 elif bucket.__class__ is Rows and weight == 1 and len(bucket) < FEW:
@@ -245,10 +245,12 @@ class Index:
                             break
                     else:
                         bucket.append(row)
-                        self.rows += 1
+                        more += 1
                 else:
                     self.add(key, row, weight)
+            self.rows += more
         except BaseException:
+            self.rows += more
             take_back(self, keyed[:done])
             raise
 

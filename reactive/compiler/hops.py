@@ -158,9 +158,9 @@ class MultiwayInput(Looking):
         self._key = _key(side, 1)
         self._moves = probe_order(place, of)[0]
         self._indexes = indexes
-        self._values = {
-            step.key: [self._of_all(expr) for expr in step.exprs] for step in probes_of(self._moves)
-        }
+        steps = list(probes_of(self._moves))
+        self._values = {step.key: [self._of_all(expr) for expr in step.exprs] for step in steps}
+        self._tests = {step.key: [self._of_all(test) for test in step.tests] for step in steps}
 
     def _of_all(self, expr: Expr) -> Callable[..., Any]:
         """A function of a row per input."""
@@ -191,7 +191,9 @@ class MultiwayInput(Looking):
         """The rows, with those of one or two more inputs."""
         if isinstance(move, Probe):
             found = _look_up(finds[move.key], self._probe(move, rows))
-            return [(_with(rows, {move.place: row}), n) for row, n in found]
+            more = [(_with(rows, {move.place: row}), n) for row, n in found]
+            tests = self._tests[move.key]
+            return [(all_, n) for all_, n in more if all(test(*all_) for test in tests)]
         left, right = move.left, move.right
         keys = [self._probe(step, rows) for step in (left, right)]
         if any(key.__class__ is Mark for key in keys):

@@ -30,6 +30,17 @@ Change = tuple[Any, Sums]
 """A key, or a key and a part of the group, and what it changes by."""
 
 
+class Kept(dict[Any, Any]):
+    """Sums by key, which stay in the oldest generation of the garbage collector.
+
+    Of a plain dictionary of tuples of numbers the collector finds that it leads to nothing, and no
+    longer tracks it. The next tuple makes it track it again, among the youngest objects: then
+    all of it is looked at by the next collection, which takes as long as thousands of changes.
+    """
+
+    __slots__ = ()
+
+
 class BailOut(Exception):
     """An aggregate cannot be kept by factors after all; `owner` is its node in the plan."""
 
@@ -78,7 +89,7 @@ class SumsBy:
         self._last: Sequence[Change] = ()
         self.by_group = by_group
         self.source = source
-        self.sums: dict[Any, Any] = {}
+        self.sums: dict[Any, Any] = Kept()
         self.step: Callable[..., Sequence[Change]] = (
             self._step if look_ups is None else self._step_pairs
         )

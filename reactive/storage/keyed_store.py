@@ -23,6 +23,7 @@ class KeyedStore:
     """At most one row per key."""
 
     interns: ClassVar[bool] = True
+    wants_plain: ClassVar[bool] = True
     __slots__ = ("_call", "by_key", "key")
 
     def __init__(self, key: Callable[[Row], Any], call: Callable[[Row], Any] | None = None) -> None:
@@ -70,7 +71,7 @@ class KeyedStore:
         none."""
         try:
             new = dict(zip(self._keys(rows), rows, strict=True))
-            is_new = len(new) == len(rows) and new.keys().isdisjoint(self.by_key)
+            is_new = len(new) == len(rows) and new.keys().isdisjoint(self.by_key.keys())
         except Exception as error:  # as above
             reraise_asynchronous(error)
             return False

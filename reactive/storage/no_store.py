@@ -20,6 +20,7 @@ class NoStore:
     """
 
     interns: ClassVar[bool] = False
+    wants_plain: ClassVar[bool] = True
     __slots__ = ("_hashable",)
 
     def __init__(self, *, hashable: Any = None) -> None:

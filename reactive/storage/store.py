@@ -162,6 +162,11 @@ class BagStore:
         self._held, self._field = held, None  # no call comes between
         return row
 
+    @property
+    def wants_plain(self) -> bool:
+        """Whether it helps to know that rows are plain."""
+        return self._field is not None or not self._held
+
     def add_plain(self, rows: Sequence[Row]) -> Sequence[Row]:
         """As `add_rows`, of rows that are plain (`plain_rows.py`)."""
         if not self._held:
@@ -170,7 +175,7 @@ class BagStore:
         if field is None or field.kind is not type(rows[0]):
             return self.add_rows(rows)
         held, new = self._held, dict(zip(map(field.of, rows), rows, strict=True))
-        if len(new) < len(rows) or not new.keys().isdisjoint(held):
+        if len(new) < len(rows) or not new.keys().isdisjoint(held.keys()):
             return self.add_rows(rows)
         if not held:
             self._held, self._size = new, len(rows)
@@ -190,10 +195,11 @@ class BagStore:
         """Add each once, and say as which objects they are held."""
         if self._field is not None:
             return self._add_each(rows)
-        held, kept, size, doubled = self._held, list[Any](), len(self._held), list[Row]()
+        held, kept, doubled = self._held, list[Any](), list[Row]()
+        size, count = len(held), len(rows)
         try:
             kept.extend(map(held.setdefault, rows, rows))
-            if len(held) - size < len(rows):
+            if len(held) - size < count:
                 self._double(rows, kept, len(held) - size, doubled)
         except BaseException:
             for row in doubled:
@@ -201,7 +207,7 @@ class BagStore:
             while len(held) > size:  # what came last are the new ones
                 held.popitem()
             raise
-        self._size += len(rows)
+        self._size += count  # no call comes between
         return kept
 
     def _add_each(self, rows: Sequence[Row]) -> list[Row]:
@@ -314,13 +320,17 @@ class BagStore:
         return keys if are_there and len({*keys}) == len(keys) else None
 
     def _pop(self, keys: Sequence[Any], gone: list[Row]) -> None:
-        size = self._size
+        """Remove rows of which none is there several times."""
+        held = self._held
         try:
-            gone.extend(map(self._held.pop, keys))
-        except KeyError:
-            raise Absent from None
-        finally:
-            self._size = size - len(gone)
+            gone.extend(map(held.pop, keys))
+            size = len(held)
+        except BaseException as error:
+            self._size = len(held)
+            if isinstance(error, KeyError):
+                raise Absent from None
+            raise
+        self._size = size  # no call comes between
 
     def revert(self, changes: Iterable[Pair]) -> None:
         take_back(changes, self._change)

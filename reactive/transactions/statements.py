@@ -81,7 +81,8 @@ class Statements:
 
     def add_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
         """As `add` each of them, in one loop."""
-        checked, plain = self._all_checked(rows)
+        wants_plain = getattr(self.store, "wants_plain", False)
+        checked, plain = self._all_checked(rows, wants_plain=wants_plain)
         add = None if plain is None else getattr(self.store, "add_plain", None)
         try:
             if self._may_return():
@@ -96,7 +97,7 @@ class Statements:
 
     def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
         """As `remove` each of them, in one loop."""
-        checked, _ = self._all_checked(rows)
+        checked, _ = self._all_checked(rows, wants_plain=False)
         self._lost_at = self._engine.version
         try:
             batch = Batch((), -1)
@@ -247,16 +248,21 @@ class Statements:
         """Whether the table could have such a row."""
         return self._class is None or isinstance(row, self._class)
 
-    def _all_checked(self, rows: Iterable[Row]) -> tuple[list[Row], PlainTest | None]:
-        """The rows as the table takes them, and the test that has found them plain."""
+    def _all_checked(
+        self, rows: Iterable[Row], *, wants_plain: bool
+    ) -> tuple[list[Row], PlainTest | None]:
+        """The rows as the table takes them, and the test that has found them plain.
+
+        If nobody wants to know that, it is only asked where the rows would be looked at each.
+        """
         given = list(rows)
-        if len(given) >= MANY:
+        is_of_class = set(map(type, given)) == {self._plain}
+        is_looked_at = not is_of_class or self._has_nan is not None or wants_plain
+        if is_looked_at and len(given) >= MANY:
             passed = self._passed(given)
             if passed is not None:
                 return given, passed
-        if set(map(type, given)) == {self._plain} and not (
-            self._has_nan and any(map(self._has_nan, given))
-        ):
+        if is_of_class and not (self._has_nan and any(map(self._has_nan, given))):
             return given, None
         return [self._checked(row) for row in given], None
 

@@ -3,7 +3,9 @@
     something is read of the rows       rows by their ends
     nothing is, into an aggregate       sets of ends: the rows are counted
 
-Needs:  inputs that have one or two values to meet.
+Needs:  inputs that have one or two values to meet; where something is read of the rows, a cycle
+        that keys of tables do not lead around: from a row of such a table to those that refer to it
+        there is nothing to intersect.
 Pays:   twice indexes that are looked up one after the other, more where more inputs meet, since all
         that lead to a value are intersected; counted, 3 times.
 """
@@ -14,6 +16,7 @@ from collections.abc import Sequence
 
 from optimizer import plan
 from optimizer.plans.multiway import MultiwayJoin
+from reactive.codegen.probe_order import is_led_by_keys
 from reactive.compiler.choices.join_multiway import wide_in
 from reactive.compiler.choices.run_pipeline import sink_of
 from reactive.compiler.chooser import Asking, Chooser
@@ -34,6 +37,8 @@ def join_cycles(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
         and cyclic_count(join, multiway, node, below.chain, inputs) is not None
     ):
         return _in_cycle(CyclicCount, node, (join, multiway), below, inputs)
+    if is_led_by_keys(multiway):
+        return None
     makes_several = any(each.pipeline().makes_several for each in inputs)
     if makes_several or cycle_of(multiway, inputs) is None:
         return None

@@ -86,11 +86,8 @@ class KeyLoop:
 
 def _net(keyed: Sequence[KeyedPair]) -> Sequence[KeyedPair]:
     """Without the rows that come and go."""
-    if len(keyed) < 2:
+    gone = {pair[0] for _, pair in keyed if pair[1] < 0}
+    if gone.isdisjoint([pair[0] for _, pair in keyed if pair[1] > 0]):
         return keyed
-    keys = {id(pair): key for key, pair in keyed}
-    net = consolidate([pair for _, pair in keyed])
-    if len(net) == len(keyed):
-        return keyed
-    by_row = {pair[0]: keys[id(pair)] for _, pair in keyed}
-    return [(by_row[pair[0]], pair) for pair in net]
+    by_row = {pair[0]: key for key, pair in keyed}
+    return [(by_row[pair[0]], pair) for pair in consolidate([pair for _, pair in keyed])]

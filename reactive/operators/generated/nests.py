@@ -35,7 +35,17 @@ from reactive.codegen.emitter import Chain, Emitter, RowPipeline, row_names
 from reactive.codegen.join_key import key_parts
 from reactive.codegen.nest import Bound, Move, Nest, Source, Then
 from reactive.codegen.probe_order import Key, ProbeOrder, keys_of
-from reactive.codegen.probes import Form, Meeting, Probe, Shorter, members, only, paired, split
+from reactive.codegen.probes import (
+    Form,
+    Meeting,
+    Probe,
+    Shorter,
+    members,
+    only,
+    only_one,
+    paired,
+    split,
+)
 from reactive.codegen.sinks import KeySink, ListSink, Sink
 from reactive.collections.index import Mark
 
@@ -311,8 +321,9 @@ def multiway_loops(
         if len(orders) == 1:
             nest.loop(source, *orders[0])
         else:
-            one, other = (_found_as(moves, f"found_{n}") for n, moves in enumerate(orders))
-            nest.loop(source, Shorter(one, other))
+            same = next(n for n, (a, b) in enumerate(zip(*path, strict=False)) if a != b)
+            one, other = (_found_as(moves[same:], f"found_{n}") for n, moves in enumerate(orders))
+            nest.loop(source, *orders[0][:same], Shorter(one, other))
     return nest.build(", ".join(parameters))
 
 
@@ -334,8 +345,9 @@ def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[Key, str]) -> lis
             places = (move.left.place, move.right.place)
             made.insert(0, Meeting(left, right, places, f"times_{places[0]}", tuple(made)))
         else:
-            form = paired(f"times_{move.place}", move.place)
-            made.insert(0, Probe(finds[move.key], form, move.exprs, found=f"found_{number}"))
+            place, found = move.place, f"found_{number}"
+            form = only_one(place) if move.is_only else paired(f"times_{place}", place)
+            made.insert(0, Probe(finds[move.key], form, move.exprs, None, found, move.tests))
     return made
 
 
