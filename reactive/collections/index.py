@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import repeat
-from typing import Any, Final, Protocol, overload
+from typing import Any, Final
 
+from reactive.collections.keyed_batch import KeyedBatch, take_back
 from reactive.collections.zset import Batch, Pair, Row, consolidate
 
 Key = Any
@@ -62,36 +62,6 @@ class Weighted(dict[Any, Pair]):
     """The rows of a key by their handle."""
 
     __slots__ = ()
-
-
-class KeyedBatch(Sequence[KeyedPair]):
-    """Rows of the same weight beside their keys: two lists, and no pairs.
-
-    >>> list(KeyedBatch([4, 3], ["anna", "eva"], 1))
-    [(4, ('anna', 1)), (3, ('eva', 1))]
-    """
-
-    __slots__ = ("keys", "rows", "weight")
-
-    def __init__(self, keys: Sequence[Key], rows: Sequence[Row], weight: int) -> None:
-        self.keys = keys
-        self.rows = rows
-        self.weight = weight
-
-    @overload
-    def __getitem__(self, place: int) -> KeyedPair: ...
-    @overload
-    def __getitem__(self, place: slice) -> KeyedBatch: ...
-    def __getitem__(self, place: int | slice) -> KeyedPair | KeyedBatch:
-        if isinstance(place, slice):
-            return KeyedBatch(self.keys[place], self.rows[place], self.weight)
-        return (self.keys[place], (self.rows[place], self.weight))
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def __iter__(self) -> Iterator[KeyedPair]:
-        return zip(self.keys, zip(self.rows, repeat(self.weight)), strict=False)
 
 
 def match_key(key: Key) -> Key:
@@ -357,29 +327,6 @@ class Index:
             if bucket.__class__ is Weighted:
                 size += len(bucket) * sys.getsizeof((0, 0))
         return size
-
-
-class Added(Protocol):
-    """What rows are added to by a key."""
-
-    def add(self, key: Key, row: Row, weight: int) -> None: ...
-
-
-def add_each(index: Added, keyed: Sequence[KeyedPair]) -> None:
-    """Add all pairs of a delta one by one, or none."""
-    done = 0
-    try:
-        for done, (key, (row, weight)) in enumerate(keyed):  # noqa: B007
-            index.add(key, row, weight)
-    except BaseException:
-        take_back(index, keyed[:done])
-        raise
-
-
-def take_back(index: Added, keyed: Sequence[KeyedPair]) -> None:
-    """Take pairs out again that were added, the last first."""
-    for key, (row, weight) in reversed(keyed):
-        index.add(key, row, -weight)
 
 
 class Before:

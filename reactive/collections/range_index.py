@@ -30,16 +30,18 @@ from reactive.collections.index import (
     NOTHING,
     Index,
     Key,
-    KeyedBatch,
     KeyedPair,
     Mark,
     Rows,
     Weighted,
-    add_each,
     itself,
     rows_of,
 )
 from reactive.collections.interval_tree import IntervalTree
+from reactive.collections.keyed_batch import (
+    KeyedBatch,
+    add_each,
+)
 from reactive.collections.zset import Pair, Row, consolidate
 
 Form = Literal["point", "interval", "low", "high"]

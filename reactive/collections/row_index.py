@@ -18,8 +18,10 @@ from reactive.collections.index import (
     NOTHING,
     Before,
     Key,
-    KeyedBatch,
     KeyedPair,
+)
+from reactive.collections.keyed_batch import (
+    KeyedBatch,
     add_each,
 )
 from reactive.collections.zset import Batch, Pair, Row

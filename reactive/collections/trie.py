@@ -20,13 +20,15 @@ from reactive.collections.index import (
     NOTHING,
     Index,
     Key,
-    KeyedBatch,
     KeyedPair,
     Mark,
     Rows,
     Weighted,
     itself,
     rows_of,
+)
+from reactive.collections.keyed_batch import (
+    KeyedBatch,
     take_back,
 )
 from reactive.collections.zset import Pair, Row, consolidate

@@ -27,10 +27,12 @@ from reactive.collections.index import (
     NO_MATCH,
     Index,
     Key,
-    KeyedBatch,
     KeyedPair,
     Mark,
     itself,
+)
+from reactive.collections.keyed_batch import (
+    KeyedBatch,
 )
 from reactive.collections.trie import Trie
 from reactive.collections.zset import Pair, Pairs, Row, consolidate

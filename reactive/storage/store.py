@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from typing import Any, ClassVar, Protocol
 
 from reactive.collections.zset import Pair, Row, consolidate, repeat
+from reactive.storage.copies import NONE, Copies, count_again, row_of, uncount
 from reactive.storage.plain_rows import Field, OtherClass, telling_field
 
 
@@ -75,23 +75,6 @@ def take_back(changes: Iterable[Pair], change: Callable[[Row, int], object]) -> 
         raise
 
 
-class Copies:
-    """A row that is there several times."""
-
-    __slots__ = ("count", "row")
-
-    def __init__(self, row: Row, count: int) -> None:
-        self.row = row
-        self.count = count
-
-
-_NONE: Any = Copies(None, 0)
-
-
-def _row_of(kept: Row | Copies) -> Row:
-    return kept.row if kept.__class__ is Copies else kept
-
-
 MANY = 64
 """From so many rows on, which are the first, a field is looked for that tells them apart."""
 
@@ -132,8 +115,8 @@ class BagStore:
 
     def _add_at(self, key: Any, row: Row, count: int) -> Pair:
         held = self._held
-        kept = held.get(key, _NONE)
-        if kept is _NONE:
+        kept = held.get(key, NONE)
+        if kept is NONE:
             held[key] = row if count == 1 else Copies(row, count)
         elif kept.__class__ is Copies:
             kept.count += count
@@ -153,12 +136,12 @@ class BagStore:
             key = field.place(row)
         except OtherClass:
             return self._by_row(row)
-        kept = _row_of(self._held.get(key, row))
+        kept = row_of(self._held.get(key, row))
         return key if kept is row or kept == row else self._by_row(row)
 
     def _by_row(self, row: Row) -> Row:
         """Have the rows themselves be the keys."""
-        held = {_row_of(kept): kept for kept in self._held.values()}
+        held = {row_of(kept): kept for kept in self._held.values()}
         self._held, self._field = held, None  # no call comes between
         return row
 
@@ -200,10 +183,10 @@ class BagStore:
         try:
             kept.extend(map(held.setdefault, rows, rows))
             if len(held) - size < count:
-                self._double(rows, kept, len(held) - size, doubled)
+                count_again(held, rows, kept, len(held) - size, doubled)
         except BaseException:
             for row in doubled:
-                self._uncount(row)
+                uncount(held, row)
             while len(held) > size:  # what came last are the new ones
                 held.popitem()
             raise
@@ -220,43 +203,17 @@ class BagStore:
             raise
         return kept
 
-    def _double(self, rows: Sequence[Row], kept: list[Any], new: int, doubled: list[Row]) -> None:
-        """Count rows that were there already; the `new` ones are the last of all, in their order.
-
-        `kept` is what was found of each, and becomes the rows. `doubled` gets what was counted.
-        """
-        held = self._held
-        fresh = list(islice(reversed(held), new))
-        for place, row in enumerate(rows):
-            if fresh and row is fresh[-1]:
-                fresh.pop()
-                continue
-            found = held[row]
-            if found.__class__ is Copies:
-                found.count += 1
-                kept[place] = found.row
-            else:
-                held[row] = Copies(found, 2)
-            doubled.append(row)
-
-    def _uncount(self, row: Row) -> None:
-        found = self._held[row]
-        assert isinstance(found, Copies)
-        found.count -= 1
-        if found.count == 1:
-            self._held[row] = found.row
-
     def remove(self, row: Row, count: int) -> Pair:
         if self._field is not None:
             return self._remove_at(self._key_there(row), count)
         if count == 1 and self._size == len(self._held):  # none is there several times
             try:
-                kept = self._held.pop(row, _NONE)
+                kept = self._held.pop(row, NONE)
             except BaseException:
                 if len(self._held) < self._size:  # an interrupt
                     self._held[row] = row
                 raise
-            if kept is _NONE:
+            if kept is NONE:
                 raise Absent
             self._size -= 1
             return (kept, -1)
@@ -269,13 +226,13 @@ class BagStore:
             key = self._field.place(row)
         except OtherClass:
             return self._by_row(row)
-        kept = _row_of(self._held.get(key, _NONE))
+        kept = row_of(self._held.get(key, NONE))
         if kept is row or kept == row:
             return key
         raise Absent
 
     def _remove_at(self, key: Any, count: int) -> Pair:
-        kept = self._held.get(key, _NONE)
+        kept = self._held.get(key, NONE)
         if kept.__class__ is not Copies:
             if count != 1:
                 raise Absent
@@ -345,18 +302,18 @@ class BagStore:
         self._size = sum(count for _, count in self.pairs())
 
     def count(self, row: Row) -> int:
-        kept = self._held.get(row, _NONE) if self._field is None else self._found(row)
+        kept = self._held.get(row, NONE) if self._field is None else self._found(row)
         return kept.count if kept.__class__ is Copies else 1
 
     def _found(self, row: Row) -> Row | Copies:
         """What is kept of a row. Readers outside the lock may ask, so that nothing is changed."""
         field, values = self._field, self._held.values()
         try:
-            kept = _NONE if field is None else self._held.get(field.place(row), _NONE)
+            kept = NONE if field is None else self._held.get(field.place(row), NONE)
         except OtherClass:
-            return next((kept for kept in list(values) if _row_of(kept) == row), _NONE)
-        held = _row_of(kept)
-        return kept if held is row or held == row else _NONE
+            return next((kept for kept in list(values) if row_of(kept) == row), NONE)
+        held = row_of(kept)
+        return kept if held is row or held == row else NONE
 
     def pairs(self) -> Iterable[Pair]:
         for kept in self._held.values():
@@ -371,4 +328,4 @@ class BagStore:
 
     def bytes(self) -> int:
         copies = sum(kept.__class__ is Copies for kept in self._held.values())
-        return sys.getsizeof(self._held) + copies * sys.getsizeof(_NONE)
+        return sys.getsizeof(self._held) + copies * sys.getsizeof(NONE)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
+from reactive.runtime.collector import in_pause
 from reactive.runtime.copying import NotCopied
 from reactive.runtime.interrupts import SIGINT
 from reactive.runtime.lock import me
@@ -271,7 +272,7 @@ class Transaction(NotCopied):
         changes: Sequence[Change] = ()
         commit: Commit | None = None
         try:
-            changes = pending if len(pending) == 1 else pending.changes()
+            changes = pending if len(pending) == 1 else in_pause(pending.changes, _keep)
             if len(changes) == 1 and not between:
                 table, delta = changes[0]
                 if at_once(engine, table, delta, version):
@@ -285,6 +286,10 @@ class Transaction(NotCopied):
                 commit = Commit(engine, version, [*(changes or pending)], pending)
             if not commit.failed(error):
                 raise
+
+
+def _keep(_: Sequence[Change]) -> None:
+    """What is found of statements takes nothing back by itself."""
 
 
 _NESTED = (

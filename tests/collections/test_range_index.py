@@ -16,8 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive.collections.families import UnorderedError, family_of, interval, point
-from reactive.collections.index import ERROR_KEY, NOTHING, KeyedBatch, Rows, Weighted
+from reactive.collections.index import (
+    ERROR_KEY,
+    NOTHING,
+    Rows,
+    Weighted,
+)
 from reactive.collections.interval_tree import IntervalTree
+from reactive.collections.keyed_batch import (
+    KeyedBatch,
+)
 from reactive.collections.range_index import Form, Range, RangeIndex
 from tests.thresholds import thresholds
 

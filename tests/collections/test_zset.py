@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive.collections.index import Index, KeyedBatch
+from reactive.collections.index import (
+    Index,
+)
+from reactive.collections.keyed_batch import (
+    KeyedBatch,
+)
 from reactive.collections.zset import Batch, consolidate, delete_held, insert_new, integrate
 from reactive.dataflow.materialized import Bag
 from tests.thresholds import WAYS, thresholds

@@ -29,8 +29,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from reactive.collections.index import (
-    KeyedBatch,
     KeyedPair,
+)
+from reactive.collections.keyed_batch import (
+    KeyedBatch,
 )
 from reactive.collections.zset import Pair
 from reactive.operators.index_by import IndexBy

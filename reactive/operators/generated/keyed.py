@@ -15,7 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from reactive.collections.index import KeyedBatch, KeyedPair
+from reactive.collections.index import (
+    KeyedPair,
+)
+from reactive.collections.keyed_batch import (
+    KeyedBatch,
+)
 from reactive.collections.zset import Batch, Pairs, consolidate, is_mixed
 from reactive.operators.key_by import KeyBy
 from reactive.runtime.interrupts import reraise_asynchronous
