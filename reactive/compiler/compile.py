@@ -54,6 +54,8 @@ class Compiled:
     physical: Physical
     nodes: dict[int, Node]
     made: dict[int, Node]
+    is_final: bool
+    """Whether it would be run so whatever others look up."""
 
 
 @record
@@ -119,7 +121,7 @@ def compiled(chooser: Chooser, root: plan.Node, graph: Graph, source: Source) ->
     builder.build(physical)
     made = builder.made
     nodes = {key: made[id(p)] for key, p in chooser.chosen.items() if id(p) in made}
-    return Compiled(physical, nodes, made)
+    return Compiled(physical, nodes, made, not chooser.may_look_up)
 
 
 def ways_that_may_fail(physical: Physical | None) -> set[str]:

@@ -233,14 +233,15 @@ class Queries:
         found = self._top(segment)
         for each in segment.every(until=lambda s: self._top(s) is not None):
             prepared, each.prepared = each.prepared, None
+            is_final = False
             if prepared is not None:
                 found = self._built(prepared)
             else:
                 here = self.compiled_beside(each.run, self.placement.moved, each)
-                found = here.nodes[id(each.run)]
+                found, is_final = here.nodes[id(each.run)], here.is_final
             each.top = weakref.ref(found)
             given = self._learning.pop(each, None)
-            if given is not None and self._templates is not None:
+            if given is not None and self._templates is not None and is_final:
                 self._templates.learn(each.written, given, each.physical)
         if self.placement.is_used:
             self.graph.fill()
