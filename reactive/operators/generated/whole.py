@@ -24,7 +24,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Expr, Lifted
 from optimizer.plans.properties import bindings, nodes, row_shape, shapes
-from optimizer.plans.side_conditions import residual
+from optimizer.plans.side_conditions import has_keys, residual
 from optimizer.traverse import read_functions
 from reactive.codegen.emitter import Emitter, RowPipeline
 from reactive.codegen.sinks import ListSink, Sink
@@ -34,7 +34,7 @@ from reactive.operators.fuse import keys_of_rows
 from reactive.operators.generated.nests import DeltaRule, SinkOf, delta_loop, entering
 from reactive.operators.generated.totals import totals_of
 from reactive.operators.pipelines import PipelineSource, can_nest, is_read, nested
-from reactive.operators.plain import LINEAR, by_key_alone, side_functions, sides
+from reactive.operators.plain import LINEAR, side_functions, sides
 
 Slots = list[Any]
 """What has been made so far: first the relations that are given."""
@@ -171,8 +171,12 @@ class Whole:
                 ]
             case plan.SemiJoin() | plan.AntiJoin():
                 return self._half(node)
-            case _:
+            case plan.UnionAll() | plan.Join() | plan.Product():
                 return self._joined_up(node)
+            case _ if isinstance(node, LINEAR):
+                return self._joined_up(node)
+            case _:
+                raise Refused
 
     def _joined_up(self, node: plan.Node) -> tuple[Pass, list[int]]:
         """The rows of loops, one after the other."""
@@ -215,8 +219,6 @@ class Whole:
                 waiting += [(part.right, chain), (part.left, chain)]
             elif isinstance(part, plan.Join | plan.Product) and is_ours:
                 found.append((chain, part, part))
-            elif part is node:
-                raise Refused
             else:
                 found.append((chain, part, None))
         return found
@@ -268,7 +270,8 @@ class Whole:
     def _half(self, join: plan.SemiJoin | plan.AntiJoin) -> tuple[Pass, list[int]]:
         """The rows of the left that have a partner, or none."""
         functions = [f for side in sides(join) for f in side_functions(side) if f is not None]
-        if not by_key_alone(join) or not all(isinstance(f, Lifted) for f in functions):
+        has_rest = residual(join) is not None or not has_keys(join)
+        if has_rest or not all(isinstance(f, Lifted) for f in functions):
             raise Refused
         left, wanted = self._list(join.left), isinstance(join, plan.SemiJoin)
         keyed = keys_of_rows(join.left, sides(join)[0], bindings(join.left))

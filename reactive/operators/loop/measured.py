@@ -99,7 +99,7 @@ class Measured:
     def _consider(self, changed: int) -> None:
         """Make operators if they would have followed the last changes for less."""
         anew = self._anew
-        if changed * anew.whole * 2 * RATIO > anew.whole * (anew.size + 1) and changed > FEW:
+        if changed * 2 * RATIO > anew.size and anew.whole > FEW:
             self._spent = 0
             return
         self._spent += anew.whole

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from examples.graphs.edges import Edge as Link
+from examples.graphs.k_means import Center, Point, k_means
+from examples.graphs.page_rank import page_rank
 from reactive import Database, Table
 from reactive.operators.loop.measured import RATIO
 from tests.properties.test_loops import DATABASES, Edge, edges_of, labels, ranks
@@ -98,3 +101,10 @@ def test_a_callable_that_raises_undoes_a_loop_that_is_followed() -> None:
 
 def _database(edges: Table[Edge]) -> Database:
     return DATABASES[id(edges)]
+
+
+def test_loops_in_which_all_depends_on_all_have_rounds_of_their_own() -> None:
+    db = Database()
+    points, starts, links = db.table(Point), db.table(Center), db.table(Link)
+    for query in (k_means(points, starts), page_rank(links)):
+        assert "rounds of iterate" in str(query.explain())
