@@ -1,0 +1,174 @@
+"""Joins whose pairs are the result: over tables that are filled, loaded, and of one key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, NamedTuple
+
+from asv_benchmarks.cliffs.cliff import Cliff, Sides, Timed
+from asv_benchmarks.shapes import SEED
+from reactive import Database, Relation, Table
+
+
+class Item(NamedTuple):
+    id: int
+    owner: int
+    size: int
+
+
+class Owner(NamedTuple):
+    id: int
+    kind: int
+
+
+Tables = tuple[Table[Item], Table[Owner]]
+Asked = Callable[[Table[Item], Table[Owner]], Relation[*tuple[Any, ...]]]
+
+
+def pairs(items: Table[Item], owners: Table[Owner]) -> Relation[*tuple[Any, ...]]:
+    """Items with their owners."""
+    return items.join(owners, on=lambda i, o: i.owner == o.id)
+
+
+def ids(items: Table[Item], owners: Table[Owner]) -> Relation[*tuple[Any, ...]]:
+    """Something of both."""
+    joined = items.join(owners, on=lambda i, o: i.owner == o.id)
+    return joined.select(lambda i, o: (i.id, o.kind))
+
+
+def over_filled(asked: Asked, of: Callable[[Item, Owner], Any]) -> Callable[[int], Sides]:
+    """The view is made; by hand: both tables by their keys, and the pairs as counts."""
+
+    def sides(size: int) -> Sides:
+        items, owners = _rows(size)
+        tables = _tables()
+        tables[1].add_all(owners)
+        tables[0].add_all(items)
+        return (
+            Timed(
+                lambda kept: kept.append(asked(*tables).materialize()),
+                size,
+                list,
+                lambda kept: dict(kept[0].items()),
+            ),
+            Timed(
+                lambda kept: kept.append(_by_hand(items, owners, of)),
+                size,
+                list,
+                lambda kept: kept[0],
+            ),
+        )
+
+    return sides
+
+
+def load(size: int) -> Sides:
+    """The items come under the view; by hand: they are kept too, once each."""
+    items, owners = _rows(size)
+
+    def ready() -> tuple[Table[Item], Any]:
+        tables = _tables()
+        tables[1].add_all(owners)
+        return tables[0], pairs(*tables).materialize()
+
+    def by_hand(kept: list[Any]) -> None:
+        kept.append(_by_hand(items, owners, lambda i, o: (i, o)))
+        kept.append({item: item for item in items})
+
+    return (
+        Timed(
+            lambda state: state[0].add_all(items),
+            size,
+            ready,
+            lambda state: dict(state[1].items()),
+        ),
+        Timed(by_hand, size, list, lambda kept: kept[0]),
+    )
+
+
+def partners(*, comes: bool) -> Callable[[int], Sides]:
+    """An owner of all items comes, or goes; by hand: the pairs are kept or forgotten."""
+
+    def sides(size: int) -> Sides:
+        items = [Item(number, 1, number % 10) for number in range(size)]
+        owner = Owner(1, 1)
+        tables = _tables()
+        tables[0].add_all(items)
+        view = pairs(*tables).materialize()
+        shown: dict[Any, int] = {}
+
+        def ready() -> None:
+            for present, add, remove in (
+                (owner in tables[1], tables[1].add, tables[1].remove),
+                (bool(shown), put, take),
+            ):
+                if present == comes:
+                    (remove if comes else add)(owner)
+
+        def put(owner: Owner) -> None:
+            for item in items:
+                shown[item, owner] = 1
+
+        def take(owner: Owner) -> None:
+            for item in items:
+                del shown[item, owner]
+
+        ours = tables[1].add if comes else tables[1].remove
+        its = put if comes else take
+        return (
+            Timed(lambda state: ours(owner), size, ready, lambda state: dict(view.items())),
+            Timed(lambda state: its(owner), size, lambda: None, lambda state: dict(shown)),
+        )
+
+    return sides
+
+
+def _by_hand(
+    items: list[Item], owners: list[Owner], of: Callable[[Item, Owner], Any]
+) -> dict[Any, int]:
+    of_key: dict[int, list[Owner]] = {}
+    with_key: dict[int, list[Item]] = {}
+    shown: dict[Any, int] = {}
+    for owner in owners:
+        of_key.setdefault(owner.id, []).append(owner)
+    for item in items:
+        with_key.setdefault(item.owner, []).append(item)
+        for owner in of_key.get(item.owner, ()):
+            row = of(item, owner)
+            shown[row] = shown.get(row, 0) + 1
+    return shown
+
+
+def _rows(size: int) -> tuple[list[Item], list[Owner]]:
+    random, number = Random(SEED), max(1, size // 10)
+    return (
+        [Item(each, random.randrange(number), each % 10) for each in range(size)],
+        [Owner(each, each % 7) for each in range(number)],
+    )
+
+
+def _tables() -> Tables:
+    db = Database()
+    return db.table(Item, name="items"), db.table(Owner, name="owners")
+
+
+CLIFFS = (
+    Cliff(
+        "pairs of a join, a view over filled tables",
+        "twin",
+        over_filled(pairs, lambda i, o: (i, o)),
+        50_000,
+        most=1.5,
+    ),
+    Cliff(
+        "the same with `select`",
+        "twin",
+        over_filled(ids, lambda i, o: (i.id, o.kind)),
+        50_000,
+        most=1.5,
+    ),
+    Cliff("pairs of a join, load", "twin", load, 50_000, most=1.5),
+    Cliff("20,000 partners of one key come", "twin", partners(comes=True), 20_000, most=1.5),
+    Cliff("20,000 partners of one key go", "twin", partners(comes=False), 20_000, most=1.5),
+)

@@ -1,0 +1,114 @@
+"""Transactions of one statement, updates that change nothing, `&` beside `and`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from asv_benchmarks.cliffs.cliff import Cliff, Sides, Timed
+from asv_benchmarks.turns import Ear
+from reactive import Count, Database, Relation, Sum, Table
+
+CHANGES = 200
+
+
+class Sold(NamedTuple):
+    id: int
+    key: int
+    amount: int
+
+
+def in_transaction(size: int) -> Sides:
+    """Each statement in a transaction of its own, under a view that has a subscriber."""
+    return _summed(size, _in_transactions), _summed(size, _plainly)
+
+
+def updates(size: int) -> Sides:
+    """Rows replaced by themselves; the neighbour replaces them by others and back."""
+    return _summed(size, _by_itself), _summed(size, _by_another)
+
+
+def _in_transactions(db: Database, sold: Table[Sold], rows: list[Sold]) -> None:
+    for row in rows:
+        with db.transaction():
+            sold.remove(row)
+        with db.transaction():
+            sold.add(row)
+
+
+def _plainly(db: Database, sold: Table[Sold], rows: list[Sold]) -> None:
+    for row in rows:
+        sold.remove(row)
+        sold.add(row)
+
+
+def _by_itself(db: Database, sold: Table[Sold], rows: list[Sold]) -> None:
+    for row in rows:
+        sold.update(row, row)
+        sold.update(row, row)
+
+
+def _by_another(db: Database, sold: Table[Sold], rows: list[Sold]) -> None:
+    for row in rows:
+        other = row._replace(amount=-1)
+        sold.update(row, other)
+        sold.update(other, row)
+
+
+def _summed(size: int, do: Callable[[Database, Table[Sold], list[Sold]], None]) -> Timed:
+    db, ear = Database(), Ear()
+    sold = db.table(Sold, name="sold")
+    rows = _rows(size)
+    sold.add_all(rows)
+    view = sold.group_by(lambda s: s.key).aggregate(Sum(lambda s: s.amount), Count()).materialize()
+    subscription = view.subscribe(ear.delta)
+    some = rows[:CHANGES]
+
+    def result(state: object) -> object:
+        return subscription is not None, dict(view.items())
+
+    return Timed(lambda state: do(db, sold, some), 2 * len(some), lambda: None, result)
+
+
+Tables = tuple[Table[Sold], Table[Sold], Table[Sold]]
+
+
+def ampersand(a: Table[Sold], b: Table[Sold], c: Table[Sold]) -> Relation[*tuple[Any, ...]]:
+    """Keys in conditions that `&` connects."""
+    return a.join(b).join(c, on=lambda a, b, c: (a.key == b.key) & (c.key == b.key))
+
+
+def conjunction(a: Table[Sold], b: Table[Sold], c: Table[Sold]) -> Relation[*tuple[Any, ...]]:
+    """The same with `and`."""
+    return a.join(b).join(c, on=lambda a, b, c: a.key == b.key and c.key == b.key)
+
+
+def joined(size: int) -> Sides:
+    """Three tables are filled below a view of their pairs."""
+    return _joined(size, ampersand), _joined(size, conjunction)
+
+
+def _joined(size: int, asked: Callable[..., Relation[*tuple[Any, ...]]]) -> Timed:
+    rows = [Sold(number, number, number % 10) for number in range(size)]
+
+    def ready() -> tuple[Tables, Any]:
+        db = Database()
+        tables = db.table(Sold, name="a"), db.table(Sold, name="b"), db.table(Sold, name="c")
+        return tables, asked(*tables).materialize()
+
+    def do(state: tuple[Tables, Any]) -> None:
+        for table in state[0]:
+            table.add_all(rows)
+
+    return Timed(do, 3 * size, ready, lambda state: dict(state[1].items()))
+
+
+def _rows(size: int) -> list[Sold]:
+    return [Sold(number, number % 100, number % 10) for number in range(size)]
+
+
+CLIFFS = (
+    Cliff("a transaction of one statement", "the statement", in_transaction, 5_000, most=1.3),
+    Cliff("`update(x, x)`", "`update(x, y)`", updates, 5_000, most=1.0),
+    Cliff("`(a.k == b.k) & (c.k == b.k)`, load", "`and`", joined, 3_000, most=1.3),
+)
