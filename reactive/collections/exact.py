@@ -22,11 +22,12 @@ Cost:   O(1) per value.
 from __future__ import annotations
 
 import math
-from decimal import Context, Decimal, Inexact
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-_DECIMAL = Context(prec=10_000, traps=[Inexact])
+from reactive.collections.decimal_sum import EXACTLY, PLUS_TIMES, TIMES, DecimalSum
+
 BITS = 100
 """Of the fraction in a sum of floats of usual size (`running_sum.py`)."""
 
@@ -81,6 +82,23 @@ class ExactSum:
             return None
         number = (self._numerator << (BITS - self._shift)) + (self._integers << BITS)
         return number, self._floats
+
+    @classmethod
+    def of_decimals(cls, total: DecimalSum) -> ExactSum:
+        """The same sum of decimals and integers."""
+        found = cls.of(total.integers)
+        found._others = {Decimal: (total.decimals, total.number)}
+        return found
+
+    def with_decimals(self) -> DecimalSum | None:
+        """The same sum of finite decimals and integers; None where anything else is in it."""
+        others = self._others
+        if not others or self._specials or self._floats or self._numerator:
+            return None
+        if others.keys() != {Decimal}:
+            return None
+        decimals, number = others[Decimal]
+        return DecimalSum(number, decimals, self._integers)
 
     def copy(self) -> ExactSum:
         """Another sum of the same values."""
@@ -185,8 +203,8 @@ class ExactSum:
         parts += [self._float()] if self._floats else [self._integers] if self._integers else []
         result = parts[0]
         for part in parts[1:]:
-            is_exact = isinstance(result, Decimal) and isinstance(part, int)
-            result = _DECIMAL.add(result, part) if is_exact else result + part
+            is_exact = isinstance(result, Decimal) and isinstance(part, int | Decimal)
+            result = EXACTLY.add(result, part) if is_exact else result + part
         return result
 
 
@@ -204,13 +222,12 @@ def _is_special(value: Any) -> bool:
 
 def _is_nothing(total: Any) -> bool:
     """Whether a sum of as many values as were taken away is that of none."""
-    return bool(total == total - total)
+    return not total if isinstance(total, Decimal) else bool(total == total - total)
 
 
 def _plus(total: Any, value: Any, weight: int) -> Any:
     if isinstance(value, Decimal):
-        change = _DECIMAL.multiply(value, Decimal(weight))
-        return change if total is None else _DECIMAL.add(total, change)
+        return TIMES(value, weight) if total is None else PLUS_TIMES(value, weight, total)
     try:
         nothing = value - value
     except TypeError:

@@ -2,30 +2,36 @@
 
     an integer                  nothing but integers so far
     (number, floats)            number / 2**100, with `floats` floats among what was added
-    `ExactSum`                  anything else: decimals, infinities, floats as small as 1e-300
+    `DecimalSum`                finite decimals, and any integers
+    `ExactSum`                  anything else: fractions, infinities, floats as small as 1e-300
 
 Times 2**100 a float is an integer if its last bit is worth 2**-100 or more: that of every one
 above 2**-47, some 7e-15, and of smaller ones that are short. Those above 2**124 are left to
-`ExactSum`, so that sums of the rest are far from the largest float. A pair is a value: the one of
-before stays as it was. An `ExactSum` is changed in place, and given back.
+`ExactSum`, so that sums of the rest are far from the largest float. A pair and a `DecimalSum` are
+values: the one of before stays as it was. An `ExactSum` is changed in place, and given back.
 
-The sum of integers and floats is a float. Once no float is left, it is an integer again.
+The sum of integers and floats is a float, that of integers and decimals a decimal. Once no float
+and no decimal is left, it is an integer again.
 
-State:  an integer, or a pair of some 130 bytes.
+State:  an integer, a pair of some 130 bytes, or a `DecimalSum` of some 250.
 Cost:   O(1) per value; half of what an `ExactSum` takes.
 """
 
 from __future__ import annotations
 
 import sys
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from reactive.collections.decimal_sum import DecimalSum, of_decimal
 from reactive.collections.exact import BITS, ExactSum, rounded
 from reactive.collections.zset import canonical
 
 RunningSum = Any
-"""An integer, a pair, or an `ExactSum`."""
+"""An integer, a pair, a `DecimalSum`, or an `ExactSum`."""
+_SCALED: frozenset[Any] = frozenset([int, tuple])
+_WITH_DECIMALS: frozenset[Any] = frozenset([int, DecimalSum])
 UP = 2.0**899
 """What is above 2**124 becomes infinity, which is no integer."""
 DOWN = 2.0**BITS / UP
@@ -46,9 +52,15 @@ def plus_value(total: RunningSum, value: Any, weight: int) -> RunningSum:
         if total.__class__ is tuple:
             number, floats = total
             return (number + (value * weight << BITS), floats)
+        if total.__class__ is DecimalSum:
+            return total.plus_integers(value * weight)
+    elif kind is Decimal:
+        if total.__class__ in _WITH_DECIMALS and value.is_finite():
+            is_first = total.__class__ is int
+            return of_decimal(value, weight, total) if is_first else total.plus(value, weight)
     elif isinstance(value, float):
         scaled = (value if kind is float else float(value)) * UP * DOWN
-        if scaled.is_integer() and total.__class__ is not ExactSum:
+        if scaled.is_integer() and total.__class__ in _SCALED:
             number, floats = total if total.__class__ is tuple else (total << BITS, 0)
             return scaled_sum(number + int(scaled) * weight, floats + weight)
     exact = _exact(total)
@@ -60,7 +72,11 @@ def plus(total: RunningSum, more: RunningSum, times: int = 1) -> RunningSum:
     """A sum and `times` times another one."""
     if total.__class__ is int and more.__class__ is int:
         return total + more * times
-    if total.__class__ is ExactSum or more.__class__ is ExactSum:
+    if total.__class__ is DecimalSum and more.__class__ in _WITH_DECIMALS:
+        return total.plus_sum(more, times)
+    if more.__class__ is DecimalSum and total.__class__ is int:
+        return more.times(times, total)
+    if total.__class__ not in _SCALED or more.__class__ not in _SCALED:
         exact = _exact(total)
         exact.merge(_exact(more), times)
         return exact
@@ -92,7 +108,9 @@ def copied(total: RunningSum) -> RunningSum:
     if total.__class__ is not ExactSum:
         return total
     simple = total.scaled()
-    return total.copy() if simple is None else scaled_sum(*simple)
+    if simple is not None:
+        return scaled_sum(*simple)
+    return total.with_decimals() or total.copy()
 
 
 def shown(total: RunningSum) -> Any:
@@ -103,6 +121,8 @@ def shown(total: RunningSum) -> Any:
     """
     if total.__class__ is int:
         return total
+    if total.__class__ is DecimalSum:
+        return total.shown()
     if total.__class__ is ExactSum:
         return canonical(total.value())
     try:
@@ -121,4 +141,6 @@ def _exact(total: RunningSum) -> ExactSum:
     """The same sum in the form that takes anything; itself if it has that form."""
     if total.__class__ is ExactSum:
         return total
+    if total.__class__ is DecimalSum:
+        return ExactSum.of_decimals(total)
     return ExactSum.of(total) if total.__class__ is int else ExactSum.of_scaled(*total)

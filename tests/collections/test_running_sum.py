@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation, Rounded, localcontext
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -14,8 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Avg, Count, Database, Sum
+from reactive.collections.decimal_sum import DecimalSum
 from reactive.collections.exact import ExactSum
-from reactive.collections.running_sum import copied, plus, plus_value, shown, times, times_value
+from reactive.collections.running_sum import (
+    bytes_of,
+    copied,
+    plus,
+    plus_value,
+    shown,
+    times,
+    times_value,
+)
 from reactive.reference.groups import total
 from tests.thresholds import WAYS, thresholds
 
@@ -43,9 +52,18 @@ EDGES: list[Any] = [
     *(2.0**124, 1e290, 1e300, 1.7e308, -1.7e308, 2.0**963, math.inf, -math.inf, math.nan),
     *(0, 1, -3, 2**70, -(2**70), 10**400, True, Measure(0.3)),
 ]
-ODD = [Decimal("0.1"), Decimal("1e30"), Fraction(1, 3), Fraction(1, 2)]
+DECIMALS = [
+    *(Decimal("0.1"), Decimal("1e30"), Decimal("-0"), Decimal("0.00"), Decimal("-12.340")),
+    *(Decimal("1E+1900"), Decimal("1E-1900"), Decimal("9" * 60), Decimal("0E+7")),
+]
+SPECIAL = [Decimal("NaN"), Decimal("Infinity"), Decimal("-Infinity")]
+FRACTIONS = [Fraction(1, 3), Fraction(1, 2)]
+SOME_DECIMALS = st.decimals(
+    allow_nan=False, allow_infinity=False, min_value=-(10**60), max_value=10**60
+) | st.sampled_from([*DECIMALS, 1, -3, 2**70, True])
 NUMBERS = st.sampled_from(EDGES) | st.floats() | st.integers(-(2**70), 2**70)
-KINDS = [NUMBERS, NUMBERS | st.sampled_from(ODD[2:]), st.sampled_from([*ODD[:2], 1, -3, 2**70])]
+KINDS = [NUMBERS, NUMBERS | st.sampled_from(FRACTIONS), SOME_DECIMALS]
+KINDS += [SOME_DECIMALS | st.sampled_from(SPECIAL)]
 VALUES = st.sampled_from(KINDS).flatmap(lambda kind: st.lists(kind, max_size=12))
 
 
@@ -90,6 +108,103 @@ def test_what_came_and_went_leaves_no_trace(kept: list[Any], gone: list[Any], or
     order.shuffle(kept)
     assert text(shown(running(kept, -1, state))) == text(0)
     assert not running(kept, -1, state)
+
+
+def exponent(value: Any) -> str:
+    """The value to the bit, zeros at its end among it."""
+    return repr((type(value), value))
+
+
+@given(
+    kept=st.lists(SOME_DECIMALS, max_size=12),
+    gone=st.lists(SOME_DECIMALS | st.sampled_from(SPECIAL), max_size=6),
+    weight=st.integers(1, 50),
+)
+def test_decimals_show_the_digits_that_the_exact_sum_shows(
+    kept: list[Any], gone: list[Any], weight: int
+) -> None:
+    state, wanted = running([*gone, *kept]), exact([*gone, *kept])
+    assert exponent(shown(state)) == exponent(shown(wanted))
+    for value in gone:
+        state = plus_value(copied(state), value, -1)
+        wanted.add(value, -1)
+    assert exponent(shown(state)) == exponent(shown(wanted))
+    for value in kept:
+        state = plus_value(copied(state), value, weight)
+        wanted.add(value, weight)
+    assert exponent(shown(state)) == exponent(shown(wanted))
+    assert type(copied(state)) in {int, DecimalSum}
+
+
+@given(
+    first=st.lists(SOME_DECIMALS, max_size=8),
+    other=st.lists(SOME_DECIMALS, max_size=8),
+    odd=st.lists(NUMBERS | st.sampled_from(SPECIAL), max_size=1),
+)
+def test_sums_of_decimals_in_parts_make_the_sum_of_all(
+    first: list[Any], other: list[Any], odd: list[Any]
+) -> None:
+    one, two = running(first), running(other)
+    both = plus(copied(one), two)
+    assert text(shown(both)) == expected(first + other)
+    assert text(shown(one)) == expected(first)
+    assert text(shown(plus(copied(both), two, -1))) == expected(first)
+    assert text(shown(times(two, 3))) == expected(other * 3)
+    assert not plus(copied(both), times(both, -1))
+    beside = plus(copied(both), running(odd))
+    assert text(shown(copied(plus(beside, running(odd), -1)))) == expected(first + other)
+
+
+@pytest.mark.parametrize("odd", [0.5, 1e-300, math.inf, Fraction(1, 3)])
+def test_decimals_and_other_fractions_have_no_sum_until_one_kind_has_gone(odd: Any) -> None:
+    state = plus_value(running([Decimal("1.50"), 2]), odd, 1)
+    with pytest.raises(TypeError):
+        shown(state)
+    assert exponent(shown(copied(plus_value(state, odd, -1)))) == exponent(Decimal("3.50"))
+    state = plus_value(running([odd, 2]), Decimal("1.50"), 1)
+    with pytest.raises(TypeError):
+        shown(state)
+    assert shown(copied(plus_value(state, Decimal("1.50"), -1))) == 2 + odd
+
+
+def test_the_context_of_the_caller_plays_no_part_in_a_sum_of_decimals() -> None:
+    values = [Decimal("1e30"), Decimal("0.1"), 7, 10**30, Decimal("-0.25"), Decimal("9e90")]
+    narrow = Context(prec=2, Emax=9, Emin=-9, traps=[Inexact, Rounded, InvalidOperation])
+    wanted = shown(running(values))
+    with localcontext(narrow) as context:
+        state = running(values)
+        assert exponent(shown(state)) == exponent(wanted)
+        assert exponent(shown(plus(running(values[:3]), running(values[3:])))) == exponent(wanted)
+        assert running(values, -1, state) == 0
+        assert not any(context.flags.values())
+
+
+def test_a_sum_of_decimals_with_too_many_digits_raises_and_changes_nothing() -> None:
+    state = running([Decimal(1), 3])
+    for value in (Decimal("1E+100000"), Decimal("1E-100000")):
+        with pytest.raises(Inexact):
+            plus_value(state, value, 1)
+        with pytest.raises(Inexact):
+            plus(state, plus_value(0, value, 1))
+        assert exponent(shown(plus_value(0, value, 2))) == exponent(shown(exact([value, value])))
+    assert exponent(shown(state)) == exponent(Decimal(4))
+
+
+def test_finite_decimals_need_no_exact_sum() -> None:
+    values = [*DECIMALS, 5, True, 2**70]
+    state = running(values)
+    before = exponent(shown(state))
+    assert type(state) is DecimalSum
+    assert running(values, -1, state) == 0
+    assert exponent(shown(state)) == before
+    assert type(plus_value(0, Decimal("NaN"), 1)) is ExactSum
+    assert bytes_of(state) > 1500 > bytes_of(running([Decimal(1)])) > 100
+
+
+def test_debts_of_decimals_are_paid() -> None:
+    state = plus_value(plus_value(0, Decimal("2.0"), 1), Decimal("0.5"), -1)
+    assert shown(state) == Decimal("1.5")
+    assert plus_value(plus_value(state, Decimal("0.5"), 1), Decimal("2.0"), -1) == 0
 
 
 def test_an_infinity_that_goes_last_leaves_integers() -> None:
@@ -139,7 +254,7 @@ def test_debts_of_floats_are_paid() -> None:
 
 
 @pytest.mark.parametrize("value", ["a", None, [1], {1}, b"x", (1, 2)])
-@pytest.mark.parametrize("before", [[], [1], [1.5], [1e-300]])
+@pytest.mark.parametrize("before", [[], [1], [1.5], [1e-300], [Decimal("1.5"), 2]])
 def test_what_has_no_difference_has_no_sum(before: list[Any], value: Any) -> None:
     state = running(before)
     with pytest.raises(TypeError):
@@ -182,7 +297,9 @@ def queries(sales: Any, groups: Any) -> list[Any]:
 POOLS = {
     "hundredths": [round(number * 7.13 - 50, 2) for number in range(40)],
     "edges": [value for value in EDGES if value != 10**400],  # which has no mean
-    "fractions": [*ODD[2:], 0.25, 1e-300, 3],  # no two equal: rows of them would be one
+    "fractions": [*FRACTIONS, 0.25, 1e-300, 3],  # no two equal: rows of them would be one
+    "decimals": [*(Decimal(number * 37 - 90).scaleb(-2) for number in range(30)), 1, -3, 2**70],
+    "special": [*DECIMALS[:3], *SPECIAL, Decimal("-7.5"), 12],
 }
 
 
