@@ -52,7 +52,7 @@ def measured(
         sides = time_loads(lambda: made(workload), rows, loads, LOADS)
         time_changes(sides, _visible(stream), changed)
         p99 = slowest(sides, list(islice(_visible(stream), single)))
-        time_batches(sides, _batches(stream, batch, len(rows)), batches)
+        time_batches(sides, _batches(stream, batch, len(rows)), batches, turns=BATCHES)
         check(sides)
     return Figures(beside(changed), p99, beside(batches), beside(loads))
 
@@ -88,7 +88,7 @@ def _visible(stream: Stream) -> Iterator[Change]:
 
 
 def _batches(stream: Stream, size: int, tables: int) -> Iterator[Batch]:
-    for _ in range(1 + BATCHES):
+    while True:
         yield batch_of(stream, size, tables)
 
 

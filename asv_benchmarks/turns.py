@@ -6,7 +6,7 @@ Each side gets the same work, and which goes first alternates, so that a noisy m
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,8 @@ Times = tuple[list[float], list[float]]
 """Seconds of the engine and of the twin."""
 Batch = tuple[TableDelta, ...]
 WARM_UP, CHUNK, CHUNKS = 200, 40, 9
+TURN = 1_000
+"""Changed rows of batches that are timed together."""
 
 
 class Ear:
@@ -97,11 +99,31 @@ def time_changes(
         in_turns(sides, times, partial(_apply, some), len(some))
 
 
-def time_batches(sides: Sequence[Side], batches: Iterable[Batch], times: Times) -> None:
-    """Seconds of a changed row, by batches; the first is to warm up."""
-    for number, batch in enumerate(batches):
-        rows = sum(len(delta.added) + len(delta.removed) for delta in batch)
-        in_turns(sides, times if number else ([], []), partial(_batch, batch), rows)
+def time_batches(
+    sides: Sequence[Side], batches: Iterator[Batch], times: Times, *, turns: int
+) -> None:
+    """Seconds of a changed row, by batches, of which the first are to warm up.
+
+    A turn is of at least `TURN` rows: a small batch alone would be timed cold, right after the
+    collection of garbage.
+    """
+    for number in range(1 + turns):
+        some = list(_of_rows(batches, TURN))
+        rows = sum(map(_changed, some))
+        in_turns(sides, times if number else ([], []), partial(_each, some), rows)
+
+
+def _of_rows(batches: Iterator[Batch], least: int) -> Iterator[Batch]:
+    """As many batches as change so many rows."""
+    changed = 0
+    while changed < least:
+        batch = next(batches)
+        changed += _changed(batch)
+        yield batch
+
+
+def _changed(batch: Batch) -> int:
+    return sum(len(delta.added) + len(delta.removed) for delta in batch)
 
 
 def in_turns(sides: Sequence[S], times: Times, do: Callable[[S], None], rows: int = 1) -> None:
@@ -118,8 +140,9 @@ def _load(rows: Rows, side: Side) -> None:
     load(side, rows)
 
 
-def _batch(batch: Batch, side: Side) -> None:
-    side.batch(*batch)
+def _each(batches: list[Batch], side: Side) -> None:
+    for batch in batches:
+        side.batch(*batch)
 
 
 def _apply(changes: list[Change], side: Side) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from random import Random
 
 from asv_benchmarks.grid.cell import Cell
@@ -45,7 +44,7 @@ def measured(cell: Cell, size: int = SIZE, runs: int = 1) -> Figures:
             data = Data(cell, size, Random(SEED + run))
             sides = time_loads(partial(made, cell, data), data.rows, loads, LOADS)
             if cell.batch > 1:
-                time_batches(sides, islice(data.batches(), 1 + BATCHES), changes)
+                time_batches(sides, data.batches(), changes, turns=BATCHES)
             else:
                 time_changes(sides, data.changes(), changes)
             check(sides)

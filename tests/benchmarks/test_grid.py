@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from random import Random
 
@@ -17,8 +18,8 @@ from asv_benchmarks.grid.cliffs import pairs_of, report
 from asv_benchmarks.grid.measure import Figures, check, made, measured
 from asv_benchmarks.grid.query import query_text
 from asv_benchmarks.grid.rows import Data
-from asv_benchmarks.turns import Beside, beside
-from asv_benchmarks.workload import Side, TableDelta, load
+from asv_benchmarks.turns import TURN, Beside, Times, beside, time_batches
+from asv_benchmarks.workload import Result, Side, TableDelta, Verb, load
 
 CELLS = all_cells()
 SIZE, CHANGES, BATCHES = 60, 30, 4
@@ -84,6 +85,32 @@ def test_every_cell_has_a_neighbour_and_neighbours_differ_by_one_thing() -> None
 
 def test_what_is_watched_is_in_the_grid() -> None:
     assert {*WATCHED} <= {*CELLS}
+
+
+class Counting:
+    """A side that keeps of each batch how many rows it changes."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    def verbs(self) -> Sequence[tuple[Verb, Verb]]:
+        return ()
+
+    def batch(self, *deltas: TableDelta) -> None:
+        self.batches.append(sum(len(delta.added) + len(delta.removed) for delta in deltas))
+
+    def result(self) -> Result:
+        return []
+
+
+@pytest.mark.parametrize(("rows", "of_a_turn"), [(10, TURN // 10), (300, 4), (3 * TURN, 1)])
+def test_batches_are_timed_in_turns_of_many_rows(rows: int, of_a_turn: int) -> None:
+    sides = [Counting(), Counting()]
+    times: Times = ([], [])
+    batch = TableDelta([1] * (rows // 2), [1] * (rows // 2))
+    time_batches(sides, repeat((batch,)), times, turns=2)
+    assert [len(seconds) for seconds in times] == [2, 2]
+    assert [side.batches for side in sides] == [[rows] * 3 * of_a_turn] * 2
 
 
 def test_the_ratio_is_that_of_the_turns() -> None:
