@@ -66,10 +66,14 @@ class Field:
 class PlainTest:
     """A test whether rows are all of one class and plain.
 
+    kind: the class of the rows.
+    is_odd: whether one row is not plain.
     fields: those that have one class in all of them then, by name or place.
     """
 
+    kind: Any
     are_plain: Callable[[Sequence[Row]], bool]
+    is_odd: Callable[[Row], bool]
     fields: Mapping[Any, type]
 
 
@@ -79,6 +83,8 @@ def plain_test(rows: Sequence[Row]) -> PlainTest | None:
     >>> test = plain_test([("a", 1), ("b", None)])
     >>> test.are_plain([("c", None)]), test.are_plain([("c", [])]), test.are_plain([("c", 1, 2)])
     (True, False, False)
+    >>> test.is_odd(("c", None)), test.is_odd(("c", float("nan")))
+    (False, True)
     >>> test.fields
     {0: <class 'str'>}
     """
@@ -207,20 +213,26 @@ def _tests(kind: Any, shape: Shape) -> tuple[PlainTest, list[Callable[[Row], Any
     """The test of many rows, and of each field what finds the place of one."""
     values = Values()
     values.by_name |= {"Kind": kind, "MIXED": MIXED, "OtherClass": OtherClass}
+    values.by_name["reraise_asynchronous"] = reraise_asynchronous
     parts, unpacked = _parts(kind, len(shape))
     asked = [_asked(part, kinds, values) for part, kinds in zip(parts, shape, strict=True)]
     is_odd = " or ".join(asked)
-    found = ["for row in rows:", "    if row.__class__ is not Kind:", "        return False"]
-    found += [f"    {line}" for line in unpacked]
-    found += [f"    if {is_odd}:", "        return False", "return True"]
-    test = build("all_plain", _function("all_plain", "rows", found), values)
+    each = ["for row in rows:", "    if row.__class__ is not Kind:", "        return False"]
+    each += [f"    {line}" for line in unpacked]
+    each += [f"    if {is_odd}:", "        return False", "return True"]
+    one = ["if row.__class__ is not Kind:", "    return True", *unpacked, f"return {is_odd}"]
+    test = PlainTest(
+        kind=kind,
+        are_plain=build("all_plain", _careful("all_plain", "rows", each, "False"), values),
+        is_odd=build("is_odd", _careful("is_odd", "row", one, "True"), values),
+        fields=_fields(kind, shape),
+    )
     if unpacked:
         unpacked = ["try:", f"    {unpacked[0]}", "except ValueError:", "    raise OtherClass"]
     sure = ["if row.__class__ is not Kind:", "    raise OtherClass", *unpacked]
     sure += [f"if {is_odd}:", "    hash(row)"]
     places = [_function("place", "row", [*sure, f"return {part}"]) for part in parts]
-    careful = PlainTest(_careful(test), _fields(kind, shape))
-    return careful, [build("place", place, values) for place in places]
+    return test, [build("place", place, values) for place in places]
 
 
 def _parts(kind: Any, width: int) -> tuple[list[str], list[str]]:
@@ -237,6 +249,13 @@ def _function(name: str, parameter: str, lines: Sequence[str]) -> str:
     return f"def {name}({parameter}):\n" + "".join(f"    {line}\n" for line in lines)
 
 
+def _careful(name: str, parameter: str, lines: Sequence[str], otherwise: str) -> str:
+    """A test that says otherwise where a row cannot be read: no such field, another length."""
+    tried = ["try:", *(f"    {line}" for line in lines), "except Exception as error:"]
+    caught = ["    reraise_asynchronous(error)", f"    return {otherwise}"]
+    return _function(name, parameter, [*tried, *caught])
+
+
 def _asked(part: str, kinds: frozenset[type], values: Values) -> str:
     """Whether a part of a row is of another class, or a NaN, as text."""
     if len(kinds) > 1:
@@ -246,14 +265,3 @@ def _asked(part: str, kinds: frozenset[type], values: Values) -> str:
     if kind is float or kind is Decimal:
         return f"{is_other} or {part} != {part}"
     return f"{is_other} or {part}.tzinfo is not None" if kind is datetime.datetime else is_other
-
-
-def _careful(test: Callable[[Sequence[Row]], bool]) -> Callable[[Sequence[Row]], bool]:
-    def all_plain(rows: Sequence[Row]) -> bool:
-        try:
-            return test(rows)
-        except Exception as error:  # a field that is not set, another length
-            reraise_asynchronous(error)
-            return False
-
-    return all_plain

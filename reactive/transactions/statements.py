@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from optimizer.callables.source import place_of
@@ -44,6 +45,7 @@ class Statements:
         "_plain",
         "_table",
         "_test",
+        "_until_learned",
         "store",
     )
 
@@ -60,6 +62,9 @@ class Statements:
         is_sure = isinstance(self._class, type) and self._accepts(self._class)
         self._plain = self._class if quick and is_sure else None
         """The class whose rows need at most that test."""
+        self._until_learned = MANY if self._plain is None else 0
+        """After so many rows, each looked at, the class and the test are taken from rows: no type
+        says what they hold. 0: they are known."""
         self._test: PlainTest | None = None
         self._engine = engine
         self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
@@ -273,7 +278,25 @@ class Statements:
         if last is not None and last.are_plain(rows):
             return last
         test = self._test = plain_test(rows)
-        return test if test is not None and test is not last and test.are_plain(rows) else None
+        if test is None or test is last or not test.are_plain(rows):
+            return None
+        if self._until_learned:
+            self._learn(test)
+        return test
+
+    def _learn(self, test: PlainTest) -> None:
+        """Ask rows by this test first from now on; one that it finds odd is looked at whole."""
+        self._plain, self._has_nan, self._until_learned = test.kind, test.is_odd, 0
+
+    def _learn_from(self, row: Row) -> None:
+        """Count a row that was looked at; the last one makes a test, with some that are held."""
+        self._until_learned -= 1
+        if self._until_learned == 0:
+            is_at_hand = hasattr(self.store, "distinct")
+            held = islice(self.store.pairs(), MANY) if is_at_hand else ()
+            test = plain_test([row, *map(_row, held)])
+            if test is not None and not test.is_odd(row):
+                self._learn(test)
 
     def _checked(self, row: Row) -> Row:
         """The row as the table takes it, or an error that says what is wrong with it."""
@@ -287,6 +310,8 @@ class Statements:
                 f"table {self._table.name!r} cannot take a {name}: it may change in place "
                 f"({why_changeable(kind)}), and no view would notice\n  {REMEDIES.format(name)}"
             )
+        if self._until_learned:
+            self._learn_from(row)
         return canonical(row) if self._may_hold_nan else row
 
     def _accepts(self, kind: type) -> bool:
@@ -342,6 +367,10 @@ def _times(number: int) -> str:
 def _check_count(count: int) -> None:
     if type(count) is not int or count < 1:
         raise TableError(f"a count of copies is an integer from 1 on, not {count!r}")
+
+
+def _row(pair: Pair) -> Row:
+    return pair[0]
 
 
 def _weight(pair: Pair) -> int:

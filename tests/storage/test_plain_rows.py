@@ -121,8 +121,10 @@ def test_rows_that_a_test_was_not_made_of_are_asked_all_the_same() -> None:
     assert not any(
         test.are_plain([row]) for row in [*odd, Noted(2, "Rome", 1.5), Named(2, "Rome", 1.5), 7]
     )
+    assert all(map(test.is_odd, [*odd, Noted(2, "Rome", 1.5), Named(2, "Rome", 1.5), 7]))
+    assert not test.is_odd(Order(2, "Rome", 1.5))
     unset = object.__new__(Order)
-    assert not test.are_plain([unset])
+    assert not test.are_plain([unset]) and test.is_odd(unset)
 
 
 def test_the_field_is_one_that_tells_all_rows_apart() -> None:

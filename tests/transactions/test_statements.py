@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,6 +17,8 @@ from hypothesis import strategies as st
 
 from reactive import Count, Database, Sum, Table, TableError, fixpoint
 from reactive.collections.zset import may_hold_nan
+from reactive.transactions.statements import MANY
+from tests.counted_calls import calls_of
 
 
 class Point(NamedTuple):
@@ -181,3 +188,58 @@ def test_rows_that_an_order_refuses_leave_nothing_behind() -> None:
         with pytest.raises(TypeError):
             table.add(f"x{number}")
     assert view.stats().bytes < size + 5_000
+
+
+class Untyped(NamedTuple):
+    id: Any
+    town: Any
+
+
+MADE: list[Callable[..., Any]] = [Untyped, lambda *values: tuple(values)]
+
+
+@pytest.mark.parametrize("make", MADE)
+@pytest.mark.parametrize("loads", [True, False])
+def test_rows_without_types_are_looked_at_as_those_that_came_before(make: Any, loads: bool) -> None:
+    table = Database().table(object)
+    rows = [make(n, None if n % 5 else "Bonn") for n in range(3 * MANY)]
+    at_first = calls_of(lambda: table.add(rows[-1]))
+    if loads:
+        table.add_all(rows[:MANY])
+    else:
+        for row in rows[:MANY]:
+            table.add(row)
+    calls = [calls_of(partial(table.add, row)) for row in rows[MANY : 2 * MANY]]
+    assert median(calls) < at_first - 2
+
+
+@pytest.mark.parametrize("make", MADE)
+def test_rows_of_other_values_are_looked_at_whole(make: Any) -> None:
+    table = Database().table(object)
+    table.add_all([make(n, 0.5) for n in range(2 * MANY)])
+    for odd in (make(1, math.nan), make(1, (math.nan,)), (1, 2, math.nan), math.nan, (), Point(1)):
+        again = copy.deepcopy(odd)
+        table.add(odd)
+        table.remove(again)
+    with pytest.raises(TableError, match="no view would notice"):
+        table.add(Changing(1))
+    with pytest.raises(TableError, match="found by hash"):
+        table.add(make(1, []))
+    assert len(table) == 2 * MANY
+
+
+@dataclass(eq=False)
+class Changing:
+    id: int
+
+
+@given(st.lists(st.sampled_from([1, 0.5, math.nan, "a", None, (math.nan,), -0.0]), max_size=12))
+def test_a_table_finds_again_what_it_took_one_by_one(values: list[Any]) -> None:
+    table, loaded = Database().table(object), Database().table(object)
+    for value in values:
+        table.add(Untyped(value, value))
+    loaded.add_all([Untyped(value, value) for value in values])
+    assert Counter(table) == Counter(loaded)
+    for value in values:
+        table.remove(Untyped(copy.deepcopy(value), value))
+    assert not len(table)
