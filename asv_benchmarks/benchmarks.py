@@ -11,6 +11,9 @@ import os
 from random import Random
 from statistics import median
 
+from asv_benchmarks.cliffs.cliff import measured as cliff_figures
+from asv_benchmarks.cliffs.rows import WATCHED as CLIFFS
+from asv_benchmarks.cliffs.rows import cliff_of
 from asv_benchmarks.findbugs.bases import CLASS, HEADER, METHOD, base_figures
 from asv_benchmarks.findbugs.bases import SIZES as CLASSES
 from asv_benchmarks.findbugs.replays import HISTORIES, PASSING, STORED, changes_of, replay_figures
@@ -163,6 +166,20 @@ class Grid:
 
     def track_load_ratio(self, name: str) -> float:
         return self._figures.load.ratio
+
+
+class Cliff:
+    """Queries that once fell off a cliff: times their neighbour or twin."""
+
+    params = (CLIFFS,)
+    param_names = ("cliff",)
+    timeout = 600
+
+    def setup(self, name: str) -> None:
+        self._figures = cliff_figures(cliff_of(name))
+
+    def track_ratio(self, name: str) -> float:
+        return self._figures.ratio
 
 
 class Shape:
@@ -328,6 +345,7 @@ Start.track_import.unit = "ms"  # type: ignore[attr-defined]
 Memory.track_held.unit = "bytes per row"  # type: ignore[attr-defined]
 Grid.track_change_ratio.unit = "times the twin"  # type: ignore[attr-defined]
 Grid.track_load_ratio.unit = "times the twin"  # type: ignore[attr-defined]
+Cliff.track_ratio.unit = "times the neighbour"  # type: ignore[attr-defined]
 Shape.track_change_ratio.unit = "times the twin"  # type: ignore[attr-defined]
 Shape.track_batch_ratio.unit = "times the twin"  # type: ignore[attr-defined]
 Shape.track_load_ratio.unit = "times the twin"  # type: ignore[attr-defined]

@@ -22,6 +22,9 @@ from datetime import datetime
 from math import inf
 from pathlib import Path
 
+from asv_benchmarks.cliffs.cliff import measured as beside_neighbour
+from asv_benchmarks.cliffs.rows import WATCHED as CLIFFS
+from asv_benchmarks.cliffs.rows import cliff_of
 from asv_benchmarks.grid.cells import WATCHED, all_cells
 from asv_benchmarks.grid.measure import measured
 from asv_benchmarks.measure import ENGINE, TWIN, batch_times, latencies, script, sides
@@ -112,7 +115,7 @@ def text(found: list[Slower]) -> str:
 
 
 def current() -> dict[str, float]:
-    """The ratios to the twins: of each workload, and of cells of the grid."""
+    """The ratios to twins or neighbours: of workloads, of cells of the grid, and of cliffs."""
     ratios: dict[str, float] = {}
     for workload in WORKLOADS:
         ratios |= workload_ratios(workload, SIZE)
@@ -120,6 +123,8 @@ def current() -> dict[str, float]:
         figures = measured(all_cells()[name], SIZE, RUNS)
         ratios[f"{name}: a change"] = figures.change.ratio
         ratios[f"{name}: a loaded row"] = figures.load.ratio
+    for name in CLIFFS:
+        ratios[name] = beside_neighbour(cliff_of(name)).ratio
     return ratios
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
@@ -11,18 +12,34 @@ from asv_benchmarks.shapes import SEED
 from reactive import Database, Relation, Table
 
 
-class Item(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Item:
     id: int
     owner: int
     size: int
 
 
-class Owner(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Owner:
     id: int
     kind: int
 
 
-Tables = tuple[Table[Item], Table[Owner]]
+class ItemTuple(NamedTuple):
+    id: int
+    owner: int
+    size: int
+
+
+class OwnerTuple(NamedTuple):
+    id: int
+    kind: int
+
+
+Types = tuple[type[Any], type[Any]]
+CLASSES: Types = Item, Owner
+TUPLES: Types = ItemTuple, OwnerTuple
+Tables = tuple[Table[Any], Table[Any]]
 Asked = Callable[[Table[Item], Table[Owner]], Relation[*tuple[Any, ...]]]
 
 
@@ -37,12 +54,14 @@ def ids(items: Table[Item], owners: Table[Owner]) -> Relation[*tuple[Any, ...]]:
     return joined.select(lambda i, o: (i.id, o.kind))
 
 
-def over_filled(asked: Asked, of: Callable[[Item, Owner], Any]) -> Callable[[int], Sides]:
+def over_filled(
+    asked: Asked, of: Callable[[Item, Owner], Any], types: Types = CLASSES
+) -> Callable[[int], Sides]:
     """The view is made; by hand: both tables by their keys, and the pairs as counts."""
 
     def sides(size: int) -> Sides:
-        items, owners = _rows(size)
-        tables = _tables()
+        items, owners = _rows(size, types)
+        tables = _tables(types)
         tables[1].add_all(owners)
         tables[0].add_all(items)
         return (
@@ -73,7 +92,7 @@ def load(size: int) -> Sides:
         return tables[0], pairs(*tables).materialize()
 
     def by_hand(kept: list[Any]) -> None:
-        kept.append(_by_hand(items, owners, lambda i, o: (i, o)))
+        kept.append(_by_hand(items, owners, _both))
         kept.append({item: item for item in items})
 
     return (
@@ -140,35 +159,34 @@ def _by_hand(
     return shown
 
 
-def _rows(size: int) -> tuple[list[Item], list[Owner]]:
-    random, number = Random(SEED), max(1, size // 10)
+def _rows(size: int, types: Types = CLASSES) -> tuple[list[Any], list[Any]]:
+    (item, owner), random, number = types, Random(SEED), max(1, size // 10)
     return (
-        [Item(each, random.randrange(number), each % 10) for each in range(size)],
-        [Owner(each, each % 7) for each in range(number)],
+        [item(each, random.randrange(number), each % 10) for each in range(size)],
+        [owner(each, each % 7) for each in range(number)],
     )
 
 
-def _tables() -> Tables:
+def _tables(types: Types = CLASSES) -> Tables:
     db = Database()
-    return db.table(Item, name="items"), db.table(Owner, name="owners")
+    return db.table(types[0], name="items"), db.table(types[1], name="owners")
 
 
+def _both(item: Item, owner: Owner) -> tuple[Item, Owner]:
+    return item, owner
+
+
+def _ids(item: Item, owner: Owner) -> tuple[int, int]:
+    return item.id, owner.kind
+
+
+FILLED = "pairs of a join, a view over filled tables"
+SIZE, PARTNERS = 50_000, 20_000
 CLIFFS = (
-    Cliff(
-        "pairs of a join, a view over filled tables",
-        "twin",
-        over_filled(pairs, lambda i, o: (i, o)),
-        50_000,
-        most=1.5,
-    ),
-    Cliff(
-        "the same with `select`",
-        "twin",
-        over_filled(ids, lambda i, o: (i.id, o.kind)),
-        50_000,
-        most=1.5,
-    ),
-    Cliff("pairs of a join, load", "twin", load, 50_000, most=1.5),
-    Cliff("20,000 partners of one key come", "twin", partners(comes=True), 20_000, most=1.5),
-    Cliff("20,000 partners of one key go", "twin", partners(comes=False), 20_000, most=1.5),
+    Cliff(FILLED, "twin", over_filled(pairs, _both), SIZE, most=1.5),
+    Cliff(f"{FILLED} of tuples", "twin", over_filled(pairs, _both, TUPLES), SIZE, most=1.5),
+    Cliff(f"{FILLED}, `select`", "twin", over_filled(ids, _ids), SIZE, most=1.5),
+    Cliff("pairs of a join, load", "twin", load, SIZE, most=1.5),
+    Cliff("20,000 partners of one key come", "twin", partners(comes=True), PARTNERS, most=1.5),
+    Cliff("20,000 partners of one key go", "twin", partners(comes=False), PARTNERS, most=1.5),
 )

@@ -8,7 +8,7 @@ from random import Random
 from asv_benchmarks.cliffs.cliff import Cliff, Sides, Timed
 from asv_benchmarks.measure import ENGINE, TWIN
 from asv_benchmarks.recursion.case import Case, Edit, back
-from asv_benchmarks.recursion.closures import CHAIN, DIGRAPH, TREE
+from asv_benchmarks.recursion.closures import CHAIN, DIGRAPH, LAST, LEAF, RANDOM, TREE
 from asv_benchmarks.recursion.rank import RANK
 from asv_benchmarks.recursion.sides import SCRATCH, doing, fill, side_of
 from asv_benchmarks.shapes import SEED
@@ -16,9 +16,6 @@ from asv_benchmarks.turns import Ear
 from asv_benchmarks.workload import Rows, Side
 
 EDITS = 4
-
-
-RANDOM, LEAF = "a random edge", "the edge of a leaf"
 
 
 def edges(case: Case, kind: str = RANDOM, other: str = TWIN) -> Callable[[int], Sides]:
@@ -66,6 +63,7 @@ def _loaded(case: Case, name: str, rows: Rows) -> Timed:
 BY_HAND = "by hand"
 CLIFFS = (
     Cliff("closure of a chain, one edge", BY_HAND, edges(CHAIN), 150, most=4.0),
+    Cliff("closure of a chain, the last edge", BY_HAND, edges(CHAIN, LAST), 150, most=4.0),
     Cliff("closure of a chain, load", BY_HAND, loaded(CHAIN), 150, most=4.0),
     Cliff("closure of a digraph, one edge", BY_HAND, edges(DIGRAPH), 250, most=2.0),
     Cliff("closure of a digraph, load", BY_HAND, loaded(DIGRAPH), 250, most=2.0),

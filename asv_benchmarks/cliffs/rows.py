@@ -1,4 +1,4 @@
-"""All rows, in the order of the table."""
+"""All rows, in the order of the table, and those that are watched."""
 
 from __future__ import annotations
 
@@ -27,3 +27,22 @@ FAMILIES: dict[str, tuple[Cliff, ...]] = {
     "starting": starting.CLIFFS,
 }
 CLIFFS: tuple[Cliff, ...] = tuple(cliff for family in FAMILIES.values() for cliff in family)
+WATCHED = (
+    "`order_by(...).limit(10)`, 10 rows a key, a new best comes",
+    "load of an order, 1,000 keys",
+    "triangles a→b→c, a→c: listed, one edge",
+    "pairs of a join, a view over filled tables",
+    "1,000 views `s.quantity > 3 and s.customer == c`, a change",
+    "30 views on one table, a change, per view",
+    "a chain of 20 views, a change, per level",
+    "a transaction of one statement",
+    "`(a.k == b.k) & (c.k == b.k)`, load",
+    "float sums, one change",
+    "closure of a digraph, one edge",
+)
+"""One or two of each family, which asv and `make bench` measure."""
+
+
+def cliff_of(name: str) -> Cliff:
+    """The row of a name."""
+    return next(cliff for cliff in CLIFFS if cliff.name == name)

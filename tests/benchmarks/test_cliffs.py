@@ -15,7 +15,7 @@ from asv_benchmarks.cliffs.__main__ import HEADER, cells, chosen, main
 from asv_benchmarks.cliffs.cliff import Cliff, Timed, measured
 from asv_benchmarks.cliffs.cyclic import QUERIES, Edge, workload
 from asv_benchmarks.cliffs.orders import load
-from asv_benchmarks.cliffs.rows import CLIFFS, FAMILIES
+from asv_benchmarks.cliffs.rows import CLIFFS, FAMILIES, WATCHED, cliff_of
 from asv_benchmarks.cliffs.starting import OURS, THEIRS
 from asv_benchmarks.shapes import check, made
 from asv_benchmarks.turns import Beside
@@ -115,6 +115,11 @@ def test_rows_are_chosen_by_family_and_by_words() -> None:
     assert chosen(None) == list(CLIFFS)
     assert chosen(["floats"]) == list(FAMILIES["floats"])
     assert [cliff.name for cliff in chosen(["update(x, x)"])] == ["`update(x, x)`"]
+
+
+def test_rows_of_most_families_are_watched() -> None:
+    watched = [cliff_of(name) for name in WATCHED]
+    assert all({*family} & {*watched} for name, family in FAMILIES.items() if name != "starting")
 
 
 def test_no_two_cliffs_have_the_same_name() -> None:
