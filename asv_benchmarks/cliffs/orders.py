@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 from random import Random
 from typing import Any, NamedTuple
 
@@ -141,7 +142,8 @@ def _empty() -> tuple[Bids, OrderedView[Bid]]:
 
 
 def _sorted(rows: list[Bid]) -> list[Bid]:
-    return sorted(rows, key=lambda b: (b.price, b.id))
+    """Rows with a price in common are by their numbers before."""
+    return sorted(rows, key=attrgetter("price"))
 
 
 def _bids(size: int, keys: int) -> list[Bid]:
