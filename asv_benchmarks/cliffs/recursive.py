@@ -31,12 +31,12 @@ def edges(case: Case, kind: str = RANDOM, other: str = TWIN) -> Callable[[int], 
     return sides
 
 
-def loaded(case: Case) -> Callable[[int], Sides]:
-    """All edges in one transaction."""
+def loaded(case: Case, *, read: bool = False) -> Callable[[int], Sides]:
+    """All edges in one transaction; then all rows of the result are read, if so asked."""
 
     def sides(size: int) -> Sides:
         rows = case.rows(size, Random(SEED))
-        return _loaded(case, ENGINE, rows), _loaded(case, TWIN, rows)
+        return _loaded(case, ENGINE, rows, read=read), _loaded(case, TWIN, rows, read=read)
 
     return sides
 
@@ -53,9 +53,11 @@ def _edited(case: Case, name: str, rows: Rows, edits: list[Edit]) -> Timed:
     return Timed(do, 2 * len(edits), lambda: None, lambda state: side.result())
 
 
-def _loaded(case: Case, name: str, rows: Rows) -> Timed:
+def _loaded(case: Case, name: str, rows: Rows, *, read: bool) -> Timed:
     def do(side: Side) -> None:
         fill(side, rows)
+        if read:
+            side.result()
 
     return Timed(do, len(rows[0]), lambda: side_of(case, name, Ear()), lambda side: side.result())
 
@@ -65,6 +67,9 @@ CLIFFS = (
     Cliff("closure of a chain, one edge", BY_HAND, edges(CHAIN), 150, most=4.0),
     Cliff("closure of a chain, the last edge", BY_HAND, edges(CHAIN, LAST), 150, most=4.0),
     Cliff("closure of a chain, load", BY_HAND, loaded(CHAIN), 150, most=4.0),
+    Cliff(
+        "closure of a chain, load, all rows read", BY_HAND, loaded(CHAIN, read=True), 150, most=4.0
+    ),
     Cliff("closure of a digraph, one edge", BY_HAND, edges(DIGRAPH), 250, most=2.0),
     Cliff("closure of a digraph, load", BY_HAND, loaded(DIGRAPH), 250, most=2.0),
     Cliff("closure of a tree, one edge", BY_HAND, edges(TREE), 2_000),
