@@ -6,6 +6,7 @@ import gc
 import tracemalloc
 from random import Random
 
+import numpy  # noqa: F401  # where it is imported, loads of many rows run over columns
 import pytest
 
 from asv_benchmarks.engine import Engine
@@ -19,17 +20,22 @@ from asv_benchmarks.workloads import (
     top_ten,
     triangles,
 )
+from reactive.operators.generated import column_sums
 
 ROWS = 10_000
 OFF = 0.1
 
 
+@pytest.mark.parametrize("many", [ROWS, ROWS + 1], ids=["over columns", "by a loop"])
 @pytest.mark.parametrize(
     "workload",
     [w.WORKLOAD for w in (group_sum, join_sum, difference, min_max, top_ten, triangles)],
     ids=lambda workload: workload.name,
 )
-def test_bytes_are_those_that_are_allocated(workload: Workload) -> None:
+def test_bytes_are_those_that_are_allocated(
+    workload: Workload, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(column_sums, "MANY", many)
     rows = workload.rows(ROWS, Random(1))  # they are not counted, and none is made by the query
     side = side_of(workload, ENGINE, Ear())
     assert isinstance(side, Engine)

@@ -36,9 +36,11 @@ NOT_DRAWN = {
 NO_NODES = {
     "Component": "one of several relations that are defined by each other: drawn, but rarely",
     "Empty": "made by rules",
+    "Given": "made by the engine within a loop",
     "Known": "made for queries that come late",
     "Settled": "made while rules run",
     "Shared": "made while rules run",
+    "Tolerate": "made of iterations with a tolerance: properties/test_loops",
     "View": "made of views: the soak makes queries of views",
 }
 RARE = {

@@ -89,12 +89,12 @@ class ColumnSums:
         numpy = columns.numpy
         codes, keys_of = _codes(columns, self.keys)
         counts = numpy.bincount(codes)
-        there = _in_turn(numpy, codes, counts)
+        there, first = _in_turn(numpy, codes, counts)
         if self.keys and 2 * len(there) > max(len(codes), MANY):
             raise NotTaken
         counted = counts[there].tolist()
         sums = [_added(columns, expr, codes, there, counted) for expr in self.values]
-        return dict(zip(keys_of(there), zip(counted, *sums, strict=True), strict=True))
+        return dict(zip(keys_of(there, first), zip(counted, *sums, strict=True), strict=True))
 
 
 def when_needed(
@@ -156,33 +156,39 @@ def _numpy(rows: int) -> Any:
     return found
 
 
-def _codes(columns: Columns, keys: Sequence[Expr]) -> tuple[Any, Callable[[Any], list[Any]]]:
-    """A small number for the key of each row, and what gives the keys of such numbers."""
+def _codes(columns: Columns, keys: Sequence[Expr]) -> tuple[Any, Callable[[Any, Any], list[Any]]]:
+    """A small number for the key of each row, and what gives the keys of such numbers, of which it
+    is told in which rows they come first."""
     numpy, count = columns.numpy, len(columns.rows)
     if not keys:
-        return numpy.zeros(count, numpy.int64), lambda there: [()] * len(there)
+        return numpy.zeros(count, numpy.int64), lambda there, _: [()] * len(there)
     (key,) = map(columns.value, keys)
     if key.kind is str and isinstance(key.values, list):
         seen: dict[str, int] = {}
         numbers = map(seen.setdefault, key.values, map(len, repeat(seen)))
         codes = numpy.fromiter(numbers, numpy.int64, count)
         texts = list(seen)
-        return codes, lambda there: [texts[code] for code in there.tolist()]
+        return codes, lambda there, _: [texts[code] for code in there.tolist()]
     if key.kind is not int or not isinstance(key.values, numpy.ndarray):
         raise NotTaken
+
+    def keys_of(_: Any, first: Any) -> list[Any]:
+        held = columns.held(keys[0], first.tolist())  # a group keeps no number of its own
+        return key.values[first].tolist() if held is None else held
+
     least, most = int(key.values.min()), int(key.values.max())
     if most - least <= 4 * count:
-        return key.values - least, lambda there: (there + least).tolist()
-    different, codes = numpy.unique(key.values, return_inverse=True)
-    return codes, lambda there: different[there].tolist()
+        return key.values - least, keys_of
+    return numpy.unique(key.values, return_inverse=True)[1], keys_of
 
 
-def _in_turn(numpy: Any, codes: Any, counts: Any) -> Any:
-    """The codes that there are, in the order in which they come first."""
+def _in_turn(numpy: Any, codes: Any, counts: Any) -> tuple[Any, Any]:
+    """The codes that there are, in the order in which they come first, and in which rows."""
     there = numpy.flatnonzero(counts)
     first = numpy.empty(len(counts), numpy.int64)
     first[codes[::-1]] = numpy.arange(len(codes) - 1, -1, -1)  # the last that is put in stays
-    return there[numpy.argsort(first[there])]
+    there = there[numpy.argsort(first[there])]
+    return there, first[there]
 
 
 def _added(

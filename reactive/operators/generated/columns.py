@@ -67,6 +67,16 @@ def is_columnar(expr: Expr) -> bool:
     return False
 
 
+def _field_of(expr: Expr) -> tuple[Any, Callable[[Row], Any]] | None:
+    """The name or place of the field that an expression reads, and what reads it."""
+    match expr:
+        case Attribute(_, name):
+            return name, attrgetter(name)
+        case Item(_, Constant(place)):
+            return place, itemgetter(place)
+    return None
+
+
 class Columns:
     """What is computed of some rows.
 
@@ -109,14 +119,18 @@ class Columns:
             found = self._known[expr] = self._computed(expr)
         return found
 
+    def held(self, expr: Expr, places: Sequence[int]) -> list[Any] | None:
+        """The values of a field in the rows at some places, as these hold them; None of others."""
+        field = _field_of(expr)
+        return None if field is None else [field[1](self.rows[place]) for place in places]
+
     def _computed(self, expr: Expr) -> Column:
+        field = _field_of(expr)
+        if field is not None:
+            return self._field(*field)
         match expr:
             case Constant(value):
                 return Column(value, type(value), abs(value) if type(value) is int else 0)
-            case Attribute(_, name):
-                return self._field(name, attrgetter(name))
-            case Item(_, Constant(place)):
-                return self._field(place, itemgetter(place))
             case Operation("not", (operand,)):
                 return Column(self.numpy.logical_not(self._truth(self.value(operand))), bool)
             case Operation(operator, (left, right)):
