@@ -240,25 +240,25 @@ def _left(
     tests: Sequence[Expr],
 ) -> Sums:
     """What is kept of a left side; for a join, by what is kept of its own sides."""
-    keys = _left_keys(join)
-    found = None if keys is None else _through(join.left, [*keys, *groups, *values, *tests])
-    if found is not None and keys is not None:
+    keys, asked = _of_left(join)
+    found = _through(join.left, [*keys, *groups, *values, *asked, *tests])
+    if found is not None:
         inner, exprs = found
-        values_at, tests_at = len(keys) + len(groups), len(exprs) - len(tests)
+        values_at = len(keys) + len(groups)
+        tests_at = values_at + len(values)
         below = _factors(inner, exprs[:values_at], exprs[values_at:tests_at], exprs[tests_at:])
         if below is not None and _pays(below):
             return Sums(tuple(groups), tuple(values), (), below)
     return Sums(tuple(groups), tuple(values), tuple(tests))
 
 
-def _left_keys(join: INNER) -> list[Expr] | None:
-    """The parts of the key of the left side; None if it has conditions too."""
+def _of_left(join: INNER) -> tuple[list[Expr], list[Expr]]:
+    """The parts of the key of the left side, and what it asks of a row beside them."""
     found, written = side_conditions_of(join), match_of(join).left_key
     steps = () if found is None else found.left
-    if not all(step.is_key for step in steps):
-        return None
     keys = [written.body] if isinstance(written, Lifted) else []
-    return [*keys, *(step.function.body for step in steps)]
+    keys += [step.function.body for step in steps if step.is_key]
+    return keys, [step.function.body for step in steps if not step.is_key]
 
 
 def _tests(join: INNER) -> tuple[Expr, ...] | None:
