@@ -88,3 +88,20 @@ def test_a_condition_that_raises_of_a_pair_leaves_all_as_it_was() -> None:
         customers.add(Customer(7, 1, True))
     view.verify()
     assert set(view) == before
+
+
+def test_a_condition_that_stays_above_is_asked_below() -> None:
+    db = Database()
+    orders, customers, nations = db.table(Order), db.table(Customer), db.table(Nation)
+    customers.add_all([Customer(n, n % 3, n % 4 > 0) for n in range(6)])
+    nations.add_all([Nation(1, "north"), Nation(2, "south")])
+    view = (
+        orders.join(customers, on=lambda o, c: o.customer == c.id)
+        .join(nations, on=lambda o, c, n: c.region == 2 // n.id and o.quantity > 1)
+        .group_by(lambda o, c, n: n.name)
+        .aggregate(Sum(lambda o, c, n: o.id), Count())
+        .materialize()
+    )
+    for number in range(24):
+        orders.add(Order(number, number % 6, number % 4))
+        view.verify()
