@@ -133,7 +133,12 @@ def _compared(value: Any, other: Any) -> int:
             return 0
         if isinstance(value, tuple):
             for part, its in zip(value, other, strict=False):
-                if found := _compared(part, its):
+                if part is its:
+                    continue
+                if part.__class__ is its.__class__ and part.__class__ in _EXACT:
+                    if part != its:  # as below, without a call
+                        return -1 if part < its else 1
+                elif found := _compared(part, its):
                     return found
             return len(value) - len(other)
         if hasattr(kind, "__dataclass_fields__"):

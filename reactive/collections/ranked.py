@@ -80,7 +80,11 @@ class Ranked:
             keys = self._keys[chunk]
             offset = bisect_left(keys, key)
             if not key < keys[offset]:
-                chunk, offset = self._behind(key, row, chunk)
+                stop = bisect_right(keys, key, offset + 1)
+                if stop < len(keys) or not self._goes_on(key, chunk):
+                    offset = self._newest(self._rows[chunk], row, offset, stop)
+                else:
+                    chunk, offset = self._behind(key, row, chunk)
         elif chunk:
             chunk -= 1
             offset = len(self._keys[chunk])
@@ -134,24 +138,21 @@ class Ranked:
         chunk, offset, is_there = self._find(key)
         if not is_there:
             return None
-        keys, rows = self._keys[chunk], self._rows[chunk]
-        follows = offset + 1
-        is_alone = key < keys[follows] if follows < len(keys) else not self._goes_on(key, chunk)
-        if is_alone:
-            found = rows[offset]
-            return (chunk, offset) if found is row or found == row else None
-        return self._among(key, row, chunk)
+        keys = self._keys[chunk]
+        stop = bisect_right(keys, key, offset + 1)
+        if stop == len(keys) and self._goes_on(key, chunk):
+            return self._among(key, row, chunk)
+        offset = self._found(chunk, offset, stop, row)
+        return (chunk, offset) if offset >= 0 else None
 
     def nth(self, at: At, key: Any) -> int:
         """How many rows with its key stand before the one at a place."""
         chunk, offset = at
         if self.size == 1:
             return 0
-        before = self._keys[chunk][offset - 1] if offset else None
-        if (offset and before < key) or (
-            not offset and (not chunk or self._maxes[chunk - 1] < key)
-        ):
-            return 0
+        first = bisect_left(self._keys[chunk], key, 0, offset)
+        if first or not chunk or self._maxes[chunk - 1] < key:
+            return offset - first
         start, first, _ = self._find(key)
         return sum(self._sizes[start:chunk]) + offset - first
 
@@ -289,29 +290,28 @@ class Ranked:
 
     def _behind(self, key: Any, row: Row, first: int) -> At:
         """Where a row belongs among those of its key, as the newest."""
-        before = self._comes_before
         stretch = self._stretch(key, first)
         low, high = 0, len(stretch) - 1
         while low < high:  # by the last row of each chunk
             middle = (low + high) // 2
             chunk, _, stop = stretch[middle]
-            if before(self._rows[chunk][stop - 1], row):
+            if precedes(row, self._rows[chunk][stop - 1]) is self._descending:
                 low = middle + 1
             else:
                 high = middle
         chunk, start, stop = stretch[low]
-        rows = self._rows[chunk]
+        return chunk, self._newest(self._rows[chunk], row, start, stop)
+
+    def _newest(self, rows: list[Row], row: Row, start: int, stop: int) -> int:
+        """Where a row belongs among some of its key that stand in one chunk, as the newest."""
+        descending = self._descending
         while start < stop:
             middle = (start + stop) // 2
-            if before(rows[middle], row):
+            if precedes(row, rows[middle]) is descending:
                 start = middle + 1
             else:
                 stop = middle
-        return chunk, start
-
-    def _comes_before(self, other: Row, row: Row) -> bool:
-        """Whether one stands before another with its key that is newer."""
-        return precedes(row, other) if self._descending else not precedes(row, other)
+        return start
 
     def _among(self, key: Any, row: Row, first: int) -> At | None:
         """Where a row stands among several of its key."""

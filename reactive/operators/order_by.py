@@ -128,10 +128,14 @@ class OrderBy:
         self.edits, self._log = edits, []
         try:
             for row, order, weight in keyed:
-                if weight < 0:
+                if weight == -1:
+                    self._remove(row, order, edits)
+                elif weight < 0:
                     self._change(row, order, weight, edits)
             for row, order, weight in keyed:
-                if weight > 0:
+                if weight == 1:
+                    self._insert(row, order, edits)
+                elif weight > 0:
                     self._change(row, order, weight, edits)
             self._shorten()
         except BaseException as error:

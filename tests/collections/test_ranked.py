@@ -162,6 +162,39 @@ def test_what_cannot_be_compared_changes_nothing() -> None:
     assert list(ranked) == [0, 1, 2, 3, 4]
 
 
+class Counted:
+    """A key that counts how often keys are compared."""
+
+    asked = 0
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __lt__(self, other: Counted) -> bool:
+        Counted.asked += 1
+        return self.value < other.value
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_the_key_of_a_row_among_ties_is_compared_as_often_as_a_search_takes(
+    descending: bool,
+) -> None:
+    ranked = Ranked(descending=descending)
+    rows = [(n % 3, n) for n in range(300)]
+    ranked.load([Counted(n % 3) for n in range(300)], rows)
+    before, most = list(ranked), 0
+    for row in rows[::7]:
+        Counted.asked = 0
+        found = ranked.place_of(Counted(row[0]), row)
+        assert found is not None
+        ranked.nth(found, Counted(row[0]))
+        ranked.delete(found)
+        ranked.insert(Counted(row[0]), row)
+        most = max(most, Counted.asked)
+    assert most <= 5 * 10  # two searches each to find it and to put it in, and one for its place
+    assert list(ranked) == before
+
+
 def test_rows_with_one_key_take_no_more_than_others() -> None:
     alike, apart = Ranked(descending=False), Ranked(descending=False)
     rows = [Thing(n, "x") for n in range(2_000)]
