@@ -38,7 +38,8 @@ TELLING: tuple[type, ...] = (int, str)
 SAMPLED = 64
 """Rows by which a test is made."""
 COMPARED = 4096
-"""Rows that a field must tell apart to be tried for all."""
+"""Rows that a field must tell apart to be tried for all: so many that are side by side, and as many
+from all over."""
 
 Shape = tuple[frozenset[type], ...]
 """The classes that each field of rows has."""
@@ -112,7 +113,7 @@ def telling_field(rows: Sequence[Row]) -> Field | None:
     kind, shape = _kind(rows), _shape(rows)
     if shape is None or kind in PLAIN:
         return None
-    some = rows[:: max(1, len(rows) // COMPARED)]
+    some = [*rows[:COMPARED], *rows[COMPARED :: max(1, len(rows) // COMPARED)]]
     for wanted in TELLING:
         for number, kinds in enumerate(shape):
             if kinds == {wanted}:

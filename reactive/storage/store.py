@@ -159,6 +159,7 @@ class BagStore:
             return self.add_rows(rows)
         held, new = self._held, dict(zip(map(field.of, rows), rows, strict=True))
         if len(new) < len(rows) or not new.keys().isdisjoint(held.keys()):
+            self._field = field if held else None  # of the first rows it must tell all apart
             return self.add_rows(rows)
         if not held:
             self._held, self._size = new, len(rows)

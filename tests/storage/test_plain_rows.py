@@ -145,6 +145,20 @@ def test_a_load_of_plain_rows_calls_nothing_of_their_class(kind: Any) -> None:
     assert load(4000) < load(1000) + 3_100 + 300  # a look at 3,000 more that may be told apart
 
 
+@pytest.mark.parametrize("step", [1, 2])
+def test_rows_that_no_field_tells_apart_are_hashed_once_each(step: int) -> None:
+    """Nor one that does so of a sample: rows that share it stand side by side, or at the end."""
+    rows = [Order(n // step, "Bonn", n % 7) for n in range(12_000)]
+    rows += [Order(n, "Bonn", 7) for n in range(12_000, 24_000)]
+    rows[-1] = Order(5, "Bonn", 7)
+
+    def load(rows: list[Order]) -> int:
+        store = BagStore()
+        return calls_of(lambda: store.add_plain(rows))
+
+    assert load(rows) < 2.2 * len(rows)  # the hash, and that of its fields
+
+
 VALUES = st.sampled_from([0, 1, 2, 3, True, 1.0, 2.5, None, "Bonn", MANY, MANY + 1])
 ROWS = st.tuples(st.sampled_from(range(len(KINDS))), VALUES, st.sampled_from(["Bonn", "Rome"]))
 STEPS = st.lists(st.tuples(st.sampled_from(["add", "remove", "many", "count"]), ROWS), max_size=20)
