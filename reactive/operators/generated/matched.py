@@ -71,17 +71,10 @@ class Matched:
         right: Sequence[KeyedPair],
         alone: Sequence[Sequence[Pair]],
     ) -> Sequence[Pair] | None:
-        sides: Sequence[Any] = ()
-        if self._pairing is not None:
-            found = self._pairing.look_ups(left, right)
-            if found is None:
-                return None
-            sides = (left, right, *found)
-        try:
-            out, met = self._loop(None, None, *sides, *alone)
-        except Exception as error:  # the plain operators raise it, or see that it does not count
-            reraise_asynchronous(error)
+        found = _run(self._loop, (None, None), self._pairing, left, right, alone)
+        if found is None:
             return None
+        out, met = found
         self._met += met
         return out
 
@@ -149,19 +142,12 @@ class GroupedMatched(Grouped):
         right: Sequence[KeyedPair],
         alone: Sequence[Sequence[Pair]],
     ) -> Sequence[Pair] | None:
-        sides: Sequence[Any] = ()
-        if self._sides is not None:
-            found = self._sides.look_ups(left, right)
-            if found is None:
-                return None
-            sides = (left, right, *found)
-        try:
-            out, met = self._loop(self._groups, self._before, *sides, *alone)
-        except Exception as error:  # the plain operators raise it, or see that it does not count
-            reraise_asynchronous(error)
+        found = _run(self._loop, (self._groups, self._before), self._sides, left, right, alone)
+        if found is None:
             return None
+        out, met = found
         self._met += met
-        return out  # type: ignore[no-any-return]
+        return out
 
     def undo(self) -> None:
         self._join.undo()
@@ -178,3 +164,26 @@ class GroupedMatched(Grouped):
 
 def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
     raise AssertionError("it is done with what was matched")
+
+
+def _run(
+    loop: Callable[..., Any],
+    into: tuple[Any, Any],
+    pairing: Pairing | None,
+    left: Sequence[KeyedPair],
+    right: Sequence[KeyedPair],
+    alone: Sequence[Sequence[Pair]],
+) -> tuple[Sequence[Pair], int] | None:
+    """What a loop gives, and how many rows met; None if the plain operators are to run."""
+    sides: Sequence[Any] = ()
+    if pairing is not None:
+        found = pairing.look_ups(left, right)
+        if found is None:
+            return None
+        sides = (left, right, *found)
+    try:
+        out, met = loop(*into, *sides, *alone)
+    except Exception as error:  # the plain operators raise it, or see that it does not count
+        reraise_asynchronous(error)
+        return None
+    return out, met
