@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Self
 
@@ -99,7 +100,6 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         )
         hashable = row_type if is_hashable(row_type) else None
         self._do = Statements(self, engine)
-        self._add, self._remove = self._do.add, self._do.remove
         self._move_to(self._new_store(hashable))
         self._node = engine.graph.source(self._contents, self.plan)
 
@@ -116,8 +116,9 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         Cost: O(1), and what the views that depend on it do.
         """
         try:
-            add = self._add
-            self._engine.write(self, add if count == 1 else lambda row: add(row, count), row)
+            do = self._do
+            add = do.add_one if count == 1 else partial(do.add, count=count)
+            self._engine.write(self, add, row)
         except Exception as error:
             hide(error)
             raise
@@ -137,8 +138,9 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         TableError: the table has fewer of them. A table that is not stored cannot know.
         """
         try:
-            remove = self._remove
-            self._engine.write(self, remove if count == 1 else lambda row: remove(row, count), row)
+            do = self._do
+            remove = do.remove_one if count == 1 else partial(do.remove, count=count)
+            self._engine.write(self, remove, row)
         except Exception as error:
             hide(error)
             raise

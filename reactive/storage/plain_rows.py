@@ -50,17 +50,36 @@ class OtherClass(Exception):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class RowText:
+    """What generated code asks of a row of `Kind`, as text.
+
+    unpacked: lines to begin with, if the parts of a row have no names yet; of a row of another
+              length they raise `ValueError`.
+    is_odd: whether the row is not plain.
+    part: the value of the field.
+    by_name: what these have by name.
+    """
+
+    unpacked: Sequence[str]
+    is_odd: str
+    part: str
+    by_name: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Field:
     """A field that rows of a class may be found by.
 
     kind: the class.
     of: its value in a row of that class.
     place: the same, of any row; it raises `OtherClass`, or what the row's hash raises.
+    text: what a generated function asks of a row.
     """
 
     kind: type
     of: Callable[[Row], Any]
     place: Callable[[Row], Any]
+    text: RowText
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,7 +109,7 @@ def plain_test(rows: Sequence[Row]) -> PlainTest | None:
     {0: <class 'str'>}
     """
     kind, shape = _kind(rows), _shape(rows)
-    return None if shape is None else _tests(kind, shape)[0]
+    return None if shape is None else _test(kind, shape)
 
 
 def _fields(kind: Any, shape: Shape) -> dict[Any, type]:
@@ -119,7 +138,7 @@ def telling_field(rows: Sequence[Row]) -> Field | None:
             if kinds == {wanted}:
                 of = _reader(kind, number)
                 if len(set(map(of, some))) == len(some):
-                    return Field(kind, of, _tests(kind, shape)[1][number])
+                    return _field(kind, shape, number)
     return None
 
 
@@ -210,30 +229,42 @@ def _is_same(function: Any, other: Any) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _tests(kind: Any, shape: Shape) -> tuple[PlainTest, list[Callable[[Row], Any]]]:
-    """The test of many rows, and of each field what finds the place of one."""
-    values = Values()
-    values.by_name |= {"Kind": kind, "MIXED": MIXED, "OtherClass": OtherClass}
-    values.by_name["reraise_asynchronous"] = reraise_asynchronous
-    parts, unpacked = _parts(kind, len(shape))
-    asked = [_asked(part, kinds, values) for part, kinds in zip(parts, shape, strict=True)]
-    is_odd = " or ".join(asked)
+def _test(kind: Any, shape: Shape) -> PlainTest:
+    """The test of many rows."""
+    values, unpacked, is_odd, _ = _asked_of(kind, shape)
     each = ["for row in rows:", "    if row.__class__ is not Kind:", "        return False"]
     each += [f"    {line}" for line in unpacked]
     each += [f"    if {is_odd}:", "        return False", "return True"]
     one = ["if row.__class__ is not Kind:", "    return True", *unpacked, f"return {is_odd}"]
-    test = PlainTest(
+    return PlainTest(
         kind=kind,
         are_plain=build("all_plain", _careful("all_plain", "rows", each, "False"), values),
         is_odd=build("is_odd", _careful("is_odd", "row", one, "True"), values),
         fields=_fields(kind, shape),
     )
+
+
+@lru_cache(maxsize=512)
+def _field(kind: Any, shape: Shape, number: int) -> Field:
+    """What finds the place of a row by one of its fields."""
+    values, unpacked, is_odd, parts = _asked_of(kind, shape)
+    text = RowText(unpacked, is_odd, parts[number], values.by_name)
+    sure = ["if row.__class__ is not Kind:", "    raise OtherClass"]
     if unpacked:
-        unpacked = ["try:", f"    {unpacked[0]}", "except ValueError:", "    raise OtherClass"]
-    sure = ["if row.__class__ is not Kind:", "    raise OtherClass", *unpacked]
-    sure += [f"if {is_odd}:", "    hash(row)"]
-    places = [_function("place", "row", [*sure, f"return {part}"]) for part in parts]
-    return test, [build("place", place, values) for place in places]
+        sure += ["try:", f"    {unpacked[0]}", "except ValueError:", "    raise OtherClass"]
+    sure += [f"if {is_odd}:", "    hash(row)", f"return {parts[number]}"]
+    place = build("place", _function("place", "row", sure), values)
+    return Field(kind, _reader(kind, number), place, text)
+
+
+def _asked_of(kind: Any, shape: Shape) -> tuple[Values, list[str], str, list[str]]:
+    """What texts have by name, the line that unpacks a row, the test, and what its parts are."""
+    values = Values()
+    values.by_name |= {"Kind": kind, "MIXED": MIXED, "OtherClass": OtherClass}
+    values.by_name["reraise_asynchronous"] = reraise_asynchronous
+    parts, unpacked = _parts(kind, len(shape))
+    asked = [_asked(part, kinds, values) for part, kinds in zip(parts, shape, strict=True)]
+    return values, unpacked, " or ".join(asked), parts
 
 
 def _parts(kind: Any, width: int) -> tuple[list[str], list[str]]:

@@ -89,23 +89,25 @@ class BagStore:
     """
 
     interns: ClassVar[bool] = True
-    __slots__ = ("_field", "_held", "_size")
+    __slots__ = ("field", "held", "size")
 
     def __init__(self) -> None:
-        self._held: dict[Any, Row | Copies] = {}
-        self._field: Field | None = None  # whose values are the keys; else the rows are
-        self._size = 0
+        self.held: dict[Any, Row | Copies] = {}
+        """The rows; only this class changes it, and what is generated for it (`one_row.py`)."""
+        self.field: Field | None = None
+        """The field whose values are the keys; else the rows are."""
+        self.size = 0
 
     def add(self, row: Row, count: int) -> Pair:
-        if self._field is not None:
+        if self.field is not None:
             return self._add_at(self._key(row), row, count)
-        held = self._held
+        held = self.held
         if count == 1:
             before = len(held)
             try:
                 held.setdefault(row, row)
                 if len(held) > before:
-                    self._size += 1
+                    self.size += 1
                     return (row, 1)
             except BaseException:
                 if len(held) > before:  # an interrupt
@@ -114,7 +116,7 @@ class BagStore:
         return self._add_at(row, row, count)
 
     def _add_at(self, key: Any, row: Row, count: int) -> Pair:
-        held = self._held
+        held = self.held
         kept = held.get(key, NONE)
         if kept is NONE:
             held[key] = row if count == 1 else Copies(row, count)
@@ -124,47 +126,47 @@ class BagStore:
         else:
             held[key] = Copies(kept, 1 + count)
             row = kept
-        self._size += count
+        self.size += count
         return (row, count)
 
     def _key(self, row: Row) -> Any:
         """The key of a row that comes; all rows are keys if the field does not tell it apart."""
-        field = self._field
+        field = self.field
         if field is None:
             return row
         try:
             key = field.place(row)
         except OtherClass:
             return self._by_row(row)
-        kept = row_of(self._held.get(key, row))
+        kept = row_of(self.held.get(key, row))
         return key if kept is row or kept == row else self._by_row(row)
 
     def _by_row(self, row: Row) -> Row:
         """Have the rows themselves be the keys."""
-        held = {row_of(kept): kept for kept in self._held.values()}
-        self._held, self._field = held, None  # no call comes between
+        held = {row_of(kept): kept for kept in self.held.values()}
+        self.held, self.field = held, None  # no call comes between
         return row
 
     @property
     def wants_plain(self) -> bool:
         """Whether it helps to know that rows are plain."""
-        return self._field is not None or not self._held
+        return self.field is not None or not self.held
 
     def add_plain(self, rows: Sequence[Row]) -> Sequence[Row]:
         """As `add_rows`, of rows that are plain (`plain_rows.py`)."""
-        if not self._held:
-            self._field = telling_field(rows) if len(rows) >= MANY else None
-        field = self._field
+        if not self.held:
+            self.field = telling_field(rows) if len(rows) >= MANY else None
+        field = self.field
         if field is None or field.kind is not type(rows[0]):
             return self.add_rows(rows)
-        held, new = self._held, dict(zip(map(field.of, rows), rows, strict=True))
+        held, new = self.held, dict(zip(map(field.of, rows), rows, strict=True))
         if len(new) < len(rows) or not new.keys().isdisjoint(held.keys()):
-            self._field = field if held else None  # of the first rows it must tell all apart
+            self.field = field if held else None  # of the first rows it must tell all apart
             return self.add_rows(rows)
         if not held:
-            self._held, self._size = new, len(rows)
+            self.held, self.size = new, len(rows)
             return rows
-        size = self._size + len(new)
+        size = self.size + len(new)
         try:
             held.update(new)
         except BaseException:  # an interrupt
@@ -172,14 +174,14 @@ class BagStore:
                 if held.get(key) is row:
                     del held[key]
             raise
-        self._size = size  # no call comes between
+        self.size = size  # no call comes between
         return rows
 
     def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Add each once, and say as which objects they are held."""
-        if self._field is not None:
+        if self.field is not None:
             return self._add_each(rows)
-        held, kept, doubled = self._held, list[Any](), list[Row]()
+        held, kept, doubled = self.held, list[Any](), list[Row]()
         size, count = len(held), len(rows)
         try:
             kept.extend(map(held.setdefault, rows, rows))
@@ -191,7 +193,7 @@ class BagStore:
             while len(held) > size:  # what came last are the new ones
                 held.popitem()
             raise
-        self._size += count  # no call comes between
+        self.size += count  # no call comes between
         return kept
 
     def _add_each(self, rows: Sequence[Row]) -> list[Row]:
@@ -205,57 +207,57 @@ class BagStore:
         return kept
 
     def remove(self, row: Row, count: int) -> Pair:
-        if self._field is not None:
+        if self.field is not None:
             return self._remove_at(self._key_there(row), count)
-        if count == 1 and self._size == len(self._held):  # none is there several times
+        if count == 1 and self.size == len(self.held):  # none is there several times
             try:
-                kept = self._held.pop(row, NONE)
+                kept = self.held.pop(row, NONE)
             except BaseException:
-                if len(self._held) < self._size:  # an interrupt
-                    self._held[row] = row
+                if len(self.held) < self.size:  # an interrupt
+                    self.held[row] = row
                 raise
             if kept is NONE:
                 raise Absent
-            self._size -= 1
+            self.size -= 1
             return (kept, -1)
         return self._remove_at(row, count)
 
     def _key_there(self, row: Row) -> Any:
         """The key of a row that goes."""
-        assert self._field is not None
+        assert self.field is not None
         try:
-            key = self._field.place(row)
+            key = self.field.place(row)
         except OtherClass:
             return self._by_row(row)
-        kept = row_of(self._held.get(key, NONE))
+        kept = row_of(self.held.get(key, NONE))
         if kept is row or kept == row:
             return key
         raise Absent
 
     def _remove_at(self, key: Any, count: int) -> Pair:
-        kept = self._held.get(key, NONE)
+        kept = self.held.get(key, NONE)
         if kept.__class__ is not Copies:
             if count != 1:
                 raise Absent
-            del self._held[key]
-            self._size -= 1
+            del self.held[key]
+            self.size -= 1
             return (kept, -1)
         left = kept.count - count
         if left < 0:
             raise Absent
         if left == 1:
-            self._held[key] = kept.row
+            self.held[key] = kept.row
         elif not left:
-            del self._held[key]
+            del self.held[key]
         kept.count = left
-        self._size -= count
+        self.size -= count
         return (kept.row, -count)
 
     def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Remove each once, and say as which objects they were held."""
         gone: list[Row] = []
         try:
-            keys = None if self._size > len(self._held) else self._keys_there(rows)
+            keys = None if self.size > len(self.held) else self._keys_there(rows)
             if keys is None:
                 for row in rows:
                     gone.append(self.remove(row, 1)[0])
@@ -268,27 +270,27 @@ class BagStore:
 
     def _keys_there(self, rows: Sequence[Row]) -> Sequence[Any] | None:
         """The keys of rows that go, if that is seen of all together."""
-        field = self._field
+        field = self.field
         if field is None:
             return rows
         if {*map(type, rows)} != {field.kind}:
             return None
         keys = list(map(field.of, rows))
-        are_there = list(map(self._held.get, keys)) == list(rows)
+        are_there = list(map(self.held.get, keys)) == list(rows)
         return keys if are_there and len({*keys}) == len(keys) else None
 
     def _pop(self, keys: Sequence[Any], gone: list[Row]) -> None:
         """Remove rows of which none is there several times."""
-        held = self._held
+        held = self.held
         try:
             gone.extend(map(held.pop, keys))
             size = len(held)
         except BaseException as error:
-            self._size = len(held)
+            self.size = len(held)
             if isinstance(error, KeyError):
                 raise Absent from None
             raise
-        self._size = size  # no call comes between
+        self.size = size  # no call comes between
 
     def revert(self, changes: Iterable[Pair]) -> None:
         take_back(changes, self._change)
@@ -300,33 +302,33 @@ class BagStore:
             self.remove(row, -weight)
 
     def recount(self) -> None:
-        self._size = sum(count for _, count in self.pairs())
+        self.size = sum(count for _, count in self.pairs())
 
     def count(self, row: Row) -> int:
-        kept = self._held.get(row, NONE) if self._field is None else self._found(row)
+        kept = self.held.get(row, NONE) if self.field is None else self._found(row)
         return kept.count if kept.__class__ is Copies else 1
 
     def _found(self, row: Row) -> Row | Copies:
         """What is kept of a row. Readers outside the lock may ask, so that nothing is changed."""
-        field, values = self._field, self._held.values()
+        field, values = self.field, self.held.values()
         try:
-            kept = NONE if field is None else self._held.get(field.place(row), NONE)
+            kept = NONE if field is None else self.held.get(field.place(row), NONE)
         except OtherClass:
             return next((kept for kept in list(values) if row_of(kept) == row), NONE)
         held = row_of(kept)
         return kept if held is row or held == row else NONE
 
     def pairs(self) -> Iterable[Pair]:
-        for kept in self._held.values():
+        for kept in self.held.values():
             yield (kept.row, kept.count) if kept.__class__ is Copies else (kept, 1)
 
     def distinct(self) -> list[Row] | None:
         """All rows, if none is there twice."""
-        return list(self._held.values()) if self._size == len(self._held) else None
+        return list(self.held.values()) if self.size == len(self.held) else None
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     def bytes(self) -> int:
-        copies = sum(kept.__class__ is Copies for kept in self._held.values())
-        return sys.getsizeof(self._held) + copies * sys.getsizeof(NONE)
+        copies = sum(kept.__class__ is Copies for kept in self.held.values())
+        return sys.getsizeof(self.held) + copies * sys.getsizeof(NONE)

@@ -19,7 +19,8 @@ from reactive.runtime.interrupts import surely
 from reactive.storage.immutable import REMEDIES, why_changeable
 from reactive.storage.plain_rows import PlainTest, plain_test
 from reactive.storage.rows import class_of, nan_test, wrong_class
-from reactive.storage.store import Absent, Duplicate, Store
+from reactive.storage.store import Absent, BagStore, Duplicate, Store
+from reactive.transactions.one_row import Statement, one_row
 
 if TYPE_CHECKING:
     from reactive.transactions.base import Base
@@ -46,6 +47,8 @@ class Statements:
         "_table",
         "_test",
         "_until_learned",
+        "add_one",
+        "remove_one",
         "store",
     )
 
@@ -71,6 +74,9 @@ class Statements:
         self._lost_at = -1
         """The version that was there when rows were last removed: if it still is, a transaction may
         have removed them, and they may be added again."""
+        self.add_one: Statement = self.add
+        """As `add`, of one copy; a generated function, once a load has shown what rows are like."""
+        self.remove_one: Statement = self.remove
 
     def add(self, row: Row, count: int = 1) -> list[Pair]:
         if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
@@ -92,6 +98,8 @@ class Statements:
         try:
             if self._may_return():
                 checked = self._interned(checked)
+            if add is not None and not len(self.store):
+                self.add_one, self.remove_one = self._add_first, self._remove_first
             batch = Batch((), 1)  # made before: no call comes after the change
             batch.rows = self.store.add_rows(checked) if add is None else add(checked)
             if plain is not None and batch.rows is checked:
@@ -110,6 +118,23 @@ class Statements:
             return batch
         except (Absent, TypeError) as error:
             raise self._refused(checked, self.store.remove, error) from None
+
+    def _add_first(self, row: Row) -> Sequence[Pair]:
+        """As `add_one`, after a first load."""
+        self._make_ones()
+        return self.add_one(row)
+
+    def _remove_first(self, row: Row) -> Sequence[Pair]:
+        self._make_ones()
+        return self.remove_one(row)
+
+    def _make_ones(self) -> None:
+        """Generate the statements of one row, if the load has shown a field to find rows by."""
+        store = self.store
+        ones: tuple[Statement, Statement] = self.add, self.remove
+        if isinstance(store, BagStore) and store.field is not None:
+            ones = one_row(self, self._engine, store, store.field)
+        self.add_one, self.remove_one = ones
 
     def _refused(
         self, rows: Sequence[Row], do: Callable[[Row, int], Pair], error: BaseException

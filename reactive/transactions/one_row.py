@@ -1,0 +1,93 @@
+"""A row added or removed, as one generated function of a table whose rows are found by a field.
+
+    def add_one(row):
+        if row.__class__ is not Kind or row.id.__class__ is not int: return otherwise(row)
+        ...
+        if row.id in held: return otherwise(row)
+        held[row.id] = row
+        return [(row, 1)]
+
+It is made of what the rows of the first load have in common (`plain_rows.py`): a row that is like
+them, and there once or not at all, is looked at and taken without a call. With any other row, the
+statement is the general one, before anything has changed.
+
+State:  none.
+Cost:   a fifth of a microsecond, 0.6 less than the general way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reactive.codegen.functions import Values, build
+from reactive.collections.zset import Pair, Row
+from reactive.storage.copies import NONE
+from reactive.storage.plain_rows import Field
+from reactive.storage.store import BagStore
+
+if TYPE_CHECKING:
+    from reactive.transactions.engine import Engine
+    from reactive.transactions.statements import Statements
+
+Statement = Callable[[Row], Sequence[Pair]]
+
+
+def one_row(
+    statements: Statements, engine: Engine, store: BagStore, field: Field
+) -> tuple[Statement, Statement]:
+    """The functions that add and remove a row, while it is this store that is found by this field.
+
+    `statements` has the general way.
+    """
+    known = {"statements": statements, "engine": engine, "store": store, "field": field}
+    known |= {"NONE": NONE, **field.text.by_name}
+    looked_at = "".join(f"    {line}\n" for line in _looked_at(field))
+    return (
+        _built("add_one", _ADD, looked_at, field, {**known, "otherwise": statements.add}),
+        _built("remove_one", _REMOVE, looked_at, field, {**known, "otherwise": statements.remove}),
+    )
+
+
+def _looked_at(field: Field) -> list[str]:
+    """The lines that leave what is not as usual to the general way."""
+    text = field.text
+    first = "row.__class__ is not Kind or statements.store is not store or store.field is not field"
+    lines = [f"if {first}:", "    return otherwise(row)"]
+    for line in text.unpacked:
+        lines += ["try:", f"    {line}", "except ValueError:", "    return otherwise(row)"]
+    return [*lines, f"if {text.is_odd}:", "    return otherwise(row)"]
+
+
+def _built(
+    name: str, text: str, looked_at: str, field: Field, by_name: dict[str, Any]
+) -> Statement:
+    values = Values()
+    values.by_name |= by_name
+    return build(name, text.format(looked_at=looked_at, part=field.text.part), values)
+
+
+_ADD = """\
+def add_one(row):
+{looked_at}\
+    if statements._known is not None or statements._lost_at == engine.version:
+        return otherwise(row)
+    held, key = store.held, {part}
+    if key in held: return otherwise(row)
+    held[key] = row
+    store.size += 1
+    return [(row, 1)]
+"""
+
+_REMOVE = """\
+def remove_one(row):
+{looked_at}\
+    if statements._known is not None: return otherwise(row)
+    held, key = store.held, {part}
+    kept = held.get(key, NONE)
+    if kept is not row and not kept == row: return otherwise(row)  # nor are copies equal to it
+    statements._lost_at = engine.version
+    del held[key]
+    store.size -= 1
+    return [(kept, -1)]
+"""
