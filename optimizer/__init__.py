@@ -1,6 +1,19 @@
 """Queries as data: expressions and logical plans, and what can be said of them without any rows.
 
 Symbols only: nothing here sees data or calls a user's code. Imports point
-`spark_backend -> reactive -> optimizer -> standard library`. Four modules are no room's: `plan`,
-`expr` and `traverse`, of which rules of one's own are written, and `errors`.
+`spark_backend -> reactive -> optimizer -> standard library`. Five modules are no room's: `plan`,
+`expr` and `traverse`, of which rules of one's own are written, `errors`, and `lazy`.
 """
+
+from optimizer.lazy import lazily
+
+lazily(
+    "optimizer.plans.clauses",
+    "optimizer.plans.closures",
+    "optimizer.plans.drawing",
+    "optimizer.plans.explain",
+    "optimizer.plans.loops",
+    "optimizer.plans.multiway",
+    "optimizer.plans.per_group",
+    "optimizer.rewriting.report",
+)

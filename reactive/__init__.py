@@ -7,9 +7,16 @@ students.add(Student("Sally", "Fields", 31))
 list(sallies)                                   # it is there
 """
 
+from typing import TYPE_CHECKING
+
 from reactive.runtime.siblings import check_siblings
 
 check_siblings()
+
+from optimizer.lazy import exported, lazily
+from reactive.runtime.lazy_modules import LAZY_MODULES
+
+lazily(*LAZY_MODULES)
 
 from reactive.api.aggregates import (
     Aggregate,
@@ -23,17 +30,10 @@ from reactive.api.aggregates import (
     Monoid,
     Sum,
 )
-from reactive.api.family import Family
-from reactive.api.fixpoint import fixpoint
 from reactive.api.grouped_view import GroupedView
 from reactive.api.groups import Groups
-from reactive.api.iterate import iterate
-from reactive.api.metrics import Metrics, Queue
-from reactive.api.named_groups import NamedGroups, NamedGroupsView
-from reactive.api.ordered_view import OrderedView
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.api.sort_key import SortKey, asc, desc
-from reactive.api.stats import OperatorStats, Stats
 from reactive.api.table import Table
 from reactive.api.view import View
 from reactive.collections.edits import Edit
@@ -54,9 +54,18 @@ from reactive.errors import (
     TransactionError,
     VerificationError,
 )
-from reactive.offload.status import Offloaded, OffloadStatus
 from reactive.subscriptions.observe import Changes, Observer, Subscription
-from reactive.transactions.transaction import Transaction
+
+if TYPE_CHECKING:
+    from reactive.api.family import Family
+    from reactive.api.fixpoint import fixpoint
+    from reactive.api.iterate import iterate
+    from reactive.api.metrics import Metrics, Queue
+    from reactive.api.named_groups import NamedGroups, NamedGroupsView
+    from reactive.api.ordered_view import OrderedView
+    from reactive.api.stats import OperatorStats, Stats
+    from reactive.offload.status import Offloaded, OffloadStatus
+    from reactive.transactions.transaction import Transaction
 
 __all__ = [
     "Aggregate",
@@ -112,3 +121,26 @@ __all__ = [
     "fixpoint",
     "iterate",
 ]
+
+__getattr__ = exported(
+    __name__,
+    {
+        "Family": "reactive.api.family",
+        "Metrics": "reactive.api.metrics",
+        "NamedGroups": "reactive.api.named_groups",
+        "NamedGroupsView": "reactive.api.named_groups",
+        "OffloadStatus": "reactive.offload.status",
+        "Offloaded": "reactive.offload.status",
+        "OperatorStats": "reactive.api.stats",
+        "OrderedView": "reactive.api.ordered_view",
+        "Queue": "reactive.api.metrics",
+        "Stats": "reactive.api.stats",
+        "Transaction": "reactive.transactions.transaction",
+        "fixpoint": "reactive.api.fixpoint",
+        "iterate": "reactive.api.iterate",
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,25 +11,25 @@ from typing import Any, TypeVar, TypeVarTuple, overload
 
 from optimizer.callables.source import caller
 from optimizer.traverse import Rule
-from reactive.api.dropping import drop
-from reactive.api.family import Family
+from reactive.api import dropping
+from reactive.api import family as families
+from reactive.api import metrics as measures
 from reactive.api.materialize import materialize
-from reactive.api.metrics import Metrics, metrics
 from reactive.api.relation import Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
 from reactive.errors import (
     TransactionError,
 )
+from reactive.offload import remote_table
+from reactive.offload import status as statuses
 from reactive.offload.offload import Offload, Offloading
-from reactive.offload.remote_table import RemoteTable
-from reactive.offload.status import OffloadStatus, status
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
 from reactive.storage.rows import usual_name
+from reactive.transactions import transaction as transactions
 from reactive.transactions.engine import Engine
-from reactive.transactions.transaction import Transaction
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -141,7 +141,7 @@ class Database(NotCopied, Closeable):
             engine, number = self._engine, next(self._engine.numbers)
             table: Table[T, Any] = Table(engine, number, row_type, name, key, stored, identity, old)
             if old is not None:
-                drop(
+                dropping.drop(
                     self._engine,
                     old,
                     views=True,
@@ -151,16 +151,18 @@ class Database(NotCopied, Closeable):
             return table
 
     @overload
-    def family(self, function: Callable[[K], Relation[*Ts]]) -> Family[K, *Ts]: ...
+    def family(self, function: Callable[[K], Relation[*Ts]]) -> families.Family[K, *Ts]: ...
     @overload
-    def family(self, function: Callable[[A, B], Relation[*Ts]]) -> Family[tuple[A, B], *Ts]: ...
+    def family(
+        self, function: Callable[[A, B], Relation[*Ts]]
+    ) -> families.Family[tuple[A, B], *Ts]: ...
     @overload
     def family(
         self, function: Callable[[A, B, C], Relation[*Ts]]
-    ) -> Family[tuple[A, B, C], *Ts]: ...
+    ) -> families.Family[tuple[A, B, C], *Ts]: ...
     @overload
-    def family(self, function: Callable[..., Relation[*Ts]]) -> Family[Any, *Ts]: ...
-    def family(self, function: Callable[..., Relation[*Ts]]) -> Family[Any, *Ts]:
+    def family(self, function: Callable[..., Relation[*Ts]]) -> families.Family[Any, *Ts]: ...
+    def family(self, function: Callable[..., Relation[*Ts]]) -> families.Family[Any, *Ts]:
         """One query for many values of a parameter: `family[value]` is the view for a value.
 
         Parameters
@@ -184,7 +186,7 @@ class Database(NotCopied, Closeable):
         >>> list(four), four is of_length[4], len(of_length)
         (['that'], True, 1)
         """
-        return Family(self._engine, function)
+        return families.Family(self._engine, function)
 
     def drop(self, table: Table[Any], *, views: bool = False) -> None:
         """End a table: its rows are given up, and using it afterwards is an error.
@@ -207,7 +209,7 @@ class Database(NotCopied, Closeable):
         (Table('words', dropped), [])
         """
         with self._engine.shaping(to_write=True):
-            drop(
+            dropping.drop(
                 self._engine,
                 table,
                 views=views,
@@ -221,7 +223,7 @@ class Database(NotCopied, Closeable):
         *,
         name: str | None = None,
         key: str | Callable[[T], Hashable] | None = None,
-    ) -> RemoteTable[T]:
+    ) -> remote_table.RemoteTable[T]:
         """Make a table whose rows are on Spark, and do not pass through this process.
 
         Views over it are kept on Spark too, and read like any other: small ones as they are, of
@@ -241,7 +243,7 @@ class Database(NotCopied, Closeable):
         """
         offload = self._engine.offloading.need()
         with self._engine.shaping():
-            table: RemoteTable[T] = RemoteTable(
+            table: remote_table.RemoteTable[T] = remote_table.RemoteTable(
                 self._engine,
                 next(self._engine.numbers),
                 row_type,
@@ -252,7 +254,7 @@ class Database(NotCopied, Closeable):
             self._engine.tables[table.plan.number] = table
             return table
 
-    def transaction(self) -> Transaction:
+    def transaction(self) -> transactions.Transaction:
         """Make several changes one commit: `with db.transaction(): ...`, also `async with`.
 
         If the block raises, no table and no view has changed. A transaction inside another is
@@ -268,7 +270,7 @@ class Database(NotCopied, Closeable):
         1
         """
         try:
-            return Transaction(self._engine)
+            return transactions.Transaction(self._engine)
         except Exception as error:
             hide(error)
             raise
@@ -285,12 +287,12 @@ class Database(NotCopied, Closeable):
         """
         self._engine.offloading.flush()
 
-    def offload_status(self) -> OffloadStatus:
+    def offload_status(self) -> statuses.OffloadStatus:
         """What is elsewhere: which views, how large, how far behind; prints as a table."""
         self._engine.check_open()
-        return status(self._offloading)
+        return statuses.status(self._offloading)
 
-    def metrics(self) -> Metrics:
+    def metrics(self) -> measures.Metrics:
         """What a service watches: commits and their time, and what waits for subscribers.
 
         >>> from reactive import Database
@@ -301,7 +303,7 @@ class Database(NotCopied, Closeable):
         1
         """
         self._engine.check_open()
-        return metrics(self._engine)
+        return measures.metrics(self._engine)
 
     def tables(self) -> list[Table[Any]]:
         """All tables, in the order they were made.

@@ -33,7 +33,7 @@ ROOMS = {
 }
 """Of each package, the lowest first: a room imports those before it."""
 ROOT_MODULES = {
-    "optimizer": {"__init__", "errors", "expr", "plan", "record", "traverse"},
+    "optimizer": {"__init__", "errors", "expr", "lazy", "plan", "record", "traverse"},
     "reactive": {"__init__", "database", "errors"},
     "spark_backend": {"__init__", "offload"},
 }
@@ -138,7 +138,7 @@ def _floor(module: str) -> int:
         room = OF_ROOT.get(room, room)
     if room in rooms:
         return rooms.index(room)
-    return -1 if rest in ("errors", "record") else len(rooms)
+    return -1 if rest in ("errors", "lazy", "record") else len(rooms)
 
 
 def _module(path: Path) -> str:

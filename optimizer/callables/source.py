@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dis
 import functools
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import field
-from pathlib import Path, PurePath
+from os.path import basename, dirname, join
 from types import CodeType, FrameType
 from typing import Any
 
@@ -16,7 +15,7 @@ from optimizer.callables.cells import cell_of
 from optimizer.record import record
 
 PACKAGES = ("optimizer", "reactive", "spark_backend")
-FOLDERS = tuple(f"{Path(__file__).parents[2] / name}{os.sep}" for name in PACKAGES)
+FOLDERS = tuple(join(dirname(dirname(dirname(__file__))), name, "") for name in PACKAGES)
 
 
 @record
@@ -31,7 +30,7 @@ class Place:
     def __str__(self) -> str:
         if self.cell is not None:
             return f"{self.cell}, line {self.line}"
-        return f"{PurePath(self.file).name}:{self.line}"
+        return f"{basename(self.file)}:{self.line}"
 
 
 def place_at(file: str, line: int) -> Place:

@@ -10,7 +10,7 @@ import inspect
 import linecache
 from collections.abc import Callable, Iterator
 from importlib.util import decode_source
-from pathlib import Path
+from os.path import exists, isfile
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
@@ -80,7 +80,10 @@ GUESSES: tuple[Callable[[CodeType, dict[str, Any]], str | None], ...] = (
 
 
 def _read(name: str) -> str | None:
-    return None if _blocks(name) else decode_source(Path(name).read_bytes())
+    if _blocks(name):
+        return None
+    with open(name, "rb") as file:
+        return decode_source(file.read())
 
 
 def _is_pseudonym(code: CodeType) -> bool:
@@ -92,5 +95,4 @@ def _is_pseudonym(code: CodeType) -> bool:
 
 def _blocks(name: str) -> bool:
     """Whether reading could wait for ever: a pipe or a terminal that a script came from."""
-    path = Path(name)
-    return path.exists() and not path.is_file()
+    return exists(name) and not isfile(name)

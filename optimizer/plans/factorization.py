@@ -46,7 +46,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.compose import needs, projected
 from optimizer.expressions.knowledge import Shapes, is_value
-from optimizer.plans.multiway import multiway_of
+from optimizer.plans import multiway
 from optimizer.plans.properties import bindings, may_be_negative, once, shapes
 from optimizer.plans.side_conditions import match_of, residual, side_conditions_of
 from optimizer.record import record
@@ -182,7 +182,7 @@ def _factors(
 ) -> Factorization | None:
     """How these parts of a group, and these values, split over the sides of a join; `above` are
     tests of its pairs."""
-    wide = multiway_of(join) if isinstance(join, plan.Join) else None
+    wide = multiway.multiway_of(join) if isinstance(join, plan.Join) else None
     of_pairs = _Pairs(bindings(join.left))
     tests = _tests(join)
     if tests is None or (wide is not None and wide.is_cyclic):

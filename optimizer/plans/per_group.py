@@ -54,7 +54,7 @@ from optimizer.expr import (
 from optimizer.expressions.compose import over, projected
 from optimizer.expressions.knowledge import Shapes, is_canonical, total
 from optimizer.lifting.lift import lift
-from optimizer.plans.explain import headline
+from optimizer.plans import explain
 from optimizer.plans.properties import bindings, free, nodes, shapes
 from optimizer.record import record
 from optimizer.traverse import with_inputs
@@ -446,4 +446,4 @@ def _outer(made: plan.Node, kind: str, left: Keyed, right: Keyed) -> Keyed:
 
 
 def _refusal(node: plan.Node, why: str, remedy: str) -> PlanError:
-    return PlanError(f"each cannot do {headline(node)} for every group: {why}\n  {remedy}")
+    return PlanError(f"each cannot do {explain.headline(node)} for every group: {why}\n  {remedy}")

@@ -25,7 +25,7 @@ from optimizer import plan
 from optimizer.expr import Expr, Lifted, Parameter, substitute, transform
 from optimizer.expressions.compose import projected
 from optimizer.expressions.knowledge import total
-from optimizer.plans.clauses import is_closed
+from optimizer.plans import clauses
 from optimizer.plans.properties import bindings, free, shapes
 from optimizer.plans.raising import calls_may_raise
 
@@ -41,16 +41,16 @@ def push_where_into_fixpoint(node: plan.Node) -> plan.Node:
     ways = _ways(fixpoint.bodies[0])
     if not all(_hands_on(way, p.body) for way in ways):
         return node
-    ways = [plan.Where(way, p) if is_closed(way) else way for way in ways]
+    ways = [plan.Where(way, p) if clauses.is_closed(way) else way for way in ways]
     return replace(fixpoint, bodies=(reduce(plan.Union, ways),))
 
 
 def _ways(body: plan.Node) -> list[plan.Node]:
     """The ways to derive rows; a body is their union."""
     match body:
-        case plan.Union(left, right) | plan.UnionAll(left, right) if not is_closed(body):
+        case plan.Union(left, right) | plan.UnionAll(left, right) if not clauses.is_closed(body):
             return [*_ways(left), *_ways(right)]
-        case plan.Distinct(source) if not is_closed(body):
+        case plan.Distinct(source) if not clauses.is_closed(body):
             return _ways(source)
         case _:
             return [body]
@@ -59,7 +59,7 @@ def _ways(body: plan.Node) -> list[plan.Node]:
 def _hands_on(body: plan.Node, asked: Expr) -> bool:
     """Whether a derived row passes exactly if the recursive row that it comes from does."""
     expr = asked
-    while not is_closed(body):
+    while not clauses.is_closed(body):
         if calls_may_raise(body):
             return False
         match body:
@@ -80,9 +80,9 @@ def _hands_on(body: plan.Node, asked: Expr) -> bool:
 def _through_join(join: plan.Join | plan.Product | plan.AntiJoin, expr: Expr, asked: Expr) -> bool:
     """The same where one side of a join is recursive, below wheres that cannot raise."""
     left, right = join.inputs()
-    if not (is_closed(left) or is_closed(right)):
+    if not (clauses.is_closed(left) or clauses.is_closed(right)):
         return False
-    place, side = (bindings(left), right) if is_closed(left) else (0, left)
+    place, side = (bindings(left), right) if clauses.is_closed(left) else (0, left)
     while isinstance(side, plan.Where):
         if calls_may_raise(side):
             return False

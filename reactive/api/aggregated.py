@@ -9,8 +9,8 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.plans.named import named as with_names
+from reactive.api import named_rows
 from reactive.api.aggregates import folded
-from reactive.api.named_rows import naming_of_columns
 
 
 def aggregated(
@@ -25,7 +25,11 @@ def aggregated(
     _check(aggregates, named, as_)
     given = (*aggregates, *named.values())
     node = plan.Aggregate(relation.plan, key, tuple(folded(a, relation._take) for a in given))
-    return with_names(node, naming_of_columns(key_name, tuple(named), as_)) if named else node
+    return (
+        with_names(node, named_rows.naming_of_columns(key_name, tuple(named), as_))
+        if named
+        else node
+    )
 
 
 def _check(aggregates: Sequence[Any], named: Mapping[str, Any], as_: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
-from optimizer.plans.per_group import per_group
+from optimizer.plans import per_group as groups
 from optimizer.plans.properties import is_set, shapes
 from reactive.api.callables import kind_shown
 from reactive.collections.zset import canonical
@@ -31,7 +31,9 @@ def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
         found = kind_shown(made)
         raise PlanError(f"each takes a callable that returns a relation, not {found}")
     relation._check_other("each", made)
-    node = per_group(made.plan, level, source, key, of_no_rows=_of_no_rows, canonical=canonical)
+    node = groups.per_group(
+        made.plan, level, source, key, of_no_rows=_of_no_rows, canonical=canonical
+    )
     return relation._new(node, made)
 
 

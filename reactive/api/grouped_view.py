@@ -8,8 +8,7 @@ from typing import Any, TypeVar, TypeVarTuple, overload
 
 from optimizer.expressions.naming import Naming
 from optimizer.plans.properties import key_of_group, naming
-from reactive.api.equal_rows import same_groups
-from reactive.api.named_rows import row_class
+from reactive.api import equal_rows, named_rows
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import GroupedRelation
 from reactive.api.view import LEAF, View
@@ -96,7 +95,9 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
         if not isinstance(other, dict):
             return super().__eq__(other)
         key = key_of_group(self.plan)
-        return same_groups({key(row): self._aggregates(row) for row in self._all_rows()}, other)
+        return equal_rows.same_groups(
+            {key(row): self._aggregates(row) for row in self._all_rows()}, other
+        )
 
     __hash__ = View.__hash__
 
@@ -124,5 +125,5 @@ def _aggregates(how: Naming | None) -> Callable[[Any], Any]:
         return lambda row: row
     if len(how.columns) == 2:
         return itemgetter(1)
-    kind, make = row_class(how.columns[1:]), tuple.__new__
+    kind, make = named_rows.row_class(how.columns[1:]), tuple.__new__
     return lambda row: make(kind, row[1:])

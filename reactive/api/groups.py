@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple, overload
 
 from optimizer.expr import Function
 from optimizer.expressions.text import written
-from optimizer.rewriting.report import as_read
+from optimizer.rewriting import report
 from reactive.api.aggregated import aggregated
 from reactive.api.aggregates import Aggregation
 from reactive.api.per_group import PerGroup
@@ -160,4 +160,4 @@ class Groups(NotCopied, PerGroup[K, *Ts]):
         return f"the groups by {written(self._key)}"
 
     def __repr__(self) -> str:
-        return f"Groups by {written(self._key)} of\n{as_read(self._relation.plan)}"
+        return f"Groups by {written(self._key)} of\n{report.as_read(self._relation.plan)}"

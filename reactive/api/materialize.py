@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from optimizer import plan
 from optimizer.callables.source import Place
+from reactive.api import ordered_view
 from reactive.api.grouped_view import GroupedView
-from reactive.api.ordered_view import OrderedView
 from reactive.api.view import AnyView, View
 from reactive.compiler.late import over
 from reactive.compiler.leaves import KEEPS_ROWS, contents, is_grouped
@@ -54,5 +54,5 @@ def _made(relation: AnyRelation, channel: Channel) -> AnyView:
 
 def _kind(node: plan.Node) -> type[AnyView]:
     if isinstance(node, plan.OrderBy):
-        return OrderedView
+        return ordered_view.OrderedView
     return GroupedView if is_grouped(node) else View

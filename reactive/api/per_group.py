@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, TypeVarTuple
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
+from reactive.api import each as each_group
 from reactive.api.callables import taken
-from reactive.api.each import each
 from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys, turned
 from reactive.collections.multiset import Multiset
 from reactive.runtime.boundary import boundary
@@ -99,7 +99,7 @@ class PerGroup(Generic[K, *Ts]):
         >>> sorted(view)
         [('b', 1), ('n', 0), ('t', 1)]
         """
-        made: Relation[K, *Us] = each(self._relation, self._key, query)
+        made: Relation[K, *Us] = each_group.each(self._relation, self._key, query)
         return made
 
     @overload

@@ -21,11 +21,11 @@ from optimizer import plan
 from optimizer.callables.source import caller
 from optimizer.errors import PlanError
 from optimizer.expr import Function
+from optimizer.plans import explain as explaining
 from optimizer.plans.check_reads import check_callable, check_reads
-from optimizer.plans.explain import Explanation, explain, headline
 from optimizer.plans.properties import bindings, tables
+from optimizer.rewriting import report as reports
 from optimizer.rewriting.fields import field, field_read, known_shapes
-from optimizer.rewriting.report import as_read, report
 from reactive.api import display
 from reactive.api.aggregated import aggregated
 from reactive.api.aggregating import Aggregating
@@ -34,7 +34,7 @@ from reactive.api.conditions import Key, On, match_of, side_of, where_of
 from reactive.api.first import First
 from reactive.api.groups import Groups
 from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys
-from reactive.compiler.definition import agree
+from reactive.compiler import definition
 from reactive.dataflow.delta import Delta
 from reactive.runtime.boundary import boundary
 from reactive.runtime.name_hints import hint
@@ -512,7 +512,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
         """
         return [self._engine.table_of(node) for node in tables(self.plan)]
 
-    def explain(self, *, optimized: bool = True) -> Explanation:
+    def explain(self, *, optimized: bool = True) -> explaining.Explanation:
         """The plan as it was written and as it is run, as trees of text.
 
         Parameters
@@ -537,13 +537,15 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
         rules: push_where_below_distinct
         """
         if not (optimized and self._engine.queries.phases):
-            return explain(self.plan)
+            return explaining.explain(self.plan)
         queries = self._engine.queries
         runs = queries.running(self.plan).drawing()
-        return report(self.plan, queries.optimized(self.plan), runs, self._engine.offloading.where)
+        return reports.report(
+            self.plan, queries.optimized(self.plan), runs, self._engine.offloading.where
+        )
 
     def __repr__(self) -> str:
-        return f"Relation:\n{as_read(self.plan)}"
+        return f"Relation:\n{reports.as_read(self.plan)}"
 
     def _repr_html_(self) -> str:
         """The query, not its rows: computing these may take long; `show` does."""
@@ -562,7 +564,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
     _pickle_instead = "pickle the rows: relation.materialize().snapshot()"
 
     def _called(self) -> str:
-        return f"the relation {headline(self.plan)}"
+        return f"the relation {explaining.headline(self.plan)}"
 
     # Construction.
 
@@ -591,7 +593,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
             raise PlanError(
                 f"{role} takes a relation, not {type(other).__name__}\n  put the rows in a table"
             )
-        if other._engine is not self._engine and not agree(self._engine, other._engine):
+        if other._engine is not self._engine and not definition.agree(self._engine, other._engine):
             raise PlanError(
                 f"{role} of relations of two databases\n"
                 "  a query reads the tables of one; subscribe to the other and copy what it needs"

@@ -17,10 +17,10 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans.check_reads import check_callable
 from reactive.api import display
+from reactive.api import stats as statistics
 from reactive.api.callables import taken
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
-from reactive.api.stats import Stats
 from reactive.collections.annotations import is_hashable
 from reactive.collections.zset import Batch, Pair, canonical, consolidate, negate, repeat
 from reactive.compiler.late import lost_of
@@ -28,11 +28,11 @@ from reactive.errors import TableError
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.collector import in_pause
 from reactive.runtime.copying import NotCopied
+from reactive.storage import watched_store
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.no_store import NoMore, NoStore
 from reactive.storage.rows import check_row_type, checked_key, key_function, name_of_table
 from reactive.storage.store import BagStore, Store, rows_of
-from reactive.storage.watched_store import WatchedStore
 from reactive.transactions.committed import Committed
 from reactive.transactions.statements import Statements
 
@@ -349,10 +349,12 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
             visible: Any = self._visible()
             return visible.get(key)
 
-    def stats(self) -> Stats:
+    def stats(self) -> statistics.Stats:
         """Rows that the table holds, and the bytes of what holds them, without the rows."""
         with self._reading():
-            return Stats(len(self._visible()), self._store.bytes(), self._engine.version, 0)
+            return statistics.Stats(
+                len(self._visible()), self._store.bytes(), self._engine.version, 0
+            )
 
     def show(self, limit: int = 20) -> None:
         """Print the first rows as a table."""
@@ -388,7 +390,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         if not self.plan.stored:
             return NoStore(hashable=hashable)
         store: Store = BagStore() if self._keyed is None else self._keyed
-        return WatchedStore(store, self.name) if self._engine.strict else store
+        return watched_store.WatchedStore(store, self.name) if self._engine.strict else store
 
     def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
         def change(given: tuple[Any, ...]) -> Sequence[Pair]:

@@ -19,18 +19,17 @@ from typing import (
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.plans.explain import Explanation
+from optimizer.plans import explain as explaining
 from optimizer.plans.properties import groups, naming
-from reactive.api import display
-from reactive.api.equal_rows import same_as_bags
+from reactive.api import display, equal_rows
+from reactive.api import stats as statistics
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
-from reactive.api.stats import Stats, analyzed, generated, stats_of
 from reactive.collections.multiset import Multiset
 from reactive.collections.zset import Pair, Row, canonical, repeat
 from reactive.dataflow.delta import Delta
 from reactive.errors import ClosedError
-from reactive.reference.verify import verify
+from reactive.reference import verify as verifying
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
@@ -215,7 +214,7 @@ class View(Closeable, Relation[*Ts]):
         self._check_open()
         with self._engine.inside():
             self._engine.offloading.flush()
-            verify(
+            verifying.verify(
                 self.relation.plan,
                 self._contents,
                 str(self._channel),
@@ -223,14 +222,14 @@ class View(Closeable, Relation[*Ts]):
                 self._engine.graph.running(),
             )
 
-    def stats(self) -> Stats:
+    def stats(self) -> statistics.Stats:
         """Rows and bytes that the view and what it depends on hold, and how much was touched."""
         with self._reading():
-            return stats_of(self._node, self._engine.version)
+            return statistics.stats_of(self._node, self._engine.version)
 
     def explain(
         self, *, optimized: bool = True, analyze: bool = False, code: bool = False
-    ) -> Explanation:
+    ) -> explaining.Explanation:
         """As `Relation.explain`.
 
         Parameters
@@ -240,10 +239,10 @@ class View(Closeable, Relation[*Ts]):
         code: the generated functions that run it, in the order in which they step.
         """
         with self._reading():
-            parts = [analyzed(self.relation.plan, self._engine)] if analyze else []
-            parts += [generated(self._node)] if code else []
+            parts = [statistics.analyzed(self.relation.plan, self._engine)] if analyze else []
+            parts += [statistics.generated(self._node)] if code else []
             if parts:
-                return Explanation("\n\n".join(parts), parts[0].drawing)
+                return explaining.Explanation("\n\n".join(parts), parts[0].drawing)
             return self.relation.explain(optimized=optimized)
 
     def offload(self) -> None:
@@ -319,7 +318,7 @@ class View(Closeable, Relation[*Ts]):
         if self is other:
             return True
         if isinstance(other, Multiset):
-            return same_as_bags(self._pairs(), other)
+            return equal_rows.same_as_bags(self._pairs(), other)
         return self._has_rows(other) if isinstance(other, list | tuple) else NotImplemented
 
     def __hash__(self) -> int:
@@ -327,7 +326,7 @@ class View(Closeable, Relation[*Ts]):
         return id(self)
 
     def _has_rows(self, other: list[Any] | tuple[Any, ...]) -> bool:
-        return same_as_bags(self._pairs(), other)
+        return equal_rows.same_as_bags(self._pairs(), other)
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "

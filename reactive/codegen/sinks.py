@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from optimizer.expr import Expr
+from reactive.codegen import join_key
 from reactive.codegen.emitter import Emitter, RowPipeline
-from reactive.codegen.join_key import KEYS, key_or_no_match
 
 
 class Sink(Protocol):
@@ -91,7 +91,7 @@ class KeySink:
         self._key = list(key)
         self._is_written = is_written
         self._batch = batch
-        self.bound: dict[str, Any] = KEYS
+        self.bound: dict[str, Any] = join_key.KEYS
         self.result = "keys, kept" if batch else "out"
 
     def exprs(self) -> list[Expr]:
@@ -107,7 +107,9 @@ class KeySink:
 
     def write(self, body: Emitter, weight: str) -> None:
         pipeline = self._pipeline
-        key = key_or_no_match(body, self._key, pipeline.shapes, is_written=self._is_written)
+        key = join_key.key_or_no_match(
+            body, self._key, pipeline.shapes, is_written=self._is_written
+        )
         row = "row" if pipeline.is_input else body.canonical(pipeline.value())
         if self._batch:
             body.line(f"add_key({key})")

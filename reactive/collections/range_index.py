@@ -19,11 +19,10 @@ Cost:   O(log n) per different key that comes or goes; a look-up O(log n) and th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from sortedcontainers import SortedList
 
-from optimizer.record import record
 from reactive.collections.families import Family, family_of
 from reactive.collections.index import (
     ERROR_KEY,
@@ -38,29 +37,12 @@ from reactive.collections.index import (
     rows_of,
 )
 from reactive.collections.interval_tree import IntervalTree
+from reactive.collections.key_range import Form, Range
 from reactive.collections.keyed_batch import (
     KeyedBatch,
     add_each,
 )
 from reactive.collections.zset import Pair, Row, consolidate
-
-Form = Literal["point", "interval", "low", "high"]
-"""What a key is: a point, both ends of an interval, or one of them."""
-
-
-@record
-class Range:
-    """Which keys of an index match a key of the other side.
-
-        own low <= other high   and   other low <= own high
-
-    `closed` says of both comparisons whether they are `<=`, or `<`. An end that is missing is not
-    compared.
-    """
-
-    own: Form
-    other: Form
-    closed: tuple[bool, bool] = (True, True)
 
 
 class Points:

@@ -8,25 +8,24 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function
-from optimizer.plans.clauses import is_closed
+from optimizer.plans import clauses
 from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
 from optimizer.plans.properties import is_interned, nodes
 from optimizer.plans.side_conditions import AnyJoin, match_of
 from optimizer.traverse import functions
 from reactive.codegen.functions import callable_of
+from reactive.collections import range_index
 from reactive.collections.index import itself
-from reactive.collections.range_index import RangeIndex
-from reactive.compiler import physical
+from reactive.compiler import loops as making_inner
+from reactive.compiler import physical, recursion
 from reactive.compiler.chooser import KEPT
-from reactive.compiler.loops import MakeInner, loop_of
 from reactive.compiler.physical import Op, Physical
-from reactive.compiler.recursion import circuit_of
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import NOWHERE, Node
-from reactive.operators.at import At
-from reactive.operators.cycles import cyclic_count, cyclic_join
-from reactive.operators.fixpoint.closure import Closure
-from reactive.operators.fixpoint.fixpoint import Fixpoint, Output
+from reactive.operators import at as at_operator
+from reactive.operators import cycles, index_by, nothing
+from reactive.operators.fixpoint import closure as closures
+from reactive.operators.fixpoint import fixpoint
 from reactive.operators.fuse import (
     Make,
     chained,
@@ -39,13 +38,11 @@ from reactive.operators.fuse import (
     sums_of_pairs,
     sums_of_rows,
 )
-from reactive.operators.index_by import IndexBy
-from reactive.operators.loop.anew import Output as LoopOutput
-from reactive.operators.nothing import Nothing
+from reactive.operators.loop import anew
 from reactive.operators.pipelines import INNER, Inner, PipelineSource, called, constant_tests_of
 from reactive.operators.plain import Side, plain_join, plain_operator, side_functions, sides
-from reactive.remote.remote import RemoteOperator
-from reactive.remote.window import Window
+from reactive.remote import remote as remotes
+from reactive.remote import window
 
 Inputs = tuple[Node, ...]
 
@@ -58,7 +55,7 @@ class Builder:
     graph: Graph
     source: Callable[[Any], Node]
     generates: bool
-    inner: MakeInner
+    inner: making_inner.MakeInner
     made: dict[int, Node] = field(default_factory=dict)
 
     def build(self, root: Physical) -> Node:
@@ -112,7 +109,7 @@ def _scan(builder: Builder, node: physical.Scan, inputs: Inputs) -> Node:
 
 
 def _nothing(builder: Builder, node: physical.Nothing, inputs: Inputs) -> Node:
-    return builder.node(node, inputs, Nothing)
+    return builder.node(node, inputs, nothing.Nothing)
 
 
 def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
@@ -139,7 +136,7 @@ def _index(builder: Builder, node: physical.Index, inputs: Inputs) -> Node:
     return builder.node(
         node,
         inputs,
-        lambda: IndexBy(None, handle, all_rows, make(), trie=node.trie),
+        lambda: index_by.IndexBy(None, handle, all_rows, make(), trie=node.trie),
         _called(node.chain, node.side),
         constant_tests=constant_tests_of(node.chain),
         deferred=node.deferred,
@@ -157,7 +154,9 @@ def _keys(builder: Builder, node: physical.Keys, inputs: Inputs) -> Node:
 def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
     index, wanted = inputs[0].operator, node.wanted
     ask = chained((node.of,))
-    return builder.node(node, inputs, lambda: At(index, wanted, ask), called([node.of]), at=wanted)
+    return builder.node(
+        node, inputs, lambda: at_operator.At(index, wanted, ask), called([node.of]), at=wanted
+    )
 
 
 def _range_index(builder: Builder, node: physical.RangeIndex, inputs: Inputs) -> Node:
@@ -166,7 +165,9 @@ def _range_index(builder: Builder, node: physical.RangeIndex, inputs: Inputs) ->
     return builder.node(
         node,
         inputs,
-        lambda: IndexBy(None, handle, all_rows, make(), RangeIndex(node.range, handle)),
+        lambda: index_by.IndexBy(
+            None, handle, all_rows, make(), range_index.RangeIndex(node.range, handle)
+        ),
         _called(node.chain, node.side),
         constant_tests=constant_tests_of(node.chain),
     )
@@ -189,7 +190,7 @@ def _match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
     assert isinstance(join, AnyJoin)
     match = match_of(join)
     _introduce(join, left, right)
-    has_index = isinstance(right.operator, IndexBy)
+    has_index = isinstance(right.operator, index_by.IndexBy)
     return builder.node(
         node,
         inputs,
@@ -218,10 +219,10 @@ def _cyclic(
     top, chain = [join, *above][-1], tuple(_nodes(*node.chain))
     if isinstance(node, physical.CyclicCount):
         assert isinstance(top, plan.Aggregate)
-        make = cyclic_count(join, node.multiway, top, chain, node.chains)
+        make = cycles.cyclic_count(join, node.multiway, top, chain, node.chains)
         assert make is not None
     else:
-        make = cyclic_join(join, node.multiway, top, chain, node.chains)
+        make = cycles.cyclic_join(join, node.multiway, top, chain, node.chains)
     parts = [*_nodes(*node.joins), *above, *(n for c in node.chains for n in c.chain)]
     ports = tuple(dict.fromkeys(inputs))
     wiring = tuple(map(ports.index, inputs))
@@ -254,9 +255,13 @@ def _factorized_groups(builder: Builder, node: physical.FactorizedGroups, inputs
 
 
 def _fixpoint(builder: Builder, node: physical.Fixpoint, inputs: Inputs) -> Node:
-    circuit, ports, functions = circuit_of(node.program, node, inputs, generate=builder.generates)
+    circuit, ports, functions = recursion.circuit_of(
+        node.program, node, inputs, generate=builder.generates
+    )
     wiring = (*map(ports.index, inputs), circuit.wiring())
-    return builder.node(node, tuple(ports), lambda: Fixpoint(circuit), functions, wiring=wiring)
+    return builder.node(
+        node, tuple(ports), lambda: fixpoint.Fixpoint(circuit), functions, wiring=wiring
+    )
 
 
 def _closure(builder: Builder, node: physical.Closure, inputs: Inputs) -> Node:
@@ -265,15 +270,15 @@ def _closure(builder: Builder, node: physical.Closure, inputs: Inputs) -> Node:
     return builder.node(
         node,
         inputs,
-        lambda: Closure(ends, closure.kind, of, node.of),
-        [f for part in nodes(node.of, until=is_closed) for f in functions(part)],
+        lambda: closures.Closure(ends, closure.kind, of, node.of),
+        [f for part in nodes(node.of, until=clauses.is_closed) for f in functions(part)],
     )
 
 
 def _loop(builder: Builder, node: physical.Loop, inputs: Inputs) -> Node:
     ports = tuple(dict.fromkeys(inputs))  # different inputs may be one node of the graph
     places = tuple(map(ports.index, inputs))
-    make = loop_of(node.node, places, builder.inner, generate=builder.generates)
+    make = making_inner.loop_of(node.node, places, builder.inner, generate=builder.generates)
     called = [f for body in node.node.bodies for part in nodes(body) for f in functions(part)]
     called += functions(node.node)
     return builder.node(node, ports, make, called, wiring=places)
@@ -281,16 +286,16 @@ def _loop(builder: Builder, node: physical.Loop, inputs: Inputs) -> Node:
 
 def _relation(builder: Builder, node: physical.Relation, inputs: Inputs) -> Node:
     operator = inputs[0].operator
-    kind = LoopOutput if isinstance(node.fixpoint, physical.Loop) else Output
+    kind = anew.Output if isinstance(node.fixpoint, physical.Loop) else fixpoint.Output
     return builder.node(node, inputs, lambda: kind(operator, node.index))
 
 
 def _remote(builder: Builder, node: physical.Remote, inputs: Inputs) -> Node:
-    def make() -> RemoteOperator:
+    def make() -> remotes.RemoteOperator:
         fragment = node.fragment
         remote = node.begin(fragment)
-        kept = remote if fragment.window is None else Window(fragment.window, remote)
-        return RemoteOperator(fragment, kept, node.fed)
+        kept = remote if fragment.window is None else window.Window(fragment.window, remote)
+        return remotes.RemoteOperator(fragment, kept, node.fed)
 
     parts = [*_nodes(*node.parts), *(n for _, chain in node.chains for n in _nodes(*chain))]
     return builder.node(node, inputs, make, [f for fragment in parts for f in functions(fragment)])
@@ -355,7 +360,7 @@ def _inner(op: Op) -> Inner:
 def _introduce(join: plan.Node, left: Node, right: Node) -> None:
     """Tell an index that leaves rows out whom it has to tell of them."""
     assert isinstance(join, AnyJoin)
-    if not isinstance(right.operator, IndexBy):
+    if not isinstance(right.operator, index_by.IndexBy):
         return  # its keys are all that is asked
     ours, theirs = sides(join)
     for index, (_, steps), other in (

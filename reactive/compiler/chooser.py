@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import TypeGuard, TypeVar
 
 from optimizer import plan
+from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, factorization_of
-from optimizer.plans.multiway import MultiwayJoin, multiway_of
 from optimizer.plans.named import naming_by
 from optimizer.plans.properties import bindings, nodes
 from optimizer.plans.side_conditions import AnyJoin
-from reactive.compiler.offloaded import OffloadedNodes
+from reactive.compiler import offloaded as offloaded_nodes
 from reactive.compiler.physical import Fixpoint, Index, Keys, Loop, Physical, RangeIndex
 from reactive.operators.generated.grouped import is_in_line
 from reactive.operators.pipelines import INNER, Inner, PipelineSource, can_nest, is_read, nested
@@ -55,7 +55,7 @@ class Chooser:
         values_wanted: ValuesWanted,
         *,
         generate: bool,
-        offloaded: OffloadedNodes | None,
+        offloaded: offloaded_nodes.OffloadedNodes | None,
         without: Collection[str] = (),
     ) -> None:
         self._without = without
@@ -164,10 +164,10 @@ class Chooser:
         inputs = 2 if multiway is None else len(multiway.tests)
         return can_nest(inputs + nested(below.chain))
 
-    def multiway(self, join: plan.Join) -> MultiwayJoin | None:
+    def multiway(self, join: plan.Join) -> multiways.MultiwayJoin | None:
         """How a join and those below it are one, unless that was given up."""
         is_narrow = MULTIWAY in self._without or id(join) in self._narrow
-        return None if is_narrow else multiway_of(join)
+        return None if is_narrow else multiways.multiway_of(join)
 
     def factors(self, node: plan.Aggregate) -> Factorization | None:
         """How an aggregate splits over the sides of its join, unless that was given up."""

@@ -7,21 +7,20 @@ A node that several others read is a node of the graph, and no part of a loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from optimizer import plan
-from optimizer.plans.drawing import Drawing, drawn
+from optimizer.plans import drawing as drawings
 from optimizer.plans.wanted import Between
 from optimizer.record import record
 from optimizer.rewriting.segments import Segment
 from optimizer.traverse import without_iterations
+from reactive.compiler import inner_graph, loops
+from reactive.compiler import offloaded as offloading
 from reactive.compiler.build import Builder
 from reactive.compiler.choices import CHOICES
 from reactive.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser
-from reactive.compiler.inner_graph import InnerGraph
-from reactive.compiler.loops import pays
-from reactive.compiler.offloaded import OffloadedNodes
 from reactive.compiler.physical import (
     Closure,
     CyclicCount,
@@ -68,9 +67,11 @@ class Running:
     def inputs(self, node: Physical) -> tuple[Physical, ...]:
         return tuple(map(self._meant, node.inputs()))
 
-    def drawing(self, remark: Callable[[Physical], str] = lambda node: "") -> Drawing:
+    def drawing(self, remark: Callable[[Physical], str] = lambda node: "") -> drawings.Drawing:
         """It as boxes; `remark` may add something to each."""
-        return drawn(self._meant(self.root), self.inputs, lambda node: node.headline(), remark)
+        return drawings.drawn(
+            self._meant(self.root), self.inputs, lambda node: node.headline(), remark
+        )
 
     def _meant(self, node: Physical) -> Physical:
         while isinstance(node, Scan) and isinstance(node.source.node, plan.Settled):
@@ -84,7 +85,7 @@ def chosen(
     source: Source,
     *,
     generate: bool,
-    offloaded: OffloadedNodes | None,
+    offloaded: offloading.OffloadedNodes | None,
     without: Collection[str],
 ) -> Chooser:
     """What has chosen the physical plan of a logical one.
@@ -106,7 +107,7 @@ def chosen(
         values = [value for value in wanted if not isinstance(value, Between)]
         return (len(set(values)) or 1) if len(values) >= MANY_READERS else 0
 
-    run = without_iterations(root, lambda node: generate and not offloaded and pays(node))
+    run = without_iterations(root, lambda node: generate and not offloaded and loops.pays(node))
     chooser = Chooser(
         run, CHOICES, values_wanted, generate=generate, offloaded=offloaded or None, without=without
     )
@@ -116,12 +117,19 @@ def chosen(
 
 def compiled(chooser: Chooser, root: plan.Node, graph: Graph, source: Source) -> Compiled:
     """A plan with its nodes of the graph, made where missing."""
-    builder = Builder(graph, source, chooser.generates, InnerGraph)
+    builder = Builder(graph, source, chooser.generates, within)
     physical = chooser.chosen[id(root)]
     builder.build(physical)
     made = builder.made
     nodes = {key: made[id(p)] for key, p in chooser.chosen.items() if id(p) in made}
     return Compiled(physical, nodes, made, not chooser.may_look_up)
+
+
+def within(
+    roots: Sequence[plan.Node], contents: Sequence[loops.Contents], *, generate: bool
+) -> loops.InnerNodes:
+    """A graph within an operator."""
+    return inner_graph.InnerGraph(roots, contents, generate=generate)
 
 
 def ways_that_may_fail(physical: Physical | None) -> set[str]:

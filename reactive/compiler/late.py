@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from optimizer import plan
-from optimizer.plans.explain import headline
+from optimizer.plans import explain
 from optimizer.plans.properties import free, is_set, nodes, shapes
 from optimizer.record import record
 from optimizer.rules.read_callables import read_callables
@@ -129,7 +129,7 @@ class _Late:
         except Lost:
             return None
         is_held = knows(source)
-        return _standing(Part(node, source), headline(node)) if is_held else None
+        return _standing(Part(node, source), explain.headline(node)) if is_held else None
 
     def _check(self, made: plan.Node) -> None:
         """Refuse a plan that still reads a table whose rows are gone."""
@@ -137,9 +137,9 @@ class _Late:
         for node in nodes(made):
             read = [s for s in node.inputs() if isinstance(s, plan.Table) and id(s) in lost]
             if read:
-                raise TableError(_refusal(read[0].name, headline(node)))
+                raise TableError(_refusal(read[0].name, explain.headline(node)))
         if isinstance(made, plan.Table) and id(made) in lost:
-            raise TableError(_refusal(made.name, headline(made)))
+            raise TableError(_refusal(made.name, explain.headline(made)))
 
 
 def lost_of(table: str) -> Lost:

@@ -13,7 +13,7 @@ from reactive.dataflow.borrowed import BorrowedGroups, BorrowedOrder, BorrowedRo
 from reactive.dataflow.materialized import Bag, Groups, Only, Records, SignedBag
 from reactive.dataflow.node import Node
 from reactive.errors import TableError
-from reactive.remote.remote_leaf import RemoteLeaf
+from reactive.remote import remote_leaf
 
 if TYPE_CHECKING:
     from reactive.dataflow.graph import Graph
@@ -30,7 +30,7 @@ def contents(node: plan.Node, source: Node) -> Any:
     if isinstance(node, plan.OrderBy):
         return BorrowedOrder(source.operator)
     if source.is_remote:
-        return RemoteLeaf(source.operator, key=key_of_group(node))
+        return remote_leaf.RemoteLeaf(source.operator, key=key_of_group(node))
     if not source.deferred:  # what is late changes before the leaves do, which change together
         rows = getattr(source.operator, "shown", None)
         if rows is not None and not is_grouped(node):
@@ -70,8 +70,10 @@ def reattach(graph: Graph, leaf: Node, source: Node) -> None:
         elif isinstance(operator, KEEPS_ROWS):
             operator.step(graph.contents(source))
             operator.commit()
-        elif isinstance(operator, RemoteLeaf):
-            operator = RemoteLeaf(source.operator, len(old), key_of_group(leaf.leaf.plan))
+        elif isinstance(operator, remote_leaf.RemoteLeaf):
+            operator = remote_leaf.RemoteLeaf(
+                source.operator, len(old), key_of_group(leaf.leaf.plan)
+            )
     graph.reattach(leaf, source, operator)
 
 

@@ -19,11 +19,11 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from optimizer import plan
+from reactive.compiler import hops as ways
 from reactive.compiler import physical
-from reactive.compiler.hops import CyclicInput, Hop, Join, MultiwayInput, Pairing, Through
 from reactive.dataflow.moves import Chains, Move, Moved, Moves
 from reactive.dataflow.node import Node, is_deferred
-from reactive.operators.cycles import cycle_of
+from reactive.operators import cycles
 from reactive.operators.pipelines import INNER
 from reactive.operators.plain import LINEAR
 from reactive.runtime.interrupts import reraise_asynchronous
@@ -31,7 +31,7 @@ from reactive.runtime.interrupts import reraise_asynchronous
 MOST = 32
 """Ways that are followed to one leaf."""
 
-Hops = tuple[Hop, ...]
+Hops = tuple["ways.Hop", ...]
 SAME = (plan.UnionAll, plan.View, plan.Each)
 """Nodes that hand rows on as they are."""
 
@@ -136,7 +136,7 @@ def _below(node: Node) -> Iterable[tuple[Node, Hops]]:
 
 
 def _all(chain: Iterable[plan.Node]) -> Hops:
-    return tuple(map(Through, chain))
+    return tuple(map(ways.Through, chain))
 
 
 def _sides(
@@ -148,9 +148,9 @@ def _sides(
     both = ((left, of.left, right, True), (right, of.right, left, False))
     for index, kind, other, is_left in both:
         assert not isinstance(kind, physical.Keys)
-        hop = Join(join, kind.side, index.operator, other.operator, is_left=is_left)
+        hop = ways.Join(join, kind.side, index.operator, other.operator, is_left=is_left)
         before, after = _all(kind.chain.chain), _all(op.node for op in above)
-        yield index.inputs[0], (*before, hop, Pairing(hop.found), *after)
+        yield index.inputs[0], (*before, hop, ways.Pairing(hop.found), *after)
 
 
 def _inputs(node: Node, wide: physical.Multiway) -> Iterable[tuple[Node, Hops]]:
@@ -160,22 +160,22 @@ def _inputs(node: Node, wide: physical.Multiway) -> Iterable[tuple[Node, Hops]]:
     for place in range(len(wide.multiway.tests)):
         number = next(number for key, number in wide.keys if key[0] == place)
         index, of = made[number], wide.indexes[number]
-        hop = MultiwayInput(wide.multiway, place, of.side, indexes)
+        hop = ways.MultiwayInput(wide.multiway, place, of.side, indexes)
         before, after = _all(of.chain.chain), _all(op.node for op in wide.chain)
-        yield index.inputs[0], (*before, hop, Pairing(hop.found), *after)
+        yield index.inputs[0], (*before, hop, ways.Pairing(hop.found), *after)
 
 
 def _cyclic_inputs(node: Node, wide: physical.CyclicJoin) -> Iterable[tuple[Node, Hops]]:
     """The same of joins in a cycle."""
     made = [node.inputs[place] for place in node.wiring]
-    found = cycle_of(wide.multiway, wide.chains)
+    found = cycles.cycle_of(wide.multiway, wide.chains)
     assert found is not None
     numbers = [occurrence.of for occurrence in found.occurrences]
     bases = list(dict.fromkeys(id(chain.base) for chain in wide.chains))
     for place, chain in enumerate(wide.chains):
-        hop = CyclicInput(wide.multiway, place, node.operator.rows, numbers)
+        hop = ways.CyclicInput(wide.multiway, place, node.operator.rows, numbers)
         before, after = _all(chain.chain), _all(op.node for op in wide.chain)
-        yield made[bases.index(id(chain.base))], (*before, hop, Pairing(hop.found), *after)
+        yield made[bases.index(id(chain.base))], (*before, hop, ways.Pairing(hop.found), *after)
 
 
 def _through(moves: Sequence[Move], hops: Hops) -> Sequence[Move]:

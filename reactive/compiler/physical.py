@@ -18,25 +18,19 @@ from dataclasses import field
 from optimizer import plan
 from optimizer.expr import Function
 from optimizer.expressions.text import written
-from optimizer.plans import headlines
-from optimizer.plans.clauses import Program
-from optimizer.plans.closures import Closure as ClosureOf
-from optimizer.plans.explain import headline
+from optimizer.plans import clauses, closures, explain, headlines, ranges
+from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, Sums
-from optimizer.plans.multiway import MultiwayJoin
-from optimizer.plans.ranges import Span
 from optimizer.plans.side_conditions import AnyJoin, SideTerm, match_of, side_conditions_of
 from optimizer.plans.tree import Tree, own
 from optimizer.plans.wanted import AnyOf, Between
 from optimizer.record import record
-from reactive.codegen.probe_order import Key as IndexKey
-from reactive.collections.range_index import Range
-from reactive.operators.keys import placed
+from reactive.codegen import probe_order
+from reactive.collections.key_range import Range
+from reactive.operators import keys as join_keys
 from reactive.operators.pipelines import PipelineSource
 from reactive.operators.plain import Side, signature
-from reactive.remote.external import ExternalSource
-from reactive.remote.fragments import Fragment
-from reactive.remote.remote import Remote as RemotePart
+from reactive.remote import external, fragments, remote
 
 
 @record
@@ -51,7 +45,7 @@ class Op:
 
     def __repr__(self) -> str:
         node = self.node
-        return _joined(node) if isinstance(node, AnyJoin) else headline(node)
+        return _joined(node) if isinstance(node, AnyJoin) else explain.headline(node)
 
 
 Ops = tuple[Op, ...]
@@ -84,7 +78,7 @@ class Scan(Physical):
     source: Op
 
     def headline(self) -> str:
-        return headline(self.of)
+        return explain.headline(self.of)
 
 
 @record
@@ -172,13 +166,13 @@ class RangeIndex(Physical):
     chain: PipelineSource
     tests: tuple[SideTerm, ...]
     arguments: int
-    span: Span
+    span: ranges.Span
     range: Range
 
     @property
     def side(self) -> Side:
         """How a row is placed."""
-        return (None, (*self.tests, placed(self.span)))
+        return (None, (*self.tests, join_keys.placed(self.span)))
 
     def headline(self) -> str:
         kind = "interval" if self.range.own == "interval" else "ordered"
@@ -231,12 +225,12 @@ class Multiway(Physical):
     """Joins of three inputs and more as one: a change of one is followed through the others."""
 
     indexes: tuple[Index, ...]
-    keys: tuple[tuple[IndexKey, int], ...]
+    keys: tuple[tuple[probe_order.Key, int], ...]
     """For each index that a loop wants, which of `indexes` it is."""
     joins: Ops
     chain: Ops
     sink: Op | None
-    multiway: MultiwayJoin = field(repr=False)
+    multiway: multiways.MultiwayJoin = field(repr=False)
 
     def headline(self) -> str:
         return f"multiway {_fused((*self.joins[::-1], *self.chain), self.sink)}"
@@ -252,7 +246,7 @@ class CyclicCount(Physical):
     joins: Ops
     chain: Ops
     sink: Op | None
-    multiway: MultiwayJoin = field(repr=False)
+    multiway: multiways.MultiwayJoin = field(repr=False)
 
     def headline(self) -> str:
         return f"count cycles {_fused((*self.joins[::-1], *self.chain), self.sink)}"
@@ -267,7 +261,7 @@ class CyclicJoin(Physical):
     joins: Ops
     chain: Ops
     sink: Op | None
-    multiway: MultiwayJoin = field(repr=False)
+    multiway: multiways.MultiwayJoin = field(repr=False)
 
     def headline(self) -> str:
         return f"join cycles {_fused((*self.joins[::-1], *self.chain), self.sink)}"
@@ -331,10 +325,10 @@ class Fixpoint(Physical):
     names: tuple[str, ...]
     max_rounds: int
     best: tuple[plan.Best | None, ...]
-    program: Program = field(compare=False, repr=False)
+    program: clauses.Program = field(compare=False, repr=False)
 
     def headline(self) -> str:
-        return headline(self.of)
+        return explain.headline(self.of)
 
 
 @record
@@ -342,7 +336,7 @@ class Closure(Physical):
     """A recursion that is the closure of its source by the ends of rows."""
 
     source: Physical
-    closure: ClosureOf
+    closure: closures.Closure
 
     def headline(self) -> str:
         assert isinstance(self.of, plan.Fixpoint)
@@ -363,7 +357,7 @@ class Loop(Physical):
     node: plan.Iterate = field(compare=False, repr=False)
 
     def headline(self) -> str:
-        return f"rounds of {headline(self.of)}"
+        return f"rounds of {explain.headline(self.of)}"
 
 
 @record
@@ -389,9 +383,11 @@ class Remote(Physical):
     sources: tuple[Physical, ...]
     parts: Ops
     chains: tuple[tuple[int, Ops], ...]
-    fragment: Fragment = field(compare=False, repr=False)
-    begin: Callable[[Fragment], RemotePart] = field(compare=False, repr=False)
-    fed: dict[int, tuple[ExternalSource, tuple[plan.Node, ...]]] = field(compare=False, repr=False)
+    fragment: fragments.Fragment = field(compare=False, repr=False)
+    begin: Callable[[fragments.Fragment], remote.Remote] = field(compare=False, repr=False)
+    fed: dict[int, tuple[external.ExternalSource, tuple[plan.Node, ...]]] = field(
+        compare=False, repr=False
+    )
 
     def headline(self) -> str:
         return f"elsewhere {', '.join(map(repr, self.parts))}"
@@ -402,7 +398,7 @@ def _joined(node: AnyJoin) -> str:
     these."""
     found = side_conditions_of(node)
     if found is None:
-        return headline(node)
+        return explain.headline(node)
     steps = [[written(s.function) for s in side if s.is_key] for side in (found.left, found.right)]
     match = match_of(node)
     if match.left_key is not None and match.right_key is not None:
@@ -425,4 +421,4 @@ def _by(side: Side) -> str:
 
 def _where(side: Side, chain: PipelineSource) -> str:
     tests = [f"where {written(step.function)}" for step in side[1] if not step.is_key]
-    return "".join(f"{part} | " for part in [*map(headline, chain.chain), *tests])
+    return "".join(f"{part} | " for part in [*map(explain.headline, chain.chain), *tests])

@@ -18,25 +18,31 @@ from functools import partial
 from typing import Any, TypeVar
 
 from optimizer import plan
-from optimizer.plans.explain import headline
+from optimizer.plans import explain
 from optimizer.plans.properties import free, nodes, tables
 from optimizer.rewriting.optimize import PHASES, Optimized, Phase, optimize
 from optimizer.rewriting.segments import Segment, settle, whole
 from optimizer.traverse import Rule, functions, without_views
+from reactive.compiler import definition
+from reactive.compiler import offloaded as offloading
+from reactive.compiler import placement as placements
 from reactive.compiler.build import Builder
 from reactive.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser
-from reactive.compiler.compile import Compiled, Running, chosen, compiled, ways_that_may_fail
-from reactive.compiler.definition import open_names, outside
-from reactive.compiler.inner_graph import InnerGraph
+from reactive.compiler.compile import (
+    Compiled,
+    Running,
+    chosen,
+    compiled,
+    ways_that_may_fail,
+    within,
+)
 from reactive.compiler.leaves import reattach
-from reactive.compiler.offloaded import Begin, OffloadedNodes
 from reactive.compiler.physical import Physical
-from reactive.compiler.placement import Placement
 from reactive.compiler.query_shape import Shaped, shaped
 from reactive.compiler.templates import Planned, Prepared, Templates
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node
-from reactive.operators.sums_by import BailOut
+from reactive.operators.bail_out import BailOut
 
 log = logging.getLogger("reactive")
 T = TypeVar("T")
@@ -63,7 +69,7 @@ class Queries:
         self.phases: tuple[Phase, ...] = (*PHASES, *own) if rewrite else own
         self.generates = rewrite
         self.graph = graph
-        self.placement: Placement
+        self.placement: placements.Placement
         self._node_of = node_of
         self._templates: Templates | None = None
         if rewrite and not rules:
@@ -155,7 +161,7 @@ class Queries:
             graph.watch.begin(leaf, segment, self._top(segment) or leaf, ends, read, called)
 
     def compiled_beside(
-        self, run: plan.Node, moved: Mapping[plan.Node, Begin], of: Segment | None = None
+        self, run: plan.Node, moved: Mapping[plan.Node, offloading.Begin], of: Segment | None = None
     ) -> Compiled:
         """A plan that is run, with parts elsewhere, which are not filled yet; and the segment that
         it is the plan of."""
@@ -175,7 +181,7 @@ class Queries:
             raise
 
     def _chosen(
-        self, run: plan.Node, offloaded: OffloadedNodes | None, without: Collection[str]
+        self, run: plan.Node, offloaded: offloading.OffloadedNodes | None, without: Collection[str]
     ) -> Chooser:
         return chosen(
             run,
@@ -191,7 +197,7 @@ class Queries:
         if known is not None and known.owner is self.graph and not self.graph.forgets:
             return known
         if free(written):
-            raise outside(open_names(written))
+            raise definition.outside(definition.open_names(written))
         written, graph = self.base(written), self.graph
         moves = self.placement.is_possible
 
@@ -225,7 +231,7 @@ class Queries:
 
     def _built(self, prepared: Prepared) -> Node:
         """The node of a plan that was made by a template."""
-        builder = Builder(self.graph, self.source, self.generates, InnerGraph, prepared.made)
+        builder = Builder(self.graph, self.source, self.generates, within, prepared.made)
         return builder.build(prepared.physical)
 
     def _made(self, segment: Segment) -> Node:
@@ -279,7 +285,11 @@ class Queries:
             if segment in gone or not gone.isdisjoint(segment.below):
                 gone.add(segment)
                 segment.top = segment.physical = None
-        log.info("%s: as rows from now on, since %r", headline(bail_out.owner), bail_out.__cause__)
+        log.info(
+            "%s: as rows from now on, since %r",
+            explain.headline(bail_out.owner),
+            bail_out.__cause__,
+        )
 
 
 def _way(owner: plan.Node) -> str:

@@ -41,10 +41,9 @@ from optimizer.plans.properties import nodes
 from optimizer.record import record
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
-from reactive.compiler import physical
+from reactive.compiler import physical, substitution
 from reactive.compiler.physical import Lookup, Physical
 from reactive.compiler.query_shape import Shaped, Slot, with_values
-from reactive.compiler.substitution import Make, Unknown, substitution
 from reactive.dataflow.node import Node
 
 LEARNED_AT = 3
@@ -87,7 +86,7 @@ class Shape:
 class Template:
     """Makes plans; `literals` are constants that stand in it, `indexes` what it looks up."""
 
-    make: Make
+    make: substitution.Make
     literals: frozenset[Any]
     indexes: tuple[Physical, ...]
     nodes: tuple[weakref.ref[Node], ...]
@@ -165,7 +164,7 @@ class Templates:
             return
         try:
             template, is_final = self._learned(written, given, shape.varying, found)
-        except Unknown:
+        except substitution.Unknown:
             template, is_final = None, True
         if template is not None:
             shape.templates[key] = template
@@ -187,7 +186,7 @@ class Templates:
         places = {id(mark): place for place, mark in enumerate(marks.values())}
         places |= {id(opaque): len(slots) + place for place, opaque in enumerate(opaques)}
         places |= {id(index): first + place for place, index in enumerate(_looked_up(general))}
-        make = substitution(general, places)
+        make = substitution.substitution(general, places)
         values = [given.values[slot] for slot in slots]
         if len(_looked_up(general)) != len(indexes):
             return None, True

@@ -14,7 +14,7 @@ from typing import Any, overload
 
 from reactive.collections.edits import Edit
 from reactive.collections.zset import Batch, Pair, Pairs, Row, consolidate
-from reactive.operators.order_by import OrderBy
+from reactive.operators import order_by
 
 _shown = itemgetter(-1)
 
@@ -99,7 +99,7 @@ class BorrowedOrder(Borrowed):
 
     __slots__ = ("order",)
 
-    def __init__(self, order: OrderBy) -> None:
+    def __init__(self, order: order_by.OrderBy) -> None:
         self.order = order
 
     def step(self, delta: Pairs) -> Pairs:
@@ -138,7 +138,7 @@ class ChangesOnly(Borrowed):
 
     __slots__ = ("order",)
 
-    def __init__(self, order: OrderBy | None = None) -> None:
+    def __init__(self, order: order_by.OrderBy | None = None) -> None:
         self.order = order
 
     @property

@@ -16,8 +16,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from optimizer.plans.wanted import AnyOf, Between
+from reactive.collections import range_index
 from reactive.collections.index import Mark
-from reactive.collections.range_index import Form, Range, RangeIndex
+from reactive.collections.key_range import Form, Range
 
 if TYPE_CHECKING:
     from reactive.dataflow.node import Node
@@ -33,7 +34,7 @@ class Routes:
     def __init__(self) -> None:
         self._readers: dict[Node, None] = {}
         self._exactly: dict[Any, list[Node]] = {}
-        self._ranges: dict[Kind, RangeIndex] = {}
+        self._ranges: dict[Kind, range_index.RangeIndex] = {}
 
     def __len__(self) -> int:
         return len(self._readers)
@@ -77,14 +78,14 @@ class Routes:
         ranges = self._ranges.values()
         return [*found, *(reader for index in ranges for reader, _ in index.pairs(key))]
 
-    def _range(self, wanted: Between) -> RangeIndex:
+    def _range(self, wanted: Between) -> range_index.RangeIndex:
         """Ranges that have the same ends, in their order."""
         low, high = wanted.low is not None, wanted.high is not None
         own: Form = "interval" if low and high else "point"
         other: Form = "point" if low and high else "high" if low else "low"
         kind = (other, wanted.closed)
         if kind not in self._ranges:
-            self._ranges[kind] = RangeIndex(Range(own, other, wanted.closed), id)
+            self._ranges[kind] = range_index.RangeIndex(Range(own, other, wanted.closed), id)
         return self._ranges[kind]
 
 

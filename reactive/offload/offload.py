@@ -19,22 +19,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from optimizer import plan
-from optimizer.plans.explain import explain, headline
+from optimizer.plans import explain as explaining
 from optimizer.plans.properties import nodes, tables
 from optimizer.traverse import without_iterations
 from reactive.collections.zset import Pair
+from reactive.compiler import offloaded as offloaded_nodes
 from reactive.compiler.leaves import reattach, refill
-from reactive.compiler.offloaded import Begin, OffloadedNodes
 from reactive.dataflow.node import Node
 from reactive.errors import OffloadError
-from reactive.offload.overflow import Overflow
-from reactive.offload.remote_table import RemoteTable
+from reactive.offload import overflow, remote_table
 from reactive.offload.spilling import Spilling
 from reactive.operators.plain import LINEAR
-from reactive.remote.external import ExternalRows
-from reactive.remote.flush import Flush
-from reactive.remote.fragments import Fragment, Unmovable, part_of, raises_nothing
-from reactive.remote.remote import Remote, RemoteOperator
+from reactive.remote import external, fragments
+from reactive.remote import flush as flushing
+from reactive.remote import remote as remote_parts
 from reactive.runtime.collector import paused
 from reactive.storage.store import Store
 
@@ -64,19 +62,19 @@ class Offload(Protocol):
     max_waiting: int
     """How many entries may wait for a flush before writers wait too."""
 
-    def refuse(self, fragment: Fragment) -> str | None:
+    def refuse(self, fragment: fragments.Fragment) -> str | None:
         """Why a part cannot go there, if it cannot."""
         ...
 
-    def begin(self, fragment: Fragment, name: str) -> Remote:
+    def begin(self, fragment: fragments.Fragment, name: str) -> remote_parts.Remote:
         """A place for a part, without rows yet; `name` is the same for the same query."""
         ...
 
-    def scan(self, fragment: Fragment, name: str) -> Remote:
+    def scan(self, fragment: fragments.Fragment, name: str) -> remote_parts.Remote:
         """What fetches rows that are fed; nothing of them is kept."""
         ...
 
-    def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> ExternalRows:
+    def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> external.ExternalRows:
         """The rows of a table that are there already."""
         ...
 
@@ -111,10 +109,10 @@ class Offloading:
     def __init__(self, engine: Engine, offload: Offload | None) -> None:
         self._engine = engine
         self.offload = offload
-        self.moved: dict[plan.Node, Begin] = {}
-        self._flush: Flush | None = None
+        self.moved: dict[plan.Node, offloaded_nodes.Begin] = {}
+        self._flush: flushing.Flush | None = None
         self.spilling = Spilling(engine)
-        self.overflow = None if offload is None else Overflow(self, offload)
+        self.overflow = None if offload is None else overflow.Overflow(self, offload)
         if offload is not None:
             offload.open()
 
@@ -133,24 +131,28 @@ class Offloading:
         """Whether anything is elsewhere."""
         return bool(self.moved or self._remote_tables() or self._engine.graph.pinned)
 
-    def _remote_tables(self) -> dict[int, RemoteTable[Any]]:
+    def _remote_tables(self) -> dict[int, remote_table.RemoteTable[Any]]:
         """The tables whose rows are elsewhere, by their number."""
+        if self.offload is None:
+            return {}
         tables = self._engine.tables
-        return {n: t for n, t in tables.items() if isinstance(t, RemoteTable)}
+        return {n: t for n, t in tables.items() if isinstance(t, remote_table.RemoteTable)}
 
-    def offloaded(self, moved: Mapping[plan.Node, Begin]) -> OffloadedNodes | None:
+    def offloaded(
+        self, moved: Mapping[plan.Node, offloaded_nodes.Begin]
+    ) -> offloaded_nodes.OffloadedNodes | None:
         """What a compiler is to know."""
         offload = self.offload
         if offload is None:
             return None
-        return OffloadedNodes(
+        return offloaded_nodes.OffloadedNodes(
             moved,
             self._remote_tables(),
             lambda part: offload.begin(part, _name(part.of[0])),
             lambda part: offload.scan(part, _name(part.of[0])),
         )
 
-    def read_here(self, run: plan.Node, offloaded: OffloadedNodes) -> None:
+    def read_here(self, run: plan.Node, offloaded: offloaded_nodes.OffloadedNodes) -> None:
         """Have the tables in the process that a plan reads there."""
         self.spilling.bring_back(run, offloaded)
 
@@ -169,7 +171,7 @@ class Offloading:
             with self._engine.inside():
                 flush = self._flush
                 if flush is None or flush.is_over:
-                    flush = self._flush = Flush(engine.graph, engine.version)
+                    flush = self._flush = flushing.Flush(engine.graph, engine.version)
             try:
                 flush.run(engine.inside)
             except OffloadError as error:
@@ -208,7 +210,9 @@ class Offloading:
         """Move one node of the plans, with what follows on it row by row."""
         engine, offload = self._engine, self.need()
         node = self._top(node)
-        moved: dict[plan.Node, Begin] = {node: lambda part: offload.begin(part, _name(node))}
+        moved: dict[plan.Node, offloaded_nodes.Begin] = {
+            node: lambda part: offload.begin(part, _name(node))
+        }
         with self._engine.inside():
             if node in self.moved:
                 return
@@ -218,7 +222,7 @@ class Offloading:
             made = top if top.is_remote else top.inputs[0]
             engine.graph.pinned.add(made)
         try:
-            with offload.progress(headline(node), made.operator.lag):
+            with offload.progress(explaining.headline(node), made.operator.lag):
                 made.operator.fill()
             self._switch({**self.moved, **moved})
             self.spilling.spill(node, offload)
@@ -245,7 +249,7 @@ class Offloading:
         """
         for node in gone:
             _check_stored(node, "cannot be computed in the process again")
-        back = {top for top in self.moved if not set(gone).isdisjoint(part_of(top).of)}
+        back = {top for top in self.moved if not set(gone).isdisjoint(fragments.part_of(top).of)}
         left = [node.operator.remote for node in self.remotes if node.plan in back]
         try:
             self.flush()
@@ -280,19 +284,19 @@ class Offloading:
             if refused is None:
                 found.append(node)
             else:
-                reasons.append(f"{headline(node)}: {refused}")
+                reasons.append(f"{explaining.headline(node)}: {refused}")
         return found, reasons
 
     def refused(self, node: plan.Node) -> str | None:
         """Why a node of a plan has to stay, if it has to."""
         try:
-            part = part_of(node)
+            part = fragments.part_of(node)
             _check_stored(node, "has given out rows that it did not keep")
-        except (Unmovable, OffloadError) as error:
+        except (fragments.Unmovable, OffloadError) as error:
             return str(error)
         return self.need().refuse(part)
 
-    def operators(self, node: plan.Node) -> list[RemoteOperator]:
+    def operators(self, node: plan.Node) -> list[remote_parts.RemoteOperator]:
         """What does a node's work elsewhere."""
         return [m.operator for m in self.remotes if node in m.operator.fragment.of]
 
@@ -306,7 +310,7 @@ class Offloading:
                 readers[source].add(reader)
         while len(readers[node]) == 1 and node not in (*roots, *orders):
             (reader,) = readers[node]
-            if not (isinstance(reader, LINEAR) and raises_nothing(reader)):
+            if not (isinstance(reader, LINEAR) and fragments.raises_nothing(reader)):
                 break
             node = reader
         return node
@@ -322,7 +326,7 @@ class Offloading:
         refused = self.refused(node)
         return "in the process" + (", can move" if refused is None else f": {refused}")
 
-    def _switch(self, moved: dict[plan.Node, Begin]) -> None:
+    def _switch(self, moved: dict[plan.Node, offloaded_nodes.Begin]) -> None:
         """Compile all queries again, with these parts elsewhere."""
         engine = self._engine
         with self._engine.inside():
@@ -342,7 +346,7 @@ class Offloading:
             ]
             engine.graph.announce(changed, engine.version)
 
-    def _compiled(self, moved: dict[plan.Node, Begin]) -> list[tuple[Node, Node]]:
+    def _compiled(self, moved: dict[plan.Node, offloaded_nodes.Begin]) -> list[tuple[Node, Node]]:
         """All leaves with what they are to read, now that these parts are elsewhere."""
         engine = self._engine
         before, self.moved = self.moved, moved
@@ -375,7 +379,7 @@ STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Empty, plan.Component)
 
 def _name(node: plan.Node) -> str:
     """The same for the same query."""
-    return str(explain(node))
+    return str(explaining.explain(node))
 
 
 def _within(node: plan.Node) -> list[plan.Node]:

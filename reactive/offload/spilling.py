@@ -13,7 +13,7 @@ from optimizer import plan
 from optimizer.plans.properties import tables
 from reactive.api.table import Table
 from reactive.collections.zset import Pair, Row
-from reactive.compiler.offloaded import OffloadedNodes
+from reactive.compiler import offloaded as offloading
 from reactive.dataflow.node import Node
 from reactive.operators.plain import LINEAR
 from reactive.storage.store import BagStore
@@ -69,7 +69,7 @@ class Spilling:
     def _may_go(self, table: Table[Any]) -> bool:
         return isinstance(table._store, BagStore) and _is_read_elsewhere_only(table._node)
 
-    def bring_back(self, root: plan.Node, offloaded: OffloadedNodes) -> None:
+    def bring_back(self, root: plan.Node, offloaded: offloading.OffloadedNodes) -> None:
         """Bring back the tables that a plan reads in the process. Inside the lock."""
         spilled = {table.plan.number for table in self.stores}
         for number in _read_here(root, offloaded, spilled) if spilled else ():
@@ -113,7 +113,7 @@ def _is_read_elsewhere_only(source: Node) -> bool:
     return bool(source.consumers)
 
 
-def _read_here(root: plan.Node, offloaded: OffloadedNodes, of: set[int]) -> set[int]:
+def _read_here(root: plan.Node, offloaded: offloading.OffloadedNodes, of: set[int]) -> set[int]:
     """Which of some tables a plan reads by operators in the process."""
     found: set[int] = set()
     waiting = [(root, False)]

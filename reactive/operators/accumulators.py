@@ -29,10 +29,10 @@ from typing import Any, Protocol
 
 from optimizer.callables.opaque import Opaque
 from optimizer.record import record
+from reactive.collections import values as multisets
 from reactive.collections.monoid_tree import MonoidTree
 from reactive.collections.multiset import Multiset
 from reactive.collections.running_sum import RunningSum, plus_value, shown
-from reactive.collections.values import Values
 from reactive.collections.zset import canonical
 
 
@@ -134,10 +134,10 @@ class ValuesAccumulator:
     in_place = True
     over_values = True
 
-    def zero(self) -> Values:
-        return Values()
+    def zero(self) -> multisets.Values:
+        return multisets.Values()
 
-    def add(self, state: Values, value: Any, weight: int) -> Values:
+    def add(self, state: multisets.Values, value: Any, weight: int) -> multisets.Values:
         if value is None and self.skip_none:
             return state
         try:
@@ -147,10 +147,10 @@ class ValuesAccumulator:
             raise
         return state
 
-    def is_zero(self, state: Values) -> bool:
+    def is_zero(self, state: multisets.Values) -> bool:
         return not (len(state) or state.negative)
 
-    def result(self, state: Values) -> Any:
+    def result(self, state: multisets.Values) -> Any:
         raise NotImplementedError
 
 
@@ -158,25 +158,25 @@ class ValuesAccumulator:
 class MinAccumulator(ValuesAccumulator):
     """The least value; None of no rows."""
 
-    def zero(self) -> Values:
-        return Values(in_order=True)
+    def zero(self) -> multisets.Values:
+        return multisets.Values(in_order=True)
 
-    def result(self, state: Values) -> Any:
-        return _asked(state, Values.least)
+    def result(self, state: multisets.Values) -> Any:
+        return _asked(state, multisets.Values.least)
 
 
 @record
 class MaxAccumulator(ValuesAccumulator):
     """The greatest value; None of no rows."""
 
-    def zero(self) -> Values:
-        return Values(in_order=True)
+    def zero(self) -> multisets.Values:
+        return multisets.Values(in_order=True)
 
-    def result(self, state: Values) -> Any:
-        return _asked(state, Values.greatest)
+    def result(self, state: multisets.Values) -> Any:
+        return _asked(state, multisets.Values.greatest)
 
 
-def _asked(state: Values, read: Callable[[Values], Any]) -> Any:
+def _asked(state: multisets.Values, read: Callable[[multisets.Values], Any]) -> Any:
     """What is read of values, which may be compared for the first time."""
     try:
         return read(state)
@@ -185,7 +185,7 @@ def _asked(state: Values, read: Callable[[Values], Any]) -> Any:
         raise
 
 
-def _advise(error: TypeError, state: Values, value: Any = 0) -> None:
+def _advise(error: TypeError, state: multisets.Values, value: Any = 0) -> None:
     """Say what to do about a None that does not compare with other values."""
     if value is None or state.has_none():
         error.add_note(SKIP)
@@ -198,7 +198,7 @@ SKIP = "  skip_none=True leaves None out"
 class CountDistinctAccumulator(ValuesAccumulator):
     """The number of different values."""
 
-    def result(self, state: Values) -> int:
+    def result(self, state: multisets.Values) -> int:
         return len(state)
 
 
@@ -206,7 +206,7 @@ class CountDistinctAccumulator(ValuesAccumulator):
 class CollectAccumulator(ValuesAccumulator):
     """All values, as a `Multiset`. Costs O(group) to read."""
 
-    def result(self, state: Values) -> Multiset[Any]:
+    def result(self, state: multisets.Values) -> Multiset[Any]:
         return Multiset(state.weights())
 
 

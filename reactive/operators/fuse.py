@@ -8,31 +8,29 @@ from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
 from optimizer.expr import Expr, Function, Lifted
+from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import NO_FACTORIZATION, Factorization, Sums
-from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.properties import bindings, is_interned, row_shape, shapes
 from optimizer.plans.side_conditions import AnyJoin, residual
 from optimizer.traverse import read_functions
+from reactive.codegen import join_key
+from reactive.codegen import probe_order as order_of_probes
 from reactive.codegen.emitter import RowPipeline, row_names
 from reactive.codegen.functions import source_of
-from reactive.codegen.join_key import key_parts
-from reactive.codegen.probe_order import probe_order
 from reactive.codegen.sinks import CountSink, KeySink, ListSink
 from reactive.collections.index import Key
 from reactive.collections.zset import Pair, Row
+from reactive.operators import distinct, index_by, key_by, sums_by
 from reactive.operators.accumulators import CountAccumulator
 from reactive.operators.aggregate import Aggregate
-from reactive.operators.distinct import Distinct
-from reactive.operators.generated.alone import GroupingOfOneSum, alone
-from reactive.operators.generated.column_sums import when_needed
-from reactive.operators.generated.factored import Factored, GroupingOfSums, Sides, Term
-from reactive.operators.generated.group_columns import group_columns
+from reactive.operators.generated import alone, group_columns, keyed, summing
+from reactive.operators.generated import factored as factored_sums
+from reactive.operators.generated import joined as joined_groups
+from reactive.operators.generated import linear as linear_loop
+from reactive.operators.generated import matched as matched_loop
+from reactive.operators.generated import multiway as multiway_loop
 from reactive.operators.generated.grouped import Grouped, Grouping
-from reactive.operators.generated.joined import Joined, Pairing
-from reactive.operators.generated.keyed import KeyLoop
-from reactive.operators.generated.linear import Linear
-from reactive.operators.generated.matched import GroupedMatched, Matched
-from reactive.operators.generated.multiway import MultiwayJoined, ProbeOrders
+from reactive.operators.generated.large import when_large
 from reactive.operators.generated.nests import (
     Made,
     SinkOf,
@@ -45,9 +43,6 @@ from reactive.operators.generated.nests import (
     sums_loops,
 )
 from reactive.operators.generated.single import GroupingOfOne
-from reactive.operators.generated.summing import Summing, SummingOfOne
-from reactive.operators.index_by import IndexBy
-from reactive.operators.key_by import KeyBy
 from reactive.operators.pipelines import PipelineSource, all_read, inputs_of_multiway
 from reactive.operators.plain import (
     Side,
@@ -58,13 +53,12 @@ from reactive.operators.plain import (
     side_functions,
     side_key,
 )
-from reactive.operators.sums_by import SumsBy
 
 Rows = Callable[[Sequence[Any]], Sequence[Any]]
 Make = Callable[[], Any]
 Loops = MutableMapping[Hashable, Callable[..., Any]]
 G = TypeVar("G", bound=Grouping)
-S = TypeVar("S", bound=GroupingOfSums)
+S = TypeVar("S", bound="factored_sums.GroupingOfSums")
 
 
 def looped(node: plan.Node, below: PipelineSource, loops: Loops) -> Make:
@@ -73,14 +67,14 @@ def looped(node: plan.Node, below: PipelineSource, loops: Loops) -> Make:
         case plan.Aggregate():
             return grouped(node, below)
         case plan.Distinct() if below.chain:
-            return lambda: Distinct(linear(below, loops))
+            return lambda: distinct.Distinct(linear(below, loops))
         case plan.Distinct():
-            return Distinct
+            return distinct.Distinct
         case _:
             return lambda: linear(below, loops)
 
 
-def linear(below: PipelineSource, loops: Loops) -> Linear:
+def linear(below: PipelineSource, loops: Loops) -> linear_loop.Linear:
     """The operator of a chain. Chains that do the same to rows of one shape have one loop."""
     called = read_functions(*below.chain)
 
@@ -95,7 +89,7 @@ def linear(below: PipelineSource, loops: Loops) -> Linear:
         pipeline = below.pipeline()
         loop, _ = delta_loop("delta", pipeline, called, ListSink(pipeline))
         loops[key] = loop
-    return Linear(loop, _Lazy(below.chain).run, source_of(loop), made)
+    return linear_loop.Linear(loop, _Lazy(below.chain).run, source_of(loop), made)
 
 
 def keys_of(
@@ -110,7 +104,7 @@ def keys_of(
     identity = is_interned(below.top) and not deferred
     if generate and all_read(side_functions(side)):
         return _keyed(below, side, arguments, key, identity=identity)
-    return (lambda: KeyBy(key, identity=identity)), (lambda rows: rows)
+    return (lambda: key_by.KeyBy(key, identity=identity)), (lambda rows: rows)
 
 
 def keys_of_rows(node: plan.Node, side: Side, arguments: int) -> Callable[[list[Any]], Any]:
@@ -142,8 +136,8 @@ def _keyed(
         sink = KeySink(pipeline, parts, is_written=is_written, batch=batch)
         return keyed_loop(pipeline, called, sink, batch=batch)
 
-    def make() -> KeyLoop:
-        return KeyLoop(made, KeyBy(key, identity=identity), rows, identity=identity)
+    def make() -> keyed.KeyLoop:
+        return keyed.KeyLoop(made, key_by.KeyBy(key, identity=identity), rows, identity=identity)
 
     return make, rows
 
@@ -152,7 +146,7 @@ def _key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
     """The parts of the key of a side, and whether it is as the user wrote it."""
     written, steps = side
     assert written is None or isinstance(written, Lifted)
-    return key_parts(pipeline, written, steps), written is not None
+    return join_key.key_parts(pipeline, written, steps), written is not None
 
 
 def grouped(node: plan.Aggregate, below: PipelineSource) -> Make:
@@ -173,8 +167,10 @@ def grouped(node: plan.Aggregate, below: PipelineSource) -> Make:
         plain = plain_aggregate(node)
         loop, text = made(plain, Grouping)
         carefully = _Lazy(below.chain).run
-        columns = group_columns(
-            below.pipeline, lambda pipeline: grouping_sink(node, pipeline, plain)
+        columns = when_large(
+            lambda: group_columns.group_columns(
+                below.pipeline, lambda pipeline: grouping_sink(node, pipeline, plain)
+            )
         )
         return Grouped(plain, loop, carefully, text, one=made_one(plain), columns=columns)
 
@@ -185,8 +181,8 @@ def joined(
     join: plan.Join | plan.Product,
     node: plan.Node,
     chain: tuple[plan.Node, ...],
-    left: IndexBy,
-    right: IndexBy,
+    left: index_by.IndexBy,
+    right: index_by.IndexBy,
 ) -> Make:
     """The operator of a join, with the chain above it and what the chain feeds."""
 
@@ -194,7 +190,7 @@ def joined(
         rest, of = _residual(join), shapes(join)
         plain = plain_join(join, left, right)
         operators = _Lazy(chain)
-        pairing = Pairing(left, right)
+        pairing = joined_groups.Pairing(left, right)
 
         def carefully(*deltas: Sequence[Any]) -> Sequence[Pair]:
             return operators.run(plain.step(*deltas))
@@ -208,7 +204,7 @@ def joined(
             return Grouped(aggregate, loops, carefully, text, pairing)
         loops, text = join_loops(count, of, rest, chain, ListSink)
         plainly = lambda: operators.run(list(plain.contents()))  # noqa: E731
-        return Joined(pairing, loops, carefully, plainly, text)
+        return joined_groups.Joined(pairing, loops, carefully, plainly, text)
 
     return make
 
@@ -217,7 +213,7 @@ def matched(
     join: plan.OuterJoin | plan.SemiJoin | plan.AntiJoin,
     node: plan.Node,
     chain: tuple[plan.Node, ...],
-    left: IndexBy,
+    left: index_by.IndexBy,
     right: Any,
 ) -> Make:
     """The operator of a join that tells rows with a partner from rows alone, of a chain, and what
@@ -229,15 +225,15 @@ def matched(
             return part_loop(count, of, chain, sink_of)
         return outer_loops(count, of, _residual(join), chain, join.kind, sink_of)
 
-    def make() -> Matched | GroupedMatched:
-        pairing = Pairing(left, right) if isinstance(join, plan.OuterJoin) else None
+    def make() -> matched_loop.Matched | matched_loop.GroupedMatched:
+        pairing = joined_groups.Pairing(left, right) if isinstance(join, plan.OuterJoin) else None
         plain = plain_join(join, left, right)
         chained = _Lazy(chain).run
         if not isinstance(node, plan.Aggregate):
-            return Matched(plain, pairing, *loops(ListSink), chained)
+            return matched_loop.Matched(plain, pairing, *loops(ListSink), chained)
         groups = plain_aggregate(node)
         made = loops(lambda pipeline: grouping_sink(node, pipeline, groups))
-        return GroupedMatched(groups, plain, pairing, *made, chained)
+        return matched_loop.GroupedMatched(groups, plain, pairing, *made, chained)
 
     return make
 
@@ -265,18 +261,22 @@ def sums_of_rows(
         pipeline.narrow(arguments)
         return pipeline
 
-    def make() -> SumsBy:
+    def make() -> sums_by.SumsBy:
         pipeline = row_pipeline()
-        loop, text = delta_loop("delta", pipeline, called, _summing(pipeline, side, sums))
-        columns = when_needed(lambda: _summing(row_pipeline(), side, sums).over_columns())
+        loop, text = delta_loop(
+            "delta", pipeline, called, _summing(pipeline, side, sums, summing.Summing)
+        )
+        columns = when_large(
+            lambda: _summing(row_pipeline(), side, sums, summing.Summing).over_columns()
+        )
         width, by_group = len(sums.values), bool(sums.groups)
         one = None if by_group or pipeline.makes_several else made_one()
-        return SumsBy(loop, width, owner, text, by_group=by_group, one=one, columns=columns)
+        return sums_by.SumsBy(loop, width, owner, text, by_group=by_group, one=one, columns=columns)
 
     def made_one() -> Callable[..., Any]:
         pipeline = row_pipeline()
         return delta_loop(
-            "sums, delta", pipeline, called, _summing(pipeline, side, sums, SummingOfOne)
+            "sums, delta", pipeline, called, _summing(pipeline, side, sums, summing.SummingOfOne)
         )[0]
 
     return make
@@ -293,26 +293,30 @@ def sums_of_pairs(
 ) -> Make:
     """What keeps the pairs of a join, after a chain, as sums by a key."""
 
-    def make() -> SumsBy:
+    def make() -> sums_by.SumsBy:
         below = sums.below
         called = [*read_functions(join, *chain)]
         written = side[0] is not None
 
-        def sink_of(pipeline: RowPipeline) -> Summing:
+        def sink_of(pipeline: RowPipeline) -> summing.Summing:
             if below is None:
                 pipeline.narrow(arguments)
-                return _summing(pipeline, side, sums)
+                return _summing(pipeline, side, sums, summing.Summing)
             parts = list(map(pipeline.take, below.parts))
             values = [_term(pipeline, v) for v in below.values if v is not None]
             count = len(parts) - len(sums.groups)
-            return Summing(parts[:count], parts[count:], values, pipeline, is_written=written)
+            return summing.Summing(
+                parts[:count], parts[count:], values, pipeline, is_written=written
+            )
 
         above = () if below is not None else chain
         factors = below or replace(NO_FACTORIZATION, tests=_asked(join))
         loop, text = _pair_loops(join, above, factors, called, sink_of, counts=False)
         width = len(sums.values)
-        look_ups = Sides(*sides).look_ups
-        return SumsBy(loop, width, owner, text, by_group=bool(sums.groups), look_ups=look_ups)
+        look_ups = factored_sums.Sides(*sides).look_ups
+        return sums_by.SumsBy(
+            loop, width, owner, text, by_group=bool(sums.groups), look_ups=look_ups
+        )
 
     return make
 
@@ -325,8 +329,8 @@ def factored(
 ) -> Make:
     """The operator of an aggregate over a join of which sums are kept."""
 
-    def make() -> Factored:
-        def sink_of(pipeline: RowPipeline, kind: type[S] = GroupingOfSums) -> S:  # type: ignore[assignment]
+    def make() -> factored_sums.Factored:
+        def sink_of(pipeline: RowPipeline, kind: type[S] = factored_sums.GroupingOfSums) -> S:  # type: ignore[assignment]
             given = zip(node.aggregates, factors.values, strict=True)
             accumulators = [
                 (a.accumulator, None if value is None else _term(pipeline, value))
@@ -335,46 +339,50 @@ def factored(
             key = None if node.key is None else pipeline.take(factors.parts[0])
             return kind(key, accumulators, shared_accumulators(node), row=node.row)
 
-        called, both = read_functions(join, node), Sides(*sides)
+        called, both = read_functions(join, node), factored_sums.Sides(*sides)
         loop, text = _pair_loops(join, (), factors, called, sink_of, counts=True)
         of = shapes(join)
         names = row_names(called, len(of))
         accumulators = [folded.accumulator for folded in node.aggregates]
-        one = alone(
+        one = alone.alone(
             names,
             of,
             factors,
-            lambda pipeline: sink_of(pipeline, GroupingOfOneSum),
+            lambda pipeline: sink_of(pipeline, alone.GroupingOfOneSum),
             accumulators,
             both,
         )
-        return Factored(plain_aggregate(node), loop, text, both, node, one)
+        return factored_sums.Factored(plain_aggregate(node), loop, text, both, node, one)
 
     return make
 
 
 def multiway(
     join: plan.Join,
-    of: MultiwayJoin,
+    of: multiways.MultiwayJoin,
     node: plan.Node,
     chain: tuple[plan.Node, ...],
-    indexes: dict[Any, IndexBy],
+    indexes: dict[Any, index_by.IndexBy],
 ) -> Make:
     """The operator of joins as one, with the chain above and what the chain feeds."""
 
     def make() -> Any:
-        paths = [probe_order(place, of) for place in range(len(of.tests))]
+        paths = [order_of_probes.probe_order(place, of) for place in range(len(of.tests))]
         relations = inputs_of_multiway(join, of)
         shown = tuple(row_shape(relation) for relation in relations)
         names = tuple(f"row{place}" for place in range(len(relations)))
         if not isinstance(node, plan.Aggregate):
             loop, text = multiway_loops(names, shown, of, paths, chain, ListSink)
-            return MultiwayJoined(ProbeOrders(paths, indexes, is_filled=True), loop, text, join)
+            return multiway_loop.MultiwayJoined(
+                multiway_loop.ProbeOrders(paths, indexes, is_filled=True), loop, text, join
+            )
         plain = plain_aggregate(node)
         loop, text = multiway_loops(
             names, shown, of, paths, chain, lambda pipeline: grouping_sink(node, pipeline, plain)
         )
-        return Factored(plain, loop, text, ProbeOrders(paths, indexes), join)
+        return factored_sums.Factored(
+            plain, loop, text, multiway_loop.ProbeOrders(paths, indexes), join
+        )
 
     return make
 
@@ -394,19 +402,19 @@ def _pair_loops(
 
 
 def _summing(
-    pipeline: RowPipeline, side: Side, sums: Sums, kind: type[Summing] = Summing
-) -> Summing:
+    pipeline: RowPipeline, side: Side, sums: Sums, kind: type[summing.Summing]
+) -> summing.Summing:
     for test in sums.tests:
         pipeline.test(test)
     key, is_written = _key(pipeline, side)
     groups = list(map(pipeline.take, sums.groups))
-    values = [Term(pipeline.take(value)) for value in sums.values]
+    values = [factored_sums.Term(pipeline.take(value)) for value in sums.values]
     return kind(key, groups, values, pipeline, is_written=is_written)
 
 
-def _term(pipeline: RowPipeline, value: Expr | tuple[Expr, Expr]) -> Term:
+def _term(pipeline: RowPipeline, value: Expr | tuple[Expr, Expr]) -> factored_sums.Term:
     factors = value if isinstance(value, tuple) else (value,)
-    return Term(*map(pipeline.take, factors))
+    return factored_sums.Term(*map(pipeline.take, factors))
 
 
 def _is_read(function: Function | None) -> TypeGuard[Lifted]:

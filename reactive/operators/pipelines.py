@@ -8,8 +8,8 @@ from itertools import takewhile
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted, conjuncts
+from optimizer.plans import multiway as multiways
 from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests, constant_tests
-from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.properties import bindings, shapes
 from optimizer.plans.wanted import wanted
 from optimizer.traverse import functions
@@ -90,7 +90,7 @@ def all_read(functions: Sequence[Function | None]) -> bool:
     return all(function is None or isinstance(function, Lifted) for function in functions)
 
 
-def within(join: plan.Join, multiway: MultiwayJoin) -> list[plan.Node]:
+def within(join: plan.Join, multiway: multiways.MultiwayJoin) -> list[plan.Node]:
     """The joins that are one with this one, and the selects between them, from above."""
     found: list[plan.Node] = []
     node: plan.Node = join
@@ -105,7 +105,7 @@ def within(join: plan.Join, multiway: MultiwayJoin) -> list[plan.Node]:
     return found
 
 
-def inputs_of_multiway(join: plan.Join, multiway: MultiwayJoin) -> list[plan.Node]:
+def inputs_of_multiway(join: plan.Join, multiway: multiways.MultiwayJoin) -> list[plan.Node]:
     """The inputs of joins that are one, in their order."""
     parts = within(join, multiway)
     rights = [part.right for part in parts if isinstance(part, plan.Join)]

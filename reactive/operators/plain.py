@@ -22,34 +22,36 @@ from optimizer.plans.side_conditions import (
     side_conditions_of,
 )
 from reactive.codegen.functions import callable_of
+from reactive.collections import sorting
 from reactive.collections.index import Key, itself
-from reactive.collections.sorting import sorted_by
 from reactive.collections.zset import Row
+from reactive.operators import (
+    anti_join,
+    difference,
+    difference_all,
+    distinct,
+    each,
+    intersection,
+    intersection_all,
+    matching,
+    order_by,
+    outer_join,
+    product,
+    reduce,
+    select,
+    select_many,
+    semi_join,
+    tolerate,
+    top,
+    union,
+    union_all,
+    unnest,
+    where,
+)
+from reactive.operators import join as joins
+from reactive.operators import keys as join_keys
 from reactive.operators.accumulators import CountAccumulator
 from reactive.operators.aggregate import Aggregate, shared_accumulators_of
-from reactive.operators.anti_join import anti_join
-from reactive.operators.difference import difference
-from reactive.operators.difference_all import difference_all
-from reactive.operators.distinct import Distinct
-from reactive.operators.each import Each
-from reactive.operators.intersection import intersection
-from reactive.operators.intersection_all import intersection_all
-from reactive.operators.join import Join
-from reactive.operators.keys import found_key, written_key
-from reactive.operators.matching import Fits, KeyMatching, Matching, PredicateMatching
-from reactive.operators.order_by import OrderBy
-from reactive.operators.outer_join import Kept, OuterJoin
-from reactive.operators.product import product
-from reactive.operators.reduce import Reduce
-from reactive.operators.select import Select
-from reactive.operators.select_many import SelectMany
-from reactive.operators.semi_join import semi_join
-from reactive.operators.tolerate import Tolerate
-from reactive.operators.top import Top
-from reactive.operators.union import Union
-from reactive.operators.union_all import UnionAll
-from reactive.operators.unnest import Unnest
-from reactive.operators.where import Where
 
 Make = Callable[[], Any]
 LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
@@ -69,44 +71,47 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
     """How to make the operator of a node that is no join, and the callables in it."""
     match node:
         case plan.Where(source, f):
-            return lambda: Where(spread(f, bindings(source))), (f,)
+            return lambda: where.Where(spread(f, bindings(source))), (f,)
         case plan.Select(source, f):
-            return lambda: Select(spread(f, bindings(source))), (f,)
+            return lambda: select.Select(spread(f, bindings(source))), (f,)
         case plan.SelectMany(source, f):
-            return lambda: SelectMany(spread(f, bindings(source))), (f,)
+            return lambda: select_many.SelectMany(spread(f, bindings(source))), (f,)
         case plan.Unnest(source, f):
             count = bindings(source)
-            return lambda: Unnest(spread(f, count), pair_with(count)), (f,)
+            return lambda: unnest.Unnest(spread(f, count), pair_with(count)), (f,)
         case plan.Each():
-            return Each, ()
+            return each.Each, ()
         case plan.Tolerate(source, tolerance):
             count = bindings(source)
             by, value = spread(tolerance.by, count), spread(tolerance.value, count)
-            return lambda: Tolerate(by, value, tolerance.least), (tolerance.by, tolerance.value)
+            return lambda: tolerate.Tolerate(by, value, tolerance.least), (
+                tolerance.by,
+                tolerance.value,
+            )
         case plan.Distinct():
-            return Distinct, ()
+            return distinct.Distinct, ()
         case plan.Union():
-            return Union, ()
+            return union.Union, ()
         case plan.UnionAll():
-            return UnionAll, ()
+            return union_all.UnionAll, ()
         case plan.Difference():
-            return difference, ()
+            return difference.difference, ()
         case plan.DifferenceAll():
-            return difference_all, ()
+            return difference_all.difference_all, ()
         case plan.Intersection():
-            return intersection, ()
+            return intersection.intersection, ()
         case plan.IntersectionAll():
-            return intersection_all, ()
+            return intersection_all.intersection_all, ()
         case plan.Aggregate(_, key, aggregates):
             functions = (f for a in aggregates for f in (a.value, *a.functions))
             return lambda: plain_aggregate(node), (key, *functions)
         case plan.Reduce(source, key, function):
-            return lambda: Reduce(spread(key, bindings(source)), callable_of(function)), (
+            return lambda: reduce.Reduce(spread(key, bindings(source)), callable_of(function)), (
                 key,
                 function,
             )
         case plan.Top(source, key, keys, limit, offset):
-            return lambda: Top(
+            return lambda: top.Top(
                 spread(key, bindings(source)),
                 order_key(node.order),
                 descending=node.order.descending,
@@ -114,7 +119,7 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
                 offset=offset,
             ), (key, *(k.function for k in keys))
         case plan.OrderBy(_, keys, limit, offset):
-            return lambda: OrderBy(
+            return lambda: order_by.OrderBy(
                 order_key(node), descending=node.descending, limit=limit, offset=offset
             ), tuple(key.function for key in keys)
         case _:
@@ -124,7 +129,7 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
 def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
     """What the rows of an order are sorted by."""
     count = bindings(node.input)
-    return sorted_by(node.keys, [spread(key.function, count) for key in node.keys])
+    return sorting.sorted_by(node.keys, [spread(key.function, count) for key in node.keys])
 
 
 def plain_aggregate(node: plan.Aggregate) -> Aggregate:
@@ -162,23 +167,23 @@ def plain_join(node: AnyJoin, left: Any, right: Any) -> Any:
     whole, on = maybe(match_of(node).on, count + 1), maybe(residual(node), count + 1)
     match node:
         case plan.Product():
-            return product(left, right, pair)
+            return product.product(left, right, pair)
         case plan.Join():
-            return Join(left, right, pair, on, whole)
+            return joins.Join(left, right, pair, on, whole)
         case plan.SemiJoin():
-            return semi_join(_matching(node, left, right, on, whole, pair))
+            return semi_join.semi_join(_matching(node, left, right, on, whole, pair))
         case plan.AntiJoin():
-            return anti_join(_matching(node, left, right, on, whole, pair))
+            return anti_join.anti_join(_matching(node, left, right, on, whole, pair))
         case plan.OuterJoin(kind=kind):
-            join = Join(left, right, pair, on, whole)
+            join = joins.Join(left, right, pair, on, whole)
             back = _matching(node, right, left, on, whole, lambda row, other: pair(other, row))
             nothing = None if count == 1 else (None,) * count
-            keep_left: Kept = (
+            keep_left: outer_join.Kept = (
                 _matching(node, left, right, on, whole, pair),
                 lambda row: pair(row, None),
             )
-            keep_right: Kept = (back, lambda row: pair(nothing, row))
-            return OuterJoin(
+            keep_right: outer_join.Kept = (back, lambda row: pair(nothing, row))
+            return outer_join.OuterJoin(
                 join,
                 left=keep_left if kind != "right" else None,
                 right=keep_right if kind != "left" else None,
@@ -194,20 +199,20 @@ def _matching(
     on: Callable[[Row], object] | None,
     whole: Callable[[Row], object] | None,
     pair: Callable[[Row, Row], Row],
-) -> Matching:
+) -> matching.Matching:
     if whole is None or by_key_alone(node):
-        return KeyMatching(left.index)
-    return PredicateMatching(left, right, _of_two(on, pair), _of_two(whole, pair))
+        return matching.KeyMatching(left.index)
+    return matching.PredicateMatching(left, right, _of_two(on, pair), _of_two(whole, pair))
 
 
-def fitting(node: plan.AntiJoin) -> tuple[Fits, Fits]:
+def fitting(node: plan.AntiJoin) -> tuple[matching.Fits, matching.Fits]:
     """What to ask of a row and another of the same key, and of two rows of any keys."""
     count = bindings(node.left)
     whole, on = maybe(node.match.on, count + 1), maybe(residual(node), count + 1)
     return _of_two(on, pair_with(count)), _of_two(whole, pair_with(count))
 
 
-def _of_two(on: Callable[[Row], object] | None, pair: Callable[[Row, Row], Row]) -> Fits:
+def _of_two(on: Callable[[Row], object] | None, pair: Callable[[Row, Row], Row]) -> matching.Fits:
     return _always if on is None else lambda row, other: on(pair(row, other))
 
 
@@ -251,8 +256,8 @@ def side_key(side: Side, count: int) -> Callable[[Row], Key] | None:
     written, steps = side
     key = maybe(written, count)
     if steps:
-        return found_key(key, [(s.is_key, spread(s.function, count)) for s in steps])
-    return None if key is None else written_key(key)
+        return join_keys.found_key(key, [(s.is_key, spread(s.function, count)) for s in steps])
+    return None if key is None else join_keys.written_key(key)
 
 
 def by_key_alone(node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> bool:

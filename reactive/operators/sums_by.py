@@ -23,6 +23,7 @@ from typing import Any
 from optimizer import plan
 from reactive.codegen.functions import Values, build
 from reactive.collections.running_sum import RunningSum, bytes_of, copied, plus, times
+from reactive.operators.bail_out import BailOut
 
 Sums = tuple[RunningSum, ...]
 """How many rows, then the sum of each value."""
@@ -39,15 +40,6 @@ class Kept(dict[Any, Any]):
     """
 
     __slots__ = ()
-
-
-class BailOut(Exception):
-    """An aggregate cannot be kept by factors after all; `owner` is its node in the plan."""
-
-    def __init__(self, owner: plan.Node, operator: Any) -> None:
-        super().__init__("an aggregate is computed without factors from now on")
-        self.owner = owner
-        self.operator = operator
 
 
 class SumsBy:

@@ -24,7 +24,7 @@ import os
 from collections.abc import Callable, Iterator
 from functools import wraps
 from inspect import iscoroutinefunction
-from pathlib import Path
+from os.path import dirname
 from types import FunctionType, TracebackType
 from typing import Any, TypeVar
 
@@ -39,7 +39,7 @@ C = TypeVar("C", bound=type)
 GENERATED = "<reactive "
 """How the names of generated files begin."""
 VARIABLE = "REACTIVE_TRACEBACK"
-HELPERS = (contextlib.__file__, f"{Path(sortedcontainers.__file__).parent}{os.sep}", "<string>")
+HELPERS = (contextlib.__file__, f"{dirname(sortedcontainers.__file__)}{os.sep}", "<string>")
 """Files that the library goes through on its way; dataclasses have their methods in a string."""
 BUGS = (AssertionError, NameError, NotImplementedError, RecursionError, SystemError)
 """What the library never raises by intention."""

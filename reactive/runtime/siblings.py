@@ -9,31 +9,29 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
-from pathlib import Path
+from os.path import abspath, basename, dirname, join
 
 BELOW = "optimizer"
-OURS = Path(__file__).parents[2] / BELOW
+OURS = abspath(join(dirname(__file__), "..", "..", BELOW))
 
 
 def check_siblings() -> None:
     """Raise `ImportError` if another module has the name of the package that this one needs."""
     file = _file_of(BELOW)
-    if file is None or file.parent == OURS:
+    if file is None or dirname(abspath(file)) == OURS:
         return
-    found = file.parent if file.name == "__init__.py" else file
+    found = dirname(file) if basename(file) == "__init__.py" else file
     raise ImportError(
         f"reactive needs its own package {BELOW!r}, but Python found yours first: {found}\n"
         "  rename yours, also where it is imported; or take its folder off sys.path",
         name=BELOW,
-        path=str(file),
+        path=file,
     )
 
 
-def _file_of(name: str) -> Path | None:
+def _file_of(name: str) -> str | None:
     """The file of a module that is imported, or would be; None if there is none."""
     if name in sys.modules:
-        file = getattr(sys.modules[name], "__file__", None)
-    else:
-        spec = find_spec(name)
-        file = None if spec is None else spec.origin
-    return None if file is None else Path(file)
+        return getattr(sys.modules[name], "__file__", None)
+    spec = find_spec(name)
+    return None if spec is None else spec.origin

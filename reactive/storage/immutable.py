@@ -19,21 +19,21 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import partial
-from pathlib import PurePath
 from typing import Any
 
 from reactive.collections.multiset import Multiset
 
 VALUES: tuple[type, ...] = (
     *(int, float, complex, str, bytes, tuple, frozenset, range, type(None), type(Ellipsis)),
-    *(Decimal, Fraction, PurePath, re.Pattern, Enum, Multiset),
+    *(Decimal, Fraction, re.Pattern, Enum, Multiset),
     *(datetime.date, datetime.time, datetime.timedelta, datetime.timezone),
     *(type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.GenericAlias),
     *(types.UnionType, types.CodeType, types.MethodDescriptorType, partial),
 )
 """Classes whose instances, and those of classes made of them, stay what they are."""
 OTHERS = frozenset(
-    {("uuid", "UUID"), ("zoneinfo", "ZoneInfo"), ("ipaddress", "_IPAddressBase")}
+    {("pathlib", "PurePath"), ("pathlib._local", "PurePath")}
+    | {("uuid", "UUID"), ("zoneinfo", "ZoneInfo"), ("ipaddress", "_IPAddressBase")}
     | {("numpy", "generic"), ("pandas._libs.interval", "Interval")}
     | {("pandas._libs.tslibs.nattype", "_NaT"), ("pandas._libs.tslibs.period", "_Period")}
 )

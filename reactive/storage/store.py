@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Protocol
 
 from reactive.collections.zset import Pair, Row, consolidate, repeat
+from reactive.storage import plain_rows
 from reactive.storage.copies import NONE, Copies, count_again, row_of, uncount
-from reactive.storage.plain_rows import Field, OtherClass, telling_field
 
 
 class Absent(Exception):
@@ -94,7 +94,7 @@ class BagStore:
     def __init__(self) -> None:
         self.held: dict[Any, Row | Copies] = {}
         """The rows; only this class changes it, and what is generated for it (`one_row.py`)."""
-        self.field: Field | None = None
+        self.field: plain_rows.Field | None = None
         """The field whose values are the keys; else the rows are."""
         self.size = 0
 
@@ -136,7 +136,7 @@ class BagStore:
             return row
         try:
             key = field.place(row)
-        except OtherClass:
+        except plain_rows.OtherClass:
             return self._by_row(row)
         kept = row_of(self.held.get(key, row))
         return key if kept is row or kept == row else self._by_row(row)
@@ -155,7 +155,7 @@ class BagStore:
     def add_plain(self, rows: Sequence[Row]) -> Sequence[Row]:
         """As `add_rows`, of rows that are plain (`plain_rows.py`)."""
         if not self.held:
-            self.field = telling_field(rows) if len(rows) >= MANY else None
+            self.field = plain_rows.telling_field(rows) if len(rows) >= MANY else None
         field = self.field
         if field is None or field.kind is not type(rows[0]):
             return self.add_rows(rows)
@@ -227,7 +227,7 @@ class BagStore:
         assert self.field is not None
         try:
             key = self.field.place(row)
-        except OtherClass:
+        except plain_rows.OtherClass:
             return self._by_row(row)
         kept = row_of(self.held.get(key, NONE))
         if kept is row or kept == row:
@@ -313,7 +313,7 @@ class BagStore:
         field, values = self.field, self.held.values()
         try:
             kept = NONE if field is None else self.held.get(field.place(row), NONE)
-        except OtherClass:
+        except plain_rows.OtherClass:
             return next((kept for kept in list(values) if row_of(kept) == row), NONE)
         held = row_of(kept)
         return kept if held is row or held == row else NONE

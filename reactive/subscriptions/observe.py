@@ -16,8 +16,8 @@ from reactive.dataflow.delta import Delta
 from reactive.runtime.boundary import hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
-from reactive.subscriptions.merge_deltas import Merged
-from reactive.subscriptions.waiting import Waiting, told
+from reactive.subscriptions import merge_deltas
+from reactive.subscriptions import waiting as queues
 
 if TYPE_CHECKING:
     import asyncio
@@ -190,7 +190,7 @@ class Changes(NotCopied, Closeable, Generic[T]):
         maxsize: int | None = None,
     ) -> None:
         self._lock = threading.Lock()
-        self._waiting = Waiting(maxsize)
+        self._waiting = queues.Waiting(maxsize)
         self._wakes: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
         self._subscription = subscribe(self._put)
         self._subscription._on_close = self._rouse
@@ -213,7 +213,7 @@ class Changes(NotCopied, Closeable, Generic[T]):
 
         while True:
             while (waited := self._pop()) is not None:
-                delta = told(waited)
+                delta = queues.told(waited)
                 if delta is not None:
                     return delta
             with self._lock:
@@ -233,7 +233,7 @@ class Changes(NotCopied, Closeable, Generic[T]):
         """End the iteration, after what is waiting."""
         self._subscription.close()
 
-    def _pop(self) -> Delta[T] | Merged | None:
+    def _pop(self) -> Delta[T] | merge_deltas.Merged | None:
         with self._lock:
             return self._waiting.pop() if self._waiting else None
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactive.dataflow.delta import Delta
 from reactive.runtime.timer import Timer
-from reactive.subscriptions.waiting import Waiting, told
+from reactive.subscriptions import waiting as queues
 
 if TYPE_CHECKING:
     from reactive.subscriptions.observe import Subscription
@@ -46,7 +46,7 @@ class Relay:
         self._on = on
         self._every = every
         self._timer = timer
-        self._waiting = Waiting(None if every is None else 1)
+        self._waiting = queues.Waiting(None if every is None else 1)
         self._lock = threading.RLock()
         self._is_begun = False
         """Whether somebody will look at what waits, who has been told to and is not done."""
@@ -113,7 +113,7 @@ class Relay:
                 if self._every is not None and now < self._last + self._every:
                     break
                 waited = self._waiting.pop()
-            delta = told(waited)
+            delta = queues.told(waited)
             if delta is not None and subscription is not None:
                 self._last = now
                 return subscription, delta

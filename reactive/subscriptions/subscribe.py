@@ -15,7 +15,7 @@ from reactive.dataflow.borrowed import ChangesOnly
 from reactive.dataflow.channel import Channel
 from reactive.dataflow.delta import Delta
 from reactive.dataflow.node import Node
-from reactive.operators.order_by import OrderBy
+from reactive.operators import order_by
 from reactive.subscriptions.observe import Leaf, Subscription
 from reactive.subscriptions.relay import Relay
 from reactive.subscriptions.rerun import note
@@ -53,7 +53,7 @@ def subscribe(
         return join(engine, node, callback, Leaf(engine, node), begin, way)
 
 
-def _rows(engine: Engine, source: Node, order: OrderBy | None) -> Rows:
+def _rows(engine: Engine, source: Node, order: order_by.OrderBy | None) -> Rows:
     sequence = None if order is None else order.sequence()
     return consolidate(engine.graph.contents(source)), sequence
 

@@ -28,7 +28,7 @@ from optimizer.callables.source import Place
 from optimizer.errors import PlanError
 from optimizer.traverse import Rule
 from reactive.collections.zset import Pair
-from reactive.compiler.placement import Overflow, Placement
+from reactive.compiler import placement as placements
 from reactive.compiler.queries import Queries
 from reactive.dataflow.channel import Channel
 from reactive.dataflow.delivery_queue import DeliveryQueue
@@ -81,10 +81,10 @@ class Engine:
         self.feeds: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.materialize: Callable[..., Any]
         """Makes a view of a relation."""
-        self.offloading: Placement
-        self.overflow: Overflow | None = None
+        self.offloading: placements.Placement
+        self.overflow: placements.Overflow | None = None
 
-    def place(self, offloading: Placement) -> None:
+    def place(self, offloading: placements.Placement) -> None:
         """Be told where parts of queries are; before anything else is done."""
         self.offloading = self.queries.placement = offloading
         self.overflow = offloading.overflow

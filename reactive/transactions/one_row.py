@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from reactive.codegen.functions import Values, build
 from reactive.collections.zset import Pair, Row
+from reactive.storage import plain_rows
 from reactive.storage.copies import NONE
-from reactive.storage.plain_rows import Field
 from reactive.storage.store import BagStore
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Statement = Callable[[Row], Sequence[Pair]]
 
 
 def one_row(
-    statements: Statements, engine: Engine, store: BagStore, field: Field
+    statements: Statements, engine: Engine, store: BagStore, field: plain_rows.Field
 ) -> tuple[Statement, Statement]:
     """The functions that add and remove a row, while it is this store that is found by this field.
 
@@ -49,7 +49,7 @@ def one_row(
     )
 
 
-def _looked_at(field: Field) -> list[str]:
+def _looked_at(field: plain_rows.Field) -> list[str]:
     """The lines that leave what is not as usual to the general way."""
     text = field.text
     first = "row.__class__ is not Kind or statements.store is not store or store.field is not field"
@@ -60,7 +60,7 @@ def _looked_at(field: Field) -> list[str]:
 
 
 def _built(
-    name: str, text: str, looked_at: str, field: Field, by_name: dict[str, Any]
+    name: str, text: str, looked_at: str, field: plain_rows.Field, by_name: dict[str, Any]
 ) -> Statement:
     values = Values()
     values.by_name |= by_name

@@ -16,8 +16,8 @@ from reactive.collections import unhashable
 from reactive.collections.zset import Batch, Pair, Row, canonical, consolidate, may_hold_nan, negate
 from reactive.errors import TableError
 from reactive.runtime.interrupts import surely
+from reactive.storage import plain_rows
 from reactive.storage.immutable import REMEDIES, why_changeable
-from reactive.storage.plain_rows import PlainTest, plain_test
 from reactive.storage.rows import class_of, nan_test, wrong_class
 from reactive.storage.store import Absent, BagStore, Duplicate, Store
 from reactive.transactions.one_row import Statement, one_row
@@ -68,7 +68,7 @@ class Statements:
         self._until_learned = MANY if self._plain is None else 0
         """After so many rows, each looked at, the class and the test are taken from rows: no type
         says what they hold. 0: they are known."""
-        self._test: PlainTest | None = None
+        self._test: plain_rows.PlainTest | None = None
         self._engine = engine
         self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
         self._lost_at = -1
@@ -280,7 +280,7 @@ class Statements:
 
     def _all_checked(
         self, rows: Iterable[Row], *, wants_plain: bool
-    ) -> tuple[list[Row], PlainTest | None]:
+    ) -> tuple[list[Row], plain_rows.PlainTest | None]:
         """The rows as the table takes them, and the test that has found them plain.
 
         If nobody wants to know that, it is only asked where the rows would be looked at each.
@@ -296,20 +296,20 @@ class Statements:
             return given, None
         return [self._checked(row) for row in given], None
 
-    def _passed(self, rows: Sequence[Row]) -> PlainTest | None:
+    def _passed(self, rows: Sequence[Row]) -> plain_rows.PlainTest | None:
         """The test that finds rows of one class plain: the one that was right last, or another."""
         self._checked(rows[0])
         last = self._test
         if last is not None and last.are_plain(rows):
             return last
-        test = self._test = plain_test(rows)
+        test = self._test = plain_rows.plain_test(rows)
         if test is None or test is last or not test.are_plain(rows):
             return None
         if self._until_learned:
             self._learn(test)
         return test
 
-    def _learn(self, test: PlainTest) -> None:
+    def _learn(self, test: plain_rows.PlainTest) -> None:
         """Ask rows by this test first from now on; one that it finds odd is looked at whole."""
         self._plain, self._has_nan, self._until_learned = test.kind, test.is_odd, 0
 
@@ -319,7 +319,7 @@ class Statements:
         if self._until_learned == 0:
             is_at_hand = hasattr(self.store, "distinct")
             held = islice(self.store.pairs(), MANY) if is_at_hand else ()
-            test = plain_test([row, *map(_row, held)])
+            test = plain_rows.plain_test([row, *map(_row, held)])
             if test is not None and not test.is_odd(row):
                 self._learn(test)
 

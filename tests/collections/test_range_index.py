@@ -23,10 +23,11 @@ from reactive.collections.index import (
     Weighted,
 )
 from reactive.collections.interval_tree import IntervalTree
+from reactive.collections.key_range import Form, Range
 from reactive.collections.keyed_batch import (
     KeyedBatch,
 )
-from reactive.collections.range_index import Form, Range, RangeIndex
+from reactive.collections.range_index import RangeIndex
 from tests.thresholds import thresholds
 
 CLOSED = [(a, b) for a in (True, False) for b in (True, False)]

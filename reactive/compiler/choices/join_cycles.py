@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimizer import plan
-from optimizer.plans.multiway import MultiwayJoin
-from reactive.codegen.probe_order import is_led_by_keys
+from optimizer.plans import multiway as multiways
+from reactive.codegen import probe_order
 from reactive.compiler.choices.join_multiway import wide_in
 from reactive.compiler.choices.run_pipeline import sink_of
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import CyclicCount, CyclicJoin, Physical, ops
-from reactive.operators.cycles import cycle_of, cyclic_count
+from reactive.operators import cycles
 from reactive.operators.pipelines import PipelineSource, inputs_of_multiway, is_read, within
 from reactive.operators.plain import LINEAR
 
@@ -34,13 +34,13 @@ def join_cycles(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     inputs = list(map(_all_below, inputs_of_multiway(join, multiway)))
     if (
         isinstance(node, plan.Aggregate)
-        and cyclic_count(join, multiway, node, below.chain, inputs) is not None
+        and cycles.cyclic_count(join, multiway, node, below.chain, inputs) is not None
     ):
         return _in_cycle(CyclicCount, node, (join, multiway), below, inputs)
-    if is_led_by_keys(multiway):
+    if probe_order.is_led_by_keys(multiway):
         return None
     makes_several = any(each.pipeline().makes_several for each in inputs)
-    if makes_several or cycle_of(multiway, inputs) is None:
+    if makes_several or cycles.cycle_of(multiway, inputs) is None:
         return None
     return _in_cycle(CyclicJoin, node, (join, multiway), below, inputs)
 
@@ -48,7 +48,7 @@ def join_cycles(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 def _in_cycle(
     kind: type[CyclicCount | CyclicJoin],
     node: plan.Node,
-    of: tuple[plan.Join, MultiwayJoin],
+    of: tuple[plan.Join, multiways.MultiwayJoin],
     below: PipelineSource,
     inputs: Sequence[PipelineSource],
 ) -> Asking[Physical]:

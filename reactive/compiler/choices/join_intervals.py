@@ -15,12 +15,12 @@ from __future__ import annotations
 from optimizer import plan
 from optimizer.expr import Attribute, Lifted, Parameter
 from optimizer.expressions.knowledge import Shapes, shape_of
+from optimizer.plans import ranges as range_sides
 from optimizer.plans.properties import bindings, row_shape, shapes
-from optimizer.plans.ranges import Ranges, Span, ranges_of
 from optimizer.plans.side_conditions import SideConditions, side_conditions_of
 from reactive.collections.annotations import declared
 from reactive.collections.families import may_have_family
-from reactive.collections.range_index import Form, Range
+from reactive.collections.key_range import Form, Range
 from reactive.compiler.choices.run_pipeline import sink_of
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Intervals, Op, Physical, RangeIndex, ops
@@ -36,14 +36,18 @@ def join_intervals(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None
     join, below = found
     if not isinstance(join, plan.Join) or chooser.depends(join):
         return None
-    ranges = ranges_of(join)
+    ranges = range_sides.ranges_of(join)
     if ranges is None or not _may_be_in_order(join, ranges):
         return None
     return _find(chooser, node, join, below, ranges)
 
 
 def _find(
-    chooser: Chooser, node: plan.Node, join: plan.Join, below: PipelineSource, ranges: Ranges
+    chooser: Chooser,
+    node: plan.Node,
+    join: plan.Join,
+    below: PipelineSource,
+    ranges: range_sides.Ranges,
 ) -> Asking[Physical]:
     conditions, (starts, ends) = side_conditions_of(join) or _NOTHING, ranges.closed
     left, right = ranges.left, ranges.right
@@ -57,11 +61,11 @@ def _find(
     return Intervals(node, first, second, Op(join), ops(below.chain), sink_of(node, below))
 
 
-def _form(span: Span) -> Form:
+def _form(span: range_sides.Span) -> Form:
     return "interval" if len(span.ends) == 2 else "point"
 
 
-def _seen_from(own: Span, other: Span) -> Form:
+def _seen_from(own: range_sides.Span, other: range_sides.Span) -> Form:
     """What the range of the other side is to one's own: of a single end, the one it is compared
     with."""
     if own.low is None:
@@ -69,7 +73,7 @@ def _seen_from(own: Span, other: Span) -> Form:
     return "high" if own.high is None else _form(other)
 
 
-def _may_be_in_order(join: plan.Join, ranges: Ranges) -> bool:
+def _may_be_in_order(join: plan.Join, ranges: range_sides.Ranges) -> bool:
     """Whether nothing that is known of the values says that they have no order of their own."""
     sides = (ranges.left, shapes(join.left)), (ranges.right, (row_shape(join.right),))
     return all(_has_order(end, of) for span, of in sides for end in span.ends)

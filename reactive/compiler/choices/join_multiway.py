@@ -10,9 +10,9 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Lifted
-from optimizer.plans.multiway import MultiwayJoin
+from optimizer.plans import multiway as multiways
 from optimizer.plans.side_conditions import SideTerm
-from reactive.codegen.probe_order import Key, keys_of, probe_order
+from reactive.codegen import probe_order
 from reactive.compiler.choices.run_pipeline import sink_of
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Index, Multiway, Physical, ops
@@ -26,7 +26,7 @@ def join_multiway(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 
 def wide_in(
     chooser: Chooser, node: plan.Node
-) -> tuple[plan.Join, PipelineSource, MultiwayJoin] | None:
+) -> tuple[plan.Join, PipelineSource, multiways.MultiwayJoin] | None:
     """The joins that are one in the loop of a node, the loop, and how they are one."""
     found = chooser.join_of(node)
     if found is None:
@@ -47,12 +47,12 @@ def _follow(
     node: plan.Node,
     join: plan.Join,
     below: PipelineSource,
-    multiway: MultiwayJoin,
+    multiway: multiways.MultiwayJoin,
 ) -> Asking[Physical]:
     relations = inputs_of_multiway(join, multiway)
     found: dict[Any, Index] = {}
     for place in range(len(relations)):
-        for key in keys_of(probe_order(place, multiway)):
+        for key in probe_order.keys_of(probe_order.probe_order(place, multiway)):
             if key not in found:
                 found[key] = yield from _index(chooser, (join, multiway), relations[key[0]], key)
     indexes = list(dict.fromkeys(found.values()))
@@ -62,7 +62,10 @@ def _follow(
 
 
 def _index(
-    chooser: Chooser, of: tuple[plan.Join, MultiwayJoin], node: plan.Node, key: Key
+    chooser: Chooser,
+    of: tuple[plan.Join, multiways.MultiwayJoin],
+    node: plan.Node,
+    key: probe_order.Key,
 ) -> Asking[Index]:
     """The index, or trie, of an input."""
     (owner, multiway), (place, exprs, under) = of, key

@@ -25,20 +25,18 @@ from optimizer.expr import (
     conjuncts,
     constant,
 )
+from optimizer.plans import ranges
 from optimizer.plans.properties import shapes
-from optimizer.plans.ranges import Span
 from optimizer.plans.side_conditions import SideTerm
 from optimizer.plans.wanted import AnyOf, Between, Wanted, wanted
 from reactive.collections.families import UnorderedError, family_of
-from reactive.collections.range_index import Range
+from reactive.collections.key_range import Range
 from reactive.compiler.choices.run_pipeline import sink_of
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Index, Lookup, Op, Physical, Pipeline, RangeIndex, Scan
-from reactive.operators.keys import of_classes
+from reactive.operators import keys
 from reactive.operators.pipelines import PipelineSource
 from reactive.operators.plain import LINEAR, Side
-
-_IN_ORDER = Range("point", "interval")
 
 
 def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
@@ -117,13 +115,14 @@ def _index(table: plan.Node, test: Lifted, what: Wanted) -> Index | RangeIndex |
     before have no key. None for a range whose ends are not in one order."""
     source, below = Scan(table, Op(table)), PipelineSource((), table)
     needs = tuple(
-        Call(constant(of_classes), (Attribute(Parameter(0), name), constant(classes)))
+        Call(constant(keys.of_classes), (Attribute(Parameter(0), name), constant(classes)))
         for name, classes in sorted(what.needs.items())
     )
     by = test.with_body(First(needs, what.field) if needs else what.field)
     if isinstance(what.values, Between):
-        is_in_order = _is_of_one_family(what.values)
-        span = Span(by, by)
-        return RangeIndex(table, source, below, (), 1, span, _IN_ORDER) if is_in_order else None
+        if not _is_of_one_family(what.values):
+            return None
+        span, in_order = ranges.Span(by, by), Range("point", "interval")
+        return RangeIndex(table, source, below, (), 1, span, in_order)
     side: Side = (None, (SideTerm(by, is_key=True),))
     return Index(table, source, below, side, 1)

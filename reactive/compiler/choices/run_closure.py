@@ -10,8 +10,7 @@ Pays:   10 to 100 times the general way where rows have many derivations, or man
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.plans.clauses import clauses
-from optimizer.plans.closures import Closure, closure_of
+from optimizer.plans import clauses, closures
 from reactive.compiler import physical
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Physical
@@ -20,10 +19,10 @@ from reactive.compiler.physical import Physical
 def run_closure(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     if not isinstance(node, plan.Fixpoint) or not chooser.closes or chooser.depends(node):
         return None
-    found = closure_of(node, clauses(node))
+    found = closures.closure_of(node, clauses.clauses(node))
     return None if found is None else _run(node, found)
 
 
-def _run(node: plan.Fixpoint, closure: Closure) -> Asking[Physical]:
+def _run(node: plan.Fixpoint, closure: closures.Closure) -> Asking[Physical]:
     source = yield closure.source
     return physical.Closure(node, source, closure)

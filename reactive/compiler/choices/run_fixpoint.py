@@ -10,7 +10,7 @@ Pays:   an index of an input is shared with all others that have the same.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.plans.clauses import Clause, clauses, is_closed
+from optimizer.plans import clauses
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import AnyJoin
 from reactive.compiler.chooser import Asking, Chooser
@@ -32,10 +32,10 @@ def _run(chooser: Chooser, node: plan.Fixpoint | plan.Component) -> Asking[Physi
 
 
 def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[Fixpoint]:
-    program, sources = clauses(node), list[Physical]()
+    program, sources = clauses.clauses(node), list[Physical]()
     deferred = chooser.depends(node)
     for clause in program.clauses:
-        if is_closed(clause.body):
+        if clauses.is_closed(clause.body):
             sources.append((yield clause.body))
             continue
         _, base = chain_over(clause.body)
@@ -46,7 +46,7 @@ def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[Fixpoint]:
             (base.left, left, bindings(base.left)),
             (base.right, right, 1),
         ):
-            if is_closed(source):
+            if clauses.is_closed(source):
                 below = chooser.below(source)
                 index = yield from chooser.index(base, below, side, count, deferred=deferred)
                 sources.append(index)
@@ -56,9 +56,9 @@ def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[Fixpoint]:
     )
 
 
-def _rule(clause: Clause) -> Ops:
+def _rule(clause: clauses.Clause) -> Ops:
     """What a clause does, apart from what it reads of inputs."""
-    if is_closed(clause.body):
+    if clauses.is_closed(clause.body):
         return ()
     chain, base = chain_over(clause.body)
     read = [part for source in base.inputs() for part in _open_parts(source)]
@@ -66,7 +66,7 @@ def _rule(clause: Clause) -> Ops:
 
 
 def _open_parts(source: plan.Node) -> tuple[plan.Node, ...]:
-    if is_closed(source):
+    if clauses.is_closed(source):
         return ()
     chain, base = chain_over(source)
     return (*chain, base)

@@ -10,7 +10,7 @@ Pays:   rounds that are evaluated whole take a tenth of what operators take for 
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.plans.loops import over_given
+from optimizer.plans import loops
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Loop, Op, Physical, Relation
 
@@ -27,7 +27,7 @@ def run_loop(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 
 def _run(chooser: Chooser, node: plan.Node, iterate: plan.Iterate, index: int) -> Asking[Physical]:
     if id(iterate) not in chooser.loops:
-        inputs, given = over_given(iterate)
+        inputs, given = loops.over_given(iterate)
         sources = []
         for each in inputs:
             sources.append((yield each))

@@ -7,10 +7,10 @@ Pays:   what it keeps is not in the process.
 from __future__ import annotations
 
 from optimizer import plan
+from reactive.compiler import offloaded
 from reactive.compiler.chooser import Asking, Chooser
-from reactive.compiler.offloaded import OffloadedNodes, feeding
 from reactive.compiler.physical import Apply, Op, Physical, Remote, Scan, ops
-from reactive.remote.fragments import Fragment, scan_of
+from reactive.remote import fragments
 
 
 def run_offloaded(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
@@ -18,24 +18,24 @@ def run_offloaded(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     if away is None:
         return None
     if away.holds(node):
-        return _part(away, node, scan_of(node), is_scan=True)
+        return _part(away, node, fragments.scan_of(node), is_scan=True)
     return _move(away, node) if away.includes(node) else None
 
 
-def _move(away: OffloadedNodes, node: plan.Node) -> Asking[Physical]:
+def _move(away: offloaded.OffloadedNodes, node: plan.Node) -> Asking[Physical]:
     """A part; of an order, the rows that come back are put in order here."""
     moved = yield from _part(away, node, away.fragment(node), is_scan=False)
     return Apply(node, (moved,), Op(node)) if isinstance(node, plan.OrderBy) else moved
 
 
 def _part(
-    away: OffloadedNodes, node: plan.Node, fragment: Fragment, *, is_scan: bool
+    away: offloaded.OffloadedNodes, node: plan.Node, fragment: fragments.Fragment, *, is_scan: bool
 ) -> Asking[Physical]:
     sources: list[Physical] = []
     fed, chains = {}, []
     for place, read in enumerate(fragment.inputs):
         if away.holds(read):
-            source, table, chain = feeding(away, read)
+            source, table, chain = offloaded.feeding(away, read)
             sources.append(Scan(table, Op(table)))
             fed[place] = (source, chain)
             chains.append((place, ops(chain)))

@@ -32,11 +32,10 @@ from reactive.codegen.emitter import RowPipeline
 from reactive.collections.exact import BITS
 from reactive.collections.running_sum import RunningSum, scaled_sum
 from reactive.collections.zset import Batch
+from reactive.operators.generated import large
 from reactive.operators.generated.columns import EXACT, Column, Columns, NotTaken, is_columnar
 from reactive.runtime.interrupts import reraise_asynchronous
 
-MANY = 10_000
-"""From so many rows on columns are tried."""
 UNLOADED = 200_000
 """From so many rows on numpy is imported for it, which takes as long as 100,000 rows do."""
 SAMPLED = 256
@@ -90,27 +89,11 @@ class ColumnSums:
         codes, keys_of = _codes(columns, self.keys)
         counts = numpy.bincount(codes)
         there, first = _in_turn(numpy, codes, counts)
-        if self.keys and 2 * len(there) > max(len(codes), MANY):
+        if self.keys and 2 * len(there) > max(len(codes), large.MANY):
             raise NotTaken
         counted = counts[there].tolist()
         sums = [_added(columns, expr, codes, there, counted) for expr in self.values]
         return dict(zip(keys_of(there, first), zip(counted, *sums, strict=True), strict=True))
-
-
-def when_needed(
-    make: Callable[[], ColumnSums | None],
-) -> Callable[[Sequence[Any]], Changed | None]:
-    """The sums of a delta, made ready at the first load; None of other deltas."""
-    made: list[ColumnSums | None] = []
-
-    def of(delta: Sequence[Any]) -> Changed | None:
-        if delta.__class__ is not Batch or len(delta) < MANY or delta.fields is None:
-            return None
-        if not made:
-            made.append(make())
-        return None if made[0] is None else made[0].of(delta)
-
-    return of
 
 
 def column_sums(

@@ -16,29 +16,29 @@ from typing import Any
 
 from optimizer.expr import Expr, Local
 from reactive.codegen.emitter import RowPipeline
-from reactive.collections.zset import Pair
+from reactive.collections.zset import Batch, Pair
 from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
-from reactive.operators.generated.column_sums import ColumnSums, column_sums, when_needed
-from reactive.operators.generated.factored import GroupingOfSums, Term
+from reactive.operators.generated import factored
+from reactive.operators.generated.column_sums import ColumnSums, column_sums
 from reactive.operators.generated.grouped import Grouping
 from reactive.operators.generated.nests import changes_loop
 
 SUMMED = (CountAccumulator, SumAccumulator, AvgAccumulator)
-Columns = Callable[[Sequence[Pair], dict[Any, Any], dict[Any, Any]], Sequence[Pair] | None]
+Columns = Callable[[Batch, dict[Any, Any], dict[Any, Any]], Sequence[Pair] | None]
 """Of a delta, groups, and groups as they were before: what changes; None if the loop is to run."""
 
 
 def group_columns(
     pipeline: Callable[[], RowPipeline], grouping: Callable[[RowPipeline], Grouping]
-) -> Columns:
+) -> Columns | None:
     """The same as the loop of an aggregate, of deltas that can be had over columns."""
-    sums_of = when_needed(lambda: _sums(pipeline(), grouping))
+    sums = _sums(pipeline(), grouping)
+    if sums is None:
+        return None
     loops: list[Callable[..., Sequence[Pair]]] = []
 
-    def step(
-        delta: Sequence[Pair], groups: dict[Any, Any], before: dict[Any, Any]
-    ) -> Sequence[Pair] | None:
-        changed = sums_of(delta)
+    def step(delta: Batch, groups: dict[Any, Any], before: dict[Any, Any]) -> Sequence[Pair] | None:
+        changed = sums.of(delta)
         if changed is None:
             return None
         if not loops:  # few views ever come here
@@ -66,9 +66,9 @@ def _made(of: RowPipeline, grouping: Callable[[RowPipeline], Grouping]) -> Calla
     values = _values(sink)
     names = [f"left_sum{place}" for place in range(len(values))]
     terms = [
-        (a, None if value is None else Term(Local(names[values.index(value)])))
+        (a, None if value is None else factored.Term(Local(names[values.index(value)])))
         for a, value in sink.accumulators
     ]
     key = None if sink.key is None else Local("key")
-    made = GroupingOfSums(key, terms, sink.shared, row=sink.row)
+    made = factored.GroupingOfSums(key, terms, sink.shared, row=sink.row)
     return changes_loop(names, RowPipeline((), of.bindings, of.shapes), made)

@@ -24,7 +24,7 @@ from typing import Any
 from optimizer.expr import Expr
 from reactive.codegen.emitter import Emitter
 from reactive.codegen.running_sums import RUNNING_SUMS, text_mean, text_shown, write_plus_value
-from reactive.collections.values import Values
+from reactive.collections import values as multisets
 from reactive.collections.zset import Batch, Pair
 from reactive.operators.accumulators import (
     AvgAccumulator,
@@ -35,7 +35,7 @@ from reactive.operators.accumulators import (
     ValuesAccumulator,
 )
 from reactive.operators.aggregate import Aggregate
-from reactive.operators.generated.joined import Pairing
+from reactive.operators.generated import joined
 from reactive.runtime.interrupts import reraise_asynchronous
 
 IN_LINE = (CountAccumulator, SumAccumulator, AvgAccumulator, ValuesAccumulator)
@@ -248,7 +248,7 @@ class Remembered(dict[Any, Any]):
     __slots__ = ("log",)
 
     def __init__(self) -> None:
-        self.log: list[tuple[Values, Any, int]] = []
+        self.log: list[tuple[multisets.Values, Any, int]] = []
 
 
 class Grouped:
@@ -268,7 +268,7 @@ class Grouped:
         loop: Loop,
         carefully: Callable[..., Sequence[Pair]],
         source: str,
-        pairing: Pairing | None = None,
+        pairing: joined.Pairing | None = None,
         one: Loop | None = None,
         columns: Loop | None = None,
     ) -> None:

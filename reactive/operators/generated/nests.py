@@ -25,27 +25,15 @@ from optimizer.expr import (
     substitute,
 )
 from optimizer.expressions.knowledge import Shapes
+from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, Sums
-from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.side_conditions import SideTerm
 from optimizer.record import record
 from optimizer.traverse import read_functions
-from reactive.codegen import probe_order
+from reactive.codegen import join_key, probe_order
+from reactive.codegen import probes as probing
 from reactive.codegen.emitter import Chain, Emitter, RowPipeline, row_names
-from reactive.codegen.join_key import key_parts
 from reactive.codegen.nest import Bound, Move, Nest, Source, Then
-from reactive.codegen.probe_order import Key, ProbeOrder, keys_of
-from reactive.codegen.probes import (
-    Form,
-    Meeting,
-    Probe,
-    Shorter,
-    members,
-    only,
-    only_one,
-    paired,
-    split,
-)
 from reactive.codegen.sinks import KeySink, ListSink, Sink
 from reactive.collections.index import Mark
 
@@ -147,8 +135,12 @@ def _nest_of_pairs(
     names = row_names([*asked, *read_functions(*chain)], bindings + 1)
     nest = Nest(names, pipeline, sink_of(pipeline), counts=True)
     left, right = tuple(range(bindings)), (bindings,)
-    nest.loop(_keyed(nest, "left", "weight", left), Probe("find_right", split(*right)))
-    nest.loop(_keyed(nest, "right", "weight", right), Probe("find_left", split(*left)))
+    nest.loop(
+        _keyed(nest, "left", "weight", left), probing.Probe("find_right", probing.split(*right))
+    )
+    nest.loop(
+        _keyed(nest, "right", "weight", right), probing.Probe("find_left", probing.split(*left))
+    )
     return nest
 
 
@@ -198,7 +190,7 @@ def sums_loops(
     nest = _nest_of_sums(names, shapes, factors, chain, sink_of, counts=counts)
     for outer, inner in ((LEFT, RIGHT), (RIGHT, LEFT)):
         form = _form(factors, names, inner)
-        nest.loop(_kept(nest, factors, outer), Probe(f"find_{inner}", form))
+        nest.loop(_kept(nest, factors, outer), probing.Probe(f"find_{inner}", form))
     given = "groups, before, " if counts else ""
     return nest.build(f"{given}{OF_SIDES}")
 
@@ -219,7 +211,7 @@ def loop_of_one(
     nest = _nest_of_sums(names, shapes, factors, (), sink_of, counts=False)
     inner = RIGHT if outer == LEFT else LEFT
     form = _form(factors, names, inner, alone=True)
-    nest.loop(_kept(nest, factors, outer), Probe(f"find_{inner}", form))
+    nest.loop(_kept(nest, factors, outer), probing.Probe(f"find_{inner}", form))
     return nest.build(f"groups, before, {outer}, find_{inner}")[0]
 
 
@@ -257,12 +249,14 @@ def _kept(nest: Nest, factors: Factorization, side: str) -> Source:
     return Source(side, each, tuple(_taken(side, of)), (weight,), ())
 
 
-def _form(factors: Factorization, names: Sequence[str], side: str, *, alone: bool = False) -> Form:
+def _form(
+    factors: Factorization, names: Sequence[str], side: str, *, alone: bool = False
+) -> probing.Form:
     """The loops over what is found of a side; of an `alone` change there is one sum, or row."""
     of, weight = _side(factors, side), f"times_{side}"
     if of is None:
         places = _places(names, side)
-        return only(weight, *places) if alone else paired(weight, *places)
+        return probing.only(weight, *places) if alone else probing.paired(weight, *places)
     taken = _taken(side, of)
 
     def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
@@ -301,8 +295,8 @@ def _groups(side: str, of: Sums) -> list[str]:
 def multiway_loops(
     names: tuple[str, ...],
     shapes: Shapes,
-    multiway: MultiwayJoin,
-    paths: Sequence[ProbeOrder],
+    multiway: multiways.MultiwayJoin,
+    paths: Sequence[probe_order.ProbeOrder],
     chain: Chain,
     sink_of: SinkOf,
 ) -> Made:
@@ -313,7 +307,9 @@ def multiway_loops(
     nest.values.bind({"Mark": Mark})
     parameters = ["groups", "before"]
     for place, path in enumerate(paths):
-        finds = {key: f"find_{place}_{number}" for number, key in enumerate(keys_of(path))}
+        finds = {
+            key: f"find_{place}_{number}" for number, key in enumerate(probe_order.keys_of(path))
+        }
         parameters += [f"delta_{place}", *finds.values()]
         taken = ("if key.__class__ is Mark: continue", f"{names[place]}, times_{place} = pair")
         source = Source(f"delta_{place}", "key, pair", taken, (f"times_{place}",), (place,))
@@ -323,37 +319,43 @@ def multiway_loops(
         else:
             same = next(n for n, (a, b) in enumerate(zip(*path, strict=False)) if a != b)
             one, other = (_found_as(moves[same:], f"found_{n}") for n, moves in enumerate(orders))
-            nest.loop(source, *orders[0][:same], Shorter(one, other))
+            nest.loop(source, *orders[0][:same], probing.Shorter(one, other))
     return nest.build(", ".join(parameters))
 
 
-def joined_plan(multiway: MultiwayJoin, chain: Chain, shapes: Shapes) -> RowPipeline:
+def joined_plan(multiway: multiways.MultiwayJoin, chain: Chain, shapes: Shapes) -> RowPipeline:
     """What is done with the rows that are joined."""
     return _of_joined(shapes, multiway.residual, chain, multiway.row)
 
 
-def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[Key, str]) -> list[Move]:
+def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[probe_order.Key, str]) -> list[Move]:
     """The moves of a path, after the row that it begins with."""
     made: list[Move] = []
     for move in reversed(moves):
         number = len(moves) - len(made)
         if isinstance(move, probe_order.Intersection):
             left, right = (
-                Probe(finds[step.key], paired("times"), step.exprs, found=f"{name}_{number}")
+                probing.Probe(
+                    finds[step.key], probing.paired("times"), step.exprs, found=f"{name}_{number}"
+                )
                 for step, name in ((move.left, "found"), (move.right, "also"))
             )
             places = (move.left.place, move.right.place)
-            made.insert(0, Meeting(left, right, places, f"times_{places[0]}", tuple(made)))
+            made.insert(0, probing.Meeting(left, right, places, f"times_{places[0]}", tuple(made)))
         else:
             place, found = move.place, f"found_{number}"
-            form = only_one(place) if move.is_only else paired(f"times_{place}", place)
-            made.insert(0, Probe(finds[move.key], form, move.exprs, None, found, move.tests))
+            form = (
+                probing.only_one(place) if move.is_only else probing.paired(f"times_{place}", place)
+            )
+            made.insert(
+                0, probing.Probe(finds[move.key], form, move.exprs, None, found, move.tests)
+            )
     return made
 
 
 def _found_as(moves: Sequence[Move], found: str) -> list[Move]:
     first = moves[0]
-    assert isinstance(first, Probe)
+    assert isinstance(first, probing.Probe)
     return [replace(first, found=found), *moves[1:]]
 
 
@@ -418,8 +420,8 @@ def meeting(rule: DeltaRule) -> Made:
     The round is that of the row found.
     """
     nest = _nest_of(rule)
-    form = members(*rule.mine, weight="{weight} * rounds[{row}]")
-    nest.loop(_keyed(nest, "delta", "weight", rule.theirs), Probe("find", form))
+    form = probing.members(*rule.mine, weight="{weight} * rounds[{row}]")
+    nest.loop(_keyed(nest, "delta", "weight", rule.theirs), probing.Probe("find", form))
     return nest.build("delta, find, rounds", "meeting")
 
 
@@ -433,9 +435,9 @@ def _outward(
         first.test(_moved(rule, node.predicate.body, rule.width))
     written, steps = rule.key
     moved = [replace(s, function=_moved_in(rule, s.function)) for s in steps]
-    key = key_parts(first, None if written is None else _moved_in(rule, written), moved)
-    form = members(*rule.theirs, weight=weight)
-    probe = Probe("find", form, tuple(key), is_written=written is not None)
+    key = join_key.key_parts(first, None if written is None else _moved_in(rule, written), moved)
+    form = probing.members(*rule.theirs, weight=weight)
+    probe = probing.Probe("find", form, tuple(key), is_written=written is not None)
     nest.loop(source, probe, first=first)
     return nest.build(parameters, name)
 

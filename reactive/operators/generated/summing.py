@@ -12,14 +12,15 @@ Cost:   O(|d|).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer.expr import Expr
 from reactive.codegen.emitter import Emitter, RowPipeline
 from reactive.codegen.join_key import KEYS, matching_key
 from reactive.codegen.running_sums import RUNNING_SUMS, text_plus, text_times, write_plus
-from reactive.operators.generated.column_sums import ColumnSums, column_sums
+from reactive.collections.zset import Batch
+from reactive.operators.generated.column_sums import Changed, column_sums
 from reactive.operators.generated.factored import Term
 
 
@@ -53,14 +54,15 @@ class Summing:
     def epilogue(self) -> list[str]:
         return []
 
-    def over_columns(self) -> ColumnSums | None:
+    def over_columns(self) -> Callable[[Batch], Changed | None] | None:
         """The same, of many rows over columns."""
         if len(self._key) != 1 or self._groups:
             return None
         values = [factor for term in self._values for factor in term.factors]
         if len(values) > len(self._values):
             return None
-        return column_sums(self._pipeline, self._key, values)
+        sums = column_sums(self._pipeline, self._key, values)
+        return None if sums is None else sums.of
 
     def write(self, emitter: Emitter, weight: str) -> None:
         key = self._write_key(emitter)

@@ -12,11 +12,13 @@ import pytest
 
 from reactive import Avg, Count, Database, Sum
 from reactive.collections.zset import Batch
-from reactive.operators.generated.column_sums import ColumnSums, when_needed
+from reactive.operators.generated.column_sums import ColumnSums
+from reactive.operators.generated.large import when_large
 from tests.counted_calls import calls_of
 from tests.thresholds import NEVER, thresholds
 
 COLUMNS = "reactive.operators.generated.column_sums"
+LARGE = "reactive.operators.generated.large"
 ROWS = 300
 
 
@@ -138,7 +140,7 @@ def test_sums_over_columns_are_those_of_the_loop(number: int, kind: Any) -> None
         rows = rows_of(kind, random.choice(MADE), random)
         found = []
         for many in (1, NEVER):
-            with thresholds({f"{COLUMNS}.MANY": many, f"{COLUMNS}.UNLOADED": 1}):
+            with thresholds({f"{LARGE}.MANY": many, f"{COLUMNS}.UNLOADED": 1}):
                 found.append(played(QUERIES[number], rows, Random(seed)))
         assert found[0] == found[1]
 
@@ -160,7 +162,7 @@ def test_a_load_of_integers_floats_and_texts_is_taken(
         return found
 
     monkeypatch.setattr(ColumnSums, "of", noted)
-    with thresholds({f"{COLUMNS}.MANY": 100, f"{COLUMNS}.UNLOADED": 1}):
+    with thresholds({f"{LARGE}.MANY": 100, f"{COLUMNS}.UNLOADED": 1}):
         played(QUERIES[number], rows_of(kind, TAKEN, Random(1)), Random(1))
     assert taken.count(True) == (number not in NOT_TAKEN)  # what comes then is of few rows
 
@@ -175,7 +177,7 @@ def test_calls_over_columns_grow_with_groups_and_not_with_rows() -> None:
         assert len(view) == 7
         return found
 
-    with thresholds({f"{COLUMNS}.MANY": 100, f"{COLUMNS}.UNLOADED": 1}):
+    with thresholds({f"{LARGE}.MANY": 100, f"{COLUMNS}.UNLOADED": 1}):
         load(200)
         assert load(4_000) < load(2_000) + 2_000 + 500  # a look at the field that tells rows apart
 
@@ -189,7 +191,7 @@ def test_without_numpy_the_loop_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of(Order, TAKEN, Random(1))
     batch = Batch(rows, 1)
     batch.fields = {"id": int}
-    with thresholds({f"{COLUMNS}.MANY": 1, f"{COLUMNS}.UNLOADED": 1}):
+    with thresholds({f"{LARGE}.MANY": 1, f"{COLUMNS}.UNLOADED": 1}):
         assert ColumnSums((), (), (), ()).of(batch) is None
-        assert when_needed(lambda: ColumnSums((), (), (), ()))(batch) is None
+        assert when_large(lambda: ColumnSums((), (), (), ()).of)(batch) is None
         assert played(QUERIES[0], rows, Random(1))
