@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from inspect import CO_OPTIMIZED
 from threading import RLock
@@ -98,7 +97,7 @@ def shared_syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSy
         return TOO_DEEP
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class _Asked:
     """A code object by identity: code objects of equal texts in different files are equal."""
 

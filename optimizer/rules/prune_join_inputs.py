@@ -18,7 +18,7 @@ Source: projection pruning of SQL optimizers; beyond [i3ql].
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from optimizer import plan
 from optimizer.expr import (
@@ -39,6 +39,7 @@ from optimizer.expressions.compose import one_row
 from optimizer.expressions.knowledge import Shapes, hashable, total
 from optimizer.plans.properties import bindings, keeps_identity
 from optimizer.plans.side_conditions import pair_shapes
+from optimizer.record import record
 from optimizer.traverse import functions, with_functions, with_inputs
 
 MOST = 6
@@ -130,7 +131,7 @@ def _names(node: plan.Node, count: int) -> tuple[str, ...]:
     return found if len(found) == count + 1 else row_names(count + 1)
 
 
-@dataclass(frozen=True)
+@record
 class _Reading:
     """How what was read of a side is read of its pruned rows."""
 

@@ -63,14 +63,30 @@ def optimistic_read(
     """
 
     def of(carefully: F) -> F:
-        parameters = ", ".join(signature(carefully).parameters)
-        values = Values()
-        values.by_name |= {"carefully": carefully, "hide": hide, "is_common": is_common}
-        text = _TEXT.format(
-            parameters=parameters, ready=ready, read=read, if_found=if_found, give=give
-        )
-        made: Any = build("reading", text, values)
-        made.__defaults__ = carefully.__defaults__
-        return wraps(carefully)(made)  # type: ignore[return-value]
+        parts = {"ready": ready, "read": read, "if_found": if_found, "give": give}
+
+        def first(self: Any, *arguments: Any, **named: Any) -> Any:
+            """Makes the method when it is first called, and is it no longer."""
+            made = _reading(carefully, parts)
+            for kind in type(self).__mro__:
+                if vars(kind).get(carefully.__name__) is waiting:
+                    setattr(kind, carefully.__name__, made)
+            try:
+                return made(self, *arguments, **named)
+            except Exception as error:
+                hide(error)
+                raise
+
+        waiting: Any = wraps(carefully)(first)
+        return waiting  # type: ignore[no-any-return]
 
     return of
+
+
+def _reading(carefully: F, parts: dict[str, str]) -> F:
+    values = Values()
+    values.by_name |= {"carefully": carefully, "hide": hide, "is_common": is_common}
+    parameters = ", ".join(signature(carefully).parameters)
+    made: Any = build("reading", _TEXT.format(parameters=parameters, **parts), values)
+    made.__defaults__ = carefully.__defaults__
+    return wraps(carefully)(made)  # type: ignore[return-value]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
 from optimizer import plan
@@ -12,6 +11,7 @@ from optimizer.plans import multiway as multiways
 from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests, constant_tests
 from optimizer.plans.properties import bindings, shapes
 from optimizer.plans.wanted import wanted
+from optimizer.record import record
 from optimizer.traverse import functions
 from reactive.codegen.emitter import RowPipeline
 from reactive.operators.plain import signature
@@ -22,7 +22,7 @@ MOST_NESTED = 15
 """Loops within loops of generated code; Python allows 20, and who takes the rows needs some."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class PipelineSource:
     """What a node reads: a chain of linear nodes, the first to see a row first, over a base.
 

@@ -82,5 +82,6 @@ LAZY_MODULES = (
     "reactive.storage.watched_store",
     "reactive.subscriptions.merge_deltas",
     "reactive.subscriptions.waiting",
+    "reactive.transactions.one_row",
     "reactive.transactions.transaction",
 )

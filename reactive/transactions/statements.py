@@ -20,7 +20,7 @@ from reactive.storage import plain_rows
 from reactive.storage.immutable import REMEDIES, why_changeable
 from reactive.storage.rows import class_of, nan_test, wrong_class
 from reactive.storage.store import Absent, BagStore, Duplicate, Store
-from reactive.transactions.one_row import Statement, one_row
+from reactive.transactions import one_row
 
 if TYPE_CHECKING:
     from reactive.transactions.base import Base
@@ -74,9 +74,9 @@ class Statements:
         self._lost_at = -1
         """The version that was there when rows were last removed: if it still is, a transaction may
         have removed them, and they may be added again."""
-        self.add_one: Statement = self.add
+        self.add_one: one_row.Statement = self.add
         """As `add`, of one copy; a generated function, once a load has shown what rows are like."""
-        self.remove_one: Statement = self.remove
+        self.remove_one: one_row.Statement = self.remove
 
     def add(self, row: Row, count: int = 1) -> list[Pair]:
         if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
@@ -131,9 +131,9 @@ class Statements:
     def _make_ones(self) -> None:
         """Generate the statements of one row, if the load has shown a field to find rows by."""
         store = self.store
-        ones: tuple[Statement, Statement] = self.add, self.remove
+        ones: tuple[one_row.Statement, one_row.Statement] = self.add, self.remove
         if isinstance(store, BagStore) and store.field is not None:
-            ones = one_row(self, self._engine, store, store.field)
+            ones = one_row.one_row(self, self._engine, store, store.field)
         self.add_one, self.remove_one = ones
 
     def _refused(

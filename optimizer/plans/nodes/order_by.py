@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from optimizer.expr import Function
@@ -12,7 +11,7 @@ from optimizer.plans.plan_node import Node
 from optimizer.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SortKey:
     """One key of an order, least or greatest first. `nulls` says where None stands, as the key or
     as a part of it that is a tuple; without it, None is compared like any value."""
