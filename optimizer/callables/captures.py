@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum
 from operator import attrgetter, itemgetter, methodcaller
+from sys import getrefcount
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -68,6 +69,12 @@ class Capture:
         """Whether the callable sees a change: the variable could not be frozen."""
         return self.attribute is not None or self.reader is not None
 
+    @property
+    def is_final(self) -> bool:
+        """Whether nobody else has the variable any more, so that it stays as it is."""
+        is_variable = self.source.__class__ is CellType and self.attribute is None
+        return is_variable and self.witness is self.original and _references(self) <= FROM_HERE
+
     def changed(self) -> bool:
         """Whether the variable now means something else than when the relation was made."""
         source, original = self.source, self.original
@@ -94,6 +101,15 @@ class Capture:
         if isinstance(self.source, FunctionType):
             return defaults(self.source).get(self.name, UNSET)
         return self.source.get(self.name, UNSET)
+
+
+def _references(capture: Capture) -> int:
+    """The references to where a variable lives."""
+    return getrefcount(capture.source)
+
+
+FROM_HERE = _references(Capture("", CellType(None), None, None, None))
+"""The references to a variable that only its record has, and the interpreter while it counts."""
 
 
 def freeze(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Capture, ...]]:

@@ -49,6 +49,7 @@ def _made(relation: AnyRelation, channel: Channel) -> AnyView:
         engine.graph.sweep()
         raise
     engine.queries.watch(node, relation.plan)
+    engine.queries.gather()
     return _kind(relation.plan)(engine, relation, node, channel)
 
 

@@ -63,6 +63,8 @@ class Chooser:
         self.values_wanted = values_wanted
         self.may_look_up = False
         """Whether values would be looked up if more others did so too."""
+        self.looked_up: list[tuple[Index | RangeIndex, str]] = []
+        """The indexes in which values are looked up, with the fields that they are by."""
         self.offloaded = offloaded
         self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
         self._narrow = _narrow(root) if generate else set[int]()

@@ -55,6 +55,8 @@ class Compiled:
     made: dict[int, Node]
     is_final: bool
     """Whether it would be run so whatever others look up."""
+    looked_up: Sequence[tuple[Index | RangeIndex, str]]
+    """The indexes in which it looks values of a field up."""
 
 
 @record
@@ -122,7 +124,7 @@ def compiled(chooser: Chooser, root: plan.Node, graph: Graph, source: Source) ->
     builder.build(physical)
     made = builder.made
     nodes = {key: made[id(p)] for key, p in chooser.chosen.items() if id(p) in made}
-    return Compiled(physical, nodes, made, not chooser.may_look_up)
+    return Compiled(physical, nodes, made, not chooser.may_look_up, chooser.looked_up)
 
 
 def within(

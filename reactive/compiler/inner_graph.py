@@ -125,4 +125,4 @@ def _reached(sources: Sequence[Node]) -> list[Node]:
             if reader not in found:
                 found[reader] = None
                 waiting.append(reader)
-    return sorted(found, key=lambda node: node.order)
+    return sorted(found, key=lambda node: (node.order, node.rank))

@@ -36,6 +36,7 @@ from reactive.compiler.compile import (
     ways_that_may_fail,
     within,
 )
+from reactive.compiler.gather import early_leaves, in_place
 from reactive.compiler.leaves import reattach
 from reactive.compiler.physical import Physical
 from reactive.compiler.query_shape import Shaped, shaped
@@ -76,6 +77,8 @@ class Queries:
             self._templates = Templates(self._planned, self._index, graph.has)
         self._learning: dict[Segment, Shaped] = {}
         """New segments of which others of their shape may be made."""
+        self._crowded: list[tuple[Node, str]] = []
+        """New indexes, with the fields that they are by."""
 
     def optimized(self, written: plan.Node) -> Optimized:
         """The plan that is run for a plan as written."""
@@ -126,6 +129,25 @@ class Queries:
         self._deoptimize([leaf.leaf.base for leaf in leaves], bail_out)
         for leaf in leaves:
             self.over(leaf.leaf.base, partial(reattach, self.graph, leaf))
+
+    def gather(self) -> None:
+        """Have queries use an index that came after them: of a field whose values they want. One
+        that cannot goes on as it is."""
+        crowded, self._crowded = self._crowded, []
+        if not crowded or self.placement.is_possible or self.graph.forgets:
+            return
+        for leaf in early_leaves(crowded):
+            self._again(leaf)
+
+    def _again(self, leaf: Node) -> None:
+        """Choose how to run the query of a leaf once more."""
+        for segment in self._segment(leaf.leaf.base).every():
+            segment.top = segment.physical = None
+        move = partial(reattach, self.graph, leaf)
+        try:
+            in_place(self.graph, leaf, lambda: self.over(leaf.leaf.base, move))
+        except Exception:
+            log.exception("%s goes on without an index", leaf.leaf)
 
     def source(self, read: Any) -> Node:
         """The node of what a plan that is run reads: a table, or what is computed by itself."""
@@ -245,6 +267,7 @@ class Queries:
             else:
                 here = self.compiled_beside(each.run, self.placement.moved, each)
                 found, is_final = here.nodes[id(each.run)], here.is_final
+                self._crowded += _new_indexes(here)
             each.top = weakref.ref(found)
             given = self._learning.pop(each, None)
             if given is not None and self._templates is not None and is_final:
@@ -290,6 +313,12 @@ class Queries:
             explain.headline(bail_out.owner),
             bail_out.__cause__,
         )
+
+
+def _new_indexes(compiled: Compiled) -> list[tuple[Node, str]]:
+    """The indexes that nobody has looked anything up in before."""
+    made = [(compiled.made[id(index)], field) for index, field in compiled.looked_up]
+    return [(node, field) for node, field in made if len(node.routes) == 1]
 
 
 def _way(owner: plan.Node) -> str:

@@ -59,7 +59,8 @@ class Graph:
         self._leaves: dict[int, Node] = {}
         self.version = 0
         """Of the last commit that stands."""
-        self._made = 0
+        self.made = 0
+        """How many nodes there have been."""
         self._sources: list[Node] = []
         self.stepping = False
         """Whether callables of the user's run, which may not change anything. After a commit that
@@ -172,6 +173,7 @@ class Graph:
                 self.remotes = tuple(node for node in self.remotes if node is not unread)
                 unread.operator.stop()
             self._nodes.pop(unread.signature, None)
+            unread.guards = ()
             for source in dict.fromkeys(unread.inputs):
                 source.disconnect(unread)
                 waiting.append(source)
@@ -406,8 +408,8 @@ class Graph:
         return self._nodes.get(node.signature) is node
 
     def _next_rank(self) -> int:
-        self._made += 1
-        return self._made
+        self.made += 1
+        return self.made
 
 
 def _takes_part(node: Node) -> bool:

@@ -94,8 +94,8 @@ class Node:
         self.inputs = inputs
         self.rank = rank
         """Which it is."""
-        self.order = rank
-        """When it steps: after its inputs."""
+        self.order: float = rank
+        """When it steps: after its inputs; of several at a time, the one of the lowest rank."""
         self.signature = signature
         self.plan = plan
         called = [f for f in functions if f is not None]
@@ -243,8 +243,8 @@ class Node:
                     waiting.append(source)
         return list(seen)
 
-    def leaves(self) -> list[Any]:
-        """Whom the leaves belong to that depend on this node."""
+    def downstream(self) -> list[Node]:
+        """This node and all that depend on it, each once."""
         seen: dict[Node, None] = {self: None}
         waiting = [self]
         while waiting:
@@ -252,7 +252,11 @@ class Node:
                 if consumer not in seen:
                     seen[consumer] = None
                     waiting.append(consumer)
-        return [node.leaf for node in seen if node.leaf is not None]
+        return list(seen)
+
+    def leaves(self) -> list[Any]:
+        """Whom the leaves belong to that depend on this node."""
+        return [node.leaf for node in self.downstream() if node.leaf is not None]
 
 
 def _is_unstored(node: Node) -> bool:

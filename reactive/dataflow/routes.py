@@ -12,26 +12,31 @@ Cost:   O(1) and the readers found; O(log ranges) more where there are any.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from optimizer.plans.wanted import AnyOf, Between
 from reactive.collections import range_index
 from reactive.collections.index import Mark
 from reactive.collections.key_range import Form, Range
+from reactive.dataflow.turns import Turns
 
 if TYPE_CHECKING:
     from reactive.dataflow.node import Node
 
 Kind = tuple[Form, tuple[bool, bool]]
+FEW = 64
+"""Readers that may be remembered after they have gone."""
 
 
 class Routes:
     """What each reader of a node wants, and who wants the rows of a key."""
 
-    __slots__ = ("_exactly", "_ranges", "_readers")
+    __slots__ = ("_exactly", "_ranges", "_readers", "turns")
 
     def __init__(self) -> None:
+        self.turns = Turns()
+        """Their turns to be looked at."""
         self._readers: dict[Node, None] = {}
         self._exactly: dict[Any, list[Node]] = {}
         self._ranges: dict[Kind, range_index.RangeIndex] = {}
@@ -46,6 +51,7 @@ class Routes:
     def add(self, reader: Node) -> None:
         """Have a reader found by what it wants."""
         self._readers[reader] = None
+        self.turns.add(reader)
         wanted = reader.at
         if isinstance(wanted, Between):
             self._range(wanted).add(_key(wanted), reader, 1)
@@ -58,6 +64,8 @@ class Routes:
         if reader not in self._readers:
             return
         del self._readers[reader]
+        if len(self.turns) > 2 * len(self._readers) + FEW:
+            self.turns.drop_idle()
         wanted = reader.at
         if isinstance(wanted, Between):
             self._range(wanted).add(_key(wanted), reader, -1)
@@ -68,10 +76,10 @@ class Routes:
             if not readers:
                 del self._exactly[value]
 
-    def find(self, key: Any) -> Collection[Node]:
+    def find(self, key: Any) -> Sequence[Node]:
         """Who wants to see the rows of a key."""
         if key.__class__ is Mark:
-            return self._readers.keys()
+            return list(self._readers)
         found = self._exactly.get(key, ())
         if not self._ranges:
             return found

@@ -93,5 +93,5 @@ def reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
     return tuple(sorted(found, key=_order))
 
 
-def _order(node: Node) -> int:
-    return node.order
+def _order(node: Node) -> tuple[float, int]:
+    return node.order, node.rank

@@ -1,32 +1,34 @@
 """Steps what a commit reaches, found while it goes: for graphs of many nodes, few of them reached.
 
-    waiting = heap of (order, node)         a node steps after all that it reads
+    waiting = heap of (order, rank, node)   a node steps after all that it reads
     while waiting:
-        node = pop;  out = node.step(...);  its readers wait too
+        ready = pop
+        while ready:
+            node = pop;  out = node.step(...)
+            its readers are ready that read nothing else; the others wait
 
 Readers of an index that want the rows of one key are found by it (`Node.routes`), others by a
 field (`discrimination.py`), so that a thousand views of a thousand values cost a commit no more
 than those whose rows change.
 
-What such readers captured is looked at in turns, `LOOKED_AT` of them at each commit.
+What such readers captured is looked at in turns (`turns.py`).
 
 A commit of one source is one function (`Walk.commit`), as that of a schedule is: it makes no
 objects for phases that nothing comes between.
 
-State:  the inboxes of the nodes while a walk is under way.
-Cost:   O(nodes reached, times the logarithm of how many wait).
+State:  the inboxes of the nodes that wait while a walk is under way.
+Cost:   O(nodes reached), and the logarithm of how many wait for each that reads several others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from reactive.dataflow.discrimination import DiscriminationNetwork, Enqueue, send
 from reactive.dataflow.step import Stepped, deliveries
+from reactive.dataflow.turns import Turns
 
 if TYPE_CHECKING:
     from reactive.dataflow.compiled_step import CompiledStep
@@ -35,16 +37,15 @@ if TYPE_CHECKING:
     from reactive.dataflow.schedule import Check, Fed
 
 TakeBack = Callable[[BaseException, Sequence[Stepped]], None]
-
-LOOKED_AT = 4
-"""Readers of a node whose captured variables are looked at in a commit."""
-Waiting = list[tuple[int, "Node"]]
+Waiting = list[tuple[float, int, "Node"]]
+Ready = list[tuple["Node", Sequence[Sequence[Any]]]]
+"""Nodes to step next, each with a delta per input."""
 
 
 class Walk:
     """What some sources reach. It takes the place of a `Schedule`."""
 
-    __slots__ = ("_guarded", "_networks", "_turns", "_waiting", "compiled_step", "sources")
+    __slots__ = ("_networks", "_turns", "_waiting", "compiled_step", "sources")
     is_in_use = True
     """Its commits are one function from the first one on: nothing is to be generated."""
 
@@ -53,10 +54,10 @@ class Walk:
         self.sources = tuple(networks)
         self.compiled_step: CompiledStep | None = None
         """What takes its place."""
-        self._guarded = {
-            s: [n for n, _ in s.consumers if n.constant_tests and n.guards] for s in networks
+        self._turns = {
+            s: Turns(reader for reader, _ in s.consumers if reader.constant_tests) for s in networks
         }
-        self._turns: dict[Node, Iterator[Node]] = {}
+        """Of readers of a source, which may get none of its rows."""
         self._waiting: Waiting = []
 
     def step(
@@ -70,28 +71,34 @@ class Walk:
         waiting = self._waiting = []
 
         def enqueue(node: Node) -> None:
-            heappush(waiting, (node.order, node))
+            heappush(waiting, (node.order, node.rank, node))
 
         for source, delta in changes:
-            for node in self._in_turn(source, self._guarded[source]):  # also one that gets no row
-                check(node)
+            if self._turns[source]:
+                self._turns[source].look(check)
             self._networks[source].send(delta, enqueue)
         while waiting:
-            _, node = waiting[0]
-            if node.guards:
-                check(node)
-            if node.stateful:
-                stepped.append(node)
-            out = node.step(*node.inbox)
+            node = waiting[0][2]
+            ready: Ready = [(node, node.inbox)]
             node.clear()
             heappop(waiting)
-            if node.routes:
-                self._look(node, check)
-                _route(node, out, enqueue)
-            if out:
-                send(node.consumers, out, enqueue)
-                if node.leaf is not None:
-                    leaf_deltas.append((node, out))
+            while ready:
+                node, inbox = ready.pop()
+                if node.guards:
+                    check(node)
+                if node.stateful:
+                    stepped.append(node)
+                out = node.step(*inbox)
+                if node.routes:
+                    if node.routes.turns:
+                        node.routes.turns.look(check)
+                    _route(node, out, ready)
+                if out:
+                    _forward(node, out, ready, enqueue)
+                    if node.leaf is not None:
+                        leaf_deltas.append((node, out))
+        if len(leaf_deltas) > 1:
+            leaf_deltas.sort(key=_order_of)
 
     def commit(self, graph: Graph, take_back: TakeBack) -> CompiledStep:
         """The function that commits a delta of each source, as the version that it gets last."""
@@ -124,41 +131,44 @@ class Walk:
 
     def clear(self) -> None:
         """Empty the inboxes of a walk that was broken off."""
-        for _, node in self._waiting:
+        for _, _, node in self._waiting:
             node.clear()
         self._waiting = []
 
-    def _look(self, node: Node, check: Check) -> None:
-        """Look at what some of the readers captured that are not reached now."""
-        for reader in self._in_turn(node, node.routes.readers()):
-            if reader.guards:
-                check(reader)
 
-    def _in_turn(self, node: Node, readers: Collection[Node]) -> Collection[Node]:
-        """The readers of a node whose turn it is."""
-        if len(readers) <= LOOKED_AT:
-            return readers
-        turn = self._turns.get(node)
-        found: list[Node] = []
-        if turn is not None:
-            with suppress(RuntimeError):  # others have come or gone
-                found = list(islice(turn, LOOKED_AT))
-        if not found:
-            turn = self._turns[node] = iter(readers)
-            found = list(islice(turn, LOOKED_AT))
-        return found
+def _forward(node: Node, out: Sequence[Any], ready: Ready, enqueue: Enqueue) -> None:
+    """Hand a delta to the readers of all of it: who reads nothing else is ready for it."""
+    readers = node.consumers
+    if len(readers) > 1:
+        readers = readers[::-1]  # the first is the last to be ready
+    for reader, port in readers:
+        if len(reader.inputs) == 1:
+            ready.append((reader, (out,)))
+        else:
+            send(((reader, port),), out, enqueue)
 
 
-def _route(node: Node, keyed: Sequence[Any], enqueue: Enqueue) -> None:
+def _route(node: Node, keyed: Sequence[Any], ready: Ready) -> None:
     """Forward the rows of a delta of an index to the readers that want their keys."""
     find = node.routes.find
     if len(keyed) == 1:
-        ((key, _),) = keyed
-        send([(reader, 0) for reader in find(key)], keyed, enqueue)
+        found = find(keyed[0][0])
+        if len(found) > 1:
+            found = sorted(found, key=_order, reverse=True)  # the first is the last to be ready
+        for reader in found:
+            ready.append((reader, (keyed,)))
         return
-    found: dict[Node, list[Any]] = {}
+    wanted: dict[Node, list[Any]] = {}
     for pair in keyed:
         for reader in find(pair[0]):
-            found.setdefault(reader, []).append(pair)
-    for reader, delta in found.items():
-        send([(reader, 0)], delta, enqueue)
+            wanted.setdefault(reader, []).append(pair)
+    for reader in sorted(wanted, key=_order, reverse=True):
+        ready.append((reader, (wanted[reader],)))
+
+
+def _order(node: Node) -> float:
+    return node.order
+
+
+def _order_of(of: LeafDelta) -> float:
+    return of[0].order

@@ -45,6 +45,9 @@ class At:
 
     def step(self, delta: Sequence[KeyedPair]) -> list[Pair]:
         self.touched += len(delta)
+        if len(delta) == 1:  # as below, for one row
+            ((key, pair),) = delta
+            return list(self._ask([pair])) if self._is_to_ask(key) else [pair]
         to_ask = [pair for key, pair in delta if self._is_to_ask(key)]
         if not to_ask:
             return [pair for _, pair in delta]

@@ -45,7 +45,8 @@ def cyclic_count(
     None if they are no joins of pairs, or if something is read of the joined rows.
     """
     above = joined_plan(of, chain, tuple(row_shape(below.top) for below in inputs))
-    if not GroupingOfOne.fits(above, [folded.accumulator for folded in node.aggregates]):
+    fits = GroupingOfOne.fits([folded.accumulator for folded in node.aggregates])
+    if above.makes_several or not fits:
         return None
     sink = grouping_sink(node, above, plain_aggregate(node), GroupingOfOne)
     if not counts_only(above, sink):

@@ -43,7 +43,7 @@ from reactive.operators.generated.nests import (
     sums_loops,
 )
 from reactive.operators.generated.single import GroupingOfOne
-from reactive.operators.pipelines import PipelineSource, all_read, inputs_of_multiway
+from reactive.operators.pipelines import PipelineSource, all_read, inputs_of_multiway, nested
 from reactive.operators.plain import (
     Side,
     plain_aggregate,
@@ -52,6 +52,7 @@ from reactive.operators.plain import (
     shared_accumulators,
     side_functions,
     side_key,
+    signature,
 )
 
 Rows = Callable[[Sequence[Any]], Sequence[Any]]
@@ -65,7 +66,7 @@ def looped(node: plan.Node, below: PipelineSource, loops: Loops) -> Make:
     """The operator of a chain, or of what it feeds. `loops` are those of chains that are held."""
     match node:
         case plan.Aggregate():
-            return grouped(node, below)
+            return grouped(node, below, loops)
         case plan.Distinct() if below.chain:
             return lambda: distinct.Distinct(linear(below, loops))
         case plan.Distinct():
@@ -83,13 +84,27 @@ def linear(below: PipelineSource, loops: Loops) -> linear_loop.Linear:
         sink = ListSink(pipeline, batch=True) if kind is ListSink else CountSink(pipeline)
         return delta_loop("delta", pipeline, called, sink, batch=True)[0]
 
-    key = (below.does, bindings(below.base), shapes(below.base))
-    loop = loops.get(key)
-    if loop is None:
+    def listing() -> Callable[..., Any]:
         pipeline = below.pipeline()
-        loop, _ = delta_loop("delta", pipeline, called, ListSink(pipeline))
-        loops[key] = loop
+        return delta_loop("delta", pipeline, called, ListSink(pipeline))[0]
+
+    loop = _shared(loops, _doing(below), listing)
     return linear_loop.Linear(loop, _Lazy(below.chain).run, source_of(loop), made)
+
+
+def _doing(below: PipelineSource) -> tuple[Hashable, ...]:
+    """What a loop does to rows of one shape."""
+    return below.does, bindings(below.base), shapes(below.base)
+
+
+def _shared(
+    loops: Loops, key: Hashable, make: Callable[[], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """The loop that does the same, if some operator runs it; or a new one."""
+    found = loops.get(key)
+    if found is None:
+        found = loops[key] = make()
+    return found
 
 
 def keys_of(
@@ -149,30 +164,33 @@ def _key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
     return join_key.key_parts(pipeline, written, steps), written is not None
 
 
-def grouped(node: plan.Aggregate, below: PipelineSource) -> Make:
-    """The operator of an aggregate over a chain."""
+def grouped(node: plan.Aggregate, below: PipelineSource, loops: Loops) -> Make:
+    """The operator of an aggregate over a chain. Those that do the same to rows of one shape have
+    the same loops, but where these ask their own operator whether a group is empty."""
 
     called = read_functions(*below.chain, node)
 
-    def made(plain: Aggregate, kind: type[Grouping]) -> tuple[Callable[..., Any], str]:
+    def made(plain: Aggregate, kind: type[Grouping]) -> Callable[..., Any]:
         pipeline = below.pipeline()
         sink = grouping_sink(node, pipeline, plain, kind)
-        return delta_loop("groups, before, delta", pipeline, called, sink)
-
-    def made_one(plain: Aggregate) -> Callable[..., Any] | None:
-        fits = GroupingOfOne.fits(below.pipeline(), plain.accumulators)
-        return made(plain, GroupingOfOne)[0] if fits else None
+        return delta_loop("groups, before, delta", pipeline, called, sink)[0]
 
     def make() -> Grouped:
         plain = plain_aggregate(node)
-        loop, text = made(plain, Grouping)
-        carefully = _Lazy(below.chain).run
+        held = {} if plain.keeps_negative else loops
+        key = (signature(node), *_doing(below))
+        loop = _shared(held, (Grouping, key), lambda: made(plain, Grouping))
+        one = None
+        if not nested(below.chain) and GroupingOfOne.fits(plain.accumulators):
+            one = _shared(held, (GroupingOfOne, key), lambda: made(plain, GroupingOfOne))
         columns = when_large(
             lambda: group_columns.group_columns(
                 below.pipeline, lambda pipeline: grouping_sink(node, pipeline, plain)
             )
         )
-        return Grouped(plain, loop, carefully, text, one=made_one(plain), columns=columns)
+        return Grouped(
+            plain, loop, _Lazy(below.chain).run, source_of(loop), one=one, columns=columns
+        )
 
     return make
 

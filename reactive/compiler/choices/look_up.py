@@ -56,6 +56,7 @@ def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     chooser.may_look_up |= later > (-1 if best is None else best[0])
     if best is None:
         return None
+    chooser.looked_up.append((best[3], best[2].field.name))
     rest = _rest(below, found, best[2])
     return _look_up(node, rest, Lookup(rest.base, best[3], best[2].values, Op(rest.base)))
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactive.codegen.emitter import Emitter, RowPipeline
+from reactive.codegen.emitter import Emitter
 from reactive.operators.accumulators import (
     AvgAccumulator,
     CountAccumulator,
@@ -27,17 +27,15 @@ from reactive.operators.generated.grouped import Grouping
 
 
 class GroupingOfOne(Grouping):
-    """Writes what an aggregate does with the only row of a delta; first all that may raise."""
+    """Writes what an aggregate does with the only row of a delta, of which a chain makes one row
+    at most; first all that may raise."""
 
     result = "()"
 
     @staticmethod
-    def fits(pipeline: RowPipeline, accumulators: list[Any]) -> bool:
-        """Whether a row makes one row at most, and all accumulators have a state that can be
-        replaced."""
-        return not pipeline.makes_several and not any(
-            isinstance(accumulator, ValuesAccumulator) for accumulator in accumulators
-        )
+    def fits(accumulators: list[Any]) -> bool:
+        """Whether all accumulators have a state that can be replaced."""
+        return not any(isinstance(each, ValuesAccumulator) for each in accumulators)
 
     def prologue(self) -> list[str]:
         return []
