@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum
+from functools import lru_cache
 from operator import attrgetter, itemgetter, methodcaller
 from sys import getrefcount
 from types import (
@@ -159,10 +160,13 @@ def _meaning(value: Any) -> Any:
 def defaults(function: FunctionType) -> dict[str, Any]:
     """The default values of a function's parameters, by name."""
     code, values = function.__code__, function.__defaults__ or ()
+    if not values and not function.__kwdefaults__:
+        return {}
     names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
     return {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
 
 
+@lru_cache(maxsize=1024)
 def global_names(code: CodeType) -> tuple[str, ...]:
     """The global names that the code, or a function nested in it, reads."""
     return tuple(dict.fromkeys(path.names[0] for path in paths(code) if not path.in_cell))
@@ -189,6 +193,8 @@ def _captures(function: FunctionType) -> Iterator[Capture]:
 def _attributes(function: FunctionType) -> Iterator[Capture]:
     """What the function reads of the objects that it captures, as far as it is plain data."""
     for path in paths(function.__code__):
+        if len(path.names) == 1:
+            continue
         owner = variable(function, path)
         for depth, name in enumerate(path.names[1:], 2):
             value = attribute(owner, name)

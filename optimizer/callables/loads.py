@@ -66,9 +66,9 @@ def variable(function: FunctionType, path: Path) -> Any:
     """The value of the variable that a path begins with; None where there is none."""
     name = path.names[0]
     if path.in_cell:
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        cells = function.__closure__ or ()
         try:
-            return cells[name].cell_contents
+            return cells[function.__code__.co_freevars.index(name)].cell_contents
         except ValueError:
             return None
     builtins = function.__globals__.get("__builtins__", {})

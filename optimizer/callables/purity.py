@@ -61,8 +61,14 @@ def _written(code: CodeType) -> str | None:
     return None
 
 
+PLAIN = frozenset({int, str, float, bytes, bool, type(None)})
+"""Classes of values that do nothing."""
+
+
 def _impure_path(function: FunctionType, path: Path) -> str | None:
     value = variable(function, path)
+    if type(value) in PLAIN:
+        return None
     for attribute in path.names[1:]:
         if isinstance(value, ModuleType | type):
             value = getattr(value, attribute, None)
