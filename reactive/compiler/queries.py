@@ -43,7 +43,7 @@ from reactive.compiler.query_shape import Shaped, shaped
 from reactive.compiler.templates import Planned, Prepared, Templates
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node
-from reactive.operators.bail_out import BailOut
+from reactive.operators.operator import BailOut
 
 log = logging.getLogger("reactive")
 T = TypeVar("T")

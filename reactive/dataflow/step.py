@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from reactive.dataflow.delta import Delta
 from reactive.dataflow.error_notes import annotate, stepped_in
-from reactive.operators.bail_out import BailOut
+from reactive.operators.operator import BailOut
 from reactive.runtime.interrupts import is_asynchronous, surely
 
 if TYPE_CHECKING:

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from optimizer import plan
+
 
 class Operator(Protocol):
     """A stateless operator has these; `touched` counts the rows that it has looked at."""
@@ -37,3 +39,12 @@ class Stateful(Protocol):
     def footprint(self) -> tuple[int, int]:
         """Rows held, and about how many bytes the state takes."""
         ...
+
+
+class BailOut(Exception):
+    """An aggregate cannot be kept by factors after all; `owner` is its node in the plan."""
+
+    def __init__(self, owner: plan.Node, operator: Any) -> None:
+        super().__init__("an aggregate is computed without factors from now on")
+        self.owner = owner
+        self.operator = operator

@@ -23,7 +23,7 @@ from typing import Any
 from optimizer import plan
 from reactive.codegen.functions import Values, build
 from reactive.collections.running_sum import RunningSum, bytes_of, copied, plus, times
-from reactive.operators.bail_out import BailOut
+from reactive.operators.operator import BailOut
 
 Sums = tuple[RunningSum, ...]
 """How many rows, then the sum of each value."""

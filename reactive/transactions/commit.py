@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from reactive.collections.zset import Pair, negate
 from reactive.dataflow.schedule import Fed
 from reactive.dataflow.step import Step
-from reactive.operators.bail_out import BailOut
+from reactive.operators.operator import BailOut
 from reactive.runtime.interrupts import is_asynchronous, surely
 from reactive.runtime.lock import BROKEN, IDLE
 from reactive.transactions.base import Base

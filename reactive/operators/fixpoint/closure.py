@@ -25,8 +25,8 @@ from reactive.collections.bits import gained
 from reactive.collections.numbering import Numbering, Unlike
 from reactive.collections.reachability import Arc, Reachability
 from reactive.collections.zset import Batch, Pair, Pairs, Row
-from reactive.operators.bail_out import BailOut
 from reactive.operators.fixpoint.closure_rows import ClosureRows
+from reactive.operators.operator import BailOut
 
 Ends = Callable[[Row], tuple[Any, Any]]
 MANY = 1000

@@ -31,9 +31,9 @@ from reactive.codegen.functions import Values, build
 from reactive.collections.neighbours import Neighbours
 from reactive.collections.zset import Pair
 from reactive.operators.aggregate import Aggregate
-from reactive.operators.bail_out import BailOut
 from reactive.operators.generated.grouped import NONE_BEFORE, Grouped
 from reactive.operators.generated.single import GroupingOfOne
+from reactive.operators.operator import BailOut
 
 EMPTY: frozenset[Any] = frozenset()
 Logged = tuple[int, Any, Any, int]

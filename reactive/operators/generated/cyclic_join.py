@@ -35,9 +35,9 @@ from reactive.collections.neighbour_rows import NeighbourRows, without
 from reactive.collections.trie import SEVERAL
 from reactive.collections.zset import Pair, consolidate, is_mixed
 from reactive.operators.aggregate import Aggregate
-from reactive.operators.bail_out import BailOut
 from reactive.operators.generated.cyclic_count import Cycle
 from reactive.operators.generated.grouped import NONE_BEFORE, Grouped
+from reactive.operators.operator import BailOut
 
 Logged = tuple[int, Any, Any, Sequence[Pair]]
 """Of which input, the ends of a row, and the rows that had them before."""

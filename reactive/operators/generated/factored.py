@@ -29,11 +29,11 @@ from reactive.codegen.running_sums import write_plus
 from reactive.collections.zset import Pair
 from reactive.operators.accumulators import AvgAccumulator, CountAccumulator
 from reactive.operators.aggregate import Aggregate
-from reactive.operators.bail_out import BailOut
 from reactive.operators.generated.grouped import NONE_BEFORE, Grouped, Grouping
 from reactive.operators.generated.multiway import ProbeOrders
 from reactive.operators.generated.nests import LEFT, RIGHT
 from reactive.operators.index_by import IndexBy
+from reactive.operators.operator import BailOut
 from reactive.operators.sums_by import SumsBy
 
 

@@ -31,8 +31,8 @@ from typing import Any
 from optimizer import plan
 from reactive.codegen.probe_order import Key, ProbeOrder, keys_of
 from reactive.collections.zset import Pair, consolidate, is_mixed
-from reactive.operators.bail_out import BailOut
 from reactive.operators.index_by import IndexBy
+from reactive.operators.operator import BailOut
 
 
 class ProbeOrders:
