@@ -99,7 +99,9 @@ def analyzed(root: plan.Node, engine: Engine) -> Explanation:
             rows, size = node.operator.remote.footprint()
             return f"  [{node.operator.describe()}; {rows} rows, {size} bytes there]"
         held = _held(node)
-        return f"  [{held.rows} rows, {held.bytes} bytes, {held.touched} touched]"
+        anew = getattr(node.operator, "evaluated", 0)
+        often = f", {anew} times evaluated anew" if anew else ""
+        return f"  [{held.rows} rows, {held.bytes} bytes, {held.touched} touched{often}]"
 
     drawing = running.drawing(remark)
     return Explanation(drawing.text(), drawing)

@@ -22,9 +22,9 @@ from optimizer.traverse import functions
 from reactive.collections.index import itself
 from reactive.collections.row_index import RowIndex
 from reactive.compiler import physical
-from reactive.dataflow.node import Node
+from reactive.dataflow.node import Node, is_deferred
+from reactive.operators.fixpoint.circuit import Circuit
 from reactive.operators.fixpoint.delta_rules import BaseRule, BinaryRule, NegatedRule, UnaryRule
-from reactive.operators.fixpoint.fixpoint import Circuit
 from reactive.operators.fixpoint.loops import BinaryLoops, UnaryLoops
 from reactive.operators.fixpoint.recursive_index import FilteredKeys, RecursiveIndex
 from reactive.operators.fixpoint.recursive_relation import RecursiveRelation
@@ -55,6 +55,8 @@ def circuit_of(
     builder = _Builder(program, of, inputs, generate=generate)
     for clause in program.clauses:
         builder.add(clause)
+    at_hand = [not (node.forgets or is_deferred(node)) for node in builder.ports]
+    builder.circuit.begins_anew = all(at_hand)
     called = [f for rule in of.rules for op in rule for f in functions(op.node)]
     called += [f for best in program.best if best is not None for f in (best.by, best.value)]
     return builder.circuit, builder.ports, called
@@ -75,7 +77,9 @@ class _Builder:
         """The operator of a clause."""
         circuit = self.circuit
         if is_closed(clause.body):
-            port = self._port(next(self._inputs))
+            node = next(self._inputs)
+            port = self._port(node)
+            circuit.all_rows[port] = lambda: node.graph.contents(node, shown=False)
             circuit.relations[clause.head].may_be_negative |= not all(
                 t.stored for t in tables(clause.body)
             )

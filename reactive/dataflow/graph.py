@@ -186,16 +186,17 @@ class Graph:
         for node in list(self._nodes.values()):
             self.detach(node)
 
-    def contents(self, node: Node) -> Sequence[Any]:
+    def contents(self, node: Node, *, shown: bool = True) -> Sequence[Any]:
         """All that the node has emitted so far, as one delta.
 
-        Nodes without state are stepped over the contents of their inputs, each once.
+        Nodes without state are stepped over the contents of their inputs, each once; unless a view
+        has what one emits, which in the middle of a commit it may not have yet (`shown`).
         """
         known: dict[Node, Sequence[Any]] = {}
         waiting = [node]
         while waiting:
             current = waiting[-1]
-            found = at_hand(current) if current not in known else None
+            found = at_hand(current) if shown and current not in known else None
             if found is not None:
                 known[current] = _as_delta(found)
             has_all = current in known or current.contents is not None

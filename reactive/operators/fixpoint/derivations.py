@@ -41,13 +41,15 @@ class Derivations:
     """
 
     __slots__ = (
-        *("_derivations", "_entered", "_found", "_fresh", "_gone", "_is_single", "_known"),
+        *("_entered", "_found", "_fresh", "_gone", "_is_single", "_known"),
         *(
             "_leaving",
             "_left",
             "_log",
             "_was_empty",
             "depth",
+            "derivations",
+            "vanished",
             "well_founded",
             "lost",
             "may_be_negative",
@@ -61,7 +63,8 @@ class Derivations:
         self.rounds: dict[Row, int] = {}
         self.well_founded: dict[Row, int] = {}
         self.touched = 0
-        self._derivations = 0
+        self.derivations = 0
+        """How many there are."""
         self.may_be_negative = False
         """Whether rows may be taken away that never were there (of tables that are not stored)."""
         self._begin()
@@ -81,6 +84,8 @@ class Derivations:
         self._is_single = False  # whether all that was derived since rows entered last is fresh
         self._known = -1  # how many rows had support then; -1 if others than fresh ones came since
         self._was_empty = not self.support
+        self.vanished = 0
+        """How many derivations this commit has taken away."""
 
     def take(self, derivations: Pairs) -> None:
         """Take in derivations that changed inputs bring, or take away."""
@@ -97,7 +102,9 @@ class Derivations:
             derivations = derivations[: _place(derivations, at)]
             raise
         finally:
-            self._derivations += sum([1 if weight > 0 else -1 for _, weight in derivations])
+            gone = sum([weight < 0 for _, weight in derivations])
+            self.vanished += gone
+            self.derivations += len(derivations) - 2 * gone
             self._note(self._take_back, derivations)
 
     def follow(self, derivations: Pairs) -> None:
@@ -178,7 +185,7 @@ class Derivations:
             rows = rows[: len(rows) - sum(1 for _ in counting) - 1]
             raise
         finally:
-            self._derivations += len(rows)
+            self.derivations += len(rows)
             self._note(self._take_back, Batch(rows, derivations.weight))
         new = len(support) - before
         if new == len(rows):
@@ -223,7 +230,8 @@ class Derivations:
             derivations = derivations[: _place(derivations, at)]
             raise
         finally:
-            self._derivations -= len(derivations)
+            self.vanished += len(derivations)
+            self.derivations -= len(derivations)
             self._note(self._take_back, derivations)
             self._put_out(leaving)
             self._gone.update(leaving)
@@ -245,7 +253,8 @@ class Derivations:
             for row in [row for row, since in leaving.items() if not since]:
                 del leaving[row]
                 self._forget(row)
-        self._derivations -= len(rows)
+        self.vanished += len(rows)
+        self.derivations -= len(rows)
         self._note(self._take_back, derivations)
         self._put_out(leaving)
         self._gone.update(leaving)
@@ -263,7 +272,7 @@ class Derivations:
     @property
     def has_only_ones(self) -> bool:
         """Whether each row has one derivation."""
-        return self._derivations == len(self.support) and not self.may_be_negative
+        return self.derivations == len(self.support) and not self.may_be_negative
 
     def _put_out(self, leaving: dict[Row, int]) -> None:
         """Note that rows leave."""
@@ -282,7 +291,7 @@ class Derivations:
     def _take_back(self, derivations: Pairs) -> None:
         for row, weight in reversed(derivations):
             self._take(row, -weight)
-            self._derivations += 1 if weight < 0 else -1
+            self.derivations += 1 if weight < 0 else -1
 
     def _negative(self, rows: Iterable[Row]) -> dict[Row, int]:
         """Of which rows more well-founded derivations have been taken away than there were."""

@@ -17,6 +17,8 @@ follow are counted, until nothing changes:
 
 What was there before the change and is not affected is never looked at.
 
+Where following takes longer than deriving all rows again, that is done (`anew.py`).
+
 State:  for every row two numbers (`fixpoint/relation.py`); an index per recursive side of a join.
 Cost:   O(derivations of the rows that enter or leave, and of those that changed inputs make).
 Source: docs/recursion.md; [dbsp] section 5; [counting]; [elastic].
@@ -25,56 +27,41 @@ Source: docs/recursion.md; [dbsp] section 5; [counting]; [elastic].
 from __future__ import annotations
 
 import gc
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 from reactive.collections.index import KeyedPair
 from reactive.collections.zset import Batch, Pair, Pairs, Row
 from reactive.errors import FixpointError
-from reactive.operators.fixpoint.delta_rules import BaseRule, BinaryRule, NegatedRule, UnaryRule
+from reactive.operators.fixpoint import anew
+from reactive.operators.fixpoint.anew import (
+    Before,
+    TooMany,
+    expected,
+    following,
+    is_dear,
+)
+from reactive.operators.fixpoint.circuit import Circuit, Fed
+from reactive.operators.fixpoint.delta_rules import BaseRule, NegatedRule
 from reactive.operators.fixpoint.derivations import GIVEN
-from reactive.operators.fixpoint.recursive_index import RecursiveIndex
-from reactive.operators.fixpoint.recursive_relation import RecursiveRelation
-from reactive.operators.index_by import IndexBy
 from reactive.runtime.interrupts import reraise_asynchronous
 
 MOST_SHOWN = 3
-Fed = tuple[BaseRule | BinaryRule | NegatedRule, int]
-"""A delta rule that reads an input, and its port."""
-
-
-@dataclass(slots=True)
-class Circuit:
-    """What a fixpoint is made of: its relations, and the delta rules from rows to rows."""
-
-    relations: list[RecursiveRelation]
-    names: tuple[str, ...]
-    max_rounds: int
-    recursive_indexes: list[RecursiveIndex] = field(default_factory=list)
-    fed: list[Fed] = field(default_factory=list)
-    left: list[tuple[UnaryRule | BinaryRule | NegatedRule, int]] = field(default_factory=list)
-    """Ways that a relation leads into, on the left if they have two sides, and its number."""
-    indexes: dict[int, IndexBy] = field(default_factory=dict)
-    """The inputs that are indexes, by port."""
-    right: list[tuple[BinaryRule, int]] = field(default_factory=list)
-    """Ways that a relation leads into on the right."""
-
-    def wiring(self) -> Hashable:
-        """Which delta rule leads from which relation to which."""
-        delta_rules = (self.fed, self.left, self.right)
-        return tuple(tuple((rule.head, source) for rule, source in some) for some in delta_rules)
 
 
 class Fixpoint:
     """Gives out one delta per relation that has a name."""
 
-    __slots__ = ("_circuit", "_round")
+    __slots__ = ("_before", "_circuit", "_is_measured", "_round", "evaluated")
 
     def __init__(self, circuit: Circuit) -> None:
         self._circuit = circuit
         self._round = GIVEN
+        self._before: Before | None = None
+        self._is_measured = False
+        self.evaluated = 0
+        """How often it was evaluated anew."""
 
     @property
     def source(self) -> str | None:
@@ -99,16 +86,50 @@ class Fixpoint:
                 gc.enable()
 
     def _step(self, inputs: Sequence[Sequence[Any]]) -> Sequence[Sequence[Pair]]:
+        self._is_measured = self._circuit.begins_anew
         try:
+            return self._followed(inputs)
+        except TooMany:
+            self._is_measured = False
+            changes = self._evaluated()
+        if changes is None:
+            self.undo()
+            return self._followed(inputs)
+        return changes
+
+    def _evaluated(self) -> Sequence[Sequence[Pair]] | None:
+        """Evaluate it anew; None if that cannot be done."""
+        circuit = self._circuit
+        try:
+            given = {port: find() for port, find in circuit.all_rows.items()}
+            self._before = Before(circuit)
+            for rule, port in circuit.fed:
+                if isinstance(rule, BaseRule):
+                    circuit.relations[rule.head].take(rule.given(given[port]))
+            self._settle()
+            self._notify_recursive_indexes()
+        except Exception as error:  # it may have more rounds than following a change
+            reraise_asynchronous(error)
+            return None
+        self.evaluated += 1
+        deltas = [self._before.changes(index) for index in range(len(circuit.names))]
+        return deltas if any(deltas) else ()
+
+    def _followed(self, inputs: Sequence[Sequence[Any]]) -> Sequence[Sequence[Pair]]:
+        """What follows from changes of the inputs; as long as that pays, if it is measured."""
+        try:
+            if max(map(len, inputs), default=0) >= anew.MANY:
+                self._ask(expected(self._circuit, inputs))
             self._take(inputs, self._circuit.fed)
             self._settle()
-        except FixpointError:
+        except (FixpointError, TooMany):
             raise
         except Exception as error:
             reraise_asynchronous(error)
             if not (self._is_negated(inputs) or _is_mixed(inputs)):
                 raise
             self.undo()
+            self._is_measured = False
             self._carefully(inputs)
         return self._finished()
 
@@ -169,7 +190,15 @@ class Fixpoint:
         relations = self._circuit.relations
         while self._is_losing():
             dated = not all(relation.has_only_ones for relation in relations)
-            self._derive([relation.leave(dated=dated) for relation in relations])
+            leaving = [relation.leave(dated=dated) for relation in relations]
+            if max(map(len, leaving)) >= anew.MANY:
+                self._ask(following(self._circuit, leaving))
+            self._derive(leaving, is_loss=True)
+
+    def _ask(self, gone: int) -> None:
+        """Go over to evaluating it anew if it takes too long to follow what vanishes."""
+        if self._is_measured and is_dear(self._circuit.relations, gone):
+            raise TooMany
 
     def _is_losing(self) -> bool:
         for relation in self._circuit.relations:  # noqa: SIM110 - a generator takes as long as the rest
@@ -191,12 +220,17 @@ class Fixpoint:
                 return
 
     def undo(self) -> None:
+        if self._before is not None:
+            self._before.bring_back()
+            self._before = None
+            return
         for recursive_index in self._circuit.recursive_indexes:
             recursive_index.undo()
         for relation in self._circuit.relations:
             relation.undo()
 
     def commit(self) -> None:
+        self._before = None
         for recursive_index in self._circuit.recursive_indexes:
             recursive_index.commit()
         for relation in self._circuit.relations:
@@ -223,7 +257,10 @@ class Fixpoint:
 
     def _take(self, inputs: Sequence[Sequence[Any]], fed: Sequence[Fed]) -> None:
         out = [(w.head, w.given(inputs[port])) for w, port in fed if inputs[port]]
-        is_loss = all(weight < 0 for _, derivations in out for _, weight in derivations)
+        gone = sum([weight < 0 for _, derivations in out for _, weight in derivations])
+        if gone:
+            self._ask(gone)
+        is_loss = gone == sum([len(derivations) for _, derivations in out])
         for head, derivations in out:
             relation = self._circuit.relations[head]
             if is_loss:
@@ -257,7 +294,7 @@ class Fixpoint:
             raise self._endless(entering)
         return depth
 
-    def _derive(self, changed: Sequence[Pairs]) -> None:
+    def _derive(self, changed: Sequence[Pairs], *, is_loss: bool = False) -> None:
         """Take in what follows from rows that enter or leave.
 
         With `+` and `-` for what enters and leaves, of two relations first d(L) R, then L' d(R).
@@ -269,6 +306,8 @@ class Fixpoint:
             if recursive_index.follows and delta:
                 recursive_index.change(delta)
         out += [(w.head, w.from_right(changed[of])) for w, of in circuit.right if changed[of]]
+        if is_loss:
+            self._ask(sum([len(derivations) for _, derivations in out]))
         for head, derivations in out:
             circuit.relations[head].follow(derivations)
 

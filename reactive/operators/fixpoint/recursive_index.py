@@ -11,12 +11,16 @@ Cost:   O(rows that enter or leave).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from reactive.collections.index import KeyedPair
 from reactive.collections.zset import Batch, Pair, Pairs
 from reactive.operators.fixpoint.recursive_relation import RecursiveRelation
 from reactive.operators.index_by import IndexBy
 from reactive.operators.key_by import KeyBy
+
+Held = tuple[dict[Any, Any], int, bool, list[Sequence[KeyedPair]]]
+"""What is in an index, and what this commit has taken in."""
 
 
 class RecursiveIndex:
@@ -50,6 +54,20 @@ class RecursiveIndex:
         for keyed in reversed(self._taken):
             self.index_by.take_back(keyed)
         self.commit()
+
+    def set_aside(self) -> Held:
+        """Begin from nothing; what there was is returned."""
+        index = self.index_by.index
+        held = (index.buckets, index.rows, self.index_by.poisoned, self._taken)
+        index.buckets, index.rows, self._taken = {}, 0, []
+        self.index_by.poisoned = False
+        return held
+
+    def bring_back(self, held: Held) -> None:
+        """Be as before the commit, in which all was set aside."""
+        index = self.index_by.index
+        index.buckets, index.rows, self.index_by.poisoned, self._taken = held
+        self.undo()
 
     def commit(self) -> None:
         """Forget how it was before."""

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from itertools import islice, repeat
+from typing import Any, Self
 
 from reactive.collections.zset import Batch, Pair, Row, consolidate
 from reactive.operators.fixpoint.derivations import GIVEN, Derivations
@@ -127,13 +129,36 @@ class RecursiveRelation(Derivations):
     def undo(self) -> None:
         """Be as before the commit."""
         if self._was_empty:
-            self._derivations = 0
+            self.derivations = 0
             for state in (self.support, self.rounds, self.well_founded):
                 state.clear()
         log, self._log = self._log, []
         for take_back, what in reversed(log):
             take_back(what)
         self.commit()
+
+    def set_aside(self) -> Self:
+        """Begin from nothing; all that there was, with what is to be undone of it, is returned."""
+        before = copy(self)
+        self._empty(before)
+        self._begin()
+        return before
+
+    def _empty(self, before: Any) -> None:
+        """Hold nothing in the place of what `before` holds."""
+        before.rounds = dict(self.rounds)
+        self.rounds.clear()  # which views read
+        self.support, self.well_founded, self.derivations = {}, {}, 0
+
+    def bring_back(self, before: Self) -> None:
+        """Be as before the commit, at the beginning of which all was set aside, or later."""
+        rounds, touched = self.rounds, self.touched
+        for each in type(self).__mro__:
+            for name in getattr(each, "__slots__", ()):
+                setattr(self, name, getattr(before, name))
+        self.rounds, self.touched = rounds, touched
+        fill(rounds, before.rounds)
+        self.undo()
 
     def commit(self) -> None:
         """Forget how it was before."""
@@ -151,3 +176,9 @@ class RecursiveRelation(Derivations):
             if self.rounds.get(row) == now:
                 del self.rounds[row]
                 self.well_founded.pop(row, None)
+
+
+def fill(rows: dict[Row, Any], others: Mapping[Row, Any]) -> None:
+    """Have a dictionary hold what another one does."""
+    rows.clear()
+    rows.update(others)

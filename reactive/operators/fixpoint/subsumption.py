@@ -20,12 +20,12 @@ import sys
 from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Self
 
 from reactive.collections.index import NOTHING
 from reactive.collections.ranking import Rank, ranker
 from reactive.collections.zset import Pair, Row, canonical, consolidate
-from reactive.operators.fixpoint.recursive_relation import RecursiveRelation
+from reactive.operators.fixpoint.recursive_relation import RecursiveRelation, fill
 
 Entry = tuple[Any, Any, Row, Any]
 """Value, tie, row and key."""
@@ -104,6 +104,18 @@ class SubsumingRelation(RecursiveRelation):
             for state in (self.entries, self.groups, self.chosen, self._shows):
                 state.clear()
         super().undo()
+
+    def _empty(self, before: Any) -> None:
+        super()._empty(before)
+        before._shows = dict(self._shows)
+        self._shows.clear()
+        self.entries, self.groups, self.chosen = {}, {}, {}
+
+    def bring_back(self, before: Self) -> None:
+        shows = self._shows
+        fill(shows, before._shows)
+        before._shows = shows
+        super().bring_back(before)
 
     def footprint(self) -> tuple[int, int]:
         rows, size = super().footprint()

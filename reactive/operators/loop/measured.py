@@ -28,6 +28,12 @@ FEW = 256
 """Rows that operators may look at in any case."""
 
 
+def affordable(whole: int, ratio: int) -> int:
+    """How many rows may be followed, of which each takes `ratio` times as long as when `whole` are
+    evaluated: so many that they take half as long, and a few more."""
+    return FEW + whole // (2 * ratio)
+
+
 class Body(Protocol):
     """All rounds as operators."""
 
@@ -42,7 +48,7 @@ class Body(Protocol):
 class Measured:
     """Follows a change by operators, or evaluates the loop anew."""
 
-    __slots__ = ("_anew", "_body", "_is_new", "_make", "_spent", "touched")
+    __slots__ = ("_anew", "_body", "_is_new", "_make", "_spent", "evaluated", "touched")
 
     def __init__(self, anew: Anew, make: Callable[[Anew], Body]) -> None:
         self._anew = anew
@@ -51,6 +57,8 @@ class Measured:
         self._spent = 0
         self._is_new = False
         self.touched = 0
+        self.evaluated = 0
+        """How often it was evaluated anew."""
 
     def step(self, *deltas: Pairs) -> Sequence[Sequence[Pair]]:
         anew = self._anew
@@ -62,6 +70,7 @@ class Measured:
             self._body = None
         changes = anew.evaluate()
         self.touched += anew.whole
+        self.evaluated += 1
         self._consider(sum(map(len, changes)))
         return changes
 
@@ -92,7 +101,7 @@ class Measured:
 
     def _followed(self, body: Body, nets: Sequence[Pairs]) -> list[Pairs] | None:
         before = body.touched
-        found = body.step(nets, FEW + self._anew.whole // (2 * RATIO))
+        found = body.step(nets, affordable(self._anew.whole, RATIO))
         self.touched += body.touched - before
         return found
 
