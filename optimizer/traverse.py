@@ -77,10 +77,20 @@ def substituted(
     root: plan.Node, level: Any, value: Callable[[plan.Recursive], plan.Node]
 ) -> plan.Node:
     """The plan with the recursive relations of a level replaced, where they are not defined."""
+    return all_substituted((root,), level, value)[0]
+
+
+def all_substituted(
+    roots: Sequence[plan.Node], level: Any, value: Callable[[plan.Recursive], plan.Node]
+) -> list[plan.Node]:
+    """The same for several plans; what they share, they share then."""
     made: dict[int, plan.Node] = {}
-    waiting = [root]
+    waiting = list(roots)
     while waiting:
         node = waiting[-1]
+        if id(node) in made:
+            waiting.pop()
+            continue
         is_open = level in free(node)
         missing = [s for s in node.inputs() if id(s) not in made] if is_open else []
         if missing:
@@ -93,7 +103,7 @@ def substituted(
             made[id(node)] = value(node)
         else:
             made[id(node)] = with_inputs(node, [made[id(source)] for source in node.inputs()])
-    return made[id(root)]
+    return [made[id(root)] for root in roots]
 
 
 def unrolled(node: plan.Iterate) -> tuple[plan.Node, ...]:

@@ -94,7 +94,10 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.operators.loop.onward.PART": Threshold(1),
     "reactive.operators.loop.onward.LONGEST": Threshold(1),
     "reactive.operators.loop.measured.RATIO": Threshold(1),
+    "reactive.operators.generated.whole.FEWEST": Threshold(1),
+    "reactive.operators.generated.whole.LONGEST": Threshold(1),
     "reactive.operators.generated.whole.MOST_NODES": Threshold(0),
+    "reactive.operators.generated.whole.TRIES": Threshold(0),
 }
 
 NO_THRESHOLDS: dict[str, str] = {

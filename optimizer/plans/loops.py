@@ -15,7 +15,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.expressions.knowledge import Shapes
 from optimizer.plans.properties import free, is_set, nodes, shapes
-from optimizer.traverse import substituted, with_inputs, without_iterations
+from optimizer.traverse import all_substituted, substituted, with_inputs, without_iterations
 
 
 def over_given(node: plan.Iterate) -> tuple[tuple[plan.Node, ...], plan.Iterate]:
@@ -64,7 +64,7 @@ def _shaped(
     """
     known = [start.of for start in starts]
     while True:
-        made = [substituted(body, level, lambda part: _told(part, known)) for body in bodies]
+        made = all_substituted(bodies, level, lambda part: _told(part, known))
         found = [
             of if shapes(body) == of else (None,) * len(of)
             for of, body in zip(known, made, strict=True)

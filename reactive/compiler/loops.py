@@ -18,7 +18,7 @@ from optimizer.plans.loops import over_given
 from optimizer.plans.properties import bindings, free, may_be_negative, nodes
 from optimizer.traverse import unrolled
 from reactive.collections.zset import Pair, Pairs
-from reactive.operators.generated.whole import whole_of
+from reactive.operators.generated.whole import has_layout, whole_of
 from reactive.operators.loop.anew import Anew, Loop, Near
 from reactive.operators.loop.measured import Measured
 from reactive.operators.loop.onward import OneRound, Onward
@@ -62,6 +62,12 @@ class ByReference:
         self._looked += sum(map(len, found)) + sum(map(len, rows))
         return found
 
+    def run(self, rows: Sequence[list[Any]], times: int) -> list[list[Any]]:
+        found = list(rows)
+        for _ in range(times):
+            found = self.round(found)
+        return found
+
     def forget(self) -> None:
         self._given = {}
 
@@ -80,6 +86,14 @@ def pays(node: plan.Iterate) -> bool:
         return False
     inputs, given = over_given(node)
     return whole_of(given.bodies, len(inputs), len(node.names)) is not None
+
+
+def laid_out(node: plan.Iterate, given: int) -> bool:
+    """Whether the rounds of an iteration over relations that are given have a layout to keep."""
+    if node.times is None or not has_layout(node.times):
+        return False
+    whole = whole_of(node.bodies, given, len(node.names))
+    return whole is not None and whole.layout is not None
 
 
 def loop_of(

@@ -349,15 +349,19 @@ class Loop(Physical):
     """All relations of an iteration, whose rounds are no part of the graph; `sources` are where
     they start, and what its bodies read besides.
 
-    In `node` these are recursive relations: first those of a round, then what stays.
+    In `node` these are recursive relations: first those of a round, then what stays. Rounds that
+    are laid out go over columns, once the keys of their groups stay.
     """
 
     sources: tuple[Physical, ...]
     op: Op
     node: plan.Iterate = field(compare=False, repr=False)
 
+    is_laid_out: bool = field(compare=False, default=False)
+
     def headline(self) -> str:
-        return f"rounds of {explain.headline(self.of)}"
+        layout = ", over a kept layout" * self.is_laid_out
+        return f"rounds of {explain.headline(self.of)}{layout}"
 
 
 @record

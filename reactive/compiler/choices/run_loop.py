@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.plans import loops
+from reactive.compiler import loops as rounds
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Loop, Op, Physical, Relation
 
@@ -31,5 +32,6 @@ def _run(chooser: Chooser, node: plan.Node, iterate: plan.Iterate, index: int) -
         sources = []
         for each in inputs:
             sources.append((yield each))
-        chooser.loops[id(iterate)] = Loop(iterate, tuple(sources), Op(given), given)
+        is_laid_out = rounds.laid_out(given, len(inputs))
+        chooser.loops[id(iterate)] = Loop(iterate, tuple(sources), Op(given), given, is_laid_out)
     return Relation(node, chooser.loops[id(iterate)], index)

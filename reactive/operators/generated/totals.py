@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from math import fsum
-from operator import itemgetter
+from operator import itemgetter, ne
 from typing import Any
 
 from optimizer import plan
@@ -24,8 +24,8 @@ from reactive.operators.accumulators import (
 )
 
 Values = list[Any]
-Show = Callable[[Values], Any]
-"""What is shown of the values of a group."""
+Show = Callable[[list[Values]], list[Any]]
+"""What is shown of each of some groups."""
 PLAIN = frozenset({int, str, tuple})
 """Classes of values of which `min` and `max` are what is wanted."""
 
@@ -51,48 +51,56 @@ def totals_of(node: plan.Aggregate) -> Callable[[dict[Any, Values]], list[Any]]:
             every: Iterable[Values] = groups.values()
             if not is_one:
                 every = [list(map(itemgetter(place), values)) for values in every]
-            columns.append(_shown(accumulator, list(every)))
-        return list(columns[0]) if len(columns) == 1 else list(zip(*columns, strict=True))
+            columns.append(totals(accumulator, list(every)))
+        return rows_of(columns)
 
     return rows
 
 
-def _shown(accumulator: Any, groups: list[Values]) -> list[Any]:
-    """What an aggregate shows of each group."""
-    kinds = set(map(type, chain.from_iterable(groups)))
+def rows_of(columns: Sequence[Sequence[Any]]) -> list[Any]:
+    """The rows of an aggregate, from its key and what it shows."""
+    return list(columns[0]) if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
+def totals(accumulator: Any, groups: list[Values], kinds: set[type] | None = None) -> list[Any]:
+    """What an aggregate shows of each group; `kinds` are the classes of all values, if known."""
+    if kinds is None:
+        kinds = set(map(type, chain.from_iterable(groups)))
     if accumulator.skip_none and type(None) in kinds:
         groups = [[value for value in values if value is not None] for values in groups]
-        kinds.discard(type(None))
+        kinds = kinds - {type(None)}
     quick, careful = _quick(accumulator, kinds), _careful(accumulator)
     if quick is None:
-        return list(map(careful, groups))
+        return careful(groups)
     try:
-        return list(map(quick, groups))
+        return quick(groups)
     except (OverflowError, ValueError):  # infinities, or a sum that is too large on its way
-        return list(map(careful, groups))
+        return careful(groups)
 
 
 def _quick(accumulator: Any, kinds: set[type]) -> Show | None:
     match accumulator:
         case SumAccumulator() if kinds == {int}:
-            return sum
+            return lambda groups: list(map(sum, groups))
         case SumAccumulator() if kinds == {float}:
-            return _float_sum
+            return _float_sums
         case AvgAccumulator() if kinds == {float}:
-            return _float_mean
+            return lambda groups: list(map(_float_mean, groups))
         case AvgAccumulator() if kinds == {int}:
-            return _mean
+            return lambda groups: list(map(_mean, groups))
         case MinAccumulator() if kinds and kinds <= PLAIN:
-            return _least
+            return lambda groups: [min(values, default=None) for values in groups]
         case MaxAccumulator() if kinds and kinds <= PLAIN:
-            return _greatest
+            return lambda groups: [max(values, default=None) for values in groups]
         case _:
             return None
 
 
-def _float_sum(values: Values) -> Any:
-    total = fsum(values) if values else 0
-    return total if total == total else canonical(total)
+def _float_sums(groups: list[Values]) -> list[Any]:
+    found = list(map(fsum, groups))
+    if all(groups) and not any(map(ne, found, found)):
+        return found
+    return [canonical(total) if some else 0 for total, some in zip(found, groups, strict=True)]
 
 
 def _float_mean(values: Values) -> Any:
@@ -103,14 +111,6 @@ def _mean(values: Values) -> Any:
     return sum(values) / len(values) if values else None
 
 
-def _least(values: Values) -> Any:
-    return min(values, default=None)
-
-
-def _greatest(values: Values) -> Any:
-    return max(values, default=None)
-
-
 def _careful(accumulator: Any) -> Show:
     def show(values: Values) -> Any:
         state = accumulator.zero()
@@ -118,4 +118,4 @@ def _careful(accumulator: Any) -> Show:
             state = accumulator.add(state, value, 1)
         return accumulator.result(state)
 
-    return show
+    return lambda groups: list(map(show, groups))

@@ -10,6 +10,8 @@ once. Rows are in lists, a row that is there twice is in them twice.
 What raises in a pass is evaluated by the reference, which raises it, or sees that it does not
 count.
 
+Several rounds go over a kept layout (`layout.py`, `kept.py`), once the keys of groups stay.
+
 State:  what was made of relations that stay, until they change.
 Cost:   one look at each row and pair of the round, a tenth of what operators take for them.
 Source: T. Neumann, *Efficiently Compiling Efficient Query Plans for Modern Hardware*, 2011.
@@ -22,59 +24,41 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Expr, Lifted
+from optimizer.expr import Lifted
 from optimizer.plans.properties import bindings, nodes, row_shape, shapes
 from optimizer.plans.side_conditions import has_keys, residual
 from optimizer.traverse import read_functions
-from reactive.codegen.emitter import Emitter, RowPipeline
+from reactive.codegen.emitter import RowPipeline
 from reactive.codegen.sinks import ListSink, Sink
-from reactive.collections.index import Rows
 from reactive.operators.accumulators import CountAccumulator
 from reactive.operators.fuse import keys_of_rows
+from reactive.operators.generated.gathering import Gathering, indexed, value_of
+from reactive.operators.generated.kept import Kept, kept
+from reactive.operators.generated.layout import Joined, Layout, Stream, Unfit
 from reactive.operators.generated.nests import DeltaRule, SinkOf, delta_loop, entering
 from reactive.operators.generated.totals import totals_of
 from reactive.operators.pipelines import PipelineSource, can_nest, is_read, nested
 from reactive.operators.plain import LINEAR, side_functions, sides
+from reactive.runtime.interrupts import reraise_asynchronous
 
 Slots = list[Any]
 """What has been made so far: first the relations that are given."""
 Pass = Callable[[Slots], Any]
 Row = Any
-Joined = plan.Join | plan.Product
-Stream = tuple[tuple[plan.Node, ...], plan.Node, Joined | None]
+Chained = tuple[tuple[plan.Node, ...], plan.Node, Joined | None]
 """A chain, what it is over, and that once more if it is a join in the same loop."""
 MOST_NODES = 200
 """Of a round that is made into passes."""
+FEWEST = 3
+"""Rounds for which a layout is made."""
+TRIES = 2
+"""Rounds after which it is looked whether keys stay."""
+LONGEST = 64
+"""Evaluations that have no layout at most, after those in which keys did not stay."""
 
 
 class Refused(Exception):
     """A plan that has no such passes."""
-
-
-class Gathering:
-    """Takes what an aggregate reads of each row into a list for each group."""
-
-    result = "groups"
-
-    def __init__(self, key: Expr | None, values: Sequence[Expr]) -> None:
-        self._key = key
-        self._values = list(values)
-        self.bound: dict[str, Any] = {}
-
-    def exprs(self) -> list[Expr]:
-        return [*([] if self._key is None else [self._key]), *self._values]
-
-    def prologue(self) -> list[str]:
-        return []
-
-    def epilogue(self) -> list[str]:
-        return []
-
-    def write(self, body: Emitter, weight: str) -> None:
-        values = [body.use(value) for value in self._values]
-        value = values[0] if len(values) == 1 else f"({', '.join(values)})"
-        key = "()" if self._key is None else body.canonical(self._key)
-        body.line(f"groups[{key}].append({value})")
 
 
 class Whole:
@@ -90,7 +74,8 @@ class Whole:
         self.changing = changing
         if sum(len(nodes(body)) for body in bodies) > MOST_NODES:
             raise Refused
-        self._passes: list[tuple[int, Pass, bool]] = []
+        self._passes: list[tuple[Pass, Sequence[int]]] = []
+        self._grouped: list[tuple[plan.Aggregate, list[Stream]]] = []
         self._made: dict[Any, int] = {}
         self._varies = {place: place < changing for place in range(given)}
         self._readers: Counter[int] = Counter()
@@ -103,27 +88,42 @@ class Whole:
         self._keep = list(bodies)
         self._tops = [self._list(body) for body in bodies]
         self._slots: Slots = [None] * (given + len(self._passes))
-        self._is_made = False
         self._looked = 0
+        self.layout = self._laid_out()
+        self._first = 0
+        self._waits, self._patience = 0, 1
 
     def begin(self, place: int, rows: list[Row]) -> None:
         """Give a relation that stays."""
         self._slots[place] = rows
-        self._is_made = False
+        for number in range(self.given, len(self._slots)):
+            self._slots[number] = None
+
+    def run(self, rows: Sequence[list[Row]], times: int) -> list[list[Row]]:
+        """What a number of rounds make of its relations: over a kept layout, once keys stay."""
+        found = list(rows)
+        tries = range(self._first, self._first + TRIES) if self._may_try() else range(0)
+        for done in range(times):
+            if done in tries and has_layout(times - done):
+                kept = self._kept(found)
+                if kept is not None:
+                    self._first, self._waits, self._patience = done, 0, 1
+                    return self._run(kept, times - done)
+            found = self.round(found)
+        if tries:
+            self._waits, self._patience = self._patience, min(2 * self._patience, LONGEST)
+        return found
 
     def round(self, rows: Sequence[list[Row]]) -> list[list[Row]]:
         """What the bodies make of the relations of a round."""
         slots = self._slots
         slots[: self.changing] = rows
-        if not self._is_made:
-            for place, make, varies in self._passes:
-                if not varies:
-                    slots[place] = make(slots)
-            self._is_made = True
-        for place, make, varies in self._passes:
-            if varies:
+        for place, (make, _) in enumerate(self._passes, self.given):
+            if self._varies[place]:
                 found = slots[place] = make(slots)
                 self._looked += len(found)
+            elif slots[place] is None:
+                slots[place] = make(slots)
         return [slots[place] for place in self._tops]
 
     def looked(self) -> int:
@@ -134,7 +134,62 @@ class Whole:
     def forget(self) -> None:
         """Hold nothing until the next round."""
         self._slots = [None] * len(self._slots)
-        self._is_made = False
+
+    # Rounds over a kept layout.
+
+    def _laid_out(self) -> Layout | None:
+        loops = [
+            (node, self._made[id(node)], streams)
+            for node, streams in self._grouped
+            if self._varies[self._made[id(node)]]
+        ]
+        try:
+            return Layout(self._keep, loops, self._slot_of)
+        except Unfit:
+            return None
+
+    def _slot_of(self, node: plan.Node) -> tuple[int, bool]:
+        """The slot of a node's rows, and whether they change from round to round."""
+        place = self._list(node)
+        return place, self._varies[place]
+
+    def _may_try(self) -> bool:
+        """Whether to look for a layout: seldom, where there was none the last times."""
+        if self.layout is None:
+            return False
+        self._waits -= 1
+        return self._waits < 0
+
+    def _kept(self, rows: Sequence[list[Row]]) -> Kept | None:
+        """The layout of rounds from some rows on, if there is one."""
+        assert self.layout is not None
+        try:
+            for place in self.layout.reads:
+                self._fill(place)
+            return kept(self.layout, self._slots, rows)
+        except Exception as error:  # a round raises it, or sees that it does not count
+            reraise_asynchronous(error)
+            return None
+
+    def _fill(self, place: int) -> None:
+        """Make what stays from round to round, if it has not been made."""
+        if place >= self.given and self._slots[place] is None:
+            make, reads = self._passes[place - self.given]
+            for read in reads:
+                self._fill(read)
+            self._slots[place] = make(self._slots)
+
+    def _run(self, kept: Kept, times: int) -> list[list[Row]]:
+        """Rounds over a layout, and the rows of the last."""
+        slots = self._slots
+        made = kept.run(times)
+        self._looked += times * kept.looked() // 2  # they take half the time of those in rows
+        for place in range(self.given, len(slots)):
+            if self._varies[place]:
+                slots[place] = made.get(place)
+        for place in self._tops:
+            self._fill(place)
+        return [slots[place] for place in self._tops]
 
     # What a node is made of.
 
@@ -150,7 +205,7 @@ class Whole:
     def _add(self, make: Pass, reads: Sequence[int]) -> int:
         place = self.given + len(self._passes)
         self._varies[place] = any(self._varies[read] for read in reads)
-        self._passes.append((place, make, self._varies[place]))
+        self._passes.append((make, reads))
         return place
 
     def _rows(self, node: plan.Node) -> tuple[Pass, list[int]]:
@@ -180,7 +235,8 @@ class Whole:
 
     def _joined_up(self, node: plan.Node) -> tuple[Pass, list[int]]:
         """The rows of loops, one after the other."""
-        loops, read = self._loops(node, lambda pipeline: ListSink(pipeline, batch=True), "")
+        streams = self._loops(node, lambda pipeline: ListSink(pipeline, batch=True), "")
+        loops = [stream.loop for stream in streams]
 
         def make(slots: Slots) -> list[Row]:
             if len(loops) == 1:
@@ -188,25 +244,22 @@ class Whole:
                 return found
             return [row for loop in loops for row in loop(slots)]
 
-        return make, read
+        return make, _read_by(streams)
 
-    def _loops(
-        self, node: plan.Node, sink_of: SinkOf, into: str
-    ) -> tuple[list[Callable[..., Any]], list[int]]:
+    def _loops(self, node: plan.Node, sink_of: SinkOf, into: str) -> list[Stream]:
         """The loops that give the rows of a node to a sink; `into` is what they are given."""
-        loops, read = [], list[int]()
-        for chain, base, join in self._streams(node):
+        streams = []
+        for chain, base, join in self._chains(node):
             if join is None:
                 loop, places = self._chain_loop(base, chain, sink_of, into)
             else:
                 loop, places = self._join_loop(join, chain, sink_of, into)
-            loops.append(loop)
-            read += places
-        return loops, read
+            streams.append(Stream(chain, base, join, loop, tuple(places)))
+        return streams
 
-    def _streams(self, node: plan.Node) -> list[Stream]:
+    def _chains(self, node: plan.Node) -> list[Chained]:
         """The chains whose rows together are those of a node."""
-        found: list[Stream] = []
+        found: list[Chained] = []
         waiting: list[tuple[plan.Node, tuple[plan.Node, ...]]] = [(node, ())]
         while waiting:
             part, chain = waiting.pop()
@@ -264,7 +317,7 @@ class Whole:
         told = (place, side)
         if told not in self._made:
             keyed = keys_of_rows(source, side, bindings(source) if is_left else 1)
-            self._made[told] = self._add(lambda slots: _indexed(*keyed(slots[place])), [place])
+            self._made[told] = self._add(lambda slots: indexed(*keyed(slots[place])), [place])
         return self._made[told]
 
     def _half(self, join: plan.SemiJoin | plan.AntiJoin) -> tuple[Pass, list[int]]:
@@ -291,12 +344,14 @@ class Whole:
         places = [a.value for a in asked]
 
         def sink_of(pipeline: RowPipeline) -> Sink:
-            values = [_value(pipeline, value) for value in places]
+            values = [value_of(pipeline, value) for value in places]
             key = node.key
             assert key is None or isinstance(key, Lifted)
             return Gathering(None if key is None else pipeline.take(key.body), values)
 
-        loops, read = self._loops(node.input, sink_of, "groups, ")
+        streams = self._loops(node.input, sink_of, "groups, ")
+        self._grouped.append((node, streams))
+        loops = [stream.loop for stream in streams]
         totals = totals_of(node)
 
         def make(slots: Slots) -> list[Row]:
@@ -308,7 +363,7 @@ class Whole:
             self._looked += sum(map(len, groups.values()))
             return totals(groups)
 
-        return make, read
+        return make, _read_by(streams)
 
 
 def whole_of(bodies: Sequence[plan.Node], given: int, changing: int) -> Whole | None:
@@ -319,19 +374,10 @@ def whole_of(bodies: Sequence[plan.Node], given: int, changing: int) -> Whole | 
         return None
 
 
-def _value(pipeline: RowPipeline, value: Any) -> Expr:
-    if value is None:
-        return pipeline.value()
-    assert isinstance(value, Lifted)
-    return pipeline.take(value.body)
+def has_layout(times: int) -> bool:
+    """Whether a layout is made for a number of rounds, if they have one."""
+    return times >= FEWEST
 
 
-def _indexed(keys: Sequence[Any], rows: Sequence[Row]) -> dict[Any, Rows]:
-    found: dict[Any, Rows] = {}
-    get = found.get
-    for key, row in zip(keys, rows, strict=True):
-        bucket = get(key)
-        if bucket is None:
-            found[key] = bucket = Rows()
-        bucket.append(row)
-    return found
+def _read_by(streams: Sequence[Stream]) -> list[int]:
+    return [place for stream in streams for place in stream.reads]

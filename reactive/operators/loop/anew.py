@@ -36,6 +36,9 @@ class Rounds(Protocol):
     def round(self, rows: Sequence[list[Row]]) -> list[list[Row]]:
         """What a round makes of its relations."""
 
+    def run(self, rows: Sequence[list[Row]], times: int) -> list[list[Row]]:
+        """What a number of rounds make of them, one after the other."""
+
     def forget(self) -> None:
         """Hold nothing until then."""
 
@@ -78,9 +81,7 @@ class Loop:
     def run(self, rounds: Rounds, rows: list[list[Row]]) -> list[list[Row]]:
         """All rounds, from some rows on."""
         if self.times is not None:
-            for _ in range(self.times):
-                rows = rounds.round(rows)
-            return rows
+            return rounds.run(rows, self.times)
         for _ in range(self.max_rounds):
             before, (rows, moved) = rows, self._passed_on(rows, rounds.round(rows))
             if not moved:
