@@ -28,19 +28,26 @@ class Turns:
     __slots__ = ("_waiting",)
 
     def __init__(self, readers: Iterable[Node] = ()) -> None:
-        self._waiting = deque(reader for reader in readers if reader.guards)
+        self._waiting: deque[Node] | None = None
+        """None of those that have none, as most nodes do."""
+        for reader in readers:
+            self.add(reader)
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return 0 if self._waiting is None else len(self._waiting)
 
     def add(self, reader: Node) -> None:
         """A reader has its turn after all others, if it captured anything."""
         if reader.guards:
+            if self._waiting is None:
+                self._waiting = deque()
             self._waiting.append(reader)
 
     def look(self, check: Callable[[Node], None]) -> None:
         """Look at what those captured whose turn it is. One that was dropped guards nothing."""
         waiting = self._waiting
+        if waiting is None:
+            return
         for _ in range(min(LOOKED_AT, len(waiting))):
             reader = waiting.popleft()
             if reader.guards:
@@ -51,4 +58,4 @@ class Turns:
 
     def drop_idle(self) -> None:
         """Forget readers that guard nothing."""
-        self._waiting = deque(reader for reader in self._waiting if reader.guards)
+        self._waiting = deque(reader for reader in self._waiting or () if reader.guards)
