@@ -33,6 +33,7 @@ from reactive.dataflow.step import traced
 
 if TYPE_CHECKING:
     from reactive.dataflow.node import Node
+    from reactive.operators.in_line import InLine
     from reactive.operators.order_by import OrderBy
 
 BLOCK = 24
@@ -71,11 +72,14 @@ def compiled_step(
         is_given = f"if {' or '.join(some)}: " if set(some).isdisjoint(begin) else ""
         names[node] = given[0] if _is_bare(node) else f"out_{number}"
         values.by_name |= {f"node_{number}": node, f"step_{number}": node.step}
-        steps += _step(number, node, given, is_given)
+        in_line = _in_line(node)
+        if in_line is not None:
+            values.by_name |= {f"{name}_{number}": it for name, it in in_line.by_name.items()}
+        steps += _step(number, node, given, is_given, in_line)
         fed.append(f"(node_{number}, {' or '.join(some)})")
         if node.stateful:
             values.by_name[f"finalize_{number}"] = node.finalize
-            settles.append(f"    {is_given}finalize_{number}()")
+            settles += _finalize(number, is_given, in_line)
         if node.leaf is not None and not node.deferred:
             values.by_name[f"channel_{number}"] = node.leaf
             values.by_name[f"key_{number}"] = node.leaf.key
@@ -129,16 +133,39 @@ class _Blocks:
         self._begin()
 
 
-def _step(number: int, node: Node, given: Sequence[str], is_given: str) -> list[str]:
+def _in_line(node: Node) -> InLine | None:
+    """What the operator of a node does with a single row, as lines of the commit."""
+    write: Callable[[], InLine | None] | None = getattr(node.operator, "in_line", None)
+    return None if write is None or node.deferred else write()
+
+
+def _step(
+    number: int, node: Node, given: Sequence[str], is_given: str, in_line: InLine | None
+) -> list[str]:
     """The lines that step a node."""
     if _is_bare(node):
         return []
     lines = [f"at = {number}"]
     lines += [f"if node_{number}.guards: check(node_{number})"] * bool(node.guards)
-    lines.append(f"out_{number} = step_{number}({', '.join(given)})")
+    if in_line is None:
+        lines.append(f"out_{number} = step_{number}({', '.join(given)})")
+    else:
+        named = dict(zip(("left", "right"), given, strict=False))
+        text = in_line.step.format(n=number, out=f"out_{number}", given=given[0], **named)
+        lines += text.split("\n")
     if not is_given:
         return [f"        {line}" for line in lines]
     return [f"        {is_given.strip()}", *(f"            {line}" for line in lines)]
+
+
+def _finalize(number: int, is_given: str, in_line: InLine | None) -> list[str]:
+    """The lines that finalize a node."""
+    if in_line is None:
+        return [f"    {is_given}finalize_{number}()"]
+    lines = in_line.finalize.format(n=number).split("\n")
+    if not is_given:
+        return [f"    {line}" for line in lines]
+    return [f"    {is_given.strip()}", *(f"        {line}" for line in lines)]
 
 
 def _is_bare(node: Node) -> bool:

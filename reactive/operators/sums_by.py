@@ -23,6 +23,7 @@ from typing import Any
 from optimizer import plan
 from reactive.codegen.functions import Values, build
 from reactive.collections.running_sum import RunningSum, bytes_of, copied, plus, times
+from reactive.operators.in_line import InLine
 from reactive.operators.operator import BailOut
 
 Sums = tuple[RunningSum, ...]
@@ -102,6 +103,17 @@ class SumsBy:
             raise BailOut(self._owner, self) from error
         return out
 
+    def in_line(self) -> InLine | None:
+        """The same of a single row, if there is a loop for it."""
+        if self._one is None:
+            return None
+        return InLine(_IN_LINE, _FINALIZE, {"own": self, "one": self._one, "sums": self.sums})
+
+    def bail_out(self, error: Exception) -> None:
+        """The loop for a single row has raised, and changed nothing."""
+        self._is_whole = True
+        raise BailOut(self._owner, self) from error
+
     def _take_one(self, delta: Sequence[Any]) -> Sequence[Change]:
         self._begin()
         assert self._one is not None
@@ -171,6 +183,17 @@ class SumsBy:
                 rows += 1
                 size += sys.getsizeof(sums) + sum(map(bytes_of, sums[1:]))
         return rows, size
+
+
+_IN_LINE = """\
+if len({given}) == 1 and own_{n}._is_whole:
+    own_{n}.touched += 1
+    own_{n}._is_whole = False
+    try: {out} = one_{n}(sums_{n}, {given})
+    except Exception as error: own_{n}.bail_out(error)
+    own_{n}._last, own_{n}._is_whole = {out}, True
+else: {out} = step_{n}({given})"""
+_FINALIZE = "own_{n}._last = ()"
 
 
 def negated(changes: Sequence[Change]) -> list[Change]:

@@ -342,6 +342,7 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
     "groups": lambda a, b: a.group_by(lambda x: x[0]).aggregate(
         Count(), Sum(lambda x: x[1] * 0.1), Max(lambda x: x[1])
     ),
+    "sums": lambda a, b: a.group_by(lambda x: x[0]).aggregate(Count(), Sum(lambda x: x[1] * 0.1)),
     "join": lambda a, b: (
         a.join(b, on=lambda x, y: x[0] == y[0])
         .group_by(lambda x, y: y[1])

@@ -22,9 +22,11 @@ from reactive.codegen.emitter import Emitter, RowPipeline
 from reactive.codegen.running_sums import write_plus
 from reactive.collections.zset import Pair
 from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, ValuesAccumulator
-from reactive.operators.generated.factored import GroupingOfSums, Sides
+from reactive.operators.generated.factored import Factored, GroupingOfSums, Sides
+from reactive.operators.generated.grouped import NONE_BEFORE
 from reactive.operators.generated.nests import LEFT, RIGHT, loop_of_one
 from reactive.operators.generated.single import GroupingOfOne
+from reactive.operators.in_line import InLine
 from reactive.runtime.interrupts import reraise_asynchronous
 
 Loop = Callable[..., Any]
@@ -83,6 +85,20 @@ class Alone:
             before.clear()
         return found
 
+    def in_line(self, own: Factored) -> InLine:
+        """The same as lines of a commit."""
+        sides = self._sides
+        by_name = {"own": own, "groups": own.groups, "none": NONE_BEFORE, "sides": sides}
+        by_name |= {"left": self._left, "right": self._right, "reraise": reraise_asynchronous}
+        by_name |= {"find_left": sides.find_left, "find_right": sides.find_right}
+        by_name |= {f"index_{place}": index for place, index in enumerate(sides.indexes)}
+        is_plain = "sides_{n}.is_filled"
+        for place, _ in enumerate(sides.indexes):
+            is_plain += f" and not index_{place}_{{n}}.poisoned"
+        return InLine(
+            _IN_LINE.replace("{is_plain}", is_plain), "own_{n}._before = none_{n}", by_name
+        )
+
 
 def alone(
     names: tuple[str, ...],
@@ -98,3 +114,18 @@ def alone(
         return None
     loops = [loop_of_one(names, shapes, factors, sink_of, side) for side in (LEFT, RIGHT)]
     return Alone(sides, *loops)
+
+
+_IN_LINE = """\
+if len({left}) + len({right}) == 1 and {is_plain}:
+    own_{n}.touched += 1
+    own_{n}._before = before = {{}}
+    {out} = None
+    try:
+        if {left}: {out} = left_{n}(groups_{n}, before, {left}, find_right_{n})
+        else: {out} = right_{n}(groups_{n}, before, {right}, find_left_{n})
+    except Exception as error: reraise_{n}(error)
+    if {out} is None:
+        before.clear()
+        {out} = own_{n}.of_many({left}, {right})
+else: {out} = step_{n}({left}, {right})"""

@@ -32,6 +32,7 @@ from reactive.operators.aggregate import Aggregate
 from reactive.operators.generated.grouped import NONE_BEFORE, Grouped, Grouping
 from reactive.operators.generated.multiway import ProbeOrders
 from reactive.operators.generated.nests import LEFT, RIGHT
+from reactive.operators.in_line import InLine
 from reactive.operators.index_by import IndexBy
 from reactive.operators.operator import BailOut
 from reactive.operators.sums_by import SumsBy
@@ -40,22 +41,22 @@ from reactive.operators.sums_by import SumsBy
 class Sides:
     """The two sides of a join, each an index or sums, and how its loops find partners."""
 
-    __slots__ = ("_indexes", "_is_filled", "find_left", "find_right", "left", "right")
+    __slots__ = ("find_left", "find_right", "indexes", "is_filled", "left", "right")
 
     def __init__(self, left: IndexBy | SumsBy, right: IndexBy | SumsBy) -> None:
         self.left = left
         self.right = right
         self.find_left, self.find_right = _finds(left), _finds(right)
-        self._indexes = [side for side in (left, right) if isinstance(side, IndexBy)]
-        self._is_filled = False
+        self.indexes = [side for side in (left, right) if isinstance(side, IndexBy)]
+        self.is_filled = False
 
     @property
     def is_plain(self) -> bool:
         """Whether they hold what was there before, all by keys that could be computed."""
-        for index in self._indexes:
+        for index in self.indexes:
             if index.poisoned:
                 return False
-        return self._is_filled
+        return self.is_filled
 
     def look_ups(self, left: Sequence[Any], right: Sequence[Any]) -> tuple[Any, ...]:
         """What the loops are given: both deltas, and a look-up in the other side for each.
@@ -63,11 +64,11 @@ class Sides:
         The right is looked up as it is now, the left as it was before the commit. At first it was
         empty, so that nothing on the right finds anything.
         """
-        for index in self._indexes:
+        for index in self.indexes:
             if index.poisoned:
                 raise LookupError("a key could not be computed")
-        if not self._is_filled:
-            self._is_filled = True
+        if not self.is_filled:
+            self.is_filled = True
             return left, (), self.find_right, None
         before = _before(self.left, left) if left and right else self.find_left
         return left, right, self.find_right, before
@@ -90,6 +91,9 @@ class OfOne(Protocol):
     def step(
         self, groups: dict[Any, Any], before: dict[Any, Any], deltas: Sequence[Sequence[Any]]
     ) -> Sequence[Pair] | None: ...
+
+    def in_line(self, own: Any) -> InLine | None:
+        """The same as lines of a commit (`in_line.py`)."""
 
 
 class Factored(Grouped):
@@ -120,6 +124,11 @@ class Factored(Grouped):
             found = self._alone.step(self._groups, before, deltas)
             if found is not None:
                 return found
+        return self.of_many(*deltas)
+
+    def of_many(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
+        """What the loops for any deltas make of some that have been counted."""
+        before = self._before
         try:
             given = self._sides.look_ups(*deltas)
             out, met = self._loop(self._groups, before, *given)
@@ -129,6 +138,10 @@ class Factored(Grouped):
             raise BailOut(self._owner, self) from error
         self.touched += met
         return out  # type: ignore[no-any-return]
+
+    def in_line(self) -> InLine | None:
+        """The same of a single change of one side, if there are loops for that."""
+        return None if self._alone is None else self._alone.in_line(self)
 
 
 def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:

@@ -36,6 +36,7 @@ from reactive.operators.accumulators import (
 )
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.generated import joined
+from reactive.operators.in_line import InLine
 from reactive.runtime.interrupts import reraise_asynchronous
 
 IN_LINE = (CountAccumulator, SumAccumulator, AvgAccumulator, ValuesAccumulator)
@@ -303,8 +304,19 @@ class Grouped:
                 out = self._columns(delta, self._groups, before)
             return loop(self._groups, before, delta) if out is None else out
         except Exception as error:
-            reraise_asynchronous(error)
+            return self.recovered(error, delta)
+
+    def recovered(self, error: Exception, delta: Sequence[Pair]) -> Sequence[Pair]:
+        """What the plain operators make of a delta whose loop has raised."""
+        reraise_asynchronous(error)
         return self._do_plainly(delta)
+
+    def in_line(self) -> InLine | None:
+        """The same of a single row, if there is a loop for it."""
+        if self._one is self._loop:
+            return None
+        by_name = {"own": self, "one": self._one, "groups": self._groups, "none": NONE_BEFORE}
+        return InLine(_IN_LINE, _FINALIZE, by_name)
 
     def _step_pairs(self, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Pair]:
         self.touched += len(left) + len(right)
@@ -360,6 +372,18 @@ class Grouped:
             else:
                 groups[key] = group
         self._before = NONE_BEFORE
+
+
+_IN_LINE = """\
+if len({given}) == 1:
+    own_{n}.touched += 1
+    own_{n}._before = before = {{}}
+    try: {out} = one_{n}(groups_{n}, before, {given})
+    except Exception as error: {out} = own_{n}.recovered(error, {given})
+else: {out} = step_{n}({given})"""
+_FINALIZE = """\
+own_{n}._before = none_{n}
+if own_{n}._was_plain: finalize_{n}()"""
 
 
 def is_in_line(accumulators: Iterable[Any]) -> bool:
