@@ -13,8 +13,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
+from optimizer.rewriting import fields
 from reactive.collections.zset import Pair, Row, consolidate
 from reactive.runtime.interrupts import reraise_asynchronous
+from reactive.storage import plain_rows
 from reactive.storage.rows import SURE
 from reactive.storage.store import Absent, Duplicate
 
@@ -24,14 +26,17 @@ class KeyedStore:
 
     interns: ClassVar[bool] = True
     wants_plain: ClassVar[bool] = True
-    __slots__ = ("_call", "by_key", "key")
+    __slots__ = ("_call", "by_key", "field", "key")
 
     def __init__(self, key: Callable[[Row], Any], call: Callable[[Row], Any] | None = None) -> None:
         self.key = key
         """Of a row, or of what is to be one; it raises what is wrong with it."""
         self._call = key if call is None else call  # the same, of which it is not asked
         self.by_key: dict[Any, Row] = {}
-        """The rows; only this class changes it, but others may look."""
+        """The rows; only this class changes it, and what is generated for it (`one_row.py`); others
+        may look."""
+        self.field: plain_rows.Field | None = None
+        """The field that the key is, if a first load has shown what rows are like."""
 
     def add(self, row: Row, count: int) -> Pair:
         hash(row)  # a row must have one, though only its key is asked for here
@@ -50,10 +55,15 @@ class KeyedStore:
         except Exception as error:  # it will raise again, where one sees of which row
             reraise_asynchronous(error)
             return self._add_each(rows)
-        return self.add_plain(rows)
+        return self._add_all(rows)
 
     def add_plain(self, rows: Sequence[Row]) -> Sequence[Row]:
         """As `add_rows`, of rows that are sure to have a hash."""
+        if not self.by_key:
+            self.field = plain_rows.named_field(rows, fields.field_read(self._call))
+        return self._add_all(rows)
+
+    def _add_all(self, rows: Sequence[Row]) -> Sequence[Row]:
         return rows if self._add_new(rows) else self._add_each(rows)
 
     def _add_each(self, rows: Sequence[Row]) -> Sequence[Row]:

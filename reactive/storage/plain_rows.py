@@ -142,6 +142,17 @@ def telling_field(rows: Sequence[Row]) -> Field | None:
     return None
 
 
+def named_field(rows: Sequence[Row], name: str | None) -> Field | None:
+    """The field of a name, if rows may be found by it; rows are plain."""
+    kind, shape = _kind(rows), _shape(rows)
+    names = () if shape is None or kind in PLAIN else plain_fields(kind) or ()
+    if shape is None or name not in names:
+        return None
+    number = names.index(name)
+    (of, *others) = shape[number]
+    return None if others or of not in TELLING else _field(kind, shape, number)
+
+
 def _shape(rows: Sequence[Row]) -> Shape | None:
     """The classes that the fields of some rows have, if all of these are plain."""
     kind = _kind(rows)

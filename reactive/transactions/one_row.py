@@ -24,6 +24,7 @@ from reactive.codegen.functions import Values, build
 from reactive.collections.zset import Pair, Row
 from reactive.storage import plain_rows
 from reactive.storage.copies import NONE
+from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ Statement = Callable[[Row], Sequence[Pair]]
 
 
 def one_row(
-    statements: Statements, engine: Engine, store: BagStore, field: plain_rows.Field
+    statements: Statements,
+    engine: Engine,
+    store: BagStore | KeyedStore,
+    field: plain_rows.Field,
 ) -> tuple[Statement, Statement]:
     """The functions that add and remove a row, while it is this store that is found by this field.
 
@@ -42,10 +46,17 @@ def one_row(
     """
     known = {"statements": statements, "engine": engine, "store": store, "field": field}
     known |= {"NONE": NONE, **field.text.by_name}
-    looked_at = "".join(f"    {line}\n" for line in _looked_at(field))
+    is_keyed = isinstance(store, KeyedStore)
+    texts = {
+        "looked_at": "".join(f"    {line}\n" for line in _looked_at(field)),
+        "part": field.text.part,
+        "held": "store.by_key" if is_keyed else "store.held",
+        "one_more": "" if is_keyed else "    store.size += 1\n",
+        "one_less": "" if is_keyed else "    store.size -= 1\n",
+    }
     return (
-        _built("add_one", _ADD, looked_at, field, {**known, "otherwise": statements.add}),
-        _built("remove_one", _REMOVE, looked_at, field, {**known, "otherwise": statements.remove}),
+        _built("add_one", _ADD.format(**texts), {**known, "otherwise": statements.add}),
+        _built("remove_one", _REMOVE.format(**texts), {**known, "otherwise": statements.remove}),
     )
 
 
@@ -59,12 +70,10 @@ def _looked_at(field: plain_rows.Field) -> list[str]:
     return [*lines, f"if {text.is_odd}:", "    return otherwise(row)"]
 
 
-def _built(
-    name: str, text: str, looked_at: str, field: plain_rows.Field, by_name: dict[str, Any]
-) -> Statement:
+def _built(name: str, text: str, by_name: dict[str, Any]) -> Statement:
     values = Values()
     values.by_name |= by_name
-    return build(name, text.format(looked_at=looked_at, part=field.text.part), values)
+    return build(name, text, values)
 
 
 _ADD = """\
@@ -72,10 +81,10 @@ def add_one(row):
 {looked_at}\
     if statements._known is not None or statements._lost_at == engine.version:
         return otherwise(row)
-    held, key = store.held, {part}
+    held, key = {held}, {part}
     if key in held: return otherwise(row)
     held[key] = row
-    store.size += 1
+{one_more}\
     return [(row, 1)]
 """
 
@@ -83,11 +92,11 @@ _REMOVE = """\
 def remove_one(row):
 {looked_at}\
     if statements._known is not None: return otherwise(row)
-    held, key = store.held, {part}
+    held, key = {held}, {part}
     kept = held.get(key, NONE)
     if kept is not row and not kept == row: return otherwise(row)  # nor are copies equal to it
     statements._lost_at = engine.version
     del held[key]
-    store.size -= 1
+{one_less}\
     return [(kept, -1)]
 """

@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 class Pending(list["Change"]):
     """What has been changed, and is committed or undone at the end: a change per statement.
 
-    What most transactions have no use for is an attribute of the class until it is set.
+    Made by `nothing_pending`, which takes half of the time of an `__init__`.
     """
 
-    between: Between = ()
+    __slots__ = ("_lost", "_sums", "between", "depth", "failed")
+    between: Between
     """What is called between the phases of the commit."""
-    depth = 0
+    depth: int
     """How many transactions are open within the outermost one."""
-    failed = False
-    _sums: dict[Base, _Net] | None = None
-    _lost: dict[Base, _Lost] | None = None
+    failed: bool
+    _sums: dict[Base, _Net] | None
+    _lost: dict[Base, _Lost] | None
 
     def has(self, changes: Sequence[Pair]) -> bool:
         """Whether these are the changes of the last statement."""
@@ -132,6 +133,14 @@ class _Net:
             self._pairs, self._seen = {}, 0
             raise
         return self._pairs
+
+
+def nothing_pending(between: Between) -> Pending:
+    """Of a transaction that begins, which has this to be called at its end."""
+    pending = Pending()
+    pending.between, pending.depth, pending.failed = between, 0, False
+    pending._sums = pending._lost = None
+    return pending
 
 
 def _rows(changes: Sequence[Pair], *, come: bool) -> Sequence[Row]:

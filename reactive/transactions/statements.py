@@ -18,6 +18,7 @@ from reactive.errors import TableError
 from reactive.runtime.interrupts import surely
 from reactive.storage import plain_rows
 from reactive.storage.immutable import REMEDIES, why_changeable
+from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.rows import class_of, nan_test, wrong_class
 from reactive.storage.store import Absent, BagStore, Duplicate, Store
 from reactive.transactions import one_row
@@ -132,7 +133,7 @@ class Statements:
         """Generate the statements of one row, if the load has shown a field to find rows by."""
         store = self.store
         ones: tuple[one_row.Statement, one_row.Statement] = self.add, self.remove
-        if isinstance(store, BagStore) and store.field is not None:
+        if isinstance(store, BagStore | KeyedStore) and store.field is not None:
             ones = one_row.one_row(self, self._engine, store, store.field)
         self.add_one, self.remove_one = ones
 

@@ -24,7 +24,7 @@ from reactive.transactions.commit import (
     break_off,
     together_at_once,
 )
-from reactive.transactions.pending import Pending
+from reactive.transactions.pending import Pending, nothing_pending
 
 if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
@@ -113,8 +113,13 @@ class Transaction(NotCopied):
 
     def __del__(self) -> None:
         """An interrupt came before its end."""
-        while getattr(self, "_entered", NEVER):
+        try:
+            entered = self._entered
+        except AttributeError:  # before it was made
+            return
+        while entered:
             self._leave(True)
+            entered = self._entered
 
     async def __aexit__(
         self,
@@ -140,9 +145,7 @@ class Transaction(NotCopied):
         db_lock = engine.db_lock
         if db_lock.depth or db_lock.is_special or self._entered:
             return False
-        pending, owner = Pending(), me()
-        if self._between:
-            pending.between = self._between
+        pending, owner = nothing_pending(self._between), me()
         try:
             db_lock.lock.acquire()
             is_free = not (db_lock.depth or db_lock.is_special)
@@ -193,9 +196,7 @@ class Transaction(NotCopied):
         engine = self._engine
         pending = engine.pending
         if pending is None:
-            pending = Pending()
-            if self._between:
-                pending.between = self._between
+            pending = nothing_pending(self._between)
         else:
             pending.depth += 1
             if self._between and not any(known is pending for known in self._entered):

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -76,10 +77,10 @@ def fresh(values: tuple[Any, ...]) -> tuple[Any, ...]:
 class Side:
     """A table, views, and what a subscriber heard."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: Any = None) -> None:
         self.db = Database()
         self.says: list[str] = []
-        self.table: Any = self.db.table(object, name="orders")
+        self.table: Any = self.db.table(object, name="orders", key=key)
         self.heard: list[Any] = []
         self.views = [
             self.table.materialize(),
@@ -116,10 +117,13 @@ class Side:
         return found
 
 
-@given(st.sampled_from(range(len(KINDS))), HISTORIES)
+@given(st.sampled_from(range(len(KINDS))), st.booleans(), HISTORIES)
 @examples(200)
-def test_it_does_and_refuses_what_the_general_statement_does(number: int, histories: Any) -> None:
-    quick, general = Side(), Side()
+def test_it_does_and_refuses_what_the_general_statement_does(
+    number: int, is_keyed: bool, histories: Any
+) -> None:
+    key = (lambda o: o.id) if is_keyed and number < 3 else None  # the last one has no names
+    quick, general = Side(key), Side(key)
     rows = first(KINDS[number])
     quick.table.add_all(rows)
     for row in rows:
@@ -149,9 +153,12 @@ def test_it_does_and_refuses_what_the_general_statement_does(number: int, histor
         assert quick.told() == general.told()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_takes_a_row_without_a_call_of_its_class(kind: Any) -> None:
-    table = Database().table(object)
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [*((kind, None) for kind in KINDS), (Order, attrgetter("id")), (Named, lambda o: o.id)],
+)
+def test_it_takes_a_row_without_a_call_of_its_class(kind: Any, key: Any) -> None:
+    table = Database().table(object, key=key)
     table.add_all(first(kind))
     do: Any = table._do
     for number in (-1, -2):  # the first one makes the function
@@ -184,12 +191,13 @@ def test_a_load_of_an_emptied_table_makes_it_anew_and_a_lost_field_ends_it() -> 
     assert Counter(table) == Counter(first(Named))
 
 
+@pytest.mark.parametrize("key", [None, "id"])
 @pytest.mark.parametrize("verb", ["add", "remove"])
-def test_at_no_moment_can_it_leave_table_and_view_apart(verb: str) -> None:
+def test_at_no_moment_can_it_leave_table_and_view_apart(verb: str, key: str | None) -> None:
     moment, where = 0, "the first"
     while where:
         db = Database()
-        table: Any = db.table(Order)
+        table: Any = db.table(Order, key=key)
         table.add_all(first(Order))
         view = table.group_by(lambda o: o.town).aggregate(Sum(lambda o: o.amount)).materialize()
         for _ in range(100):
