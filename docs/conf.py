@@ -20,7 +20,16 @@ from sphinx.application import Sphinx
 REPOSITORY = "https://github.com/reactive-collections/reactive-collections"
 CONTENTS = {
     "Tutorials": ["tutorials/services", "tutorials/analyses", "tutorials/spark"],
-    "Guide": ["guide", "recursion", "services", "threads", "notebooks", "spark", "mistakes"],
+    "Guide": [
+        "guide",
+        "recursion",
+        "feeding",
+        "services",
+        "threads",
+        "notebooks",
+        "spark",
+        "mistakes",
+    ],
     "How to": [
         *("cookbook", "coming_from/polars", "coming_from/sql", "coming_from/datalog"),
         "coming_from/rxpy",
@@ -31,7 +40,9 @@ CONTENTS = {
 }
 API = [
     f"api/{page}"
-    for page in ("database", "relations", "aggregates", "views", "changes", "spark", "errors")
+    for page in (
+        *("database", "feeding", "relations", "aggregates", "views", "changes", "spark", "errors"),
+    )
 ]
 LINK = re.compile(r"\]\((\.\.?/[^)#\s]+)")
 

@@ -47,6 +47,7 @@ from reactive.errors import (
     OffloadError,
     PlanError,
     ReactiveError,
+    SourceError,
     StaleCaptureError,
     StaleCaptureWarning,
     StratificationError,
@@ -63,14 +64,21 @@ if TYPE_CHECKING:
     from reactive.api.metrics import Metrics, Queue
     from reactive.api.named_groups import NamedGroups, NamedGroupsView
     from reactive.api.ordered_view import OrderedView
+    from reactive.api.row_errors import Raised, RowError
     from reactive.api.stats import OperatorStats, Stats
     from reactive.offload.status import Offloaded, OffloadStatus
+    from reactive.sources.batch import Batch
+    from reactive.sources.ingestion import Ingestion
+    from reactive.sources.lag import Lag
+    from reactive.sources.ready import from_rows, poll
+    from reactive.sources.source import Source
     from reactive.transactions.transaction import Transaction
 
 __all__ = [
     "Aggregate",
     "Aggregation",
     "Avg",
+    "Batch",
     "Changes",
     "ClosedError",
     "Collect",
@@ -84,6 +92,8 @@ __all__ = [
     "GroupedRelation",
     "GroupedView",
     "Groups",
+    "Ingestion",
+    "Lag",
     "Max",
     "Metrics",
     "Min",
@@ -101,9 +111,13 @@ __all__ = [
     "OrderedView",
     "PlanError",
     "Queue",
+    "Raised",
     "ReactiveError",
     "Relation",
+    "RowError",
     "SortKey",
+    "Source",
+    "SourceError",
     "StaleCaptureError",
     "StaleCaptureWarning",
     "Stats",
@@ -119,13 +133,18 @@ __all__ = [
     "asc",
     "desc",
     "fixpoint",
+    "from_rows",
     "iterate",
+    "poll",
 ]
 
 __getattr__ = exported(
     __name__,
     {
+        "Batch": "reactive.sources.batch",
         "Family": "reactive.api.family",
+        "Ingestion": "reactive.sources.ingestion",
+        "Lag": "reactive.sources.lag",
         "Metrics": "reactive.api.metrics",
         "NamedGroups": "reactive.api.named_groups",
         "NamedGroupsView": "reactive.api.named_groups",
@@ -134,10 +153,15 @@ __getattr__ = exported(
         "OperatorStats": "reactive.api.stats",
         "OrderedView": "reactive.api.ordered_view",
         "Queue": "reactive.api.metrics",
+        "Raised": "reactive.api.row_errors",
+        "RowError": "reactive.api.row_errors",
+        "Source": "reactive.sources.source",
         "Stats": "reactive.api.stats",
         "Transaction": "reactive.transactions.transaction",
         "fixpoint": "reactive.api.fixpoint",
+        "from_rows": "reactive.sources.ready",
         "iterate": "reactive.api.iterate",
+        "poll": "reactive.sources.ready",
     },
 )
 

@@ -6,7 +6,7 @@ table.add(row) --> pending changes --> graph.commit --> feeds --> subscribers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar, TypeVarTuple, overload
 
 from optimizer.callables.source import caller
@@ -27,10 +27,15 @@ from reactive.offload.offload import Offload, Offloading
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
+from reactive.sources import ingest as feeding
+from reactive.sources import ingestion as ingestions
+from reactive.sources import source as sources
 from reactive.storage.rows import usual_name
 from reactive.transactions import transaction as transactions
 from reactive.transactions.engine import Engine
 
+PATIENCE = 1.0
+"""Seconds that `close` waits for each source to stop."""
 T = TypeVar("T")
 K = TypeVar("K")
 A = TypeVar("A")
@@ -254,6 +259,97 @@ class Database(NotCopied, Closeable):
             self._engine.tables[table.plan.number] = table
             return table
 
+    @overload
+    def ingest(
+        self,
+        source: None,
+        into: Table[T, Any],
+        *,
+        since: Any = None,
+        on_error: feeding.OnRefusal = "raise",
+        name: str,
+        start: bool = True,
+    ) -> ingestions.Ingestion[T]: ...
+    @overload
+    def ingest(
+        self,
+        source: None,
+        into: Mapping[type, Table[Any, Any]],
+        *,
+        since: Any = None,
+        on_error: feeding.OnRefusal = "raise",
+        name: str,
+        start: bool = True,
+    ) -> ingestions.Ingestion[Any]: ...
+    @overload
+    def ingest(
+        self,
+        source: sources.Source[T] | sources.Batches[T],
+        into: Table[T, Any] | Mapping[type, Table[Any, Any]],
+        *,
+        since: Any = None,
+        on_error: feeding.OnRefusal = "raise",
+        name: str | None = None,
+        start: bool = True,
+    ) -> ingestions.Ingestion[T]: ...
+    def ingest(
+        self,
+        source: sources.Source[Any] | sources.Batches[Any] | None,
+        into: Table[Any, Any] | Mapping[type, Table[Any, Any]],
+        *,
+        since: Any = None,
+        on_error: feeding.OnRefusal = "raise",
+        name: str | None = None,
+        start: bool = True,
+    ) -> ingestions.Ingestion[Any]:
+        """Feed tables from a source: each of its batches becomes a commit, in a thread of its own.
+
+        The token of a batch is noted in its commit, by the name of the source: a source that is
+        ingested again goes on where it was, and each batch is in the tables once.
+
+        Parameters
+        ----------
+        source: a `Source`, or a function (since, stop) -> batches, such as a generator function.
+            `None` if you give the batches by `take`.
+        into: the table that takes its rows; or several by the classes of their rows. Others may
+            change the rows of a table that has a key. A row that came from an origin or without a
+            key, and was removed by others, stops the source when it is to go.
+        since: the token to begin at, if the database has none of this source.
+        on_error: what becomes of a row that its table refuses, or of which a view raises an
+            `Exception` in the commit. `"raise"`: the source stops before the batch, and tables,
+            token and other sources stay as they are. `"drop"`: the batch is committed without the
+            row; the row whose place it would have taken goes; `errors` of what this gives has it.
+            What no row is to blame for stops the source.
+        name: in the place of the name that the source has.
+        start: `False` if you `start` it later, or `run` it in a thread of yours.
+
+        Raises
+        ------
+        PlanError: what is given is no source, or no table of this database.
+        SourceError: the source is running; or its token is of other tables, or is not `since`.
+        TransactionError: inside a transaction.
+
+        >>> from reactive import Batch, Database
+        >>> db = Database()
+        >>> stock = db.table(tuple, key=lambda s: s[0], name="stock")
+        >>> def changes(since, stop):
+        ...     yield Batch([("nuts", 7), ("bolts", 2)], token=1)
+        ...     yield Batch([("nuts", 9)], deletes=["bolts"], token=2)
+        >>> db.ingest(changes, stock).wait()
+        >>> list(stock), db.tokens
+        ([('nuts', 9)], {'changes': 2})
+        """
+        made = feeding.ingest(self._engine, source, into, since, on_error, name)
+        if start and source is not None:
+            made.start()
+        return made
+
+    @property
+    def tokens(self) -> dict[str, Any]:
+        """Where each source is: its name -> the token of its last batch that was committed."""
+        found = {name: ledger.token for name, ledger in list(self._engine.ledgers.items())}
+        return {name: token for name, token in found.items() if token is not None}
+
     def transaction(self) -> transactions.Transaction:
         """Make several changes one commit: `with db.transaction(): ...`, also `async with`.
 
@@ -328,10 +424,13 @@ class Database(NotCopied, Closeable):
         return self._engine.live_views()
 
     def close(self) -> None:
-        """End it: views and subscriptions with it. Using any of them afterwards is an error."""
+        """End it: sources, views and subscriptions with it. Using any of them afterwards is an
+        error."""
         engine = self._engine
         if engine.db_lock.is_closed:
             return
+        if engine.ingestions and not (engine.pending is not None and engine.db_lock.is_mine):
+            feeding.stop_all(engine, PATIENCE)
         if engine.overflow is not None and engine.pending is None:
             engine.overflow.stop()
         with engine.inside(to_write=True):

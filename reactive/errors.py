@@ -43,6 +43,10 @@ class VerificationError(ReactiveError, AssertionError):
     """A view differs from its query evaluated from scratch."""
 
 
+class SourceError(ReactiveError, RuntimeError):
+    """A source that cannot be run, does not go on, or gives what is no batch."""
+
+
 class OffloadError(ReactiveError, ValueError):
     """A part of a query that cannot run elsewhere, or cannot go on there."""
 
@@ -58,6 +62,7 @@ __all__ = [
     "OffloadError",
     "PlanError",
     "ReactiveError",
+    "SourceError",
     "StaleCaptureError",
     "StaleCaptureWarning",
     "StratificationError",

@@ -27,7 +27,8 @@ ROOMS = {
     "optimizer": ("callables", "expressions", "lifting", "plans", "rules", "rewriting"),
     "reactive": (
         *("runtime", "collections", "codegen", "storage", "operators", "reference", "dataflow"),
-        *("remote", "compiler", "transactions", "subscriptions", "api", "offload"),
+        *("remote", "compiler", "transactions", "subscriptions", "api", "sources"),
+        "offload",
     ),
     "spark_backend": ("cluster", "codec", "tables", "parts"),
 }

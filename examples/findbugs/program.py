@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from examples.findbugs.analyses import ANALYSES, kinds_read, name_of
-from examples.findbugs.difference import Difference, difference
+from examples.findbugs.difference import Difference
 from examples.findbugs.facts import KINDS, Fact, Facts
 from examples.findbugs.tables import Tables
-from reactive import Database, View
+from reactive import Batch, Database, Ingestion, Table, View
 
 NONE: Facts = {}
 
@@ -27,8 +27,7 @@ class Program:
     >>> from examples.findbugs.facts import MethodDecl
     >>> program = Program()
     >>> finalize = MethodDecl("shop/Cart", "finalize()V", 1, "finalize", (), "V")
-    >>> len(program.put({"shop/Cart": {MethodDecl: [finalize]}}))
-    1
+    >>> program.put({"shop/Cart": {MethodDecl: [finalize]}})
     >>> [found.cls for found in program.views["I"]]
     ['shop/Cart']
     """
@@ -48,20 +47,18 @@ class Program:
         }
         self.kinds = KINDS if stored else kinds_read(self.views)
         """The kinds of facts that matter; others are left out of the tables."""
-        self._facts: dict[str, Facts] = {}
+        tables: dict[type, Table[Any]] = {kind: self.tables.of(kind) for kind in self.kinds}
+        self.source: Ingestion[Fact] = self.db.ingest(None, tables, name="classes")
+        """Each class is an origin, and its facts are its rows."""
 
-    def put(self, changes: Mapping[str, Facts]) -> Difference:
+    def put(self, changes: Mapping[str, Facts]) -> None:
         """Replace the facts of some classes, in one transaction; a class without facts is gone.
 
         Only the facts that differ from those of before are changes, so the cost is that of
         comparing the facts of these classes, and of what the differing ones affect.
         """
-        change = difference({name: self.facts(name) for name in changes}, changes)
-        self.apply(change)
-        self._facts.update(changes)
-        for name in [name for name, facts in changes.items() if not facts]:
-            del self._facts[name]
-        return change
+        origins = {name: self._of_kinds(facts) for name, facts in changes.items()}
+        self.source.take(Batch(origins=origins))
 
     def apply(self, change: Difference) -> None:
         """Take facts away and add others, in one transaction, without keeping whose they are."""
@@ -75,16 +72,15 @@ class Program:
     @property
     def classes(self) -> list[str]:
         """The classes that there are."""
-        return sorted(self._facts)
-
-    def facts(self, name: str) -> Facts:
-        """What was put for a class."""
-        return self._facts.get(name, NONE)
+        return sorted(map(str, self.source.origins))
 
     def all_facts(self) -> Facts:
-        """What was put for all classes."""
+        """What was put for all classes, of the kinds that matter."""
         found: dict[type[Fact], list[Any]] = {kind: [] for kind in KINDS}
-        for facts in self._facts.values():
-            for kind, rows in facts.items():
-                found[kind] += rows
+        for facts in self.source.origins.values():
+            for fact in facts:
+                found[type(fact)].append(fact)
         return found
+
+    def _of_kinds(self, facts: Facts) -> dict[type, Sequence[Fact]]:
+        return {kind: rows for kind, rows in facts.items() if kind in self.kinds}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from examples.live_lint.checks import CHECKS, findings, name_of
 from examples.live_lint.facts import Fact, Known
 from examples.live_lint.finding import Finding
 from examples.live_lint.tables import Tables
-from reactive import Database, View
+from reactive import Batch, Database, Ingestion, View
 
 Facts = frozenset[Fact]
 NONE: Facts = frozenset()
@@ -39,7 +38,8 @@ class Project:
             name_of(check): findings(check, self.tables).materialize(name_of(check))
             for check in CHECKS
         }
-        self._facts: dict[str, Facts] = {}
+        self.source: Ingestion[Fact] = self.db.ingest(None, self.tables.by_kind, name="files")
+        """Each file is an origin, and what it states are its rows."""
 
     def put(self, changes: Mapping[str, Facts]) -> None:
         """Replace the facts of some files, in one transaction; a file without facts is gone.
@@ -47,29 +47,20 @@ class Project:
         Only the facts that differ from those of before are changes, so the cost is that of
         comparing the facts of these files, and of what the differing ones affect.
         """
-        old = {file: self._facts.get(file, NONE) for file in changes}
-        with self.db.transaction():
-            for file, facts in changes.items():
-                for kind, rows in _by_kind(old[file] - facts).items():
-                    self.tables.of(kind).remove_all(rows)
-                for kind, rows in _by_kind(facts - old[file]).items():
-                    self.tables.of(kind).add_all(rows)
-        self._facts.update(changes)
-        for file in [file for file, facts in changes.items() if not facts]:
-            del self._facts[file]
+        self.source.take(Batch(origins=changes))
 
     @property
     def files(self) -> list[str]:
         """The files that there are."""
-        return sorted(self._facts)
+        return sorted(map(str, self.source.origins))
 
     def facts(self, file: str) -> Facts:
         """What a file states."""
-        return self._facts.get(file, NONE)
+        return frozenset(self.source.origins.get(file, ()))
 
     def count(self) -> int:
         """How many facts there are in all."""
-        return sum(map(len, self._facts.values()))
+        return sum(map(len, self.source.origins.values()))
 
     def findings(self) -> list[Finding]:
         """What all checks find, by file and line."""
@@ -85,10 +76,3 @@ class Project:
         for name, view in self.views.items():
             tick(name)
             view.verify()
-
-
-def _by_kind(rows: Iterable[Fact]) -> dict[type[Any], list[Fact]]:
-    kinds: dict[type[Any], list[Fact]] = {}
-    for row in rows:
-        kinds.setdefault(type(row), []).append(row)
-    return kinds

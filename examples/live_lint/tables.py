@@ -9,7 +9,7 @@ from reactive import Database, Table
 
 
 class Tables:
-    """All tables, by name for queries and by kind of fact for whoever fills them."""
+    """All tables, by name for queries and by kind of fact for what fills them."""
 
     def __init__(self, db: Database) -> None:
         self.modules: Table[facts.Module] = db.table(facts.Module)
@@ -33,8 +33,4 @@ class Tables:
         self.handlers: Table[facts.Handler] = db.table(facts.Handler)
         self.calls: Table[facts.Call] = db.table(facts.Call)
         self.known: Table[facts.Known] = db.table(facts.Known)
-        self._by_kind: dict[type, Table[Any]] = {table.row_type: table for table in db.tables()}
-
-    def of(self, kind: type[facts.Fact]) -> Table[Any]:
-        """The table of a kind of fact."""
-        return self._by_kind[kind]
+        self.by_kind: dict[type, Table[Any]] = {table.row_type: table for table in db.tables()}

@@ -72,6 +72,10 @@ class Engine:
         self.numbers = count()
         self.views: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         """Those that somebody holds, by the rank of their leaf."""
+        self.ledgers: dict[str, Any] = {}
+        """What is noted of sources, by their names; kept when they have stopped."""
+        self.ingestions: dict[str, Any] = {}
+        """The sources that run, by their names."""
         self.version = 0
         """How many commits there were that changed something."""
         self.times = CommitTimes()

@@ -275,6 +275,13 @@ class Statements:
         found = list(rows) if known is None else list(map(known.get, rows, rows))
         return found if pending is None else pending.interned(self._table, found)
 
+    def check(self, row: Row) -> None:
+        """Raise what is wrong with a row, whatever else is in the table."""
+        try:
+            hash(self._checked(row))
+        except TypeError as error:
+            raise self._refusal(row, error) from None
+
     def is_row(self, row: object) -> bool:
         """Whether the table could have such a row."""
         return self._class is None or isinstance(row, self._class)

@@ -37,7 +37,7 @@ def test_recorded_history_has_the_expected_findings(tmp_path: Path) -> None:
 def test_recorded_facts_are_those_of_the_class_files(tmp_path: Path) -> None:
     path = tmp_path / "faults.jsonl.xz"
     record(history(1), path)
-    program, known = Program(), Counter[Pair]()
+    program, known = Program(stored=True), Counter[Pair]()
     for read, revision in zip(recorded.revisions(path), history(1), strict=True):
         known.subtract(_pairs(read.difference.removed))
         known.update(_pairs(read.difference.added))

@@ -1,0 +1,60 @@
+"""What a source gives: changes that belong together, and where to go on after them.
+
+    Batch(upserts, deletes)     by key: rows that are there now, keys that are not any more
+    Batch(upserts, removes)     without key: rows that come, rows that go
+    Batch(origins={o: rows})    of each origin o, all of its rows: only the difference is a change
+
+A batch says what is so after it, and not in which order it came about: a key that is both deleted
+and upserted is upserted. Hence a batch that is made again changes nothing, if rows have keys or
+origins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Generic, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Token: TypeAlias = Any
+"""Where a source can go on: an offset, a position in a log, a time, a dictionary of any of them.
+Two are compared by `==` only. It must not be changed once it is in a batch."""
+Rows: TypeAlias = Collection[T] | Mapping[type, Collection[T]]
+"""Rows; also grouped by their classes, which are those that `ingest` was told tables of."""
+Keys: TypeAlias = Collection[Any] | Mapping[type, Collection[Any]]
+"""Keys of a table; of several tables by the classes of their rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[T]):
+    """Changes of a source that become one commit.
+
+    Parameters
+    ----------
+    upserts: rows that are there from now on. In a table with a key each takes the place of the row
+        with its key, and of two with one key the last one counts; in a table without key each is
+        one row more.
+    deletes: keys whose rows are there no more; one that has none is passed over, and one that is
+        among the `upserts` too is upserted.
+    removes: rows of a table without key, each of which is there once less. A row that is among the
+        `upserts` too neither comes nor goes.
+    origins: origin -> all rows that come of it, such as those of a file. Rows that were of it and
+        are not among these go. An empty collection says that the origin is gone. Rows of origins
+        that are not named stay. In a table with a key, two origins cannot have a row of one key.
+    token: where to go on after this batch; `None` leaves the last one.
+    made: when the source had these changes, as `time.time()` tells; for `Ingestion.lag`.
+
+    An empty batch is a commit too, if it has a token. Once given, what is in it must not change.
+
+    >>> Batch(["to", "be"], token=2)
+    Batch(upserts=['to', 'be'], deletes=(), removes=(), origins={}, token=2, made=None)
+    """
+
+    upserts: Rows[T] = ()
+    _: KW_ONLY
+    deletes: Keys = ()
+    removes: Rows[T] = ()
+    origins: Mapping[Any, Rows[T]] = field(default_factory=dict)
+    token: Token = None
+    made: float | None = None

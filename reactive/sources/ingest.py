@@ -1,0 +1,71 @@
+"""Begin to feed tables from a source; `Database.ingest`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from optimizer.errors import PlanError
+from reactive.errors import SourceError, TransactionError
+from reactive.sources.batch import Token
+from reactive.sources.ingestion import Ingestion
+from reactive.sources.ledger import Ledger
+from reactive.sources.source import Batches, Source, as_source
+from reactive.sources.targets import Targets
+
+if TYPE_CHECKING:
+    from reactive.api.table import Table
+    from reactive.transactions.engine import Engine
+
+OnRefusal: TypeAlias = Literal["raise", "drop"]
+"""What becomes of a row that a table refuses, or of which a view raises."""
+
+
+def ingest(
+    engine: Engine,
+    source: Source[Any] | Batches[Any] | None,
+    into: Table[Any] | Mapping[type, Table[Any]],
+    since: Token,
+    on_error: OnRefusal,
+    name: str | None,
+) -> Ingestion[Any]:
+    """An ingestion that has not been started."""
+    found, called = as_source(source, name)
+    if on_error not in ("raise", "drop"):
+        raise PlanError(
+            f"on_error={on_error!r} is no policy for rows that are refused\n"
+            '  write "raise" or "drop"'
+        )
+    if engine.pending is not None and engine.db_lock.is_mine:
+        raise TransactionError(
+            f"source {called!r} cannot be ingested inside a transaction, which its commits wait "
+            "for\n  do it after the `with` block"
+        )
+    targets = Targets(into, engine)
+    engine.check_open()
+    if called in engine.ingestions:
+        raise SourceError(
+            f"source {called!r} is running already\n  stop() that one, or give this one a name"
+        )
+    ledger = engine.ledgers.get(called)
+    if ledger is None:
+        ledger = engine.ledgers.setdefault(called, Ledger(engine, called, targets))
+    ledger.check_same(targets)
+    if since is not None and ledger.token is not None and not since == ledger.token:
+        raise SourceError(
+            f"source {called!r} is at token {ledger.token!r:.100}, not at {since!r:.100}\n"
+            "  without `since` it goes on from there; under another name it begins anew"
+        )
+    if on_error == "drop":
+        ledger.keep_errors()
+    return Ingestion(engine, found, ledger, since)
+
+
+def stop_all(engine: Engine, patience: float) -> None:
+    """Stop what feeds a database that is about to be closed. One that does not heed that will come
+    to its end with its next batch."""
+    running: list[Ingestion[Any]] = list(engine.ingestions.values())
+    for ingestion in running:
+        ingestion._stop.set()
+    for ingestion in running:
+        ingestion._is_stopped(patience)

@@ -1,0 +1,56 @@
+"""How far a source is ahead of the tables that it feeds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far tables are behind their source. Prints as text.
+
+    >>> print(Lag(0.25, 3), "|", Lag(None, None))
+    0.25 s, 3 changes | unknown
+    """
+
+    seconds: float | None
+    """While a batch is not committed that has arrived, its age; otherwise the age that the last one
+    had when it was committed. The age counts from `Batch.made`, or else from when the batch
+    arrived. None before the first batch."""
+    waiting: int | None
+    """Changes that the source knows of and has not given yet; None if it does not tell."""
+
+    def __str__(self) -> str:
+        parts = [] if self.seconds is None else [f"{self.seconds:.3g} s"]
+        parts += [] if self.waiting is None else [f"{self.waiting:,} changes"]
+        return ", ".join(parts) or "unknown"
+
+
+class Clock:
+    """Times batches."""
+
+    __slots__ = ("_last", "_lock", "_since")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._since: float | None = None
+        self._last: float | None = None
+
+    def arrives(self, made: float | None) -> None:
+        """A batch has arrived; it was made at a time of `time.time()`."""
+        with self._lock:
+            self._since = time.time() if made is None else made
+
+    def is_committed(self) -> None:
+        """The batch is committed."""
+        with self._lock:
+            if self._since is not None:
+                self._last = max(0.0, time.time() - self._since)
+            self._since = None
+
+    def seconds(self) -> float | None:
+        """As `Lag.seconds`."""
+        with self._lock:
+            return self._last if self._since is None else max(0.0, time.time() - self._since)

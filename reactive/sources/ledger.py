@@ -1,0 +1,161 @@
+"""What is noted of a source beside its rows: its token, what came of each origin, what was refused.
+
+    name of the source --> a table of entries, by their owners
+        TOKEN                 where to go on
+        ("origin", o)         the rows of origin o that are in tables, and those that are not
+        ("key", n, k)         the row of key k that table n does not have, although the source does
+        ("row", n, r)         the same of a row without key, or whose key cannot be told
+
+The table is changed in the transaction of the batch, so an entry is there if and only if the rows
+of its commit are, whatever happens in between. What keeps commits elsewhere keeps the changes of
+this table with those of the others, and so has the token in the record of the commit.
+
+State:  an entry per origin, with its rows; one per row that was refused.
+Cost:   O(1) per commit, and per origin that it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from reactive.api.row_errors import RowError
+from reactive.api.table import Table
+from reactive.api.view import View
+from reactive.collections.zset import Row
+from reactive.errors import ClosedError, SourceError
+from reactive.sources.batch import Token
+from reactive.sources.targets import Targets
+
+if TYPE_CHECKING:
+    from reactive.transactions.engine import Engine
+
+Owner: TypeAlias = tuple[Any, ...]
+TOKEN: Owner = ("token",)
+ORIGIN = "origin"
+
+
+class Entry:
+    """What is noted, and never changed. No record, whose fields the table would look at: a token
+    need have no hash, and one entry equals no other.
+
+    owner: whose it is.
+    token: where to go on.
+    rows: those of an origin, by the numbers of tables.
+    errors: what is left out.
+    """
+
+    __slots__ = ("errors", "owner", "rows", "token")
+
+    def __init__(
+        self,
+        owner: Owner,
+        token: Token = None,
+        rows: Mapping[int, tuple[Row, ...]] | None = None,
+        errors: tuple[RowError, ...] = (),
+    ) -> None:
+        self.owner = owner
+        self.token = token
+        self.rows = rows
+        self.errors = errors
+
+
+class Ledger:
+    """What is noted of the source of a name, in a database."""
+
+    def __init__(self, engine: Engine, name: str, targets: Targets) -> None:
+        self.name = name
+        self.targets = targets
+        self._engine = engine
+        self.entries: Table[Entry, Owner] = self._table(Entry, f"source {name}", "owner")
+        self.errors: Table[RowError] | None = None
+        """The rows that were left out; None while a row that is refused stops the source."""
+        self.view: View[RowError] | None = None
+
+    @property
+    def token(self) -> Token:
+        """That of the last commit that had one."""
+        try:
+            entry = self.entries.get(TOKEN)
+        except ClosedError:  # nobody changes it any more
+            entry = self.held(TOKEN)
+        return None if entry is None else entry.token
+
+    def keep_errors(self) -> None:
+        """From now on rows may be left out."""
+        if self.errors is None:
+            name = f"errors of {self.name}"
+            self.errors = self._table(RowError, name, None)
+            self._engine.tables[self.errors.plan.number] = self.errors
+            self.view = self.errors.materialize(name)
+
+    def check_same(self, targets: Targets) -> None:
+        """Raise `SourceError` if the source fed other tables before."""
+        if [*map(id, targets.tables)] != [*map(id, self.targets.tables)]:
+            raise SourceError(
+                f"source {self.name!r} feeds {self.targets}, and its token is that of their rows, "
+                f"not of {targets}\n  give it another name: db.ingest(source, table, name=...)"
+            )
+
+    def change(self, entries: Mapping[Owner, Entry | None]) -> None:
+        """Note other things; None: nothing any more. Inside a transaction."""
+        known = (self.held(owner) for owner in entries)
+        remove(self.entries, [entry for entry in known if entry is not None])
+        add(self.entries, [entry for entry in entries.values() if entry is not None])
+
+    def held(self, owner: Owner) -> Entry | None:
+        """What is noted of an owner in the transaction that is open."""
+        keyed = self.entries._keyed
+        return None if keyed is None else keyed.by_key.get(owner)
+
+    def change_errors(self, gone: Sequence[RowError], come: Sequence[RowError]) -> None:
+        """Rows are left out no more, and others are. Inside a transaction."""
+        assert self.errors is not None or not (gone or come)
+        if self.errors is not None:
+            remove(self.errors, gone)
+            add(self.errors, come)
+
+    def _table(self, row_type: type[Any], name: str, key: str | None) -> Table[Any, Any]:
+        with self._engine.shaping():
+            number = next(self._engine.numbers)
+            return Table(self._engine, number, row_type, name, key, True, identity=True)
+
+
+def remove(table: Table[Any], rows: Sequence[Row]) -> None:
+    """Remove rows; a single one by the quicker statement."""
+    if len(rows) == 1:
+        table.remove(rows[0])
+    elif rows:
+        table.remove_all(rows)
+
+
+def add(table: Table[Any], rows: Sequence[Row]) -> None:
+    """Add rows; a single one by the quicker statement."""
+    if len(rows) == 1:
+        table.add(rows[0])
+    elif rows:
+        table.add_all(rows)
+
+
+class Origins(Mapping[Hashable, tuple[Any, ...]]):
+    """The rows of each origin of a source, as of the last commit. Made by `Ingestion.origins`."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._entries = ledger.entries
+
+    def __getitem__(self, origin: Hashable) -> tuple[Any, ...]:
+        entry = self._entries.get((ORIGIN, origin))
+        if entry is None or not entry.rows:
+            raise KeyError(origin)
+        return tuple(row for rows in entry.rows.values() for row in rows)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return (entry.owner[1] for entry in self._entries if entry.rows)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"Origins({len(self)} origins)"
