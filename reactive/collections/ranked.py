@@ -23,15 +23,13 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from itertools import accumulate, chain
-from operator import lt
 from typing import Any
 
+from reactive.collections.loaded_rows import chunks_in_order, cut
 from reactive.collections.marks import WIDTH, find_row, mark_of, marks_of
-from reactive.collections.order import compare_plainly, compares, precedes, tie_key
-from reactive.collections.sorted_keys import sorted_keys
+from reactive.collections.order import precedes
 from reactive.collections.zset import Row
 
 ABSENT: Any = object()
@@ -191,24 +189,9 @@ class Ranked:
 
     def load(self, keys: list[Any], rows: list[Row]) -> list[Row]:
         """Put keys and rows, as they come, into an empty one, all or none; say how they stand."""
-        if self._descending:  # of equal keys, the newest at the right end
-            keys, rows = keys[::-1], rows[::-1]
-        in_turn: Callable[[Row], Any] = partial(next, iter(keys))  # the key of each row, as called
-        rows = sorted(rows, key=in_turn)
-        keys = sorted_keys(keys)
-        if any(map(compares, set(map(type, rows)))):
-            by = None if compare_plainly(rows) else tie_key
-            differ = [*map(lt, keys, keys[1:]), True]
-            start = 0
-            for place, is_last in enumerate(differ, 1):
-                if is_last:
-                    if place - start > 1:
-                        some = rows[start:place]
-                        some.sort(key=by, reverse=self._descending)
-                        rows[start:place] = some
-                    start = place
-        self._fill(keys, rows)
-        return rows
+        chunks = chunks_in_order(keys, rows, descending=self._descending, size=LOAD, most=MOST)
+        self._hold(*chunks)
+        return list(self)
 
     def between(self, start: int, stop: int) -> list[Row]:
         """The rows from a place up to another one, as they are read."""
@@ -349,12 +332,12 @@ class Ranked:
         return chunk, place - (self._ends[chunk] - self._sizes[chunk])
 
     def _fill(self, keys: list[Any], rows: list[Row]) -> None:
-        places = range(0, len(keys), LOAD)
-        chunks = [keys[place : place + LOAD] for place in places]
-        held = [rows[place : place + LOAD] for place in places]
-        maxes, sizes, size = [chunk[-1] for chunk in chunks], list(map(len, chunks)), len(keys)
-        marks: list[bytearray | None] = [None] * len(chunks)
-        self._maxes, self._keys, self._rows, self._marks = maxes, chunks, held, marks
+        self._hold(cut(keys, LOAD), cut(rows, LOAD))
+
+    def _hold(self, keys: list[list[Any]], rows: list[list[Row]]) -> None:
+        maxes, sizes = [chunk[-1] for chunk in keys], list(map(len, keys))
+        size, marks = sum(sizes), list[bytearray | None]([None]) * len(keys)
+        self._maxes, self._keys, self._rows, self._marks = maxes, keys, rows, marks
         self._sizes, self.size, self._ends = sizes, size, None
 
     def _split(self, chunk: int) -> None:

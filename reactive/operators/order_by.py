@@ -27,6 +27,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from operator import eq
 from typing import Any
 
@@ -39,6 +40,8 @@ from reactive.runtime.interrupts import reraise_asynchronous
 _edit: Callable[[type[Edit], tuple[int, Row, int]], Edit] = tuple.__new__
 PLAIN = frozenset([int, str])
 """Classes of keys that are what they are sorted by."""
+PARTS = PLAIN | {float, bytes, bool, type(None)}
+"""Those of parts of such keys, but for NaN."""
 MANY = 16
 """From so many rows on they are inserted together, if there are none."""
 NEGATIVE = -1
@@ -156,10 +159,7 @@ class OrderBy:
         except Exception as error:
             reraise_asynchronous(error)
             return [order for _, order, _ in self._keyed(Batch(rows, 1))]  # says which row it is
-        kinds = set(map(type, keys))
-        if not (kinds <= PLAIN or (kinds == {float} and all(map(eq, keys, keys)))):  # no NaN
-            keys = list(map(sort_key, keys))
-        return keys
+        return keys if _are_plain(keys) else list(map(sort_key, keys))
 
     def _keyed(self, delta: Pairs) -> list[tuple[Row, Any, int]]:
         """Each row with what it is sorted by."""
@@ -306,6 +306,16 @@ class OrderBy:
         ranked.delete(at)
         self._log.append(step)
         ranked.tidy(at[0])
+
+
+def _are_plain(keys: list[Any]) -> bool:
+    """Whether keys are what rows are sorted by: also numbers and tuples, without a NaN."""
+    kinds = set(map(type, keys))
+    if kinds == {tuple}:
+        kinds = set(map(type, chain.from_iterable(keys)))
+        parts, same = chain.from_iterable(keys), chain.from_iterable(keys)
+        return kinds <= PLAIN or (kinds <= PARTS and all(map(eq, parts, same)))
+    return kinds <= PLAIN or (kinds == {float} and all(map(eq, keys, keys)))
 
 
 def _copies(delta: Pairs) -> list[Row] | None:
