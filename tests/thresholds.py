@@ -60,6 +60,8 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.dataflow.schedule.MOST": Threshold(0),
     "reactive.dataflow.graph.MANY_SCHEDULES": Threshold(0),
     "reactive.collections.index.FEW": Threshold(0),
+    "reactive.collections.index.SAMPLED": Threshold(0),
+    "reactive.operators.generated.joined.MANY": Threshold(0),
     "reactive.collections.interval_tree.WIDTH": Threshold(2),
     "reactive.operators.pipelines.MOST_NESTED": Threshold(2, 15),
     "reactive.operators.order_by.MANY": Threshold(0),

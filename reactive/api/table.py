@@ -460,7 +460,11 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         store, rows = self._store, None
         if isinstance(store, BagStore | KeyedStore) and len(store) >= MANY:
             rows = store.distinct()
-        return list(store.pairs()) if rows is None else Batch(rows, 1)
+        if rows is None:
+            return list(store.pairs())
+        batch = Batch(rows, 1)
+        batch.differ = True
+        return batch
 
 
 _COPY = "add_all(view) copies the rows of a view"

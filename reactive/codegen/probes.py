@@ -150,7 +150,11 @@ class Shorter:
 
 
 def split(*places: int) -> Form:
-    """A loop over rows, and another one over rows with weights: the fastest, and the longest."""
+    """A loop over rows, and another one over rows with weights: the fastest, and the longest.
+
+    Where the rows that look up have no weights, as those of a batch, none that is found may have
+    another one than 1: else the function returns None.
+    """
 
     def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
         nest.values.bind({"Rows": Rows, "Weighted": Weighted})
@@ -159,9 +163,12 @@ def split(*places: int) -> Form:
         weighted = emitter.block(f"if {found}.__class__ is Weighted:")
         nest.count(weighted, f"len({found})")
         inner = weighted.loop(f"for {one}, times in {found}.values():")
-        inner.line(f"times *= {' * '.join(bound.weights)}")
+        if bound.weights:
+            inner.line(f"times *= {' * '.join(bound.weights)}")
+        else:
+            inner.line("if times != 1: return None")
         nest.unpack(inner, places)
-        then(inner, Bound(bound.places.union(places), ("times",)))
+        then(inner, Bound(bound.places.union(places), ("times",) if bound.weights else ()))
         rows = emitter.block("else:")
         rows.line(f"if {found}.__class__ is not Rows: {found} = ({found},)")
         nest.count(rows, f"len({found})")

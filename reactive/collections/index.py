@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Any, Final
 
 from reactive.collections.keyed_batch import KeyedBatch, take_back
@@ -28,6 +29,9 @@ Key = Any
 KeyedPair = tuple[Key, Pair]
 
 FEW = 12
+"""Rows of a key that are kept as a list."""
+SAMPLED = 1_024
+"""Keys that are compared before all are."""
 
 
 class Mark:
@@ -167,8 +171,7 @@ class Index:
 
     def extend(self, batch: KeyedBatch) -> None:
         """Add all rows of a batch, or none."""
-        if batch.weight == 1 and not self.buckets and self._are_different(batch.rows):
-            self._fill(batch)
+        if batch.weight == 1 and not self.buckets and self._fill(batch):
             return
         buckets, weight, done = self.buckets, batch.weight, 0
         try:
@@ -224,33 +227,40 @@ class Index:
             take_back(self, keyed[:done])
             raise
 
-    def _are_different(self, rows: Sequence[Row]) -> bool:
-        """Whether no two rows are the same, as is seen at once of those that are interned."""
-        return self._handle is not itself and len({*map(id, rows)}) == len(rows)
+    def _fill(self, batch: KeyedBatch) -> bool:
+        """Add different rows where there are none: nothing is looked for among those of a key.
 
-    def _fill(self, batch: KeyedBatch) -> None:
-        """Add different rows where there are none: nothing is looked for among those of a key."""
-        buckets, handle = self.buckets, self._handle
-        get = buckets.get
+        Whether it was done: that rows differ is seen at once of different keys, or if the rows are
+        interned.
+        """
+        buckets, keys, rows = self.buckets, batch.keys, batch.rows
         try:
-            for key, row in zip(batch.keys, batch.rows, strict=True):
-                bucket = get(key, NOTHING)
-                kind = bucket.__class__
-                if bucket is NOTHING:
-                    buckets[key] = row
-                elif kind is Rows:
-                    if len(bucket) < FEW:
-                        bucket.append(row)
-                    else:
-                        buckets[key] = self._weighted([*rows_of(bucket), (row, 1)])
-                elif kind is Weighted:
-                    bucket[handle(row)] = (row, 1)
-                else:
-                    buckets[key] = Rows((bucket, row))
+            if _are_different(keys):
+                buckets.update(zip(keys, rows, strict=True))
+            elif self._handle is id and (batch.differ or len({*map(id, rows)}) == len(rows)):
+                self._group(keys, rows)
+            else:
+                return False
         except BaseException:
             buckets.clear()
             raise
         self.rows = len(batch)
+        return True
+
+    def _group(self, keys: Sequence[Key], rows: Sequence[Row]) -> None:
+        buckets = self.buckets
+        get = buckets.get
+        for key, row in zip(keys, rows, strict=True):
+            bucket = get(key, NOTHING)
+            if bucket is NOTHING:
+                buckets[key] = row
+            elif bucket.__class__ is Rows:
+                bucket.append(row)
+            else:
+                buckets[key] = Rows((bucket, row))
+        for key, bucket in buckets.items():
+            if bucket.__class__ is Rows and len(bucket) > FEW:
+                buckets[key] = Weighted(zip(map(id, bucket), zip(bucket, repeat(1)), strict=False))
 
     def _add_to_few(self, key: Key, bucket: Rows, row: Row, weight: int) -> None:
         place = self._place(bucket, row)
@@ -327,6 +337,12 @@ class Index:
             if bucket.__class__ is Weighted:
                 size += len(bucket) * sys.getsizeof((0, 0))
         return size
+
+
+def _are_different(keys: Sequence[Key]) -> bool:
+    """Whether no key is there twice; of most others a few tell."""
+    few = keys[:SAMPLED]
+    return len(set(few)) == len(few) and len(set(keys)) == len(keys)
 
 
 class Before:

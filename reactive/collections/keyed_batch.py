@@ -19,12 +19,14 @@ class KeyedBatch(Sequence[Keyed]):
     [(4, ('anna', 1)), (3, ('eva', 1))]
     """
 
-    __slots__ = ("keys", "rows", "weight")
+    __slots__ = ("differ", "keys", "rows", "weight")
 
     def __init__(self, keys: Sequence[Any], rows: Sequence[Row], weight: int) -> None:
         self.keys = keys
         self.rows = rows
         self.weight = weight
+        self.differ = False
+        """Whether it is known that no object is in it twice."""
 
     @overload
     def __getitem__(self, place: int) -> Keyed: ...

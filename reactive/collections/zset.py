@@ -17,6 +17,7 @@ from __future__ import annotations
 import copy
 import math
 import sys
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -44,7 +45,7 @@ class Batch(Sequence[Pair]):
     (('b', 1), [('a', -1), ('b', -1)])
     """
 
-    __slots__ = ("fields", "rows", "weight")
+    __slots__ = ("differ", "fields", "rows", "weight")
 
     def __init__(self, rows: Sequence[Row], weight: int) -> None:
         self.rows = rows
@@ -52,6 +53,8 @@ class Batch(Sequence[Pair]):
         self.fields: Mapping[Any, type] | None = None
         """The fields of all rows, by name or place, that have one class in all of them; if that is
         known, and reading one runs no code."""
+        self.differ = False
+        """Whether it is known that no object is in it twice."""
 
     @overload
     def __getitem__(self, place: int) -> Pair: ...
@@ -77,6 +80,8 @@ def consolidate(pairs: Iterable[Pair]) -> list[Pair]:
     """
     if type(pairs) is list and _is_consolidated(pairs):
         return pairs
+    if type(pairs) is Batch:
+        return [(row, times * pairs.weight) for row, times in Counter(pairs.rows).items()]
     weights: dict[Row, int] = {}
     for row, weight in pairs:
         weights[row] = weights.get(row, 0) + weight
@@ -130,6 +135,8 @@ def repeated(weights: dict[Row, int], size: int) -> list[Row]:
 
 def integrate(weights: dict[Row, int], pairs: Pairs) -> None:
     """Add a delta to a Z-set at rest; all of it, or none where a row cannot be compared."""
+    if not weights and len(pairs) > 1 and _fill(weights, pairs):
+        return
     done = 0
     try:
         for row, weight in pairs:
@@ -151,6 +158,11 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
     before = size = len(weights)
     add, are_new = weights.setdefault, False
     try:
+        if type(pairs) is Batch:
+            if pairs.weight > 0 and not (pairs.rows and pairs.rows[0] in weights):
+                deque(map(add, pairs.rows, repeat_value(pairs.weight)), 0)
+                are_new = len(weights) == before + len(pairs)
+            return are_new
         for row, weight in pairs:
             if weight <= 0:
                 break
@@ -168,6 +180,13 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
 
 def _fill(weights: dict[Row, int], pairs: Pairs) -> bool:
     """The same where nothing is held yet."""
+    if type(pairs) is Batch:
+        if pairs.weight > 0:
+            found = dict.fromkeys(pairs.rows, pairs.weight)
+            if len(found) == len(pairs):
+                weights.update(found)  # without a hash
+                return True
+        return False
     try:
         weights.update(pairs)
     except BaseException:
@@ -184,6 +203,8 @@ def delete_held(weights: dict[Row, int], pairs: Pairs) -> bool:
 
     As `insert_new`.
     """
+    if type(pairs) is Batch:
+        return _delete_batch(weights, pairs)
     done, odd, pop = 0, 0, weights.pop
     try:
         for row, weight in pairs:
@@ -200,6 +221,21 @@ def delete_held(weights: dict[Row, int], pairs: Pairs) -> bool:
             if odd:
                 _put_back(weights, [(row, odd)])
     return done == len(pairs)
+
+
+def _delete_batch(weights: dict[Row, int], batch: Batch) -> bool:
+    """The same of rows of one weight."""
+    if batch.weight >= 0:
+        return not len(batch)
+    held: list[int] = []
+    are_held = False
+    try:
+        held.extend(map(weights.pop, batch.rows, repeat_value(0)))
+        are_held = held.count(-batch.weight) == len(batch)
+    finally:
+        if not are_held:
+            _put_back(weights, [pair for pair in zip(batch.rows, held, strict=False) if pair[1]])
+    return are_held
 
 
 def _put_back(weights: dict[Row, int], pairs: Pairs) -> None:

@@ -178,7 +178,8 @@ def _probe(builder: Builder, node: physical.Probe | physical.Intervals, inputs: 
     parts = [join, *chain, *_nodes(node.sink)]
     _introduce(join, left, right)
     if isinstance(join, INNER):
-        make = joined(join, parts[-1], tuple(chain), left.operator, right.operator)
+        table = None if left.deferred or left.inputs[0].inputs else left.inputs[0].contents
+        make = joined(join, parts[-1], tuple(chain), left.operator, right.operator, table)
     else:
         assert isinstance(join, KEPT)
         make = matched(join, parts[-1], tuple(chain), left.operator, right.operator)

@@ -16,6 +16,7 @@ from typing import Any
 from reactive.collections.edits import Edit
 from reactive.collections.index import NOTHING
 from reactive.collections.zset import (
+    Batch,
     Pair,
     Pairs,
     Row,
@@ -88,7 +89,10 @@ class Bag:
             changes = consolidate(delta)
             integrate(self._weights, changes)
         self._last = changes
-        self.size += sum([weight for _, weight in changes])
+        if type(changes) is Batch:
+            self.size += changes.weight * len(changes)
+        else:
+            self.size += sum([weight for _, weight in changes])
         return changes
 
     def undo(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard, TypeVar
 
@@ -34,6 +34,7 @@ from reactive.operators.generated.large import when_large
 from reactive.operators.generated.nests import (
     Made,
     SinkOf,
+    batch_join_loops,
     delta_loop,
     join_loops,
     keyed_loop,
@@ -201,14 +202,16 @@ def joined(
     chain: tuple[plan.Node, ...],
     left: index_by.IndexBy,
     right: index_by.IndexBy,
+    table: Callable[[], Iterable[Any]] | None = None,
 ) -> Make:
-    """The operator of a join, with the chain above it and what the chain feeds."""
+    """The operator of a join, with the chain above it and what the chain feeds. `table` gives what
+    the left index is of, where a table has it."""
 
     def make() -> Any:
         rest, of = _residual(join), shapes(join)
         plain = plain_join(join, left, right)
         operators = _Lazy(chain)
-        pairing = joined_groups.Pairing(left, right)
+        pairing = joined_groups.Pairing(left, right, table)
 
         def carefully(*deltas: Sequence[Any]) -> Sequence[Pair]:
             return operators.run(plain.step(*deltas))
@@ -222,7 +225,8 @@ def joined(
             return Grouped(aggregate, loops, carefully, text, pairing)
         loops, text = join_loops(count, of, rest, chain, ListSink)
         plainly = lambda: operators.run(list(plain.contents()))  # noqa: E731
-        return joined_groups.Joined(pairing, loops, carefully, plainly, text)
+        batch = lambda: batch_join_loops(count, of, rest, chain)  # noqa: E731
+        return joined_groups.Joined(pairing, loops, batch, carefully, plainly, text)
 
     return make
 

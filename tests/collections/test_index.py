@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive.collections.index import FEW, NO_MATCH, Index, itself
+from reactive.collections.index_rows import batch_of
+from reactive.collections.keyed_batch import KeyedBatch
 from reactive.collections.trie import Trie
 from tests.budget import examples
 
@@ -89,3 +91,25 @@ def test_a_delta_that_raises_is_not_added(
             index.change([*delta, (odd, (OBJECTS[0], 1)), *delta])
         assert contents(index) == before
         assert index.rows == rows
+
+
+@pytest.mark.parametrize("many", [1, 2, FEW, FEW + 1, 3 * FEW])
+@pytest.mark.parametrize("differ", [True, False])
+@pytest.mark.parametrize("handle", [id, itself])
+def test_an_index_that_is_filled_at_once_is_what_rows_one_by_one_make(
+    many: int, differ: bool, handle: Any
+) -> None:
+    rows = [(number // many, number) for number in range(5 * many)]
+    batch = KeyedBatch([row[0] for row in rows], rows, 1)
+    batch.differ = differ
+    filled, added = Index(handle), Index(handle)
+    filled.extend(batch)
+    for key, (row, weight) in batch:
+        added.add(key, row, weight)
+    assert filled.buckets == added.buckets and filled.rows == added.rows == len(rows)
+    assert list(map(type, filled.buckets.values())) == list(map(type, added.buckets.values()))
+    held = batch_of(filled)
+    assert held is not None and list(held) == list(filled.items())
+    filled.add(0, rows[0], 1)
+    assert batch_of(filled) is None
+    assert filled.weight(0, rows[0]) == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from reactive.collections.keyed_batch import (
 )
 from reactive.collections.zset import Batch, consolidate, delete_held, insert_new, integrate
 from reactive.dataflow.materialized import Bag
+from tests.moody import Moods
 from tests.thresholds import WAYS, thresholds
 
 ROWS = st.integers(0, 4)
@@ -31,6 +34,42 @@ def test_a_delta_is_applied_or_nothing_is_done(
             integrate(expected, pairs)
             assert len({row for row, _ in pairs}) == len(pairs)
         assert weights == expected
+
+
+@given(HELD, st.lists(ROWS, min_size=1, max_size=5), st.sampled_from([-2, -1, 1, 2]))
+def test_a_batch_is_applied_as_its_pairs_are_or_nothing_is_done(
+    held: dict[int, int], rows: list[int], weight: int
+) -> None:
+    batch = Batch(rows, weight)
+    assert Counter(dict(consolidate(batch))) == Counter(dict(consolidate(list(batch))))
+    for change in (insert_new, delete_held):
+        weights, expected = held.copy(), held.copy()
+        if change(weights, batch):
+            integrate(expected, batch)
+        assert weights == expected
+        weights, expected = held.copy(), held.copy()
+        assert change(weights, batch) == change(expected, list(batch))
+        assert weights == expected
+
+
+@pytest.mark.parametrize("at", range(1, 7))
+def test_a_batch_of_which_a_row_raises_changes_nothing(at: int) -> None:
+    class Moody(Moods):
+        def __hash__(self) -> int:
+            self.mood()
+            return hash(self.value)
+
+    old, new = [Moody(n) for n in range(3)], [Moody(n) for n in range(3, 6)]
+    for change, batch in ((insert_new, Batch(new, 1)), (delete_held, Batch(old, -1))):
+        weights = dict.fromkeys(old, 1)
+        Moody.calls, Moody.at = 0, at
+        try:
+            done = change(weights, batch)
+        except ValueError:
+            done = False
+        Moody.at = 0
+        left = [*old, *new] if change is insert_new else []
+        assert list(weights) == (left if done else old) or set(weights) == set(old)
 
 
 @given(HELD)

@@ -18,6 +18,9 @@ Where rows of the left go and others of the right come, a pair that never was mu
 
 While there are error rows, and where a row is in the delta twice, the plain join does it.
 
+Rows of one weight that meet rows of which each is there once make a batch: no pair of a result and
+its weight is made, by loops of their own. So does a single row that has many partners.
+
 State:  none of its own.
 Cost:   O(|dL| + |dR| + matches).
 Source: [dbsp] bilinear operators; [i3ql] join.
@@ -25,28 +28,34 @@ Source: [dbsp] bilinear operators; [i3ql] join.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from reactive.collections.index import (
-    KeyedPair,
-)
-from reactive.collections.keyed_batch import (
-    KeyedBatch,
-)
-from reactive.collections.zset import Pair
+from reactive.collections.index import NOTHING, Index, KeyedPair, Weighted
+from reactive.collections.index_rows import batch_of
+from reactive.collections.keyed_batch import KeyedBatch
+from reactive.collections.zset import Batch, Pair, Row
 from reactive.operators.index_by import IndexBy
 from reactive.runtime.interrupts import reraise_asynchronous
+
+MANY = 16
+"""Partners of a single row from which on their pairs are made as a batch."""
+Sides = tuple[Any, Any, Callable[..., Any], Callable[..., Any]]
+"""What changes on the left and on the right, and how the partners of either are found."""
 
 
 class Pairing:
     """The two indexes of a join, and when its loops may run."""
 
-    __slots__ = ("_finds", "left", "right")
+    __slots__ = ("_finds", "_table", "left", "right")
 
-    def __init__(self, left: IndexBy, right: IndexBy) -> None:
+    def __init__(
+        self, left: IndexBy, right: IndexBy, table: Callable[[], Iterable[Any]] | None = None
+    ) -> None:
         self.left = left
         self.right = right
+        self._table = table
+        """What gives the rows that the left index is of, if a table has them."""
         self._finds = right.index.find, left.index.find
 
     def parts(
@@ -74,6 +83,50 @@ class Pairing:
             return ()
         return ((self.left.index.items(), (), *self._finds),)
 
+    def batch(
+        self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
+    ) -> tuple[Sides, int] | None:
+        """Keys and rows of one side in the place of a delta, and their weight; None if they have
+        several, or are too few."""
+        if (left and right) or self.left.poisoned or self.right.poisoned:
+            return None
+        find_right, find_left = self._finds
+        keyed, find = (left, find_right) if left else (right, find_left)
+        pairs: Any
+        if type(keyed) is KeyedBatch:
+            pairs, weight = zip(keyed.keys, keyed.rows, strict=True), keyed.weight
+        elif len(keyed) == 1:
+            ((key, (row, weight)),) = keyed
+            found = find(key, NOTHING)
+            if found.__class__ is not Weighted or len(found) < MANY:
+                return None
+            pairs = ((key, row),)
+        else:
+            return None
+        sides = (pairs, ()) if left else ((), pairs)
+        return (*sides, find_right, find_left), weight
+
+    def all_as_batch(self) -> Sides | None:
+        """The same of all pairs that there are."""
+        if self.left.poisoned or self.right.poisoned or type(self.left.index) is not Index:
+            return None
+        keyed = self._as_they_came() or batch_of(self.left.index)
+        if keyed is None:
+            return None
+        return (zip(keyed.keys, keyed.rows, strict=True), (), *self._finds)
+
+    def _as_they_came(self) -> KeyedBatch | None:
+        """The rows of the left index as its input has them: so they, and those of the view, stand
+        beside each other in memory."""
+        held = self.left.index.rows
+        if self._table is None or held < MANY:
+            return None
+        rows = self._table()
+        if type(rows) is not Batch or len(rows) > 2 * held:
+            return None
+        keyed = self.left.keyed(rows)
+        return keyed if type(keyed) is KeyedBatch and len(keyed) == held else None
+
     def look_ups(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
     ) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
@@ -99,18 +152,24 @@ class Joined:
     These give their `contents` `plainly`.
     """
 
-    __slots__ = ("_carefully", "_loop", "_pairing", "_plainly", "source", "touched")
+    __slots__ = (
+        *("_batch", "_carefully", "_loop", "_made", "_pairing", "_plainly"),
+        *("source", "touched"),
+    )
 
     def __init__(
         self,
         pairing: Pairing,
         loop: Callable[..., Any],
+        made: Callable[[], Callable[..., Any]],
         carefully: Callable[..., Sequence[Pair]],
         plainly: Callable[[], Sequence[Pair]],
         source: str,
     ) -> None:
         self._pairing = pairing
         self._loop = loop
+        self._made = made
+        self._batch: Callable[..., Any] | None = None
         self._carefully = carefully
         self._plainly = plainly
         self.source = source
@@ -118,6 +177,9 @@ class Joined:
 
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Pair]:
         self.touched += len(left) + len(right)
+        batch = self._pairing.batch(left, right)
+        if batch is not None and (rows := self._batched(batch[0])) is not None:
+            return Batch(rows, batch[1])
         out: list[Pair] | None = None
         try:
             for part in self._pairing.parts(left, right):
@@ -129,7 +191,28 @@ class Joined:
             out = None
         return self._carefully(left, right) if out is None else out
 
+    def _batched(self, sides: Sides) -> list[Row] | None:
+        """The rows of a batch; None if they have several weights, or raise."""
+        if self._batch is None:
+            self._batch = self._made()
+        try:
+            found = self._batch(*sides)
+        except Exception as error:  # as above
+            reraise_asynchronous(error)
+            return None
+        if found is None:
+            return None
+        rows: list[Row] = found[0]
+        self.touched += found[1]
+        return rows
+
     def contents(self) -> Sequence[Pair]:
+        sides = self._pairing.all_as_batch()
+        touched = self.touched
+        rows = None if sides is None else self._batched(sides)
+        if rows is not None:
+            self.touched = touched
+            return Batch(rows, 1)
         out: list[Pair] | None = None
         try:
             for part in self._pairing.all():

@@ -82,7 +82,9 @@ class KeyLoop:
     def _of_batch(self, delta: Batch) -> KeyedBatch:
         batch = self._batch or self.make_batch()
         keys, rows = batch(delta.rows)
-        return KeyedBatch(keys, rows, delta.weight)
+        keyed = KeyedBatch(keys, rows, delta.weight)
+        keyed.differ = delta.differ and self._identity  # no row is made, so none is made twice
+        return keyed
 
     def _carefully(self, delta: Pairs) -> list[KeyedPair]:
         self._plain.emits_filtered = self.emits_filtered

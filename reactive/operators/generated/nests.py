@@ -97,6 +97,15 @@ def join_loops(
     return nest.build(f"groups, before, {OF_SIDES}")
 
 
+def batch_join_loops(
+    bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain
+) -> Callable[..., Any]:
+    """The same over keys and rows of one weight, into a batch; the function returns None if what
+    they meet has others."""
+    nest = _nest_of_pairs(bindings, shapes, rest, chain, _batch, batch=True)
+    return nest.build(OF_SIDES)[0]
+
+
 def outer_loops(
     bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain, kind: str, sink_of: SinkOf
 ) -> Made:
@@ -128,19 +137,26 @@ def part_loop(bindings: int, shapes: Shapes, chain: Chain, sink_of: SinkOf) -> M
 
 
 def _nest_of_pairs(
-    bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain, sink_of: SinkOf
+    bindings: int,
+    shapes: Shapes,
+    rest: Lifted | None,
+    chain: Chain,
+    sink_of: SinkOf,
+    *,
+    batch: bool = False,
 ) -> Nest:
     asked = [] if rest is None else [rest]
     pipeline = _of_joined(shapes, [test.body for test in asked], chain)
     names = row_names([*asked, *read_functions(*chain)], bindings + 1)
     nest = Nest(names, pipeline, sink_of(pipeline), counts=True)
     left, right = tuple(range(bindings)), (bindings,)
-    nest.loop(
-        _keyed(nest, "left", "weight", left), probing.Probe("find_right", probing.split(*right))
-    )
-    nest.loop(
-        _keyed(nest, "right", "weight", right), probing.Probe("find_left", probing.split(*left))
-    )
+    for over, mine, find, theirs in (
+        ("left", left, "find_right", right),
+        ("right", right, "find_left", left),
+    ):
+        keyed = Source(over, f"key, {nest.one(mine)}", weights=(), places=mine)
+        source = keyed if batch else _keyed(nest, over, "weight", mine)
+        nest.loop(source, probing.Probe(find, probing.split(*theirs)))
     return nest
 
 
