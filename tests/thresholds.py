@@ -62,6 +62,8 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.collections.index.FEW": Threshold(0),
     "reactive.collections.index.SAMPLED": Threshold(0),
     "reactive.operators.generated.joined.MANY": Threshold(0),
+    "reactive.runtime.collector.MANY": Threshold(1),
+    "reactive.runtime.collector.MOST": Threshold(0),
     "reactive.collections.interval_tree.WIDTH": Threshold(2),
     "reactive.operators.pipelines.MOST_NESTED": Threshold(2, 15),
     "reactive.operators.order_by.MANY": Threshold(0),

@@ -13,7 +13,7 @@ from reactive.compiler.late import over
 from reactive.compiler.leaves import KEEPS_ROWS, contents, is_grouped
 from reactive.dataflow.channel import Channel
 from reactive.dataflow.node import Node
-from reactive.runtime.collector import paused
+from reactive.runtime.collector import make_old, paused
 from reactive.storage.rows import check_name
 from reactive.subscriptions.rerun import note
 
@@ -30,6 +30,7 @@ def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyVie
         try:
             with paused():
                 view = _made(relation, channel)
+                make_old()
             note(view)
             return view
         finally:
