@@ -280,6 +280,12 @@ def test_a_loop_whose_rows_do_not_tell_their_groups_has_none(
     assert layouts_of(loop, crowded, 5)[-1] == 0
 
 
+def test_there_is_none_while_groups_go_from_round_to_round() -> None:
+    """Of one edge all go; of all three, the node that no edge comes to goes in the first round."""
+    edges = [Edge(0, 1, 1.5), Edge(1, 0, 1.5), Edge(2, 0, 1.5)]
+    assert layouts_of(sinks, edges, 5) == [0, 0, 4]
+
+
 def test_keys_that_are_equal_and_not_the_same_have_none() -> None:
     assert layouts_of(ranks, [Edge(1, 2, 1.5), Edge(2, 1.0, 1.5)], 5) == [5, 0]
 
