@@ -10,11 +10,12 @@ Expressions compare by structure. Constants compare by type and value, so that `
 stay different, and objects that nothing is known of by identity. What could not be read is kept as
 an `Opaque` function, called with the expressions that it needs (`Apply`).
 
-Three nodes have no syntax of their own. The optimizer makes them to keep exceptions in place:
+Four nodes have no syntax of their own. The optimizer makes them to keep exceptions in place:
 
     First(needs, then)      evaluate the needs, which may raise, and then give `then`
     Guard(test, needs)      false where the needs and the test raise nothing and the test is false
     Again(test)             the test, of rows that a guard has asked further down
+    Attempt(of, otherwise)  the constant `otherwise` where evaluating `of` raises
 """
 
 from __future__ import annotations
@@ -171,6 +172,14 @@ class Again(Expr):
 
 
 @record
+class Attempt(Expr):
+    """The expression, or a constant where evaluating it raises an `Exception`."""
+
+    of: Expr
+    otherwise: Constant
+
+
+@record
 class Lifted:
     """What a plan holds where the user wrote a callable that has been read.
 
@@ -214,6 +223,7 @@ Function: TypeAlias = Opaque | Lifted
 """A callable of a query, read or not."""
 
 TRUE = Constant(True, meaning(True))
+FALSE = Constant(False, meaning(False))
 NONE = Constant(None, meaning(None))
 
 
@@ -280,6 +290,8 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
             return (*needs, test)
         case Again(test):
             return (test,)
+        case Attempt(of):
+            return (of,)
         case _:
             return ()
 
@@ -317,6 +329,8 @@ def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
             return Guard(new[-1], new[:-1])
         case Again():
             return Again(new[0])
+        case Attempt(_, otherwise):
+            return Attempt(new[0], otherwise)
         case _:
             return expr
 
@@ -350,7 +364,7 @@ def surely(expr: Expr) -> Iterator[Expr]:
             yield from surely(inner[0])
         case Conditional(test):
             yield from surely(test)
-        case Guard():
+        case Guard() | Attempt():
             return
         case _:
             for part in parts(expr):

@@ -25,6 +25,7 @@ from typing import Any
 from optimizer.expr import (
     Again,
     And,
+    Attempt,
     Attribute,
     Call,
     Conditional,
@@ -142,6 +143,8 @@ def is_boolean(expr: Expr, shapes: Shapes) -> bool:
             return is_boolean(then, shapes) and is_boolean(otherwise, shapes)
         case First(_, then) | Again(then):
             return is_boolean(then, shapes)
+        case Attempt(of, otherwise):
+            return is_boolean(of, shapes) and is_boolean(otherwise, shapes)
         case Call(Constant(value)):
             return any(value is known for known in BOOLEAN_CALLS)
         case _:

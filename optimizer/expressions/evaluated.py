@@ -13,6 +13,7 @@ from typing import Any
 
 from optimizer.expr import (
     And,
+    Attempt,
     Attribute,
     Conditional,
     Constant,
@@ -86,6 +87,8 @@ def evaluated(expr: Expr) -> Expr:
         case First(needs, then):
             rest = tuple(n for n in needs if not isinstance(n, Constant))
             return then if not rest else expr if len(rest) == len(needs) else First(rest, then)
+        case Attempt(Constant() as of):
+            return of
         case _:
             return expr
 

@@ -19,6 +19,7 @@ from optimizer.expr import (
     Again,
     And,
     Apply,
+    Attempt,
     Attribute,
     Call,
     Conditional,
@@ -52,7 +53,7 @@ PURE = frozenset(getattr(builtins, name) for name in _PURE.split())
 def total(expr: Expr, shapes: Shapes) -> bool:
     """Whether evaluating it raises nothing, for rows of these shapes."""
     match expr:
-        case Parameter() | Local() | Constant() | Guard():
+        case Parameter() | Local() | Constant() | Guard() | Attempt():
             return True
         case Attribute(of, name):
             shape = shape_of(of, shapes)
@@ -123,6 +124,8 @@ def is_canonical(expr: Expr, shapes: Shapes) -> bool:
             return all(is_canonical(item, shapes) for item in items)
         case First(_, then):
             return is_canonical(then, shapes)
+        case Attempt(of, otherwise):
+            return is_canonical(of, shapes) and is_canonical(otherwise, shapes)
         case Conditional(_, then, otherwise):
             return is_canonical(then, shapes) and is_canonical(otherwise, shapes)
         case And(inner) | Or(inner):

@@ -14,9 +14,12 @@ from typing import Any
 
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import (
+    FALSE,
+    TRUE,
     Again,
     And,
     Apply,
+    Attempt,
     Attribute,
     Call,
     Conditional,
@@ -56,6 +59,8 @@ BINARY = {
 }
 BRACKETS = {"tuple": ("(", ")"), "list": ("[", "]"), "set": ("{", "}")}
 SIMPLE = (int, str, bytes, bool, float, type(None))
+EVALUATED = Local("evaluated")
+"""What is evaluated for nothing but whether it raises."""
 
 Written = tuple[str, int]
 """Text, and how tightly its outermost operator binds."""
@@ -74,8 +79,10 @@ def written(function: Opaque | Lifted) -> str:
 def _shown(expr: Expr) -> Expr:
     """Without what has no syntax of its own, parts that could not be read as they are written."""
     match expr:
-        case First(_, then):
-            return then
+        case First(needs, then):
+            return Call(EVALUATED, needs) if then == TRUE else then
+        case Attempt(Call(function, needs)) if function == EVALUATED:
+            return Call(Local("succeeds"), needs)
         case Apply(function, _, reason) if reason:
             return Local(function.name if function.is_part else f"{function}")
         case _:
@@ -161,6 +168,9 @@ class Writer:
                 return self._written(test)
             case Guard(test):
                 return f"unless_raises({self.write(test)})", ATOM
+            case Attempt(of, otherwise):
+                less = "" if otherwise == FALSE else f", {self.write(otherwise)}"
+                return f"attempt({self.write(of)}{less})", ATOM
             case _:
                 raise TypeError(f"no text for expression {type(expr).__name__}")
 

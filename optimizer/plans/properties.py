@@ -104,7 +104,7 @@ def _table_key(node: plan.Node) -> plan.Table | None:
 def groups(node: plan.Node) -> plan.Aggregate | None:
     """The aggregate whose rows, one per group, these are some of; perhaps with names."""
     node = _some_of(node)
-    node = node if naming_by(node) is None else node.inputs()[0]
+    node = node if naming_by(node) is None else _some_of(node.inputs()[0])
     return node if isinstance(node, plan.Aggregate) else None
 
 

@@ -19,7 +19,7 @@ Needs:  an inner join without equations. Of these the index by key is as good or
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.expr import Expr, Lifted, Operation, conjuncts
+from optimizer.expr import FALSE, Attempt, Expr, Lifted, Operation, conjuncts
 from optimizer.expressions.knowledge import total
 from optimizer.plans.properties import bindings, once
 from optimizer.plans.side_conditions import (
@@ -99,6 +99,8 @@ def _comparisons(join: plan.Join, rest: Lifted) -> list[_Comparison]:
 
 
 def _comparison(test: Expr, count: int) -> _Comparison | None:
+    if isinstance(test, Attempt) and test.otherwise == FALSE:
+        test = test.of
     if not isinstance(test, Operation) or test.operator not in ("<", "<=", ">", ">="):
         return None
     less, greater = test.operands if test.operator[0] == "<" else test.operands[::-1]

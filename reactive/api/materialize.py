@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from optimizer import plan
 from optimizer.callables.source import Place
-from reactive.api import ordered_view
+from reactive.api import ordered_view, row_errors
 from reactive.api.grouped_view import GroupedView
 from reactive.api.view import AnyView, View
 from reactive.compiler.late import over
@@ -19,18 +19,26 @@ from reactive.subscriptions.rerun import note
 
 if TYPE_CHECKING:
     from reactive.api.relation import AnyRelation
+    from reactive.api.row_errors import OnError
 
 
-def materialize(relation: AnyRelation, name: str | None, place: Place) -> AnyView:
-    """Make a view of a relation."""
+def materialize(
+    relation: AnyRelation, name: str | None, place: Place, on_error: OnError = "raise"
+) -> AnyView:
+    """Make a view of a relation; rows that raise go by a policy."""
     check_name("a view", name)
     engine = relation._engine
+    found = None
+    if on_error != "raise":
+        found = row_errors.by_policy(relation.plan, on_error, read=engine.queries.generates)
+        relation = type(relation)(engine, found.query, relation._views)
     with engine.shaping():
         channel = engine.graph.making = Channel(relation.plan, name, place)
         try:
             with paused():
                 view = _made(relation, channel)
                 make_old()
+            view._guarded = found
             note(view)
             return view
         finally:

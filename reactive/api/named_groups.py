@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from reactive.api.relation import Relation
+    from reactive.api.row_errors import OnError
     from reactive.api.view import View
 
     K = TypeVar("K")
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     class NamedGroups(Relation[R], Generic[K, R]):
         """A relation with one record per group; its view reads by key too."""
 
-        def materialize(self, name: str | None = None) -> NamedGroupsView[K, R]: ...
+        def materialize(
+            self, name: str | None = None, *, on_error: OnError = "raise"
+        ) -> NamedGroupsView[K, R]: ...
         def where(
             self, predicate: Callable[[R], object] | None = None, /, **fields: Any
         ) -> NamedGroups[K, R]: ...

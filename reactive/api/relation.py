@@ -46,6 +46,7 @@ from reactive.subscriptions.subscribe import subscribe
 if TYPE_CHECKING:
     from reactive.api.grouped_view import GroupedView
     from reactive.api.ordered_view import OrderedView
+    from reactive.api.row_errors import OnError
     from reactive.api.table import Table
     from reactive.api.view import AnyView, View
     from reactive.transactions.engine import Engine
@@ -457,17 +458,32 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
 
     # Consuming.
 
-    def materialize(self, name: str | None = None) -> View[*Ts]:
+    def materialize(self, name: str | None = None, *, on_error: OnError = "raise") -> View[*Ts]:
         """A view: the result, maintained from now on and complete from the start.
 
         Parameters
         ----------
         name: for messages and `db.views()`.
+        on_error: what becomes of a row on which a callable of the query raises an `Exception`.
+            `"raise"`: the commit raises it, and changes nothing; a row that is already there raises
+            here. `"drop"`: the row is absent from the operator that it raises in, until it is
+            changed. `"null"`: so it is, but where the callable can give None for it, that does.
+            `view.errors` has the rows then.
 
-        The view lives as long as somebody holds it. A callable that raises on a row that is
-        already there raises here.
+        The view lives as long as somebody holds it.
+
+        Raises
+        ------
+        PlanError: there is no such policy.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> numbers = words.select(lambda w: int(w)).materialize(on_error="null")
+        >>> words.add_all(["7", "seven"])
+        >>> list(numbers)
+        [7, None]
         """
-        view: View[*Ts] = self._engine.materialize(self._query(), name, caller())
+        view: View[*Ts] = self._engine.materialize(self._query(), name, caller(), on_error)
         return view
 
     def _subscribed(
@@ -624,9 +640,11 @@ class GroupedRelation(Relation[K, *Ts]):
     {2: 2}
     """
 
-    def materialize(self, name: str | None = None) -> GroupedView[K, *Ts]:
+    def materialize(
+        self, name: str | None = None, *, on_error: OnError = "raise"
+    ) -> GroupedView[K, *Ts]:
         """A view that is also a mapping from a group's key to its aggregates."""
-        view: Any = self._engine.materialize(self._query(), name, caller())
+        view: Any = self._engine.materialize(self._query(), name, caller(), on_error)
         return view  # type: ignore[no-any-return]
 
     def where(
@@ -667,9 +685,11 @@ class OrderedRelation(Relation[*Ts]):
         ordered = plan.OrderBy(node.input, node.keys, n, offset)
         return OrderedRelation(self._engine, ordered, self._kept_views())
 
-    def materialize(self, name: str | None = None) -> OrderedView[*Ts]:
+    def materialize(
+        self, name: str | None = None, *, on_error: OnError = "raise"
+    ) -> OrderedView[*Ts]:
         """A view that is also a sequence."""
-        view: Any = self._engine.materialize(self._query(), name, caller())
+        view: Any = self._engine.materialize(self._query(), name, caller(), on_error)
         return view  # type: ignore[no-any-return]
 
 

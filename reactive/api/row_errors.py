@@ -1,9 +1,30 @@
-"""Rows that raise, as rows: what was left out, by which operator or source, and why."""
+"""Rows that raise, as rows: `view.errors` of a view that leaves them out, or goes on with None.
+
+    rows of which the callable of an operator raises   -->   RowError(operator, row, error)
+
+A query of its own over what the view reads, made when somebody asks for it. So an error goes when
+its row does, or when the row is changed to one that does not raise.
+
+State:  that of a view, and of indexes where a join's condition raises.
+Cost:   a view that nobody asks for its errors does nothing for them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.errors import PlanError
+from optimizer.expr import Apply, Lifted, all_parameters
+from optimizer.rewriting.on_error import Failure, Guarded, guarded
+from reactive.codegen.functions import callable_of
+from reactive.runtime.interrupts import reraise_asynchronous
+
+OnError: TypeAlias = Literal["raise", "null", "drop"]
+"""What becomes of a row on which a callable raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +44,75 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class RowError:
-    """A row that an operator leaves out of a view, or a source of its tables.
+    """A row that an operator leaves out of a view, or has None for, since a callable raised; or one
+    that a source leaves out of its tables.
 
-    >>> from reactive import Batch, Database
-    >>> db = Database()
-    >>> words = db.table(str, name="words")
-    >>> numbers = words.select(lambda w: int(w)).materialize()
-    >>> reading = db.ingest(None, words, name="lines", on_error="drop")
-    >>> reading.take(Batch(["1", "one"]))
-    >>> [(error.operator, error.row, error.error.kind) for error in reading.errors]
-    [('source lines into words', 'one', 'ValueError')]
+    `row` is what the operator was given: of several bindings a tuple, of the condition of a join a
+    pair.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> numbers = words.select(lambda w: int(w)).materialize(on_error="drop")
+    >>> words.add_all(["1", "one"])
+    >>> list(numbers)
+    [1]
+    >>> [(error.operator, error.row, error.error.kind) for error in numbers.errors]
+    [('select int(w)', 'one', 'ValueError')]
     """
 
     operator: str
     row: Any
     error: Raised
+
+
+def by_policy(query: plan.Node, on_error: OnError, *, read: bool) -> Guarded:
+    """A query in which rows that raise go by a policy, which is not that they raise.
+
+    Raises
+    ------
+    PlanError: there is no such policy.
+    """
+    if on_error == "null" or on_error == "drop":
+        return guarded(query, on_error, read=read)
+    raise PlanError(
+        f'on_error={on_error!r} is no policy for rows that raise\n  write "raise", "null" or "drop"'
+    )
+
+
+def errors_of(found: Guarded) -> plan.Node:
+    """The query of the rows that raise.
+
+    Raises
+    ------
+    PlanError: one of them is inside an iteration.
+    """
+    query: plan.Node = plan.Empty(1)
+    for each in found.failing():
+        errors = plan.Select(each.rows, _error_of(each))
+        query = errors if isinstance(query, plan.Empty) else plan.UnionAll(query, errors)
+    return query
+
+
+@dataclass(frozen=True, slots=True)
+class _ErrorOf:
+    """What a callable raises of a row."""
+
+    operator: str
+    call: Callable[..., Any]
+
+    def __call__(self, *row: Any) -> RowError:
+        try:
+            self.call(*row)
+        except Exception as error:
+            reraise_asynchronous(error)
+            shown = row[0] if len(row) == 1 else row
+            return RowError(self.operator, shown, Raised(type(error).__name__, str(error)))
+        raise AssertionError(f"{self.operator} raises of {row!r:.100} once, and then no more")
+
+
+def _error_of(failure: Failure) -> Lifted:
+    call, count = failure.call, failure.call.parameters
+    made = _ErrorOf(failure.operator, callable_of(call))
+    identity = ("error of", failure.operator, call.body)
+    function = Opaque(made, count, "error_of", call.place, (), identity, "errors")
+    return Lifted(Apply(function, all_parameters(count)), call.names, call.origins, count)

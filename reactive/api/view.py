@@ -21,7 +21,7 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
 from optimizer.plans.properties import groups, naming
-from reactive.api import display, equal_rows
+from reactive.api import display, equal_rows, row_errors
 from reactive.api import stats as statistics
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
@@ -39,6 +39,8 @@ from reactive.subscriptions.subscribe import join
 
 if TYPE_CHECKING:
     from optimizer.callables.source import Place
+    from optimizer.rewriting.on_error import Guarded
+    from reactive.api.row_errors import RowError
     from reactive.dataflow.channel import Channel
     from reactive.dataflow.node import Node
     from reactive.transactions.engine import Engine
@@ -87,6 +89,8 @@ class View(Closeable, Relation[*Ts]):
         self._node: Any = node
         self._channel = channel
         self._drop = drop_with(self, engine, node)
+        self._guarded: Guarded | None = None
+        self._errors: View[RowError] | None = None
         engine.views[node.rank] = cast(AnyView, self)
 
     @property
@@ -115,6 +119,40 @@ class View(Closeable, Relation[*Ts]):
             return None
         names = ["key"] * (aggregate.key is not None) + [a.name for a in aggregate.aggregates]
         return [f"{n}_{i}" if names.count(n) > 1 else n for i, n in enumerate(names)]
+
+    @property
+    def errors(self) -> View[RowError]:
+        """The rows on which a callable of the query raises now, each as a `RowError`.
+
+        It is a view of its own, made when it is first asked for: read it, subscribe to it, or make
+        queries of it. It is closed with this one.
+
+        Raises
+        ------
+        PlanError: such rows raise in this view, as `materialize` was not told otherwise; or a
+            callable that may raise is inside an iteration.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> numbers = words.where(lambda w: int(w) > 3).materialize(on_error="drop")
+        >>> words.add_all(["7", "seven"])
+        >>> [str(error.error) for error in numbers.errors]
+        ["ValueError: invalid literal for int() with base 10: 'seven'"]
+        >>> words.remove("seven")
+        >>> list(numbers.errors)
+        []
+        """
+        self._check_open()
+        if self._guarded is None:
+            raise PlanError(
+                f"{self._channel} has no errors: a row that raises fails its commit\n"
+                '  materialize(on_error="drop") leaves such rows out, and tells them'
+            )
+        if self._errors is None or self._errors.closed:
+            errors = Relation[Any](self._engine, row_errors.errors_of(self._guarded), self._views)
+            name = None if self.name is None else f"errors of {self.name}"
+            self._errors = errors.materialize(name)
+        return self._errors
 
     @property
     def closed(self) -> bool:
@@ -299,6 +337,8 @@ class View(Closeable, Relation[*Ts]):
 
     def close(self) -> None:
         """Give up the rows and what was computed for them alone. Closing twice is no error."""
+        if self._errors is not None:
+            self._errors.close()
         self._drop()
         self._channel.close()
         self._node = None

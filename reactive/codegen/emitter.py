@@ -13,12 +13,16 @@ as it is certain to be evaluated. The order of what may raise is that of the pla
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 from optimizer import plan
 from optimizer.expr import (
+    FALSE,
+    TRUE,
     Again,
+    Attempt,
     Attribute,
     Call,
     Display,
@@ -46,6 +50,7 @@ from optimizer.record import record
 from reactive.codegen.expected import Expected, Use
 from reactive.codegen.functions import CodeWriter, Values
 from reactive.codegen.identifiers import can_be_variable
+from reactive.codegen.known import Known
 
 Chain = Sequence[plan.Node]
 """Where, select, unnest and select_many nodes, the first to see a row first."""
@@ -59,13 +64,13 @@ MAY_MAKE_NAN = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 class Instruction:
     """One step of the loop's body; `name` is the variable that it sets."""
 
-    kind: Literal["test", "touch", "set", "each"]
+    kind: Literal["test", "attempt", "touch", "set", "each"]
     expr: Expr
     name: str = ""
 
 
-USES = {"test": Use.LOOKED_AT, "touch": Use.LOOKED_AT, "set": Use.KEPT, "each": Use.GIVEN}
-"""What is done with the value of an instruction."""
+USES = {"set": Use.KEPT, "each": Use.GIVEN}
+"""What is done with the value of an instruction, where more is than looking at it."""
 
 
 class RowPipeline:
@@ -146,6 +151,8 @@ class RowPipeline:
                 self._test(test)
             case Again(test):
                 self._test(test)
+            case Attempt(of, otherwise) if otherwise == FALSE:
+                self.instructions.append(Instruction("attempt", of))
             case _:
                 self.instructions.append(Instruction("test", expr))
 
@@ -221,7 +228,7 @@ class Emitter:
 
     def expect(self, instructions: Iterable[Instruction], more: Iterable[Expr]) -> None:
         """Tell beforehand what will be written, so that what comes twice gets a name."""
-        written = [(instruction.expr, USES[instruction.kind]) for instruction in instructions]
+        written = [(each.expr, USES.get(each.kind, Use.LOOKED_AT)) for each in instructions]
         self._expected.add([*written, *((expr, Use.KEPT) for expr in more)])
 
     def write(self, instructions: Iterable[Instruction]) -> None:
@@ -230,6 +237,8 @@ class Emitter:
             match instruction.kind:
                 case "test":
                     self.line(f"if not {self.use(instruction.expr, 3)}: continue")
+                case "attempt":
+                    self._attempt_test(instruction.expr)
                 case "touch":
                     self._touch(instruction.expr)
                 case "set":
@@ -248,6 +257,7 @@ class Emitter:
     def use(self, expr: Expr, least: int = 0) -> str:
         """The text of an expression that is evaluated here and now."""
         self._name_what_comes_twice(expr)
+        self._name_attempts(expr)
         return self._writer.write(expr, least)
 
     def named(self, expr: Expr) -> str:
@@ -312,12 +322,55 @@ class Emitter:
         for part in reversed(list(surely(expr))[1:]):
             if self._expected.comes_twice(part):
                 self._name(part)
+        self._name_attempts(expr)
         name = self.variable(wish, self._writer.write(expr))
         if self._expected.may_name(expr):
             self._known[expr] = name
             if self._expected.is_kept(expr):
                 self._known.kept.add(expr)
         return name
+
+    def _attempt_test(self, expr: Expr) -> None:
+        """Drop rows for which a test is false, or raises."""
+        with self._trying("continue"):
+            while isinstance(expr, First):
+                for need in expr.needs:
+                    self._touch(need)
+                expr = expr.then
+            if expr != TRUE:
+                self.line(f"if not {self.use(expr, 3)}: continue")
+
+    def _name_attempts(self, expr: Expr) -> None:
+        """Put what may raise and then is a constant in variables: that takes lines of its own."""
+        for part in [] if expr in self._known else list(surely(expr)):
+            if isinstance(part, Attempt) and part not in self._known:
+                self._name_attempt(part)
+
+    def _name_attempt(self, expr: Attempt) -> None:
+        name, known = self._free("value"), dict(self._known)
+        with self._trying(f"{name} = {self._writer.write(expr.otherwise)}"):
+            self.line(f"{name} = {self.use(expr.of)}")
+        for part in self._known.keys() - known.keys():
+            del self._known[part]  # which is not there where something has raised
+        if self._expected.may_name(expr):
+            self._known[expr] = name
+        else:
+            self._known.once[expr] = name
+
+    @contextmanager
+    def _trying(self, otherwise: str) -> Iterator[None]:
+        """Lines that may raise, and one to be run where they do."""
+        start = len(self.lines)
+        self.line("try:")
+        self.indent += 1
+        yield
+        self.indent -= 1
+        if len(self.lines) == start + 1:  # all of it is known
+            self.lines.pop()
+            return
+        self.line("except Exception as error:")
+        self.line("reraise(error)", 1)
+        self.line(otherwise, 1)
 
     def _touch(self, expr: Expr) -> None:
         """Evaluate an expression now; who writes it next has the value."""
@@ -337,35 +390,6 @@ class Emitter:
         self._taken.add(name)
         self._values.reserve(name)
         return name
-
-
-class Known(dict[Expr, str]):
-    """The variables that hold what has been evaluated.
-
-    What may be an iterator or a container, as of a callable that could not be read, is good for one
-    use: that of who asks first, before a loop begins (`once`). What is `kept` in a row is good for
-    one row, and a loop makes several.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.once: dict[Expr, str] = {}
-        self.kept: set[Expr] = set()
-
-    def begin_loop(self) -> None:
-        """Forget what is not good for more than one row."""
-        self.once.clear()
-        for expr in self.kept:
-            self.pop(expr, None)
-        self.kept.clear()
-
-    def for_loops(self) -> dict[Expr, str]:
-        """What loops within may use."""
-        return {expr: name for expr, name in self.items() if expr not in self.kept}
-
-    def get(self, expr: Expr, default: str | None = None) -> str | None:  # type: ignore[override]
-        found = super().get(expr)
-        return self.once.pop(expr, default) if found is None else found
 
 
 def row_names(functions: Iterable[Lifted], bindings: int) -> tuple[str, ...]:

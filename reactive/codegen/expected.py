@@ -20,6 +20,7 @@ from optimizer.expr import (
     Again,
     And,
     Apply,
+    Attempt,
     Attribute,
     Call,
     Conditional,
@@ -38,7 +39,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import Shapes, is_value, makes_record
 
-WORTH_A_NAME = (Attribute, Item, Operation, Call, Conditional)
+WORTH_A_NAME = (Attempt, Attribute, Item, Operation, Call, Conditional)
 LOOKS = (abs, bool, float, hash, int, isinstance, len, ord, repr, round, str)
 """Functions that do nothing to their arguments, and keep none."""
 MAKES_NEW = frozenset({"+", "*", "/", "//", "%", "**"})
@@ -119,6 +120,8 @@ def _parts(expr: Expr, use: Use) -> Iterator[tuple[Expr, Use]]:
         case First(needs, then):
             yield from ((need, looked_at) for need in needs)
             yield then, use
+        case Attempt(of):
+            yield of, use
         case Display(_, items):
             yield from ((item, inside) for item in items)
         case Call() if makes_record(expr):

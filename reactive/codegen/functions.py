@@ -25,6 +25,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import Place
 from optimizer.expr import (
     Apply,
+    Attempt,
     Composition,
     Conjunction,
     Constant,
@@ -58,7 +59,12 @@ class Values:
     """The values that generated code refers to, by the names that it has for them."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
-        self.by_name: dict[str, Any] = {"guard": guard, "canonical": canonical}
+        self.by_name: dict[str, Any] = {
+            "attempt": attempt,
+            "canonical": canonical,
+            "guard": guard,
+            "reraise": reraise_asynchronous,
+        }
         self._names: dict[int, str] = {}
         self._reserved = set(reserved)
 
@@ -131,6 +137,10 @@ class CodeWriter(Writer):
             asked = ", ".join(self.write(e) for e in (*expr.needs, expr.test))
             inner = self.write(expr.test) if not expr.needs else f"({asked})[-1]"
             return (f"guard(lambda: {inner})" if self._careful else f"({inner})"), 14
+        if isinstance(expr, Attempt):
+            known = self.known.get(expr)
+            otherwise = self.write(expr.otherwise)
+            return known or f"attempt(lambda: {self.write(expr.of)}, {otherwise})", 14
         return super()._written(expr)
 
 
@@ -141,6 +151,18 @@ def guard(evaluate: Callable[[], object]) -> bool:
     except Exception as error:
         reraise_asynchronous(error)
         return True
+
+
+def attempt(evaluate: Callable[[], Any], otherwise: Any) -> Any:
+    """What is evaluated, or something else where that raises.
+
+    >>> attempt(lambda: int("x"), None)
+    """
+    try:
+        return evaluate()
+    except Exception as error:
+        reraise_asynchronous(error)
+        return otherwise
 
 
 def callable_of(function: Function) -> Callable[..., Any]:
@@ -176,7 +198,8 @@ def _deferred(function: Lifted) -> Callable[..., Any]:
 
 def _compiled(function: Lifted) -> Callable[..., Any]:
     values = Values(function.names)
-    names = _distinct(function.names, function.parameters)
+    hides = not values.by_name.keys().isdisjoint(function.names)
+    names = _distinct(() if hides else function.names, function.parameters)
     text = f"lambda {', '.join(names)}: {CodeWriter(names, values).write(function.body)}"
     made: Callable[..., Any] = eval(_placed(text, function.place), values.by_name)
     return made

@@ -9,6 +9,7 @@ from typing import Any
 from optimizer.expr import (
     And,
     Apply,
+    Attempt,
     Attribute,
     Call,
     Conditional,
@@ -21,6 +22,7 @@ from optimizer.expr import (
     Parameter,
 )
 from optimizer.expressions.evaluated import BINARY, UNARY
+from reactive.codegen.functions import attempt
 from reactive.collections.zset import Row
 
 Read = Callable[[Row], Any]
@@ -66,6 +68,8 @@ def interpreted(expr: Expr, binding: Callable[[int], Read]) -> Read | None:
                 return _called(_call, read(function), *map(read, arguments))
             case Apply(function, arguments):
                 return _called(function.function, *map(read, arguments))
+            case Attempt(of, Constant(otherwise)):
+                return _attempted(read(of), otherwise)
             case _:
                 raise KeyError(part)
 
@@ -100,6 +104,10 @@ def _until(parts: Iterable[Read], *, stop: bool) -> Read:
 
 def _either(test: Read, then: Read, otherwise: Read) -> Read:
     return lambda row: then(row) if test(row) else otherwise(row)
+
+
+def _attempted(of: Read, otherwise: Any) -> Read:
+    return lambda row: attempt(lambda: of(row), otherwise)
 
 
 def _after(outer: Callable[[Any], Any], inner: Read) -> Read:

@@ -32,6 +32,7 @@ RunningSum = Any
 """An integer, a pair, a `DecimalSum`, or an `ExactSum`."""
 _SCALED: frozenset[Any] = frozenset([int, tuple])
 _WITH_DECIMALS: frozenset[Any] = frozenset([int, DecimalSum])
+NUMBERS: frozenset[Any] = frozenset([int, float, bool, Decimal, Fraction])
 UP = 2.0**899
 """What is above 2**124 becomes infinity, which is no integer."""
 DOWN = 2.0**BITS / UP
@@ -91,6 +92,22 @@ def scaled_sum(number: int, floats: int) -> RunningSum:
     Where weights are negative there may be no floats in all, and yet a fraction of one.
     """
     return (number, floats) if floats or number & FRACTION else number >> BITS
+
+
+def summable(value: Any) -> None:
+    """Raise for a value that has no sum, not even alone.
+
+    >>> summable(1.5), summable(Fraction(1, 3))
+    (None, None)
+    """
+    if value.__class__ not in NUMBERS:
+        plus_value(0, value, 1)
+
+
+def summable_or_none(value: Any) -> None:
+    """The same where None is left out."""
+    if value is not None:
+        summable(value)
 
 
 def times_value(value: Any, weight: int) -> RunningSum:

@@ -32,7 +32,13 @@ from optimizer.record import record
 from reactive.collections import values as multisets
 from reactive.collections.monoid_tree import MonoidTree
 from reactive.collections.multiset import Multiset
-from reactive.collections.running_sum import RunningSum, plus_value, shown
+from reactive.collections.running_sum import (
+    RunningSum,
+    plus_value,
+    shown,
+    summable,
+    summable_or_none,
+)
 from reactive.collections.zset import canonical
 
 
@@ -52,6 +58,11 @@ class Accumulator(Protocol):
         """Whether None is left out."""
         ...
 
+    @property
+    def check(self) -> Callable[[Any], object] | None:
+        """What raises for a value that it cannot take; None if it takes any."""
+        ...
+
     def zero(self) -> Any: ...
     def add(self, state: Any, value: Any, weight: int) -> Any: ...
     def is_zero(self, state: Any) -> bool: ...
@@ -65,6 +76,7 @@ class CountAccumulator:
     in_place = False
     over_values = False
     skip_none = False
+    check = None
 
     def zero(self) -> int:
         return 0
@@ -86,6 +98,10 @@ class SumAccumulator:
     skip_none: bool = False
     in_place = True
     over_values = False
+
+    @property
+    def check(self) -> Callable[[Any], object]:
+        return summable_or_none if self.skip_none else summable
 
     def zero(self) -> RunningSum:
         return 0
@@ -110,6 +126,10 @@ class AvgAccumulator:
     in_place = True
     over_values = False
 
+    @property
+    def check(self) -> Callable[[Any], object]:
+        return summable_or_none if self.skip_none else summable
+
     def zero(self) -> tuple[Any, int]:
         return (0, 0)
 
@@ -133,6 +153,10 @@ class ValuesAccumulator:
     skip_none: bool = False
     in_place = True
     over_values = True
+
+    @property
+    def check(self) -> Callable[[Any], object]:
+        return hash
 
     def zero(self) -> multisets.Values:
         return multisets.Values()
@@ -226,6 +250,7 @@ class UserAccumulator:
     in_place = False
     over_values = False
     skip_none = False
+    check = None
 
     def zero(self) -> Any:
         return self.initial
@@ -255,6 +280,7 @@ class MonoidAccumulator:
     in_place = True
     over_values = False
     skip_none = False
+    check = None
 
     def zero(self) -> MonoidTree:
         return MonoidTree(self.initial, self.combine.function)

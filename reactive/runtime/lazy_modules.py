@@ -11,6 +11,7 @@ LAZY_MODULES = (
     "reactive.api.metrics",
     "reactive.api.named_rows",
     "reactive.api.ordered_view",
+    "reactive.api.row_errors",
     "reactive.api.stats",
     "reactive.codegen.join_key",
     "reactive.codegen.probe_order",

@@ -26,7 +26,7 @@ from itertools import repeat
 from math import frexp
 from typing import Any
 
-from optimizer.expr import Display, Expr, Local, transform
+from optimizer.expr import TRUE, Display, Expr, First, Local, transform
 from optimizer.expressions.compose import projected
 from reactive.codegen.emitter import RowPipeline
 from reactive.collections.exact import BITS
@@ -110,6 +110,10 @@ def column_sums(
         if instruction.kind == "set":
             made[instruction.name] = expr
             touched += expr.items if isinstance(expr, Display) and expr.kind == "tuple" else [expr]
+        elif instruction.kind == "attempt":
+            needed, test = _attempted(expr)
+            touched += needed
+            tests += test
         else:
             touched.append(expr)
         if instruction.kind == "test":
@@ -120,6 +124,16 @@ def column_sums(
     if not all(is_columnar(expr) for exprs in parts for expr in exprs):
         return None
     return ColumnSums(*parts)
+
+
+def _attempted(expr: Expr) -> tuple[list[Expr], list[Expr]]:
+    """What a condition that may raise evaluates first, and the condition, if there is one: over
+    columns nothing raises."""
+    needed: list[Expr] = []
+    while isinstance(expr, First):
+        needed += expr.needs
+        expr = expr.then
+    return ([*needed, expr], [expr]) if expr != TRUE else (needed, [])
 
 
 def _whole(expr: Expr, made: Mapping[str, Expr]) -> Expr:

@@ -16,7 +16,19 @@ from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from optimizer.expr import And, Attribute, Constant, Expr, Item, Operation, Or, Parameter
+from optimizer.expr import (
+    And,
+    Attempt,
+    Attribute,
+    Call,
+    Constant,
+    Expr,
+    Item,
+    Operation,
+    Or,
+    Parameter,
+)
+from reactive.collections.running_sum import summable, summable_or_none
 from reactive.collections.zset import Row
 
 EXACT = 2**53
@@ -29,6 +41,8 @@ COMPARED = {
     ">": "greater",
     ">=": "greater_equal",
 }
+CHECKS = (hash, summable, summable_or_none)
+"""What raises for values that are of none of the classes that columns have; but for texts."""
 COMPUTED = {"+": "add", "-": "subtract", "*": "multiply"}
 """Operators, and what numpy calls them."""
 
@@ -64,6 +78,10 @@ def is_columnar(expr: Expr) -> bool:
             return is_known and all(map(is_columnar, operands))
         case And(parts) | Or(parts):
             return all(map(is_columnar, parts))
+        case Attempt(of):
+            return is_columnar(of)
+        case Call(Constant(value), (of,), ()):
+            return any(value is check for check in CHECKS) and is_columnar(of)
     return False
 
 
@@ -139,6 +157,13 @@ class Columns:
                 truths = [self._truth(self.value(part)) for part in parts]
                 combine = "logical_and" if isinstance(expr, And) else "logical_or"
                 return Column(getattr(self.numpy, combine).reduce(truths), bool)
+            case Attempt(of):
+                return self.value(of)
+            case Call(Constant(check), (of,)):
+                column = self.value(of)
+                if check is not hash and column.kind is str:
+                    raise NotTaken
+                return column
         raise NotTaken
 
     def _field(self, name: Any, of: Callable[[Row], Any]) -> Column:

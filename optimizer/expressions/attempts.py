@@ -1,0 +1,144 @@
+"""Expressions that do not raise: what must be evaluated for a value, and what stands in for it.
+
+    int(s.age) > 30                attempt(int(s.age) > 30)
+    int(s.age) == m.age            attempt(int(s.age), nan) == m.age
+    (s.name, int(s.age))           needs int(s.age)
+    s.tags                         needs hash(s.tags), where it goes into a row or a key
+
+An equation stays one, so that its sides are keys still.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from optimizer.expr import (
+    FALSE,
+    NONE,
+    TRUE,
+    Apply,
+    Attempt,
+    Call,
+    Constant,
+    Display,
+    Expr,
+    First,
+    Function,
+    Item,
+    Lifted,
+    Operation,
+    Parameter,
+    all_parameters,
+    constant,
+    parts,
+    row_names,
+    tuple_of,
+)
+from optimizer.expressions.booleans import is_plain
+from optimizer.expressions.compose import needs
+from optimizer.expressions.knowledge import (
+    Shapes,
+    constructor,
+    hashable,
+    makes_record,
+    row_is_hashed_by,
+    total,
+)
+
+NUMBERS = (int, float, complex, len, ord)
+NAN = constant(math.nan)
+"""A key that matches nothing."""
+
+
+def lifted(function: Function) -> Lifted:
+    """A callable as an expression; one that has not been read is called."""
+    if isinstance(function, Lifted):
+        return function
+    count = function.parameters
+    body = Apply(function, all_parameters(count))
+    return Lifted(body, row_names(count), (function,), count, function)
+
+
+def hashed(expr: Expr, of: Shapes) -> tuple[Expr, ...]:
+    """What may raise in an expression, or has no hash for all that is known."""
+    match expr:
+        case Display("tuple", items):
+            inside: tuple[Expr, ...] = items
+        case Call(Constant(kind)) if makes_record(expr) and _is_hashed_by_fields(kind):
+            inside = parts(expr)[1:]
+        case _:
+            is_known = hashable(expr, of) or is_plain(expr, of) or _gives_hashable(expr, of)
+            return needs(expr, of) if is_known else (Call(constant(hash), (expr,)),)
+    return tuple(need for part in inside for need in hashed(part, of))
+
+
+def _gives_hashable(expr: Expr, of: Shapes) -> bool:
+    """Whether the value, if there is one, has a hash: a number, or an item of a row that has."""
+    match expr:
+        case Call(Constant(value)):
+            return any(value is known for known in NUMBERS)
+        case Item(Parameter(index), Constant(int())):
+            return of[index] is tuple
+        case _:
+            return False
+
+
+def _is_hashed_by_fields(kind: type) -> bool:
+    return row_is_hashed_by(kind, constructor(kind) or ())
+
+
+def taken_by(check: Callable[[Any], object] | None, expr: Expr, of: Shapes) -> tuple[Expr, ...]:
+    """What may raise where an aggregate takes a value, which it checks."""
+    if check is None:
+        return needs(expr, of)
+    return hashed(expr, of) if check is hash else (Call(constant(check), (expr,)),)
+
+
+def raising_parts(test: Expr, of: Shapes) -> list[Expr]:
+    """What may raise in a condition: of an equation each side."""
+    sides = test.operands if isinstance(test, Operation) and test.operator == "==" else (test,)
+    return [side for side in sides if not total(side, of)]
+
+
+def attempted(test: Expr, of: Shapes) -> Expr:
+    """A condition that is false where it raises. Of an equation it is its sides that do not raise,
+    so that it is one still."""
+    if total(test, of):
+        return test
+    if not isinstance(test, Operation) or test.operator != "==":
+        return Attempt(test, FALSE)
+    sides = [side if total(side, of) else Attempt(side, NAN) for side in test.operands]
+    return Operation("==", tuple(sides))
+
+
+def succeeds(needed: tuple[Expr, ...]) -> Expr:
+    return Attempt(First(needed, TRUE), FALSE)
+
+
+def fails(needed: tuple[Expr, ...]) -> Expr:
+    return Operation("not", (succeeds(needed),))
+
+
+def or_none(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
+    """A callable that gives None where something needed raises."""
+    return f.with_body(_or_else(f.body, needed, NONE))
+
+
+def or_no_match(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
+    """A key that matches nothing where something needed raises."""
+    return f.with_body(_or_else(f.body, needed, NAN))
+
+
+def items_or_none(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
+    """As `or_none`; of a tuple that nobody wrote, such as the key of a group before another key,
+    each item by itself."""
+    if f.made is not None or not isinstance(f.body, Display) or f.body.kind != "tuple":
+        return or_none(f, needed, of)
+    items = [(item, hashed(item, of)) for item in f.body.items]
+    return f.with_body(tuple_of(*(_or_else(i, some, NONE) if some else i for i, some in items)))
+
+
+def _or_else(body: Expr, needed: tuple[Expr, ...], otherwise: Constant) -> Expr:
+    return Attempt(body if needed == (body,) else First(needed, body), otherwise)

@@ -1,0 +1,392 @@
+"""Rows that raise: a query in which a callable that raises leaves a row out, or gives None.
+
+    where p              where attempt(p)
+    select f             select f                  of  where succeeds(f)
+    join on p            join on attempt(p)
+    join by k            join by k                 of  where succeeds(k)    on its side
+    groups by k of v     groups by k of v          of  where succeeds(k, v)
+    order by k           order by k                of  where succeeds(k)
+
+That is `drop`: a row is absent from the operator in which something raises of it. With `null` the
+callable gives None, where a row can go on with None: in a select, the key of a group, what is
+aggregated, the key of an order. The key of a join matches nothing then.
+
+Each condition of an `and` has its own guard, and each side of an equation, so that the rules find
+conditions and keys as they do without. What cannot raise has no guard.
+
+Sound:  a guard does nothing where nothing raises. All guards are expressions of single rows, or of
+        single pairs, so that rules move them like any other.
+Needs:  nothing. Of what has raised inside an iteration no row can be told afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from optimizer import plan
+from optimizer.errors import PlanError
+from optimizer.expr import (
+    NONE,
+    TRUE,
+    Attempt,
+    Call,
+    Display,
+    Expr,
+    First,
+    Function,
+    Lifted,
+    conjunction,
+    conjuncts,
+    constant,
+    origins,
+    row_names,
+)
+from optimizer.expressions.attempts import (
+    attempted,
+    fails,
+    hashed,
+    items_or_none,
+    lifted,
+    or_no_match,
+    or_none,
+    raising_parts,
+    succeeds,
+    taken_by,
+)
+from optimizer.expressions.compose import needs, one_row
+from optimizer.expressions.knowledge import Shapes
+from optimizer.expressions.naming import naming_of
+from optimizer.plans.explain import headline
+from optimizer.plans.properties import bindings, free, nodes, row_shape, shapes
+from optimizer.record import record
+from optimizer.rules.read_bitwise_tests import read_bitwise_tests
+from optimizer.rules.read_callables import read_callables
+from optimizer.rules.shape_recursion import shape_recursion
+from optimizer.traverse import Rule, substituted, with_inputs
+
+Policy = Literal["null", "drop"]
+READING = (read_callables, read_bitwise_tests)
+WITH_SHAPES = (*READING, shape_recursion)
+Joins: TypeAlias = plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
+
+
+@record
+class Failure:
+    """The `rows` of which an operator's callable raises, and the call that raises."""
+
+    operator: str
+    rows: plan.Node
+    call: Lifted
+
+
+@record
+class Guarded:
+    """A query in which callables do not raise, and what would raise in it.
+
+    `definitions` are its recursions, by their levels.
+    """
+
+    query: plan.Node
+    failures: tuple[Failure, ...]
+    definitions: Mapping[Any, plan.Node]
+
+    def failing(self) -> list[Failure]:
+        """What would raise, of the rows that recursions come to.
+
+        Raises
+        ------
+        PlanError: it is inside an iteration, whose rounds are gone when it has ended.
+        """
+        return [replace(each, rows=_closed(each, self.definitions)) for each in self.failures]
+
+
+def guarded(root: plan.Node, policy: Policy, *, read: bool) -> Guarded:
+    """A query whose rows go by a policy where a callable raises; itself where none may.
+
+    Views that it is made of stay as they are. If callables are not to be `read`, each is called
+    within a guard.
+    """
+    rules = WITH_SHAPES if policy == "drop" else READING  # None is of another shape than its body
+    start = _rebuilt(root, partial(_read, rules)) if read else root
+    guards = _Guards(policy)
+    made = _rebuilt(start, guards.node)
+    return Guarded(root if made is start else made, tuple(guards.failures), guards.definitions)
+
+
+def elements(found: Iterable[Any]) -> tuple[Any, ...]:
+    """What is in a collection, all of it, now; raises if that cannot be in rows."""
+    made = tuple(found)
+    hash(made)
+    return made
+
+
+def _rebuilt(root: plan.Node, change: Callable[[plan.Node, plan.Node], plan.Node]) -> plan.Node:
+    """The plan with every node changed, inputs first, down to the views that it is made of;
+    `change` is given the node over its new inputs, and as it was."""
+    made: dict[int, plan.Node] = {}
+    for node in nodes(root, until=lambda node: isinstance(node, plan.View)):
+        if isinstance(node, plan.View):
+            made[id(node)] = node
+        else:
+            inputs = [made[id(source)] for source in node.inputs()]
+            made[id(node)] = change(with_inputs(node, inputs), node)
+    return made[id(root)]
+
+
+def _read(rules: Sequence[Rule], node: plan.Node, _: plan.Node) -> plan.Node:
+    for rule in rules:
+        node = rule(node)
+    return node
+
+
+def _closed(failure: Failure, definitions: Mapping[Any, plan.Node]) -> plan.Node:
+    rows = failure.rows
+    while free(rows):
+        level = next(iter(free(rows)))
+        of = definitions[level]
+        if isinstance(of, plan.Iterate):
+            raise PlanError(
+                f"errors inside iterate() are not kept: {failure.operator!r} may raise there\n"
+                "  its rounds are gone when it has ended; have the callable return None instead"
+            )
+        rows = substituted(rows, level, partial(_relation, of))
+    return rows
+
+
+def _relation(of: plan.Node, read: plan.Recursive) -> plan.Node:
+    assert isinstance(of, plan.Fixpoint)
+    return plan.Component(of, read.index) if len(of.bodies) > 1 else of
+
+
+Needs = Callable[[Expr, Shapes], tuple[Expr, ...]]
+"""What has to be evaluated of an expression for its value to be of use."""
+
+
+Instead = Callable[[Lifted, tuple[Expr, ...], Shapes], Lifted]
+
+
+@record
+class Asked:
+    """A callable of a row, what must not raise in it, and what it becomes to give something else
+    where that does; None if the row is left out then."""
+
+    function: Lifted
+    needs: Needs
+    instead: Instead | None = None
+
+
+class _Guards:
+    """Puts guards into the nodes of a plan, and remembers what they are for."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._null = policy == "null"
+        self._operator = ""
+        self.failures: list[Failure] = []
+        self.definitions: dict[Any, plan.Node] = {}
+
+    def node(self, node: plan.Node, written: plan.Node) -> plan.Node:
+        """A node over inputs that have guards, with its own."""
+        self._operator = headline(read_callables(written))
+        match node:
+            case plan.Where(source, p):
+                p = self._conditions(lifted(p), shapes(source), partial(plan.Where, source))
+                return _changed(node, predicate=p)
+            case plan.Select(source, f):
+                return self._select(node, source, lifted(f))
+            case plan.SelectMany(source, f) | plan.Unnest(source, f):
+                return _changed(node, function=self._several(source, lifted(f)))
+            case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
+                return self._join(node)
+            case plan.Aggregate():
+                return self._aggregate(node)
+            case plan.Reduce(source, key):
+                rows, (by,) = self._values(source, [self._key(key)])
+                return _changed(node, input=rows, key=by)
+            case plan.Top(source, key, keys):
+                rows, (by, *of) = self._values(source, [self._key(key), *map(self._sorting, keys)])
+                return _changed(node, input=rows, key=by, keys=self._sort_keys(keys, of))
+            case plan.OrderBy(source, keys):
+                rows, of = self._values(source, [*map(self._sorting, keys)])
+                return _changed(node, input=rows, keys=self._sort_keys(keys, of))
+            case plan.Fixpoint():
+                new = _changed(node, bodies=tuple(map(self._kept, node.bodies, node.best)))
+                return self.definitions.setdefault(node.level, new)
+            case plan.Iterate():
+                return self.definitions.setdefault(node.level, self._iterate(node))
+            case _ if not node.facts.calls:
+                return node
+        raise TypeError(f"no guards for plan node {type(node).__name__}")
+
+    # One row after the other.
+
+    def _conditions(self, p: Lifted, of: Shapes, passing: Callable[[Lifted], plan.Node]) -> Lifted:
+        """A predicate with guards; `passing` gives the rows of which another one is true."""
+        asked: list[Expr] = []
+        for test in conjuncts(p.body):
+            passed: list[Expr] = []
+            for part in raising_parts(test, of):
+                failing = p.with_body(conjunction((*asked, *passed, fails((part,)))))
+                self._failed(passing(failing), p.with_body(part))
+                passed.append(succeeds((part,)))
+            asked.append(attempted(test, of))
+        return p.with_body(_all(p.body, asked))
+
+    def _select(self, node: plan.Select, source: plan.Node, f: Lifted) -> plan.Node:
+        needed = hashed(f.body, shapes(source))
+        if not needed:
+            return node
+        if self._null and naming_of(f) is None:  # a record that cannot be made is of no group
+            self._failing(source, f, needed)
+            return plan.Select(source, items_or_none(f, needed, shapes(source)))
+        return plan.Select(self._without(source, f, needed), f)
+
+    def _several(self, source: plan.Node, f: Lifted) -> Lifted:
+        """A callable that gives several values, or none."""
+        is_written_out = isinstance(f.body, Display) and f.body.kind == "tuple"
+        if is_written_out and not hashed(f.body, shapes(source)):
+            return f
+        body = Call(constant(elements), (f.body,))
+        self._failing(source, f, (body,))
+        return f.with_body(Attempt(body, constant(())))
+
+    def _values(self, source: plan.Node, asked: Sequence[Asked]) -> tuple[plan.Node, list[Lifted]]:
+        """The rows that have all values which they need, and what gives the values."""
+        of = shapes(source)
+        needed = [each.needs(each.function.body, of) for each in asked]
+        found = [each.function for each in asked]
+        if not any(needed):
+            return source, found
+        together = Lifted(TRUE, found[0].names, origins(*found), found[0].parameters)
+        kept = [some for each, some in zip(asked, needed, strict=True) if each.instead is None]
+        rows = self._without(source, together, _flat(kept)) if any(kept) else source
+        others = [some for each, some in zip(asked, needed, strict=True) if each.instead]
+        if any(others):
+            self._failing(rows, together, _flat(others))
+        return rows, [
+            each.instead(each.function, some, of) if some and each.instead else f
+            for each, some, f in zip(asked, needed, found, strict=True)
+        ]
+
+    def _without(self, source: plan.Node, f: Lifted, needed: tuple[Expr, ...]) -> plan.Node:
+        """The rows of which nothing raises that is needed."""
+        self._failing(source, f, needed)
+        return plan.Where(source, f.with_body(succeeds(needed)))
+
+    def _failing(self, source: plan.Node, f: Lifted, needed: tuple[Expr, ...]) -> None:
+        rows = plan.Where(source, f.with_body(fails(needed)))
+        self._failed(rows, f.with_body(First(needed, NONE)))
+
+    def _failed(self, rows: plan.Node, call: Lifted) -> None:
+        self.failures.append(Failure(self._operator, rows, call))
+
+    # Joins.
+
+    def _join(self, node: Joins) -> plan.Node:
+        left, right, match = node.left, node.right, node.match
+        if match.left_key is not None and match.right_key is not None:
+            left, (left_key,) = self._values(left, [self._key(match.left_key, or_no_match)])
+            right, right_key = self._right_key(right, lifted(match.right_key))
+            match = replace(match, left_key=left_key, right_key=right_key)
+        if match.on is not None:
+            by = partial(_joined, left, right, match)
+            of = (*shapes(left), row_shape(right))
+            match = replace(match, on=self._conditions(lifted(match.on), of, by))
+        return _changed(node, left=left, right=right, match=match)
+
+    def _right_key(self, right: plan.Node, key: Lifted) -> tuple[plan.Node, Lifted]:
+        """As `_values`, of a callable that takes the row as one value."""
+        needed = hashed(key.body, (row_shape(right),))
+        if not needed:
+            return right, key
+        count = bindings(right)
+        spread = tuple([one_row(need, 0, count) for need in needed])
+        names = key.names if count == 1 else row_names(count)
+        called = Lifted(TRUE, names, key.origins, count)
+        if not self._null:
+            return self._without(right, called, spread), key
+        self._failing(right, called, spread)
+        return right, or_no_match(key, needed, ())
+
+    # Groups, orders and recursions.
+
+    def _key(self, key: Function, instead: Instead = items_or_none) -> Asked:
+        return Asked(lifted(key), hashed, instead if self._null else None)
+
+    def _sorting(self, key: plan.SortKey) -> Asked:
+        return Asked(lifted(key.function), needs, or_none if self._null else None)
+
+    def _sort_keys(
+        self, keys: Sequence[plan.SortKey], of: Sequence[Lifted]
+    ) -> tuple[plan.SortKey, ...]:
+        last: Literal["last"] | None = "last" if self._null else None
+        return tuple(
+            replace(key, function=function, nulls=key.nulls or last)
+            for key, function in zip(keys, of, strict=True)
+        )
+
+    def _aggregate(self, node: plan.Aggregate) -> plan.Node:
+        asked = [] if node.key is None else [self._key(node.key)]
+        asked += [self._aggregated(each) for each in node.aggregates if each.value is not None]
+        rows, found = self._values(node.input, asked)
+        given = iter(found)
+        key = None if node.key is None else next(given)
+        aggregates = tuple(
+            each if each.value is None else self._folded(each, next(given))
+            for each in node.aggregates
+        )
+        return _changed(node, input=rows, key=key, aggregates=aggregates)
+
+    def _aggregated(self, folded: plan.Folded) -> Asked:
+        """What an aggregate reads; those of the user's own do not leave None out."""
+        assert folded.value is not None
+        instead = or_none if self._null and not folded.functions else None
+        return Asked(lifted(folded.value), partial(taken_by, folded.accumulator.check), instead)
+
+    def _folded(self, folded: plan.Folded, value: Lifted) -> plan.Folded:
+        if not self._null or folded.functions:
+            return replace(folded, value=value)
+        skipping = replace(folded.accumulator, skip_none=True)
+        return replace(folded, value=value, accumulator=skipping, skip_none=True)
+
+    def _kept(self, body: plan.Node, best: plan.Best | None) -> plan.Node:
+        """The rows of which one may be kept of each key."""
+        if best is None:
+            return body
+        by, value = Asked(lifted(best.by), hashed), Asked(lifted(best.value), needs)
+        return self._values(body, [by, value])[0]
+
+    def _iterate(self, node: plan.Iterate) -> plan.Node:
+        if not node.is_tolerant():
+            return node
+        starts = tuple(map(self._compared, node.starts, node.tolerances))
+        bodies = tuple(map(self._compared, node.bodies, node.tolerances))
+        return _changed(node, starts=starts, bodies=bodies)
+
+    def _compared(self, rows: plan.Node, tolerance: plan.Tolerance | None) -> plan.Node:
+        """The rows whose values are compared from round to round."""
+        if tolerance is None:
+            return rows
+        by, value = Asked(lifted(tolerance.by), hashed), Asked(lifted(tolerance.value), needs)
+        return self._values(rows, [by, value])[0]
+
+
+def _joined(left: plan.Node, right: plan.Node, match: plan.Match, on: Lifted) -> plan.Node:
+    return plan.Join(left, right, replace(match, on=on))
+
+
+def _flat(several: Iterable[tuple[Expr, ...]]) -> tuple[Expr, ...]:
+    return tuple(dict.fromkeys(expr for some in several for expr in some))
+
+
+def _all(body: Expr, tests: Sequence[Expr]) -> Expr:
+    """All tests; the body itself if they are those that it is made of."""
+    return body if tuple(tests) == conjuncts(body) else conjunction(tuple(tests))
+
+
+def _changed(node: plan.Node, **changes: Any) -> plan.Node:
+    """The node with other fields; itself if they are the same."""
+    changed: plan.Node = replace(node, **changes)
+    return node if changed == node else changed

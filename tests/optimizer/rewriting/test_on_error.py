@@ -1,0 +1,86 @@
+"""Where guards stand in plans in which rows that raise go by a policy, as golden files have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from optimizer import plan
+from optimizer.expr import Attempt, walk
+from optimizer.plans.properties import nodes
+from optimizer.plans.raising import calls_may_raise
+from optimizer.rewriting.on_error import Policy, elements, guarded
+from optimizer.rewriting.optimize import optimize
+from optimizer.traverse import read_functions
+from reactive import Database
+from tests.golden.cases import shown
+from tests.golden.tables import NAMES, tables
+from tests.written import evaluated
+
+FOLDER = Path(__file__).parents[2] / "golden" / "on_error"
+
+
+def cases() -> Iterator[Any]:
+    for policy in get_args(Policy):
+        for block in (FOLDER / f"{policy}.txt").read_text().split("\n\n"):
+            lines = [line for line in block.splitlines() if not line.startswith("#")]
+            arrow = lines.index("=>")
+            query, expected = "\n".join(lines[:arrow]), "\n".join(lines[arrow + 1 :])
+            yield pytest.param(policy, query, expected, id=f"{policy}: {query[:40]}")
+
+
+def written(query: str) -> plan.Node:
+    node: plan.Node = evaluated(query, {**NAMES, **tables(Database())}).plan
+    return node
+
+
+@pytest.mark.parametrize(("policy", "query", "expected"), [*cases()])
+def test_guards_stand_where_something_may_raise(policy: Policy, query: str, expected: str) -> None:
+    found = guarded(written(query), policy, read=True).query
+    assert shown(found) == expected
+    for node in nodes(found):
+        at_fault = isinstance(node, plan.Where | plan.Join) and calls_may_raise(node)
+        assert not at_fault, shown(node)
+
+
+@pytest.mark.parametrize(("policy", "query", "expected"), [*cases()])
+def test_guards_come_through_all_rules(policy: Policy, query: str, expected: str) -> None:
+    found = guarded(written(query), policy, read=True).query
+    assert attempts(optimize(found).plan) >= min(attempts(found), 1)
+
+
+def attempts(root: plan.Node) -> int:
+    """How many guards there are."""
+    functions = read_functions(*nodes(root))
+    return sum(isinstance(part, Attempt) for f in functions for part in walk(f.body))
+
+
+def test_what_is_not_read_is_called_within_guards() -> None:
+    query = "students.where(lambda s: s.last_name == 'Doe').select(lambda s: s.age)"
+    found = guarded(written(query), "drop", read=False).query
+    assert shown(found).splitlines() == [
+        "select <lambda>(row)",
+        "  where succeeds(hash(<lambda>(row)))",
+        "    where attempt(<lambda>(row))",
+        "      table students",
+    ]
+
+
+def test_views_stay_as_they_are() -> None:
+    db = Database()
+    view = tables(db)["students"].select(lambda s: s.age + 1).materialize()
+    above = view.select(lambda n: n + 1).plan
+    found = guarded(above, "drop", read=True)
+    (below,) = (node for node in nodes(found.query) if isinstance(node, plan.View))
+    assert below is above.inputs()[0]
+
+
+def test_elements_are_those_that_can_be_in_rows() -> None:
+    assert elements(iter("ab")) == ("a", "b")
+    with pytest.raises(TypeError, match="unhashable type: 'list'"):
+        elements([1, []])
+    with pytest.raises(TypeError, match="not iterable"):
+        elements(1)  # type: ignore[arg-type]
