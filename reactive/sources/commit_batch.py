@@ -36,18 +36,23 @@ BLAMED = (TableError, FixpointError)
 """Errors of ours for which a row may be to blame, beside those of the user's callables."""
 
 
-def commit_batch(engine: Engine, ledger: Ledger, batch: Batch[Any]) -> int:
+def commit_batch(engine: Engine, ledger: Ledger, batch: Batch[Any], *, drops: bool) -> int:
     """Commit a batch; how many rows have changed.
+
+    Parameters
+    ----------
+    drops: whether rows that raise are left out.
 
     Raises
     ------
     Exception: what a row raises, unless such rows are left out; what no row is to blame for.
     """
+    ledger.targets.check_there(engine.tables)
     found = given(batch, ledger.targets)
     try:
         return _commit(engine, ledger, found, None)
     except Exception as error:
-        if ledger.errors is None or not _may_blame_rows(error):
+        if not drops or not _may_blame_rows(error):
             raise _refusal(ledger, found, error) from error.__cause__
     return _Careful(engine, ledger, found).commit()
 

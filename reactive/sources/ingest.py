@@ -58,7 +58,7 @@ def ingest(
         )
     if on_error == "drop":
         ledger.keep_errors()
-    return Ingestion(engine, found, ledger, since)
+    return Ingestion(engine, found, ledger, since, drops=on_error == "drop")
 
 
 def stop_all(engine: Engine, patience: float) -> None:

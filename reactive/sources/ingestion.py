@@ -73,12 +73,19 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
     """
 
     def __init__(
-        self, engine: Engine, source: Source[T] | None, ledger: Ledger, since: Token
+        self,
+        engine: Engine,
+        source: Source[T] | None,
+        ledger: Ledger,
+        since: Token,
+        *,
+        drops: bool,
     ) -> None:
         self._engine = engine
         self._source = source
         self._ledger = ledger
         self._since = since
+        self._drops = drops
         self._changed = threading.Condition()
         self._state: State = "new"
         self._error: BaseException | None = None
@@ -150,7 +157,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
         ------
         PlanError: a row that is refused stops the source, as `ingest` was not told otherwise.
         """
-        if self._ledger.view is None:
+        if self._ledger.view is None or not self._drops:
             raise PlanError(
                 f"{self._called()} leaves no rows out: one that is refused stops it\n"
                 '  ingest(..., on_error="drop") leaves such rows out, and tells them'
@@ -316,7 +323,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
                 "  give Batch([rows], token=...)"
             )
         self._clock.arrives(batch.made)
-        rows = commit_batch(self._engine, self._ledger, batch)
+        rows = commit_batch(self._engine, self._ledger, batch, drops=self._drops)
         self._clock.is_committed()
         with self._changed:
             self._batches += 1
@@ -354,11 +361,15 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
     def __repr__(self) -> str:
         parts = [
             *([f"{self._state}"] if self._error is None else [f"{self._state}: {self._error!r}"]),
-            f"{self._batches:,} batches, {self._rows:,} rows",
+            f"{_counted(self._batches, 'batch', 'batches')}, {_counted(self._rows, 'row', 'rows')}",
             f"token {self.token!r:.60}",
             f"behind {self.lag}",
         ]
         return f"Ingestion({self.name!r} into {self._ledger.targets}, {', '.join(parts)})"
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def _drive(

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from optimizer.errors import PlanError
 from reactive.api.table import Table
 from reactive.collections.zset import Row
-from reactive.errors import TableError
+from reactive.errors import SourceError, TableError
 from reactive.runtime.interrupts import reraise_asynchronous
 from reactive.sources.batch import Keys, Rows
 
@@ -34,6 +34,15 @@ class Targets:
 
     def __str__(self) -> str:
         return ", ".join(table.name for table in self.tables)
+
+    def check_there(self, tables: Mapping[int, object]) -> None:
+        """Raise `SourceError` if one of them was dropped."""
+        for table in self.tables:
+            if tables.get(table.plan.number) is not table:
+                raise SourceError(
+                    f"table {table.name!r} of the source was dropped, or replaced by another one\n"
+                    "  ingest under another name, into the table that is there now: db.tables()"
+                )
 
     def by_table(self, given: Rows[Any]) -> ByTable:
         """Rows by the table that they go into."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import gc
 import os
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -25,6 +27,7 @@ from reactive import (
     from_rows,
     poll,
 )
+from tests.counted_calls import calls_of
 
 PATIENCE = 30
 
@@ -172,7 +175,7 @@ def test_a_source_that_waits_is_stopped() -> None:
     reading.wait(1, timeout=PATIENCE)
     db.close()
     assert (reading.state, reading.token) == ("stopped", 1)
-    assert "stopped, 1 batches, 1 rows, token 1" in repr(reading)
+    assert "stopped, 1 batch, 1 row, token 1" in repr(reading)
 
 
 def test_a_source_that_does_not_heed_is_told_of_and_commits_no_more() -> None:
@@ -368,6 +371,40 @@ def test_a_fork_does_not_have_it() -> None:
         reading.take(Batch([1]))
     reading._process = process
     reading.take(Batch([1]))
+
+
+PROGRAM = """
+import threading
+from reactive import Batch, Database
+db = Database()
+numbers = db.table(int, name="numbers")
+def endless(since, stop):
+    yield Batch([1], token=1)
+    threading.Event().wait()
+reading = db.ingest(endless, numbers)
+reading.wait(1, timeout=30)
+print(list(numbers), reading.state)
+"""
+
+
+def test_a_program_ends_while_a_source_waits() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (ran.stdout, ran.stderr) == ("[1] running\n", "")
+
+
+def test_a_batch_costs_as_much_beside_many_origins_as_beside_few() -> None:
+    def calls(origins: int) -> int:
+        db, table = database()
+        reading = db.ingest(None, table, name="x")
+        reading.take(Batch(origins={n: [n, -n] for n in range(origins)}, token=0))
+        for token in range(80):  # until its commits have their generated function
+            reading.take(Batch(origins={1: [token]}, token=token))
+        return calls_of(lambda: reading.take(Batch(origins={1: [1, 2]}, token=100)))
+
+    few, many = calls(10), calls(1000)
+    assert few == many
 
 
 def test_it_is_not_copied() -> None:

@@ -13,6 +13,7 @@ from reactive import (
     PlanError,
     Raised,
     RowError,
+    SourceError,
     StaleCaptureError,
     Table,
     TableError,
@@ -170,6 +171,38 @@ def test_what_no_row_is_to_blame_for_stops_the_source() -> None:
         with pytest.raises(kind, match=message):
             other.take(batch)
     assert other.token is None
+
+
+def test_the_policy_is_that_of_the_ingestion() -> None:
+    db, table = items()
+    view = table.select(lambda i: 6 // i.value).materialize()
+    pushed(db, table).take(Batch([Item(1, 0), Item(2, 0)], token=1))
+    strict = db.ingest(None, table, name="pushed")
+    with pytest.raises(ZeroDivisionError):
+        strict.take(Batch([Item(3, 0)], token=2))
+    strict.take(Batch([Item(1, 1)], token=3))
+    again = pushed(db, table)
+    assert (list(view), again.token, told(again)) == ([6], 3, [(Item(2, 0), "ZeroDivisionError")])
+
+
+def test_a_table_that_was_dropped_stops_the_source() -> None:
+    db, table = items()
+    reading = pushed(db, table)
+    reading.take(Batch([Item(1, 1)], token=1))
+    db.drop(table)
+    with pytest.raises(SourceError, match="was dropped"):
+        reading.take(Batch([Item(2, 1)], token=2))
+    assert (reading.token, told(reading)) == (1, [])
+
+
+def test_a_view_of_what_is_left_out_that_raises_stops_the_source() -> None:
+    db, table = items()
+    view = table.select(lambda i: 6 // i.value).materialize()
+    reading = pushed(db, table)
+    lengths = reading.errors.select(lambda e: len(e.row)).materialize()
+    with pytest.raises(TypeError):
+        reading.take(Batch([Item(1, 0)], token=1))
+    assert (reading.token, list(view), list(lengths), told(reading)) == (None, [], [], [])
 
 
 def test_nobody_hears_of_a_batch_but_what_stands() -> None:
