@@ -31,7 +31,7 @@ class Replica:
                 assert 0 <= position <= len(self.sequence)
                 self.sequence.insert(position, row)
             else:
-                assert self.sequence.pop(position) == row
+                assert is_same(self.sequence.pop(position), row)
         self.check_parts(delta)
 
     def check_parts(self, delta: Delta[Any]) -> None:
@@ -51,3 +51,8 @@ class Replica:
         assert len(self.view) == sum(self.rows.values())
         if isinstance(self.view, OrderedView):
             assert self.sequence == list(self.view)
+
+
+def is_same(row: Any, other: Any) -> bool:
+    """Whether these are copies of one row. A NaN is one object in all rows, and equals nothing."""
+    return row is other or bool(row == other)

@@ -95,7 +95,7 @@ def without_copies(edits: list[Edit], row_at: Callable[[int], Row], size: int) -
         stayed = gone.position - n
         first, last = stayed + bisect_left(before, stayed), stayed + bisect_right(before, stayed)
         for came in into if gone.row in copied else ():
-            if came.row == gone.row and came not in dropped:
+            if _is_same(came.row, gone.row) and came not in dropped:
                 start, end = _run(came.position, row_at, size)
                 if first <= end and last >= start:
                     dropped |= {gone, came}
@@ -106,11 +106,16 @@ def without_copies(edits: list[Edit], row_at: Callable[[int], Row], size: int) -
 def _run(position: int, row_at: Callable[[int], Row], size: int) -> tuple[int, int]:
     """From where to where the copies of the row at a position stand."""
     row, start, end = row_at(position), position, position + 1
-    while start and row_at(start - 1) == row:
+    while start and _is_same(row_at(start - 1), row):
         start -= 1
-    while end < size and row_at(end) == row:
+    while end < size and _is_same(row_at(end), row):
         end += 1
     return start, end
+
+
+def _is_same(row: Row, other: Row) -> bool:
+    """Whether rows are copies of one, also where the row is a NaN."""
+    return row is other or bool(row == other)
 
 
 class Sequenced:

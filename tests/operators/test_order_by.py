@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from random import Random
@@ -221,6 +222,60 @@ def test_edits_replay_to_the_list_and_are_the_fewest(
         assert replayed == new
         assert len(edits) == (Counter(old) - Counter(new) + (Counter(new) - Counter(old))).total()
     held.close()
+
+
+def followed(
+    histories: list[list[tuple[int, int]]], tied: float, limit: int, offset: int
+) -> list[list[tuple[int, int, bool]]]:
+    """The edits of a window over rows of which those of 3 are another; a replica follows them."""
+    db, told = Database(), list[list[tuple[int, int, bool]]]()
+    table = db.table(float)
+    rows = {number: tied if number == 3 else float(number) for number in range(7)}
+    view = table.order_by(lambda row: row if row in (0, 1, 2, 4, 5, 6) else 3)
+    window = view.limit(limit, offset).materialize()
+    replica = Replica(window)
+    held = window.subscribe(
+        lambda d: told.append([(e.position, e.weight, e.row is rows[3]) for e in d.edits])
+    )
+    for changes in histories:
+        with db.transaction():
+            for number, weight in changes:
+                row = rows[number]
+                for _ in range(-weight):
+                    table.discard(row)
+                if weight > 0:
+                    table.add(row, weight)
+        replica.check()
+    held.close()
+    return told
+
+
+@examples(200)
+@given(
+    histories=st.lists(
+        st.lists(
+            st.tuples(
+                st.sampled_from([3, 3, *range(7)]), st.integers(-2, 2).filter(lambda w: w != 0)
+            ),
+            max_size=6,
+        ),
+        max_size=8,
+    ),
+    limit=st.integers(1, 4),
+    offset=st.integers(0, 3),
+)
+def test_copies_of_nan_are_told_like_those_of_any_other_row(
+    histories: list[list[tuple[int, int]]], limit: int, offset: int
+) -> None:
+    nan, number = (followed(histories, tied, limit, offset) for tied in (math.nan, 3.5))
+    assert nan == number
+
+
+def test_a_copy_of_nan_that_stays_is_in_no_edit() -> None:
+    histories = [[(3, 3), (0, 2)], [(0, -2)], [(3, -3)]]
+    _, moved, gone = followed(histories, math.nan, limit=3, offset=1)
+    assert moved == [(0, -1, False)]
+    assert gone == [(1, -1, True), (0, -1, True)]
 
 
 def test_a_row_that_leaves_and_one_that_takes_its_place_are_all_that_is_told() -> None:
