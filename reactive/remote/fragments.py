@@ -206,12 +206,14 @@ def _join_part(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin)
 def _keyed(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin) -> plan.Match:
     """The same with the keys that were found in its predicate as if they had been written."""
     left, right = sides(node)
+    if not (left[1] or right[1]):
+        return node.match
     return plan.Match(_found(left, bindings(node.left)), _found(right, 1), node.match.on)
 
 
-def _found(side: Side, count: int) -> Function | None:
-    if not side[1]:
-        return side[0]
+def _found(side: Side, count: int) -> Function:
+    """The key of a side; those of both are of one class, also where one has no more than its key as
+    written."""
     key = FoundKey(side, count)
     return Opaque(key, count, "key", None, (), side, "the key of join")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -154,3 +154,32 @@ def test_a_found_key_that_holds_a_nan_matches_as_in_the_process(kind: str) -> No
             table.add_all([((None, math.nan), 1), (math.nan, 2), (None, 3)])
         views.append(sorted(map(repr, view)))
     assert views[0] == views[1]
+
+
+class Sized(NamedTuple):
+    key: Any
+    size: int
+
+
+ONE_SIDED: dict[str, Any] = {
+    "left": lambda a, b: a.size == 1,
+    "right": lambda a, b: b.size == 1,
+    "both": lambda a, b: a.size == 1 and b.size == 1,
+}
+
+
+@pytest.mark.parametrize("tested", ONE_SIDED)
+@pytest.mark.parametrize("optimize", [True, False])
+def test_a_key_as_written_matches_elsewhere_whichever_side_has_a_test(
+    tested: str, optimize: bool
+) -> None:
+    db = Database(offload=Elsewhere(), optimize=optimize)
+    left: Any = db.table(Sized, name="left")
+    right: Any = db.table(Sized, name="right")
+    pairs = left.join(right, left_key=lambda a: a.key, right_key=lambda b: b.key)
+    view = pairs.where(ONE_SIDED[tested]).materialize("pairs")
+    view.offload()
+    for table in (left, right):
+        table.add_all([Sized("a", 1), Sized("a", 2), Sized("b", 1), Sized(math.nan, 1)])
+    assert len(view) == {"left": 3, "right": 3, "both": 2}[tested]
+    view.verify()
