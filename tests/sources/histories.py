@@ -80,8 +80,10 @@ class Model:
 class Fed:
     """Three tables, fed by one source, with views that raise on a value of 0 if so wanted."""
 
-    def __init__(self, *, raising: bool, optimize: bool = True, **options: Any) -> None:
-        self.db = Database(optimize=optimize)
+    def __init__(
+        self, *, raising: bool, optimize: bool = True, offload: Any = None, **options: Any
+    ) -> None:
+        self.db = Database(optimize=optimize, offload=offload)
         self.items = self.db.table(Item, key="id", name="items")
         self.facts = self.db.table(Fact, name="facts")
         self.numbers = self.db.table(int, name="numbers")

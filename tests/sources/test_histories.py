@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from reactive import Batch
 from tests.moments import Moments
+from tests.offload.elsewhere import Elsewhere
 from tests.sources.histories import BATCHES, Fact, Fed, Item, Model, parts
 
 HISTORIES = st.lists(BATCHES, max_size=6)
@@ -28,6 +29,19 @@ def test_tables_are_what_the_batches_say(history: Any, optimize: bool, token: An
         check(fed, model)
         fed.source.take(Batch(origins=batch.origins))
         assert fed.db.version == before + 1, "what is there already is no change"
+
+
+@given(HISTORIES, st.sampled_from(["raise", "drop"]))
+def test_tables_and_views_may_be_elsewhere(history: Any, on_error: Any) -> None:
+    fed, model = Fed(raising=False, offload=Elsewhere(), on_error=on_error), Model()
+    joined = fed.views[-1]
+    for number, drawn in enumerate(history):
+        if number % 3 < 2:
+            (joined.recall if number % 3 else joined.offload)()
+        fed.source.take(model.batch(drawn, number))
+        check(fed, model)
+    fed.db.close()
+    assert fed.source.token == model.token
 
 
 @given(HISTORIES, st.booleans())
