@@ -24,9 +24,11 @@ from pyspark.sql import Column
 
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import (
+    FALSE,
     Again,
     And,
     Apply,
+    Attempt,
     Attribute,
     Call,
     Conditional,
@@ -42,6 +44,7 @@ from optimizer.expr import (
     Parameter,
 )
 from optimizer.expressions.knowledge import makes_record, record_field
+from reactive.collections.running_sum import summable, summable_or_none
 from spark_backend.codec.arithmetic import arithmetic, magnitude, negative
 from spark_backend.codec.schema import Plain, Record, Untyped, may_be_read, record_of, type_name
 from spark_backend.codec.texts import joined, length, method, piece
@@ -62,6 +65,7 @@ from spark_backend.codec.values import (
 
 Present = frozenset[Expr]
 """Expressions that are not None where another one is evaluated."""
+CHECKS = (hash, summable, summable_or_none)
 _ARITHMETIC = ("+", "-", "*", "/", "//", "%")
 _ORDERS = ("<", "<=", ">", ">=")
 _NONE_YET: Present = frozenset()
@@ -131,6 +135,8 @@ class _Reader:
                 return self.truth(test, there)
             case Again(test):
                 return self.truth(test, there)
+            case Attempt(of, otherwise) if otherwise == FALSE:
+                return self.truth(of, there)
             case _:
                 return truth(self.value(expr, there))
 
@@ -166,8 +172,8 @@ class _Reader:
             case First(needs, then):
                 self._check(needs, there)
                 return self.value(then, there)
-            case Again(test):
-                return self.value(test, there)
+            case Again(inner) | Attempt(inner):  # what has a column raises nothing
+                return self.value(inner, there)
             case Apply(_, _, reason):
                 raise Inexact(
                     f"not lifted: {reason}".partition("\n")[0] if reason else "not lifted"
@@ -176,9 +182,15 @@ class _Reader:
                 raise Inexact(f"{type(expr).__name__.lower()} has no column")
 
     def _check(self, needs: tuple[Expr, ...], there: Present) -> None:
-        """What has a column raises nothing."""
+        """What has a column raises nothing, and has a hash; a number can be summed."""
         for need in needs:
-            self.value(need, there)
+            match need:
+                case Call(Constant(check), (of,), ()) if any(check is known for known in CHECKS):
+                    value = self.value(of, there)
+                    if check is not hash and not _is_summed(value, skip_none=check is not summable):
+                        raise Inexact("it may be nothing that can be summed")
+                case _:
+                    self.value(need, there)
 
     def _tests(self, parts: tuple[Expr, ...], there: Present, *, when: bool) -> list[Column]:
         """The parts of a test; each is asked only if those before it were true, or false."""
@@ -322,6 +334,12 @@ def _made(kind: Any, arguments: list[Expr]) -> Any:
         return kind(*map(_known, arguments))
     except Exception as error:
         raise Inexact(f"{kind.__name__}() raises {type(error).__name__}") from None
+
+
+def _is_summed(value: Value, *, skip_none: bool) -> bool:
+    """Whether all values are numbers, but for None if that is left out."""
+    is_number = isinstance(value.of, Plain) and value.of.kind in (int, float, bool, Decimal)
+    return is_number and (skip_none or not value.optional)
 
 
 def _present(test: Expr, *, when: bool) -> Present:

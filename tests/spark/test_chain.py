@@ -194,6 +194,30 @@ def test_what_may_raise_raises_in_a_worker_and_says_on_which_row(given: Weighted
         collected(made)
 
 
+BY_POLICY: list[tuple[str, Build, set[str]]] = [
+    ("where", lambda o: o.where(lambda o: o.number * 2 > 5), {"columns"}),
+    ("where of None", lambda o: o.where(lambda o: o.customer > "a"), {"Python"}),  # type: ignore[operator]
+    ("select", lambda o: o.select(lambda o: (o.customer, o.number + 1)), {"columns"}),
+    ("select of zero", lambda o: o.select(lambda o: 6 // (o.number - 3)), {"Python"}),
+    ("select_many", lambda o: o.select_many(lambda o: [o.tags][o.number - 1]), {"Python"}),
+]
+
+
+@pytest.mark.parametrize("policy", ["drop", "null"])
+@pytest.mark.parametrize(("name", "build", "where"), BY_POLICY, ids=lambda v: str(v)[:20])
+def test_rows_that_raise_go_by_their_policy(
+    given: Weighted, name: str, build: Build, where: set[str], policy: Any
+) -> None:
+    view = build(Database().table(Order)).materialize(on_error=policy)
+    nodes, root = chain_of(view.relation)
+    made = Chain(PATHS).run(nodes, given)
+    out: Counter[Any] = Counter()
+    for row, weight in collected(made):
+        out[row] += weight
+    assert Counter({row: n for row, n in out.items() if n}) == expected(root)
+    assert {"Python" if s.reason else "columns" for s in made.steps} == where
+
+
 def test_a_later_step_does_not_see_what_an_earlier_one_dropped(given: Weighted) -> None:
     orders = Database().table(Order)
     query = orders.where(lambda o: o.customer is not None).where(lambda o: o.customer > "a")  # type: ignore[operator]

@@ -32,6 +32,7 @@ from reactive import (
     OrderedRelation,
     OrderedView,
     Relation,
+    RowError,
     Subscription,
     Sum,
     Table,
@@ -131,6 +132,9 @@ def deltas() -> None:
     by_town = shop.both.group_by(lambda o, c: c.town).aggregate(Count()).materialize()
     groups = by_town.subscribe(lambda d: seen.extend(old[1] < new[1] for old, new in d.updated))
     assert_type(groups, Subscription[tuple[str, int]])
+    dropping = shop.both.group_by(lambda o, c: c.town).aggregate(Count())
+    assert_type(dropping.materialize(on_error="drop"), GroupedView[str, int])
+    assert_type(dropping.materialize(on_error="drop").errors, View[RowError])
     assert_type(shop.orders.observe(Log()), Subscription[Order])
     assert_type(shop.orders.materialize().observe(Replaced()), Subscription[Order])
     shop.customers.add(Customer("ann", "Bonn"))

@@ -167,6 +167,33 @@ def test_a_load_of_integers_floats_and_texts_is_taken(
     assert taken.count(True) == (number not in NOT_TAKEN)  # what comes then is of few rows
 
 
+@pytest.mark.parametrize("of", [lambda o: o.amount, lambda o: o.amount * 2])
+def test_a_load_into_a_view_that_leaves_rows_out_is_taken(
+    of: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[bool] = []
+    of_columns = ColumnSums.of
+
+    def noted(self: ColumnSums, delta: Any) -> Any:
+        found = of_columns(self, delta)
+        taken.append(found is not None)
+        return found
+
+    monkeypatch.setattr(ColumnSums, "of", noted)
+    table: Any = Database().table(Order)
+    query = table.where(lambda o: o.amount != 3 and o.price < 1e9)
+    query = query.group_by("town").aggregate(Sum(of), Count())
+    views = [query.materialize(on_error=policy) for policy in ("raise", "drop")]
+    with thresholds({f"{LARGE}.MANY": 100, f"{COLUMNS}.UNLOADED": 1}):
+        table.add_all(rows_of(Order, TAKEN, Random(1)))
+    assert taken == [True, True]
+    assert dict(views[0]) == dict(views[1]) and len(views[1]) == 3
+    for row in rows_of(Order, TAKEN, Random(2))[:20]:
+        table.add(row)
+    for view in views:
+        view.verify()
+
+
 def test_calls_over_columns_grow_with_groups_and_not_with_rows() -> None:
     def load(number: int) -> int:
         table: Any = Database().table(Order)
