@@ -174,13 +174,13 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
         SourceError: it runs already, or another one of its name does.
         """
         source = self._begin("start")
-        self._thread = threading.Thread(
-            target=_drive,
-            args=(weakref.ref(self), source, self.token, self._stop),
-            name=f"reactive source {self.name}",
-            daemon=True,
-        )
         try:
+            self._thread = threading.Thread(
+                target=_drive,
+                args=(weakref.ref(self), source, self.token, self._stop),
+                name=f"reactive source {self.name}",
+                daemon=True,
+            )
             self._thread.start()
         except BaseException:
             self._finish(None, was_stopped=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import gc
 import os
@@ -292,6 +293,26 @@ def test_nothing_is_done_inside_a_transaction(verb: Callable[[Any], object]) -> 
     with pytest.raises(TransactionError, match="inside a transaction"), db.transaction():
         db.ingest(Numbers(2), table)
     assert (list(table), reading.state) == ([], "new")
+
+
+def test_a_source_waits_for_the_transaction_of_a_task() -> None:
+    db, table = database()
+    pushed = Pushed()
+    reading = db.ingest(pushed, table)
+
+    async def writes() -> None:
+        async with db.transaction():
+            table.add(1)
+            pushed.queue.put(Batch([2], token=1))
+            await asyncio.sleep(0.05)
+            with pytest.raises(TransactionError, match=r"wait\(\) inside a transaction"):
+                reading.wait(1)
+            assert (list(table), reading.token) == ([1], None)
+        await asyncio.to_thread(reading.wait, 1, PATIENCE)
+
+    asyncio.run(writes())
+    assert (sorted(table), reading.token, db.version) == ([1, 2], 1, 2)
+    db.close()
 
 
 def test_wrong_arguments_are_told() -> None:

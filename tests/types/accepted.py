@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +15,7 @@ from typing import Any, assert_type
 from reactive import (
     Aggregate,
     Avg,
+    Batch,
     Changes,
     Collect,
     Count,
@@ -23,6 +25,8 @@ from reactive import (
     Family,
     GroupedRelation,
     GroupedView,
+    Ingestion,
+    Lag,
     Max,
     Min,
     Monoid,
@@ -33,6 +37,7 @@ from reactive import (
     OrderedView,
     Relation,
     RowError,
+    Source,
     Subscription,
     Sum,
     Table,
@@ -40,6 +45,7 @@ from reactive import (
     asc,
     desc,
     fixpoint,
+    from_rows,
 )
 from tests.types.rows import Customer, Order, Totals, Town
 
@@ -332,7 +338,37 @@ def recursion() -> None:
     assert_type(reach.materialize(), View[Customer])
 
 
+class Orders:
+    name = "orders"
+
+    def batches(self, since: Any, stop: threading.Event) -> Iterator[Batch[Order]]:
+        yield Batch([Order(9, "eve", 1.5)], deletes=[1], token=1)
+
+
+def words_of(since: int | None, stop: threading.Event) -> Iterator[Batch[str]]:
+    yield Batch(["or"], token=(since or 0) + 1)
+
+
+def rows_from_elsewhere() -> None:
+    shop = Shop()
+    orders = shop.db.ingest(Orders(), shop.orders)
+    assert_type(orders, Ingestion[Order])
+    assert_type(orders.origins.get("x"), tuple[Order, ...] | None)
+    orders.wait()
+    assert_type(shop.db.ingest(words_of, into=shop.words), Ingestion[str])
+    assert_type(shop.db.ingest(from_rows(["not"]), shop.words), Ingestion[str])
+    pushed = shop.db.ingest(None, shop.words, name="pushed", on_error="drop")
+    assert_type(pushed, Ingestion[str])
+    pushed.take(Batch(origins={"a": ["to", "be"]}, token={"offset": 2}))
+    assert_type(pushed.errors, View[RowError])
+    assert_type(pushed.lag, Lag)
+    both = shop.db.ingest(None, {Order: shop.orders, str: shop.words}, name="both")
+    both.take(Batch(["or", Order(7, "ann", 1.5)], deletes={Order: [9]}))
+    source: Source[Order] = Orders()
+    assert_type(shop.db.ingest(source, shop.orders, name="again"), Ingestion[Order])
+
+
 PROGRAMS: list[Callable[[], None]] = [
     *(tables, joins, deltas, aggregates, groups, own_aggregates, names, names_without_a_class),
-    *(families, orders_of_rows, recursion),
+    *(families, orders_of_rows, recursion, rows_from_elsewhere),
 ]
