@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -115,7 +114,7 @@ def test_so_does_what_is_asked_of_a_view(kind: str, ask: Callable[[Any], object]
     def asked(length: int) -> int:
         _, _, query = _chain(CHAINS[kind], length)
         view = query.materialize()
-        return _calls(lambda: ask(view))
+        return calls_of(lambda: ask(view))
 
     _is_linear(asked(LENGTH), asked(2 * LENGTH))
 
@@ -173,16 +172,8 @@ def _grows_with_length(make: Callable[[int], None], length: int = LENGTH) -> Non
     """Measures calls of Python and C functions, which are the same in each run, for two lengths
     of which both are long enough for what happens once not to count."""
     make(5)
-    _is_linear(_calls(lambda: make(length)), _calls(lambda: make(2 * length)))
+    _is_linear(calls_of(lambda: make(length)), calls_of(lambda: make(2 * length)))
 
 
 def _is_linear(short: int, long: int) -> None:
     assert long <= MOST * short, f"{long} calls for twice the length of {short}"
-
-
-def _calls(run: Callable[[], object]) -> int:
-    gc.disable()
-    try:
-        return calls_of(run)
-    finally:
-        gc.enable()

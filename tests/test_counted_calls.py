@@ -1,0 +1,62 @@
+"""Calls are counted of what is run, and of nothing that was left over from before."""
+
+from __future__ import annotations
+
+import gc
+import linecache
+import weakref
+from typing import Any
+
+from reactive.codegen.functions import Values, build
+from tests.counted_calls import calls_of
+
+MANY = 20
+TEXT = "def nothing():\n    return None\n"
+
+
+class Left:
+    """Is garbage when nobody has it, that only a collection finds."""
+
+    def __init__(self) -> None:
+        self.made = build("nothing", TEXT, Values())
+        self.itself = self
+
+
+def leave() -> weakref.ref[Any]:
+    """Leaves garbage, less than what sets a collection off."""
+    gc.collect()
+    return weakref.ref([Left() for _ in range(MANY)][-1])
+
+
+def test_what_finalizes_the_garbage_of_others_is_not_counted() -> None:
+    held: list[Any] = []
+
+    def work() -> None:
+        held.extend([] for _ in range(5_000))  # sets a collection off
+        held.append(build("nothing", TEXT, Values()))
+
+    alone = calls_of(work)
+    gone = leave()
+    assert gone() is not None
+    assert calls_of(work) == alone
+    assert gone() is None
+
+
+def test_texts_of_functions_that_are_gone_already_are_not_counted() -> None:
+    held: list[Any] = []
+
+    def work() -> None:
+        held.append(build("nothing", TEXT, Values()))
+
+    alone, texts = calls_of(work), len(linecache.cache)
+    leave()
+    gc.collect()
+    assert len(linecache.cache) > texts + MANY // 2
+    assert calls_of(work) == alone
+
+
+def test_the_collector_is_enabled_meanwhile_and_then_as_before() -> None:
+    thresholds, found = gc.get_threshold(), list[bool]()
+    calls_of(lambda: found.append(gc.isenabled()))
+    assert found == [True]
+    assert gc.get_threshold() == thresholds
