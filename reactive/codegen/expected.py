@@ -38,9 +38,13 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.knowledge import Shapes, is_value, makes_record
+from reactive.collections.running_sum import summable, summable_or_none
 
 WORTH_A_NAME = (Attempt, Attribute, Item, Operation, Call, Conditional)
-LOOKS = (abs, bool, float, hash, int, isinstance, len, ord, repr, round, str)
+LOOKS = (
+    *(abs, bool, float, hash, int, isinstance, len, ord, repr, round, str),
+    *(summable, summable_or_none),
+)
 """Functions that do nothing to their arguments, and keep none."""
 MAKES_NEW = frozenset({"+", "*", "/", "//", "%", "**"})
 """Operators whose result is the same of one object and itself as of two equal ones."""

@@ -439,6 +439,32 @@ def test_in_a_recursion_rows_are_left_out_of_each_round(db: Database) -> None:
     assert list(view.errors) == []
 
 
+def test_in_a_recursion_a_row_may_become_none(db: Database) -> None:
+    rows = db.table(tuple, name="rows")
+    pairs = rows.select(lambda r: (r[0], r[1]))
+    paths = fixpoint(
+        lambda path: pairs.union(
+            path.join(pairs, on=lambda p, q: p[1] == q[0]).select(lambda p, q: (p[0], q[1]))
+        )
+    )
+    view = paths.materialize(on_error="null")
+    rows.add_all([(1, 2), (2, 3), (7,)])
+    assert view == [(1, 2), (2, 3), (1, 3), None]
+    view.verify()
+    assert {e.operator for e in view.errors if e.row == (7,)} == {"select (r[0], r[1])"}
+
+
+def test_a_value_of_one_row_is_not_that_of_the_next(db: Database) -> None:
+    orders, _ = tables(db)
+    sums = orders.aggregate(
+        Sum(lambda o: int(o.text) * int(o.text)), Sum(lambda o: int(o.text) + int(o.text))
+    ).materialize(on_error="null")
+    with db.transaction():
+        orders.add_all([BONN, ODD, NONE, NONE])
+    assert sums.value == (49, 14)
+    sums.verify()
+
+
 def test_of_what_raises_in_an_iteration_there_are_no_rows(db: Database) -> None:
     numbers = db.table(int, name="numbers")
     halves = iterate(lambda n: n.select(lambda x: 12 // x - 1), numbers, times=2)
@@ -475,6 +501,18 @@ def test_one_change_is_one_call_however_many_rows_raise() -> None:
     noted.asked.clear()
     others.add(("more", 7))
     assert not noted.asked
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_load_with_rows_that_raise_asks_each_once(policy: OnError) -> None:
+    noted = Noted()
+    orders, _ = tables(Database())
+    query = orders.group_by("town").aggregate(Count(), Sum(noted))
+    view = query.materialize(on_error=policy)
+    orders.add_all([BONN, ODD, KOELN, NONE])
+    assert noted.asked == [BONN, ODD, KOELN, NONE]
+    count = 1 if policy == "drop" else 2
+    assert dict(view) == {"Bonn": (count, 7), "Köln": (count, 3)}
 
 
 def test_a_key_that_raises_does_not_make_the_others_slow() -> None:
