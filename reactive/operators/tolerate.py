@@ -95,6 +95,10 @@ class Tolerate:
     def contents(self) -> Iterable[Pair]:
         return [(shown, 1) for _, shown in self.held.values()]
 
+    def there(self) -> Iterable[Pair]:
+        """The rows that came, each of which is near the one that was passed on."""
+        return [(row, 1) for row, _ in self.held.values()]
+
     def footprint(self) -> tuple[int, int]:
         return len(self.held), sys.getsizeof(self.held) + 56 * len(self.held)
 

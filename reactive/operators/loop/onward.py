@@ -55,6 +55,7 @@ class Onward:
         "_body",
         "_fed",
         "_injected",
+        "_is_new",
         "_loop",
         "_make",
         "_patience",
@@ -75,6 +76,8 @@ class Onward:
         self._shown = list(shown)
         self._make = make
         self._body: OneRound | None = None
+        self._is_new = False
+        """Whether the operators were made in this commit: then nothing leads back to before it."""
         self._fed: list[Sequence[Pairs]] = []
         self._injected: list[Pairs] = []
         self._waits = 0
@@ -94,9 +97,9 @@ class Onward:
         self._anew.undo()
         for tolerate in self._shown:
             tolerate.undo()
-        if self._body is not None and not self._is_back(self._body):
+        if self._body is not None and (self._is_new or not self._is_back(self._body)):
             self._body = None
-        self._fed = []
+        self._fed, self._is_new = [], False
 
     def commit(self) -> None:
         self._anew.commit()
@@ -104,7 +107,7 @@ class Onward:
             tolerate.commit()
         if self._body is not None:
             self._body.commit()
-        self._fed = []
+        self._fed, self._is_new = [], False
 
     def rows(self, relation: int) -> Iterable[Pair]:
         """The rows of a relation that are shown."""
@@ -151,7 +154,6 @@ class Onward:
                 break
             body.commit()
             outs = self._stepped(body, [*feeds, *[()] * len(inputs)])
-        self._body, self._fed = None, []
         self._waits, self._patience = self._patience, min(2 * self._patience, LONGEST)
         return False
 
@@ -168,9 +170,9 @@ class Onward:
             self._body = self._make([*of_rounds, *(bag.items for bag in given)])
         except Exception:  # evaluated whole, it does not raise, or is raised there
             return None
-        self._fed = []
+        self._is_new = True
         found = zip(self._body.contents(), self._shown, strict=True)
-        return [consolidate([*rows, *_negated(t.contents())]) for rows, t in found]
+        return [consolidate([*rows, *_negated(t.there())]) for rows, t in found]
 
     def _stepped(self, body: OneRound, feeds: Sequence[Pairs]) -> list[Pairs] | None:
         before = body.touched
@@ -181,8 +183,6 @@ class Onward:
 
     def _is_back(self, body: OneRound) -> bool:
         """Take back what the operators were fed; whether that could be done."""
-        if not self._fed:
-            return False
         body.undo()
         for feeds in reversed(self._fed[:-1]):
             if body.step([_negated(feed) for feed in feeds]) is None:
@@ -193,7 +193,8 @@ class Onward:
     # Or rounds are evaluated whole.
 
     def _settle(self, moved: list[list[Pair]]) -> None:
-        """Evaluate rounds until nothing moves."""
+        """Evaluate rounds until nothing moves; operators do not follow where that leads."""
+        self._body = None
         before = [list(tolerate.contents()) for tolerate in self._shown]
         begin = [
             [row for row, _ in consolidate([*rows, *more])]
