@@ -175,12 +175,7 @@ class Anew:
         if self._before is not None:
             self._rows, self._before = self._before, None
             self._forget()
-        while self._log:
-            bag, row, weight = self._log.pop()
-            if weight:
-                bag[row] = weight
-            else:
-                bag.pop(row, None)
+        shrink(self._log)
 
     def commit(self) -> None:
         self._log, self._before = [], None
@@ -272,6 +267,16 @@ def grow(bag: dict[Row, int], net: Iterable[Pair], log: Log) -> None:
             bag[row] = before + weight
         else:
             del bag[row]
+
+
+def shrink(log: Log) -> None:
+    """Take back what has been added to bags."""
+    while log:
+        bag, row, weight = log.pop()
+        if weight:
+            bag[row] = weight
+        else:
+            bag.pop(row, None)
 
 
 def changes(now: dict[Row, int], was: dict[Row, int]) -> list[Pair]:

@@ -10,7 +10,8 @@ on: one copy of the operators, that steps as often as there are rounds. What sta
 key comes or goes only. Changes of many rows are followed by rounds evaluated whole; the operators
 are then made anew by the next one of few, or a later one if that led nowhere.
 
-State:  that of the operators of one round, and of a tolerance for each relation.
+State:  that of the operators of one round, and of a tolerance for each relation; how many rows of
+        each key a relation starts with.
 Cost:   that of the rows that move, in each round.
 Source: Banach's fixed-point theorem; asynchronous iterations: Chazan and Miranker, *Chaotic
         Relaxation*, 1969.
@@ -18,11 +19,12 @@ Source: Banach's fixed-point theorem; asynchronous iterations: Chazan and Mirank
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from reactive.collections.zset import Pair, Pairs, consolidate
-from reactive.operators.loop.anew import Anew, Loop
+from reactive.operators.loop.anew import Anew, Log, Loop, grow, shrink
 from reactive.operators.tolerate import Tolerate
 
 PART = 8
@@ -56,10 +58,12 @@ class Onward:
         "_fed",
         "_injected",
         "_is_new",
+        "_log",
         "_loop",
         "_make",
         "_patience",
         "_shown",
+        "_started",
         "_waits",
         "touched",
     )
@@ -74,6 +78,9 @@ class Onward:
         self._anew = anew
         self._loop = loop
         self._shown = list(shown)
+        self._started: list[dict[Any, int]] = [{} for _ in shown]
+        """How many rows of each key the relations start with."""
+        self._log: Log = []
         self._make = make
         self._body: OneRound | None = None
         self._is_new = False
@@ -86,7 +93,9 @@ class Onward:
 
     def step(self, *deltas: Pairs) -> Sequence[Sequence[Pair]]:
         nets = self._anew.take(deltas)
-        self._injected = [_injected(t, net) for t, net in zip(self._shown, nets, strict=False)]
+        self._injected = [
+            self._inject(place, net) for place, net in enumerate(nets[: len(self._shown)])
+        ]
         moved: list[list[Pair]] = [[] for _ in self._shown]
         if not (self._may_follow(nets) and self._follow(nets[len(self._shown) :], moved)):
             self._settle(moved)
@@ -95,6 +104,7 @@ class Onward:
 
     def undo(self) -> None:
         self._anew.undo()
+        shrink(self._log)
         for tolerate in self._shown:
             tolerate.undo()
         if self._body is not None and (self._is_new or not self._is_back(self._body)):
@@ -103,6 +113,7 @@ class Onward:
 
     def commit(self) -> None:
         self._anew.commit()
+        self._log = []
         for tolerate in self._shown:
             tolerate.commit()
         if self._body is not None:
@@ -119,7 +130,17 @@ class Onward:
     def footprint(self) -> tuple[int, int]:
         sizes = [self._anew.footprint(), *(tolerate.footprint() for tolerate in self._shown)]
         sizes += [] if self._body is None else [self._body.footprint()]
+        sizes += [(0, sys.getsizeof(keys)) for keys in self._started]
         return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
+
+    def _inject(self, place: int, starts: Pairs) -> Pairs:
+        """The rows with which keys come and go where a relation starts."""
+        tolerate, started = self._shown[place], self._started[place]
+        held, keyed = tolerate.held, [(tolerate.key(row), row, n) for row, n in starts]
+        grow(started, consolidate([(key, n) for key, _, n in keyed]), self._log)
+        come = {key: row for key, row, n in keyed if n > 0 and key not in held}
+        gone = {key for key, _, n in keyed if n < 0 and key in held and key not in started}
+        return [(row, 1) for row in come.values()] + [(held[key][1], -1) for key in gone]
 
     def _are_few(self, deltas: Sequence[Pairs]) -> bool:
         rows = sum(len(tolerate.held) for tolerate in self._shown)
@@ -205,15 +226,6 @@ class Onward:
         for tolerate, rows, was, pairs in zip(self._shown, settled, before, moved, strict=True):
             tolerate.reset(rows)
             pairs += [*_negated(was), *((row, 1) for row in rows)]
-
-
-def _injected(tolerate: Tolerate, starts: Pairs) -> Pairs:
-    """The rows with which keys come and go where a relation starts."""
-    come = {tolerate.key(row): row for row, weight in starts if weight > 0}
-    gone = {tolerate.key(row) for row, weight in starts if weight < 0}
-    held = tolerate.held
-    out = [(row, 1) for key, row in come.items() if key not in gone and key not in held]
-    return out + [(held[key][1], -1) for key in gone if key not in come and key in held]
 
 
 def _less(pairs: Pairs, others: Pairs) -> Pairs:

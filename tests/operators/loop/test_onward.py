@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive import Database, Table, iterate
+from reactive import Database, Max, Table, iterate
 from tests.budget import examples
 from tests.properties.test_loops import DATABASES, EDITS, Edge, edges_of, play, ranks
 from tests.replica import Replica
@@ -152,6 +152,47 @@ def test_rows_that_moved_below_the_tolerance_are_known_after_a_transaction_that_
     for name, value in (("d", 1.0), ("a", None), ("c", None)):
         halved.put(name, value)
         halved.check()
+
+
+def greatest(readings: Any) -> Any:
+    """The greatest reading of each name, halved until they settle."""
+    return iterate(
+        lambda rows: (
+            rows.group_by(lambda r: r.name)
+            .aggregate(Max(lambda r: r.value))
+            .select(lambda name, value: Reading(name, value / 2))
+        ),
+        readings,
+        until="settled",
+        **{**RANK, "of": lambda r: r.value, "norm": "max"},
+    )
+
+
+@examples(100)
+@given(edits=st.lists(st.tuples(st.booleans(), st.sampled_from("ab"), st.integers(0, 2))))
+def test_a_key_is_there_as_long_as_a_row_of_it_is_where_it_starts(
+    edits: list[tuple[bool, str, int]],
+) -> None:
+    db = Database()
+    readings: Table[Reading] = db.table(Reading, name="readings")
+    view = greatest(readings).materialize()
+    fails = Fails(db, greatest(readings))
+    for is_new, name, value in edits:
+        if readings:
+            with fails.transaction():
+                readings.clear()
+                readings.add(Reading(name, 1.0))
+        (readings.add if is_new else readings.discard)(Reading(name, float(value)))
+        view.verify()
+
+
+def test_a_key_of_which_one_row_of_several_goes_stays() -> None:
+    readings: Table[Reading] = Database().table(Reading, name="readings")
+    view = greatest(readings).materialize()
+    readings.add_all([Reading("a", 8.0), Reading("a", 9.0), Reading("b", 1.0)])
+    readings.remove(Reading("a", 9.0))
+    view.verify()
+    assert {r.name for r in view} == {"a", "b"}
 
 
 NAMES = st.sampled_from("abcd")
