@@ -39,7 +39,14 @@ from reactive.operators.fuse import (
     sums_of_rows,
 )
 from reactive.operators.loop import anew
-from reactive.operators.pipelines import INNER, Inner, PipelineSource, called, constant_tests_of
+from reactive.operators.pipelines import (
+    INNER,
+    Inner,
+    PipelineSource,
+    all_read,
+    called,
+    constant_tests_of,
+)
 from reactive.operators.plain import Side, plain_join, plain_operator, side_functions, sides
 from reactive.remote import remote as remotes
 from reactive.remote import window
@@ -133,14 +140,25 @@ def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node
 def _index(builder: Builder, node: physical.Index, inputs: Inputs) -> Node:
     handle = id if is_interned(node.chain.top) and not node.deferred else itself
     make, all_rows = _keyed(builder, node, node.side, inputs[0], deferred=node.deferred)
+    table = _table_of(builder, node, inputs[0])
     return builder.node(
         node,
         inputs,
-        lambda: index_by.IndexBy(None, handle, all_rows, make(), trie=node.trie),
+        lambda: index_by.IndexBy(None, handle, all_rows, make(), table=table, trie=node.trie),
         _called(node.chain, node.side),
         constant_tests=constant_tests_of(node.chain),
         deferred=node.deferred,
     )
+
+
+def _table_of(builder: Builder, node: physical.Index, base: Node) -> Callable[[], Any] | None:
+    """What gives the rows of a table, so that an index of them can be made later; None where that
+    is not so."""
+    is_table = not base.inputs and isinstance(base.plan, plan.Table) and base.plan.stored
+    is_read = all_read(_called(node.chain, node.side))
+    if not is_table or not is_read or node.deferred or not builder.generates:
+        return None
+    return base.contents
 
 
 def _keys(builder: Builder, node: physical.Keys, inputs: Inputs) -> Node:

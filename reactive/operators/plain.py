@@ -176,18 +176,16 @@ def plain_join(node: AnyJoin, left: Any, right: Any) -> Any:
             return anti_join.anti_join(_matching(node, left, right, on, whole, pair))
         case plan.OuterJoin(kind=kind):
             join = joins.Join(left, right, pair, on, whole)
-            back = _matching(node, right, left, on, whole, lambda row, other: pair(other, row))
-            nothing = None if count == 1 else (None,) * count
-            keep_left: outer_join.Kept = (
-                _matching(node, left, right, on, whole, pair),
-                lambda row: pair(row, None),
-            )
-            keep_right: outer_join.Kept = (back, lambda row: pair(nothing, row))
-            return outer_join.OuterJoin(
-                join,
-                left=keep_left if kind != "right" else None,
-                right=keep_right if kind != "left" else None,
-            )
+            keep_left: outer_join.Kept | None = None
+            keep_right: outer_join.Kept | None = None
+            if kind != "right":
+                ours = _matching(node, left, right, on, whole, pair)
+                keep_left = (ours, lambda row: pair(row, None))
+            if kind != "left":
+                nothing = None if count == 1 else (None,) * count
+                back = _matching(node, right, left, on, whole, lambda row, other: pair(other, row))
+                keep_right = (back, lambda row: pair(nothing, row))
+            return outer_join.OuterJoin(join, left=keep_left, right=keep_right)
         case _:
             raise TypeError(f"{type(node).__name__} is no join")
 

@@ -43,6 +43,8 @@ def touched(query: Query, size: int, *, optimize: bool = True) -> int:
     a.add_all(Person(f"m{n}", n) for n in range(size))
     b.add_all(Person(f"m{n}", n + 1) for n in range(size))
     view = query(a, b).materialize()
+    a.add(Person("m3", 6))  # the first row that is looked up on the other side has an index made
+    b.add(Person("m3", 6))
     before = view.stats().touched
     a.add(Person("m3", 7))
     b.add(Person("m4", 8))

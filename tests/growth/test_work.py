@@ -36,6 +36,8 @@ def touched(query: Callable[[Rel, Rel], Rel], size: int) -> list[int]:
     a.add_all((n, n) for n in range(size))
     b.add_all((n, n + 1) for n in range(0, size, 2))
     view = query(a, b).materialize()
+    a.add((7, 2))  # the first row that is looked up on the other side has an index made of that
+    b.add((7, 2))
     counts = []
     before = view.stats().touched
     changes: list[Callable[[], None]] = [
@@ -75,6 +77,9 @@ def test_an_index_holds_a_row_once_and_nothing_after_it_went() -> None:
     view = a.join(b, **BY).materialize()
     empty = view.stats().bytes
     a.add_all((n % 5, n) for n in range(100))
+    assert view.stats().rows == 0  # nobody has looked one up
+    b.add((9, 9))
+    b.remove((9, 9))
     assert view.stats().rows == 100
     a.clear()
     assert view.stats().rows == 0

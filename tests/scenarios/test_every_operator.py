@@ -131,7 +131,8 @@ def test_a_failure_above_an_operator_is_undone_in_it(stage: Stage) -> None:
             except ZeroDivisionError:
                 boom.armed = False
                 assert play.replica.deltas == 0
-                assert play.view.stats().rows == rows
+                there = sum(map(len, play.tables()))  # which an index may have been made of
+                assert rows <= play.view.stats().rows <= rows + 2 * there
                 play.check()
                 play.batch(history.events)
             else:  # it was not asked, since nothing came out below it

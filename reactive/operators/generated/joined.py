@@ -35,7 +35,7 @@ from reactive.collections.index import NOTHING, Index, KeyedPair, Weighted
 from reactive.collections.index_rows import batch_of
 from reactive.collections.keyed_batch import KeyedBatch
 from reactive.collections.zset import Batch, Pair, Row
-from reactive.operators.index_by import IndexBy
+from reactive.operators.index_by import FINDS_NOTHING, IndexBy
 from reactive.runtime.interrupts import reraise_asynchronous
 
 MANY = 16
@@ -47,7 +47,7 @@ Sides = tuple[Any, Any, Callable[..., Any], Callable[..., Any]]
 class Pairing:
     """The two indexes of a join, and when its loops may run."""
 
-    __slots__ = ("_finds", "_table", "left", "right")
+    __slots__ = ("_table", "left", "right")
 
     def __init__(
         self, left: IndexBy, right: IndexBy, table: Callable[[], Iterable[Any]] | None = None
@@ -56,7 +56,6 @@ class Pairing:
         self.right = right
         self._table = table
         """What gives the rows that the left index is of, if a table has them."""
-        self._finds = right.index.find, left.index.find
 
     def parts(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
@@ -81,7 +80,7 @@ class Pairing:
         """What the loops are run over for all pairs that there are."""
         if self.left.poisoned or self.right.poisoned:
             return ()
-        return ((self.left.index.items(), (), *self._finds),)
+        return ((self.left.contents(), (), self.right.find(before=False), FINDS_NOTHING),)
 
     def batch(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
@@ -90,8 +89,9 @@ class Pairing:
         several, or are too few."""
         if (left and right) or self.left.poisoned or self.right.poisoned:
             return None
-        find_right, find_left = self._finds
-        keyed, find = (left, find_right) if left else (right, find_left)
+        keyed = left or right
+        other = self.right if left else self.left
+        find = other.look_up or other.find(before=False)
         pairs: Any
         if type(keyed) is KeyedBatch:
             pairs, weight = zip(keyed.keys, keyed.rows, strict=True), keyed.weight
@@ -103,29 +103,36 @@ class Pairing:
             pairs = ((key, row),)
         else:
             return None
-        sides = (pairs, ()) if left else ((), pairs)
-        return (*sides, find_right, find_left), weight
+        sides = (pairs, (), find, find) if left else ((), pairs, find, find)
+        return sides, weight
 
     def all_as_batch(self) -> Sides | None:
         """The same of all pairs that there are."""
-        if self.left.poisoned or self.right.poisoned or type(self.left.index) is not Index:
+        if self.left.poisoned or self.right.poisoned:
             return None
-        keyed = self._as_they_came() or batch_of(self.left.index)
+        keyed = self._as_they_came() or self._as_they_are_held()
         if keyed is None:
             return None
-        return (zip(keyed.keys, keyed.rows, strict=True), (), *self._finds)
+        pairs = zip(keyed.keys, keyed.rows, strict=True)
+        return (pairs, (), self.right.find(before=False), FINDS_NOTHING)
 
     def _as_they_came(self) -> KeyedBatch | None:
         """The rows of the left index as its input has them: so they, and those of the view, stand
         beside each other in memory."""
-        held = self.left.index.rows
-        if self._table is None or held < MANY:
+        if self._table is None or not self.left.is_made or self.left.index.rows < MANY:
             return None
-        rows = self._table()
+        rows, held = self._table(), self.left.index.rows
         if type(rows) is not Batch or len(rows) > 2 * held:
             return None
         keyed = self.left.keyed(rows)
         return keyed if type(keyed) is KeyedBatch and len(keyed) == held else None
+
+    def _as_they_are_held(self) -> KeyedBatch | None:
+        if not self.left.is_made:
+            keyed = self.left.contents()
+            return keyed if type(keyed) is KeyedBatch else None
+        index = self.left.index
+        return batch_of(index) if type(index) is Index else None
 
     def look_ups(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
@@ -134,10 +141,14 @@ class Pairing:
         if self.left.poisoned or self.right.poisoned:
             return None
         if left and right:
+            if self.left.was_empty and self.right.was_empty and len(left) < len(right):
+                return FINDS_NOTHING, self.left.find(before=False)  # all there is, by the longer
             if _removes(left):
                 return None
-            return self.right.index.find, self.left.index.before(left)
-        return self._finds
+            return self.right.find(before=False), self.left.find_before(left)
+        if left:
+            return self.right.look_up or self.right.find(before=False), FINDS_NOTHING
+        return FINDS_NOTHING, self.left.look_up or self.left.find(before=False)
 
 
 def _removes(delta: Sequence[KeyedPair]) -> bool:

@@ -31,7 +31,7 @@ from typing import Any
 from optimizer import plan
 from reactive.codegen.probe_order import Key, ProbeOrder, keys_of
 from reactive.collections.zset import Pair, consolidate, is_mixed
-from reactive.operators.index_by import IndexBy
+from reactive.operators.index_by import FINDS_NOTHING, IndexBy
 from reactive.operators.operator import BailOut
 
 
@@ -45,7 +45,10 @@ class ProbeOrders:
     is_filled: whether the first deltas are changes, and not all that there is.
     """
 
-    __slots__ = ("_as_they_are", "_delta_at", "_is_filled", "_later", "_nodes", "_ports", "_starts")
+    __slots__ = (
+        *("_as_they_are", "_delta_at", "_is_filled", "_later", "_nodes", "_not_made", "_ports"),
+        "_starts",
+    )
 
     def __init__(
         self, orders: Sequence[ProbeOrder], indexes: dict[Key, IndexBy], *, is_filled: bool = False
@@ -60,6 +63,7 @@ class ProbeOrders:
         self._as_they_are: list[Any] = []
         self._delta_at: list[tuple[int, int]] = []  # where the delta of each place is given
         self._later: list[tuple[int, int, int]] = []  # of which places what is to be as before
+        self._not_made: dict[int, list[tuple[int, IndexBy]]] = {}  # what a place has not asked yet
         for place, order in enumerate(orders):
             start = self._starts[place]
             self._delta_at.append((len(self._as_they_are), start))
@@ -67,15 +71,21 @@ class ProbeOrders:
             for key in keys_of(order):
                 if key[0] > place:
                     self._later.append((len(self._as_they_are), start, self._ports[key]))
-                self._as_they_are.append(indexes[key].index.find)
+                asked = self._not_made.setdefault(place, [])
+                asked.append((len(self._as_they_are), indexes[key]))
+                self._as_they_are.append(FINDS_NOTHING)
         self._is_filled = is_filled
 
     def look_ups(self, *deltas: Sequence[Any]) -> list[Any]:
-        """For each probe order its delta, then its look-ups; at first all rows come by the
-        first."""
+        """For each probe order its delta, then its look-ups; at first all rows come by one of
+        them, that of which there are most."""
         self._check()
         is_first, self._is_filled = not self._is_filled, True
-        return self._arguments(deltas, only_first=is_first)
+        starts = [deltas[port] for port in self._starts]
+        if is_first or all(self._nodes[port].was_empty for port in self._starts):
+            most = max(range(len(starts)), key=lambda place: len(starts[place]))
+            return self._only(most, starts[most])
+        return self._arguments(deltas, starts)
 
     def meet(self, deltas: Sequence[Sequence[Any]]) -> bool:
         """Whether what changes of an input may meet what changes of another: such rows may come and
@@ -85,20 +95,25 @@ class ProbeOrders:
     def all(self) -> list[Any]:
         """The same for all that there is."""
         self._check()
-        deltas: list[Sequence[Any]] = [()] * len(self._nodes)
-        deltas[self._starts[0]] = list(self._nodes[self._starts[0]].index.items())
-        return self._arguments(deltas, only_first=True)
+        return self._only(0, list(self._nodes[self._starts[0]].contents()))
 
     def _check(self) -> None:
         for operator in self._nodes:
             if operator.poisoned:
                 raise LookupError("a key could not be computed")
 
-    def _arguments(self, deltas: Sequence[Sequence[Any]], *, only_first: bool) -> list[Any]:
+    def _only(self, place: int, rows: Sequence[Any]) -> list[Any]:
+        """What the loops are given for all rows, by the probe order of one place."""
+        self._make_indexes([rows if each == place else () for each in range(len(self._starts))])
         given = self._as_they_are.copy()
-        if only_first:
-            given[0] = deltas[self._starts[0]]
-            return given
+        given[self._delta_at[place][0]] = rows
+        return given
+
+    def _arguments(
+        self, deltas: Sequence[Sequence[Any]], starts: Sequence[Sequence[Any]]
+    ) -> list[Any]:
+        self._make_indexes(starts)
+        given = self._as_they_are.copy()
         for at, port in self._delta_at:
             given[at] = deltas[port]
         before: dict[int, Callable[..., Any]] = {}
@@ -106,17 +121,19 @@ class ProbeOrders:
             if deltas[port] and deltas[start]:
                 found = before.get(port)
                 if found is None:
-                    found = before[port] = _before(self._nodes[port], deltas[port])
+                    found = before[port] = self._nodes[port].find_before(deltas[port])
                 given[at] = found
         return given
 
-
-def _before(operator: IndexBy, delta: Sequence[Any]) -> Callable[..., Any]:
-    """A look-up in an index as it was before a delta."""
-    if operator.was_empty:
-        return {}.get
-    found: Callable[..., Any] = operator.index.before(delta)
-    return found
+    def _make_indexes(self, starts: Sequence[Sequence[Any]]) -> None:
+        """See to it that what is looked up is there: an index is made at its first look-up."""
+        for place in [place for place in self._not_made if starts[place]]:
+            asked = self._not_made[place]
+            for at, operator in asked:
+                self._as_they_are[at] = operator.find(before=False)
+            self._not_made[place] = [each for each in asked if not each[1].is_made]
+            if not self._not_made[place]:
+                del self._not_made[place]
 
 
 class MultiwayJoined:

@@ -144,6 +144,9 @@ class Rig:
         self.relation = KINDS[kind](self.fuse, self.a, self.b)
         self.view: Any = self.relation.materialize()
         self.fill()
+        self.change()  # the first one has indexes made, which stay
+        self.change_back()
+        self.version = self.db.version
         self.fuse.calls = 0
 
     def fill(self) -> None:
@@ -206,7 +209,7 @@ def test_a_failure_at_any_callable_call_leaves_everything_as_it_was(
     with rig.view.subscribe(heard.append):
         for at in range(1, calls_of_a_change(kind, optimize=optimize) + 1):
             assert rig.fails(rig.change, at)
-        assert (heard, rig.db.version) == ([], 1)
+        assert (heard, rig.db.version) == ([], rig.version)
         rig.change()
     rig.view.verify()
 
