@@ -80,6 +80,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.collections.ranked.LOAD": Threshold(2, 512),
     "reactive.collections.ranked.MOST": Threshold(4, 1024),
     "reactive.dataflow.schedule.OFTEN": Threshold(0),
+    "reactive.sources.ingestion.REMEMBERED": Threshold(1, 1024),
     "reactive.collections.arcs.FEWEST": Threshold(0),
     "reactive.collections.bits.SPARSE": Threshold(0),
     "reactive.collections.bits.WIDTH": Threshold(1),
@@ -106,6 +107,9 @@ THRESHOLDS: dict[str, Threshold] = {
 }
 
 NO_THRESHOLDS: dict[str, str] = {
+    "reactive.database.PATIENCE": "seconds that closing waits for a source",
+    "reactive.sources.ingestion.PATIENCE": "seconds that stopping waits for a source",
+    "reactive.sources.targets.NOWHERE": "a mark",
     "optimizer.callables.captures.DEEPEST": "which changes of captured variables are told",
     "optimizer.callables.captures.SMALL": "which captured containers are frozen",
     "optimizer.expressions.evaluated.LARGEST": "numbers beyond it are not folded",

@@ -305,5 +305,15 @@ def are_hashable(keyed: Sequence[KeyedPair]) -> bool:
     kinds = set(map(type, keys))
     if kinds <= PLAIN:
         return True
-    deque(map(hash, keys), maxlen=0)
+    try:
+        deque(map(hash, keys), maxlen=0)
+    except Exception:
+        _check_each(keyed)
+        raise
     return Mark not in kinds or all(key is not ERROR_KEY for key in keys)
+
+
+def _check_each(keyed: Sequence[KeyedPair]) -> None:
+    """Raise with the row at hand whose key cannot be hashed, so that the error can name it."""
+    for key, (row, _) in keyed:  # noqa: B007 (the row is looked for in this frame)
+        hash(key)
