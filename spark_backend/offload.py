@@ -24,6 +24,7 @@ from spark_backend.cluster.progress import waiting
 from spark_backend.cluster.session import Session, check
 
 if TYPE_CHECKING:
+    from spark_backend.incremental.remote import StateRemote
     from spark_backend.parts.log import LogRemote
     from spark_backend.parts.spilled import SpilledStore
     from spark_backend.parts.totals import TotalsRemote
@@ -72,7 +73,7 @@ class SparkOffload:
         self._is_kept = checkpoint is not None
         self._folder = _folder(checkpoint)
         self._lock: IO[bytes] | None = None
-        self._begun: dict[str, LogRemote | TotalsRemote | SparkRows] = {}
+        self._begun: dict[str, LogRemote | TotalsRemote | StateRemote | SparkRows] = {}
         self._users = 0
 
     def refuse(self, fragment: Fragment) -> str | None:
@@ -80,16 +81,30 @@ class SparkOffload:
         from spark_backend.codec.serialization import obstacle
         from spark_backend.parts.totals import is_linear
 
+        if fragment.is_whole:
+            return None
         return None if is_linear(fragment) else obstacle(fragment.node)
 
-    def begin(self, fragment: Fragment, name: str) -> LogRemote | TotalsRemote:
+    def takes(self, fragment: Fragment) -> bool:
+        """Whether a whole part of a plan can be done in columns, in one job per flush."""
+        from spark_backend.incremental.inputs import can_be_columns
+
+        return can_be_columns(self.session, fragment)
+
+    def begin(self, fragment: Fragment, name: str) -> LogRemote | TotalsRemote | StateRemote:
         """A place for a part; with what an earlier process left in it, if there is a checkpoint.
 
         `name` tells parts apart that look alike.
         """
+        from spark_backend.incremental.remote import StateRemote
         from spark_backend.parts.log import LogRemote
         from spark_backend.parts.totals import TotalsRemote, is_linear
 
+        if fragment.is_whole:
+            folder = f"{self._folder}/{self._free(_digest(fragment, name))}"
+            found = StateRemote(self.session, fragment, folder, stable=self._is_kept)
+            self._begun[folder] = found
+            return found
         kind = TotalsRemote if is_linear(fragment) else LogRemote
         folder = f"{self._folder}/{self._free(_digest(fragment, name))}"
         remote = kind(self.session, fragment, folder, stable=self._is_kept)

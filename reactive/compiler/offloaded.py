@@ -15,6 +15,7 @@ from reactive.operators.plain import LINEAR, chain_over
 from reactive.remote.external import ExternalSource
 from reactive.remote.fragments import Fragment, Unmovable, part_of
 from reactive.remote.remote import Remote
+from reactive.remote.whole import STATEFUL, whole_of
 
 Begin = Callable[[Fragment], Remote]
 Feeding = tuple[ExternalSource, plan.Table, tuple[plan.Node, ...]]
@@ -28,6 +29,7 @@ class OffloadedNodes:
     moved: nodes that are to run there, with how to begin that.
     remote_tables: the tables whose rows are there, by their number.
     begin, scan: how to begin a part that reads such tables, and what fetches rows of them.
+    takes: whether a whole part of a plan can be done there as one.
     """
 
     def __init__(
@@ -36,11 +38,13 @@ class OffloadedNodes:
         remote_tables: Mapping[int, ExternalSource],
         begin: Begin,
         scan: Begin,
+        takes: Callable[[Fragment], bool],
     ) -> None:
         self.moved = moved
         self.remote_tables = remote_tables
         self._begin = begin
         self.scan = scan
+        self._takes = takes
         self._parts: dict[int, Fragment | None] = {}
 
     def __bool__(self) -> bool:
@@ -78,11 +82,22 @@ class OffloadedNodes:
     def _part(self, node: plan.Node) -> Fragment | None:
         """The part of a node of the plan that is compiled, if it can be one; made once."""
         if id(node) not in self._parts:
-            try:
-                self._parts[id(node)] = part_of(node)
-            except Unmovable:
-                self._parts[id(node)] = None
+            self._parts[id(node)] = self._found(node)
         return self._parts[id(node)]
+
+    def _pays(self, whole: Fragment) -> bool:
+        """Whether rows come from where they are in bulk, or would come by between operators."""
+        operators = sum(isinstance(node, STATEFUL) for node in whole.of)
+        return operators > 1 or any(map(self.holds, whole.inputs))
+
+    def _found(self, node: plan.Node) -> Fragment | None:
+        whole = whole_of(node, self.holds)
+        if whole is not None and self._pays(whole) and self._takes(whole):
+            return whole
+        try:
+            return part_of(node)
+        except Unmovable:
+            return None
 
 
 def feeding(away: OffloadedNodes, node: plan.Node) -> Feeding:

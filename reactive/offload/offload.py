@@ -66,6 +66,10 @@ class Offload(Protocol):
         """Why a part cannot go there, if it cannot."""
         ...
 
+    def takes(self, fragment: fragments.Fragment) -> bool:
+        """Whether a whole part of a plan can be done there as one."""
+        ...
+
     def begin(self, fragment: fragments.Fragment, name: str) -> remote_parts.Remote:
         """A place for a part, without rows yet; `name` is the same for the same query."""
         ...
@@ -150,6 +154,7 @@ class Offloading:
             self._remote_tables(),
             lambda part: offload.begin(part, _name(part.of[0])),
             lambda part: offload.scan(part, _name(part.of[0])),
+            offload.takes,
         )
 
     def read_here(self, run: plan.Node, offloaded: offloaded_nodes.OffloadedNodes) -> None:
@@ -203,8 +208,22 @@ class Offloading:
         found, reasons = self._parts(view.relation.plan)
         if not found:
             raise OffloadError(_refusal(str(view._channel), reasons))
+        gone = self._move_whole(found)
         for node in found:
-            self.hand_over(node)
+            if node not in gone:
+                self.hand_over(node)
+
+    def _move_whole(self, found: list[plan.Node]) -> set[plan.Node]:
+        """Move those of the nodes that go with all that is below them, the upper ones first; gives
+        the nodes that have gone."""
+        away, gone = self.offloaded(self.moved), set[plan.Node]()
+        assert away is not None
+        for node in reversed(found):
+            fragment = away.fragment(self._top(node))
+            if fragment.is_whole and node not in gone:
+                self.hand_over(node)
+                gone.update(fragment.of)
+        return gone
 
     def hand_over(self, node: plan.Node) -> None:
         """Move one node of the plans, with what follows on it row by row."""
@@ -249,7 +268,9 @@ class Offloading:
         """
         for node in gone:
             _check_stored(node, "cannot be computed in the process again")
-        back = {top for top in self.moved if not set(gone).isdisjoint(fragments.part_of(top).of)}
+        away = self.offloaded(self.moved)
+        assert away is not None
+        back = {top for top in self.moved if not set(gone).isdisjoint(away.fragment(top).of)}
         left = [node.operator.remote for node in self.remotes if node.plan in back]
         try:
             self.flush()

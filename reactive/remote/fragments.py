@@ -54,11 +54,13 @@ class Fragment:
 
     window: plan.OrderBy | None = None
     """What of the rows is wanted in the process: the first ones of an order."""
+    is_whole: bool = False
+    """Whether it is of all nodes down to tables, of which none needs to be in buckets."""
 
     @property
     def is_by_group(self) -> bool:
         """Whether the first value of a row of the output is its key."""
-        return self.keys_of is _group
+        return self.keys_of is group_of
 
 
 class Unmovable(Exception):
@@ -75,7 +77,7 @@ def part_of(node: plan.Node) -> Fragment:
     match node:
         case plan.Distinct(source):
             return Fragment(
-                replace(node, input=_given(0, source)), (node,), (source,), (_by_row,), _alone
+                replace(node, input=_given(0, source)), (node,), (source,), (by_row,), alone
             )
         case (
             plan.Union(left, right)
@@ -85,7 +87,7 @@ def part_of(node: plan.Node) -> Fragment:
             | plan.IntersectionAll(left, right)
         ):
             return Fragment(
-                _over(node, left, right), (node,), (left, right), (_by_row, _by_row), _alone
+                _over(node, left, right), (node,), (left, right), (by_row, by_row), alone
             )
         case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
             return _join_part(node)
@@ -103,7 +105,7 @@ def part_of(node: plan.Node) -> Fragment:
         case plan.Top():
             raise Unmovable("the orders of its groups are in the process")
         case plan.OrderBy(source, limit=int()):
-            return Fragment(_given(0, source), (node,), (source,), (_by_row,), _alone, node)
+            return Fragment(_given(0, source), (node,), (source,), (by_row,), alone, node)
         case plan.OrderBy():
             raise Unmovable("its rows are in one order, which cannot be spread")
         case plan.Fixpoint() | plan.Component() | plan.Iterate():
@@ -115,7 +117,7 @@ def part_of(node: plan.Node) -> Fragment:
 def scan_of(node: plan.Node) -> Fragment:
     """The rows of a node as a fragment: for one whose rows are elsewhere, and wanted in the
     process."""
-    return Fragment(_given(0, node), (node,), (node,), (_by_row,), None)
+    return Fragment(_given(0, node), (node,), (node,), (by_row,), None)
 
 
 def _chained(
@@ -148,7 +150,8 @@ def _over(node: Any, left: plan.Node, right: plan.Node) -> plan.Node:
     return made
 
 
-def _by_row(row: Row) -> tuple[Any, Row]:
+def by_row(row: Row) -> tuple[Any, Row]:
+    """A row that is its own key."""
     return row, row
 
 
@@ -164,7 +167,9 @@ def _aggregate_part(node: plan.Aggregate, source: plan.Node, key: Function) -> F
 
     kept = plan.Recursive(LEVEL, 0, "input 1", False, (None,))
     folded = tuple(replace(f, value=_item(place)) for place, f in enumerate(node.aggregates, 1))
-    return Fragment(plan.Aggregate(kept, _item(0), folded), (node,), (source,), (prepare,), _group)
+    return Fragment(
+        plan.Aggregate(kept, _item(0), folded), (node,), (source,), (prepare,), group_of
+    )
 
 
 def _value(folded: plan.Folded, count: int) -> Callable[[Row], Any]:
@@ -177,11 +182,13 @@ def _itself(row: Row) -> Row:
     return row
 
 
-def _alone(row: Row) -> list[Any]:
+def alone(row: Row) -> list[Any]:
+    """The keys of a row that is its own."""
     return [row]
 
 
-def _group(row: Row) -> list[Any]:
+def group_of(row: Row) -> list[Any]:
+    """The keys of a row that begins with its group."""
     return [row[0]] if isinstance(row, tuple) and row else []
 
 

@@ -165,7 +165,7 @@ def equal(left: Value, right: Value) -> Column:
     whole = {left.of.kind, right.of.kind} == {int, float} and (left.known, right.known)
     if whole and any(isinstance(known, float) for known in whole):
         return F.lit(False)  # no integer equals it, or it would be known as one
-    same = _equal(*_comparable(left, right))
+    same = _equal(*comparable(left, right))
     both = [v.column.isNull() for v in (left, right) if v.optional]
     if not both:
         return same
@@ -179,7 +179,7 @@ def less(left: Value, right: Value, *, or_equal: bool) -> Column:
     rounded = _rounded(left, right, or_equal=or_equal)
     if rounded is not None:
         return rounded
-    a, b, of = _comparable(left, right)
+    a, b, of = comparable(left, right)
     if of.kind not in _ORDERED:
         raise Inexact(f"the order of {type_name(of)} is not Spark's")
     found = a <= b if or_equal else a < b
@@ -246,7 +246,7 @@ def _equal(a: Column, b: Column, of: Typed) -> Column:
     return a == b
 
 
-def _comparable(left: Value, right: Value) -> tuple[Column, Column, Typed]:
+def comparable(left: Value, right: Value) -> tuple[Column, Column, Typed]:
     """Both as columns of one type, which keeps them as they are."""
     kinds = {left.of.kind, right.of.kind}
     if kinds in ({int}, {int, bool}):

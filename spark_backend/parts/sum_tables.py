@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_backend.parts.limbs import WIDTH, Amount, columns, from_columns
+from spark_backend.codec.limbs import WIDTH, Amount, columns, from_columns
 from spark_backend.parts.sums import Odd, Sums, add_odd
 
 Key = tuple[int, bytes]

@@ -17,8 +17,8 @@ from optimizer import plan
 from reactive.collections.zset import Row, canonical
 from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
 from spark_backend.codec.codec import Codec, loads
+from spark_backend.codec.limbs import NOTHING, Amount, amount, minus, narrow, plus, times, total
 from spark_backend.parts.groups import decode
-from spark_backend.parts.limbs import NOTHING, Amount, amount, minus, narrow, plus, times, total
 
 Odd = dict[tuple[int, bytes], int]
 """The weight of each value that fits no column: by its place among those summed, and pickled."""

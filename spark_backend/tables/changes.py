@@ -33,6 +33,16 @@ class Changes:
         """The folders of changes from one number to another, both included, as for Spark."""
         return [f"{self._folder}/{number:012}" for number in range(first, last + 1)]
 
+    def rows(self, first: int, last: int) -> int:
+        """How many rows the changes from one number to another have."""
+        return sum(self._rows(number) for number in range(first, last + 1))
+
+    def _rows(self, number: int) -> int:
+        selector = fs.FileSelector(f"{self._root}/{number:012}", recursive=True)
+        paths = [info.path for info in self._files.get_file_info(selector)]
+        found = (pq.read_metadata(p, filesystem=self._files) for p in paths if _is_data(p))
+        return sum(metadata.num_rows for metadata in found)
+
     @contextmanager
     def aside(self, number: int, what: str = "written") -> Iterator[str]:
         """A folder to write to, as for Spark; it is gone afterwards, unless it was kept."""
@@ -61,6 +71,10 @@ class Changes:
         """Remove all."""
         with suppress(FileNotFoundError):
             self._files.delete_dir(self._root)
+
+
+def _is_data(path: str) -> bool:
+    return path.endswith(".parquet") and not path.rpartition("/")[2].startswith(("_", "."))
 
 
 def _file_system(folder: str) -> tuple[fs.FileSystem, str]:

@@ -148,6 +148,11 @@ class Frames:
         paths = self._changes.paths(max(version, 0) + 1, last)
         return Weighted(self._union(paths, whole=version < 0), self.kept)
 
+    def changed(self, version: int, upto: int) -> int:
+        """How many rows `since` gives; read from the ends of files."""
+        at_first = self.rows_at_first if version < 0 else 0
+        return at_first + self._changes.rows(max(version, 0) + 1, upto)
+
     def current(self, upto: int | None = None) -> Weighted:
         """The rows that are there, with positive weights; a scan of the table.
 

@@ -53,6 +53,9 @@ class Elsewhere:
     def progress(self, name: str, rows: int) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def takes(self, fragment: Fragment) -> bool:
+        return False
+
     def begin(self, part: Fragment, name: str) -> Remote:
         remote = Failing(part, self)
         self.begun.append(remote)

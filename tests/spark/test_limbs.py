@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reactive.collections.exact import ExactSum
 from spark_backend.codec.codec import Codec, loads
-from spark_backend.parts.limbs import (
+from spark_backend.codec.limbs import (
     NOTHING,
     Amount,
     amount,

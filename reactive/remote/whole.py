@@ -1,0 +1,84 @@
+"""A whole part of a plan as one fragment: all of it is done elsewhere, with nothing between.
+
+    aggregate Sum by town              the fragment, down to its inputs
+      join order.customer == ...
+        table orders                   an input, from the process
+        table customers                an input, or fed from where its rows are
+
+Inputs are tables, with the tests that they pass in the process; of a table that is elsewhere, the
+chain over it. What may be inside is what whoever does it can do (`takes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from optimizer import plan
+from optimizer.plans.properties import nodes, shapes
+from optimizer.traverse import with_inputs
+from reactive.remote.fragments import LEVEL, Fragment, alone, by_row, group_of
+
+Holds = Callable[[plan.Node], bool]
+"""Whether the rows of a node are elsewhere, and it looks at one after the other."""
+STATEFUL = (
+    *(plan.Join, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Aggregate),
+    *(plan.Distinct, plan.Union, plan.Difference, plan.DifferenceAll),
+    *(plan.Intersection, plan.IntersectionAll),
+)
+_INSIDE = (*STATEFUL, plan.UnionAll, plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
+
+
+def whole_of(top: plan.Node, holds: Holds) -> Fragment | None:
+    """The fragment from a node down to its inputs; None if something in it has to stay."""
+    cut = _Cut(holds)
+    node = cut.of(top)
+    if node is None or not any(isinstance(n, STATEFUL) for n in cut.inside):
+        return None
+    is_by_group = isinstance(_below_wheres(top), plan.Aggregate)
+    return Fragment(
+        node,
+        tuple(cut.inside),
+        tuple(cut.inputs),
+        (by_row,) * len(cut.inputs),
+        group_of if is_by_group else alone,
+        is_whole=True,
+    )
+
+
+class _Cut:
+    """Goes down a plan, and takes note of what is inside and of the inputs."""
+
+    def __init__(self, holds: Holds) -> None:
+        self._holds = holds
+        self._made: dict[int, plan.Node | None] = {}
+        self.inside: list[plan.Node] = []
+        self.inputs: list[plan.Node] = []
+
+    def of(self, node: plan.Node) -> plan.Node | None:
+        """The node over inputs; None if it, or one below, has to stay."""
+        if id(node) not in self._made:
+            self._made[id(node)] = self._of(node)
+        return self._made[id(node)]
+
+    def _of(self, node: plan.Node) -> plan.Node | None:
+        if self._holds(node) or isinstance(_below_wheres(node), plan.Table):
+            return self._input(node)
+        if not isinstance(node, _INSIDE):
+            return None
+        self.inside.append(node)
+        below = [self.of(source) for source in node.inputs()]
+        return None if None in below else with_inputs(node, [n for n in below if n is not None])
+
+    def _input(self, node: plan.Node) -> plan.Node | None:
+        if any(isinstance(n, plan.Table) and not n.stored for n in nodes(node)):
+            return None
+        if node not in self.inputs:
+            self.inputs.append(node)
+        place = self.inputs.index(node)
+        return plan.Recursive(LEVEL, place, f"input {place + 1}", False, shapes(node))
+
+
+def _below_wheres(node: plan.Node) -> plan.Node:
+    while isinstance(node, plan.Where):
+        node = node.input
+    return node

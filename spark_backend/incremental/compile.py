@@ -1,0 +1,226 @@
+"""From a fragment to its steps, the ones below first.
+
+    Recursive(LEVEL, place)      an input of the fragment
+    where, select, ...           linear
+    join, semi, anti, outer      by a key that columns have
+    distinct, union, ...         by weights
+    aggregate                    sums
+
+Rows that equal nodes give, arranged by equal keys, are kept once.
+"""
+
+from __future__ import annotations
+
+from types import NoneType
+from typing import Any, TypeVar
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from optimizer import plan
+from optimizer.plans.explain import headline
+from optimizer.plans.properties import bindings
+from optimizer.plans.side_conditions import residual
+from reactive.operators.plain import by_key_alone, chain_over
+from spark_backend.cluster.session import Session
+from spark_backend.codec.schema import Plain, Typed, Untyped, in_common, tuple_of
+from spark_backend.codec.values import Inexact, Value, as_type, record_value
+from spark_backend.incremental.join import Arranged, Join, pair_of
+from spark_backend.incremental.keys import Side, bound, sides_of
+from spark_backend.incremental.linear import Linear, Together
+from spark_backend.incremental.matching import Matched
+from spark_backend.incremental.sets import ByWeight
+from spark_backend.incremental.steps import Given, NotColumns, Step, schema_of
+from spark_backend.incremental.totals import Totals, is_linear
+from spark_backend.state.tables import TableSpec
+from spark_backend.tables.chain import Chain
+
+S = TypeVar("S")
+_SETS = (
+    plan.Distinct,
+    plan.Union,
+    plan.Difference,
+    plan.DifferenceAll,
+    plan.Intersection,
+    plan.IntersectionAll,
+)
+
+
+class Compiler:
+    """Makes the steps of a fragment.
+
+    Parameters
+    ----------
+    inputs: what the rows of the inputs are.
+    """
+
+    def __init__(self, session: Session, inputs: tuple[Typed, ...]) -> None:
+        self._session, self._inputs = session, inputs
+        self._chain = Chain(session.paths)
+        self._made: dict[plan.Node, Step] = {}
+        self._known: list[Arranged] = []
+        self._count = 0
+        self.tables: dict[str, TableSpec] = {}
+        """What the steps keep."""
+        self.steps: list[str] = []
+        """What runs where, a line each."""
+
+    def step(self, node: plan.Node) -> Step:
+        """The step of a node.
+
+        Raises
+        ------
+        NotColumns: it, or one below, cannot be done in columns.
+        """
+        if node not in self._made:
+            try:
+                self._made[node] = self._of(node)
+            except (Inexact, Untyped) as error:
+                raise NotColumns(f"{headline(node)}: {error}") from error
+        return self._made[node]
+
+    def _of(self, node: plan.Node) -> Step:
+        found: Step
+        match node:
+            case plan.Recursive(index=index):
+                return Given(index, self._inputs[index])
+            case plan.Where() | plan.Select() | plan.SelectMany() | plan.Unnest():
+                return self._linear(node)
+            case plan.UnionAll(left, right):
+                one, other = self.step(left), self.step(right)
+                return Together(one, other, in_common(one.kept, other.kept))
+            case plan.Join(left, right):
+                found = self._join(node, left, right)
+            case plan.SemiJoin(left, right) | plan.AntiJoin(left, right):
+                found = self._matched(node, left, right)
+            case plan.OuterJoin(left, right):
+                found = self._outer(node, left, right)
+            case plan.Aggregate(source) if is_linear(node) and node.row is None:
+                made = Totals(node, self.step(source), bindings(source), self._free("sums"))
+                found = self._with(made, made.spec)
+            case _ if isinstance(node, _SETS):
+                found = self._by_weight(node)
+            case _:
+                raise NotColumns(f"{headline(node)} is not done in columns yet")
+        self.steps.append(f"{headline(node)}: Spark columns")
+        return found
+
+    def _linear(self, node: plan.Node) -> Step:
+        chain, source = chain_over(node)
+        empty = self._session.spark.createDataFrame([], schema_of(self.step(source).kept))
+        made = Linear(self._chain, chain, self.step(source), empty)
+        self.steps += made.steps
+        return made
+
+    def _by_weight(self, node: plan.Node) -> Step:
+        steps = tuple(map(self.step, node.inputs()))
+        kept = steps[0].kept
+        for step in steps[1:]:
+            kept = in_common(kept, step.kept)
+        names = tuple(self._free("rows") for _ in steps)
+        made = ByWeight(node, steps, names, kept)
+        return self._with(made, *made.specs)
+
+    def _sides(self, node: Any, left: plan.Node, right: plan.Node) -> tuple[Arranged, Arranged]:
+        one, other = self.step(left), self.step(right)
+        sides = sides_of(node, one.kept, other.kept, bindings(left))
+        return self._arranged(one, sides[0]), self._arranged(other, sides[1])
+
+    def _arranged(self, step: Step, side: Side) -> Arranged:
+        """The rows of a step by a key; by an equal one, the same table."""
+        for known in self._known:
+            if known.source is step and (known.side.keys, known.side.types) == (
+                side.keys,
+                side.types,
+            ):
+                return Arranged(step, side, known.spec.name)
+        made = Arranged(step, side, self._free("by"))
+        self._known.append(made)
+        return self._with(made, made.spec)
+
+    def _with(self, made: S, *specs: TableSpec) -> S:
+        self.tables.update((spec.name, spec) for spec in specs)
+        return made
+
+    def _free(self, kind: str) -> str:
+        """A name for a table: the same in any process that compiles the same plan."""
+        self._count += 1
+        return f"{kind}{self._count}"
+
+    def _join(self, node: plan.Join, left: plan.Node, right: plan.Node) -> Join:
+        one, other = self._sides(node, left, right)
+        return Join(one, other, residual(node), bindings(left))
+
+    def _matched(self, node: Any, left: plan.Node, right: plan.Node) -> Matched:
+        if not by_key_alone(node):
+            raise NotColumns(f"{headline(node)} asks more than a key")
+        one, other = self._sides(node, left, right)
+        is_semi = isinstance(node, plan.SemiJoin)
+        return Matched(one, other, one.source.kept, _itself, present=is_semi)
+
+    def _outer(self, node: plan.OuterJoin, left: plan.Node, right: plan.Node) -> Step:
+        if not by_key_alone(node):
+            raise NotColumns(f"{headline(node)} asks more than a key")
+        one, other = self._sides(node, left, right)
+        count = bindings(left)
+        kept = _padded(node.kind, one.source.kept, other.source.kept, count)
+        found: Step = _As(Join(one, other, None, count), kept)
+        if node.kind != "right":
+            show = _left_alone(one.source.kept, kept, count)
+            found = Together(found, Matched(one, other, kept, show, present=False), kept)
+        if node.kind != "left":
+            show = _right_alone(other.source.kept, kept, count)
+            found = Together(found, Matched(other, one, kept, show, present=False), kept)
+        return found
+
+
+class _As:
+    """Rows of a step as rows of a type that has None where theirs has not."""
+
+    def __init__(self, source: Step, kept: Typed) -> None:
+        self._source, self.kept = source, kept
+
+    def delta(self, flush: Any) -> Any:
+        found = flush.delta(self._source)
+        if found is None:
+            return None
+        row = as_type(Value(F.col("row"), self._source.kept), self.kept)
+        return found.select(row.alias("row"), "weight")
+
+
+def _padded(kind: str, left: Typed, right: Typed, count: int) -> Typed:
+    """The rows of an outer join."""
+    pair = pair_of(left, right, count)
+    fields = list(pair.fields)  # type: ignore[union-attr]
+    if kind != "left":
+        fields[:-1] = [_optional(f) for f in fields[:-1]]
+    if kind != "right":
+        fields[-1] = _optional(fields[-1])
+    return tuple_of(tuple(fields))
+
+
+def _optional(of: Typed) -> Typed:
+    return in_common(of, Plain(NoneType, optional=True))
+
+
+def _left_alone(left: Typed, kept: Typed, count: int) -> Any:
+    nothing = Value(F.lit(None).cast("boolean"), Plain(NoneType, optional=True))
+
+    def show(row: Column) -> Column:
+        parts = bound(Value(row, left), count)
+        return as_type(record_value((*parts, nothing)), kept)
+
+    return show
+
+
+def _right_alone(right: Typed, kept: Typed, count: int) -> Any:
+    nothing = Value(F.lit(None).cast("boolean"), Plain(NoneType, optional=True))
+
+    def show(row: Column) -> Column:
+        return as_type(record_value((*[nothing] * count, Value(row, right))), kept)
+
+    return show
+
+
+def _itself(row: Column) -> Column:
+    return row

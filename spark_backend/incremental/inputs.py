@@ -1,0 +1,51 @@
+"""What the rows of a fragment's inputs are, and whether all of it can be done in columns."""
+
+from __future__ import annotations
+
+from optimizer import plan
+from reactive.errors import OffloadError
+from reactive.operators.plain import chain_over
+from reactive.remote.fragments import Fragment
+from spark_backend.cluster.session import Session
+from spark_backend.codec.schema import Kept, Pickled, Typed, kept_as
+from spark_backend.incremental.compile import Compiler
+from spark_backend.incremental.steps import NotColumns, schema_of
+from spark_backend.tables.chain import Chain, Weighted
+
+
+def inputs_of(session: Session, fragment: Fragment) -> tuple[Typed, ...]:
+    """What the rows of each input are.
+
+    Raises
+    ------
+    NotColumns: rows of one are in no columns.
+    """
+    return tuple(_input(session, node) for node in fragment.inputs)
+
+
+def can_be_columns(session: Session, fragment: Fragment) -> bool:
+    """Whether all of a fragment can be done in columns."""
+    if any(isinstance(_base(node), Pickled) for node in fragment.inputs):
+        return False  # which is known without Spark
+    try:
+        Compiler(session, inputs_of(session, fragment)).step(fragment.node)
+    except (NotColumns, OffloadError):
+        return False
+    return True
+
+
+def _base(node: plan.Node) -> Kept:
+    _, table = chain_over(node)
+    assert isinstance(table, plan.Table)
+    return kept_as(table.row_type)
+
+
+def _input(session: Session, node: plan.Node) -> Typed:
+    chain, _ = chain_over(node)
+    kept: Kept = _base(node)
+    if chain and not isinstance(kept, Pickled):
+        empty = session.spark.createDataFrame([], schema_of(kept))
+        kept = Chain(session.paths).run(chain, Weighted(empty, kept)).kept
+    if isinstance(kept, Pickled):
+        raise NotColumns(kept.reason)
+    return kept

@@ -1,0 +1,181 @@
+"""Keys as columns that are equal where Python says that the keys are.
+
+    1, True             64 bits both
+    1, 1.0              doubles, if the integers are small enough to be some
+    (a, b)              a column each
+    None                equals None
+    NaN                 equals nothing in a join; such rows match nothing and are left out
+    -0.0                is 0.0
+
+Keys whose equality no columns have are refused (`Inexact`), and the join stays elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from optimizer.expr import Function
+from optimizer.plans.side_conditions import AnyJoin
+from reactive.operators.plain import sides
+from spark_backend.codec.columns import truth_of, value_of
+from spark_backend.codec.schema import Record, Typed
+from spark_backend.codec.values import Inexact, Value, as_type, comparable, field_of
+
+HASH = "hash"
+"""The column of a keyed frame from which buckets are taken."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """What a join asks of the rows of one side: which can match at all, and their key.
+
+    Columns are made once: each takes calls to the JVM.
+    """
+
+    kept: Typed
+    bindings: int
+    tests: tuple[Function, ...]
+    keys: tuple[Function, ...]
+    types: tuple[Typed, ...]
+    """Of the columns of the key: those that both sides have in common."""
+    _made: dict[str, list[Column]] = field(default_factory=dict, compare=False)
+
+    def keyed(self, rows: DataFrame, prefix: str) -> DataFrame:
+        """Rows as the columns `{prefix}_row`, `{prefix}_weight` and their key, `{prefix}_0` and so
+        on; without those that match nothing. Other columns stay."""
+        matchable = self._matchable
+        more = [name for name in rows.columns if name not in ("row", "weight")]
+        found = rows if matchable is None else rows.filter(matchable)
+        return found.select(*self._named(prefix), *more)
+
+    def unmatchable(self, rows: DataFrame) -> DataFrame | None:
+        """The rows that match nothing, whatever there is on the other side; None if all may."""
+        matchable = self._matchable
+        return None if matchable is None else rows.filter(~matchable)
+
+    @cached_property
+    def _matchable(self) -> Column | None:
+        asked = [truth_of(test, self._values()) for test in self.tests]
+        for column, of in zip(self._keys, self.types, strict=True):
+            if of.kind is float:
+                asked.append(~F.coalesce(F.isnan(column), F.lit(False)))
+        return reduce(lambda a, b: a & b, asked) if asked else None
+
+    @cached_property
+    def _keys(self) -> list[Column]:
+        return self.columns(self._values())
+
+    def _named(self, prefix: str) -> list[Column]:
+        """The row, its weight and its key, under names that begin alike; made once."""
+        if prefix not in self._made:
+            keys = (key.alias(f"{prefix}_{place}") for place, key in enumerate(self._keys))
+            row, weight = F.col("row"), F.col("weight")
+            self._made[prefix] = [
+                row.alias(f"{prefix}_row"),
+                weight.alias(f"{prefix}_weight"),
+                *keys,
+            ]
+        return self._made[prefix]
+
+    def _values(self) -> list[Value]:
+        return bound(Value(F.col("row"), self.kept), self.bindings)
+
+    def columns(self, values: Sequence[Value]) -> list[Column]:
+        """The key of a row."""
+        flat = [part for key in self.keys for part in flattened(value_of(key, values))]
+        return [_plain(as_type(v, of), of) for v, of in zip(flat, self.types, strict=True)]
+
+    @cached_property
+    def hash(self) -> Column:
+        """A hash of the key of the column `row`."""
+        return F.xxhash64(*self._keys)
+
+
+def sides_of(node: AnyJoin, left: Typed, right: Typed, count: int) -> tuple[Side, Side]:
+    """Both sides of a join over rows of these types; the left has `count` bindings.
+
+    Raises
+    ------
+    Inexact: there is no key, or one that columns do not have.
+    """
+    of_left, of_right = sides(node)
+    tests = [tuple(s.function for s in steps if not s.is_key) for _, steps in (of_left, of_right)]
+    keys = [
+        tuple(f for f in (written, *(s.function for s in steps if s.is_key)) if f is not None)
+        for written, steps in (of_left, of_right)
+    ]
+    if not keys[0]:
+        raise Inexact("it pairs rows without a key")
+    types = _types(keys[0], keys[1], bound(_row(left), count), bound(_row(right), 1))
+    made = (
+        Side(left, count, tests[0], keys[0], types),
+        Side(right, 1, tests[1], keys[1], types),
+    )
+    for side in made:
+        values = bound(_row(side.kept), side.bindings)
+        for test in side.tests:
+            truth_of(test, values)
+    return made
+
+
+def bound(row: Value, count: int) -> list[Value]:
+    """The bindings of a row."""
+    if count == 1:
+        return [row]
+    assert isinstance(row.of, Record)
+    return [field_of(row, place) for place in range(count)]
+
+
+def flattened(value: Value, *, may_be_none: bool = False) -> list[Value]:
+    """The plain columns that a value is made of; a record that is None has none, which does only
+    where it `may_be_none`."""
+    if not isinstance(value.of, Record):
+        return [value]
+    if value.of.optional and not may_be_none:
+        raise Inexact("a part of a key is a record or None")
+    parts = [field_of(value, place) for place in range(len(value.of.fields))]
+    return [plain for part in parts for plain in flattened(part, may_be_none=may_be_none)]
+
+
+def same(left: str, right: str, count: int) -> Column:
+    """Whether the keys of two keyed frames are equal, None being equal to None."""
+    return F.expr(" and ".join(f"{left}_{n} <=> {right}_{n}" for n in range(count)))
+
+
+def _types(
+    left: Sequence[Function], right: Sequence[Function], of_left: Any, of_right: Any
+) -> tuple[Typed, ...]:
+    found: list[Typed] = []
+    for one, other in zip(left, right, strict=True):
+        a, b = value_of(one, of_left), value_of(other, of_right)
+        _check_alike(a, b)
+        for x, y in zip(flattened(a), flattened(b), strict=True):
+            found.append(comparable(x, y)[2])
+    return tuple(found)
+
+
+def _check_alike(a: Value, b: Value) -> None:
+    """Records are equal only to records of their kind; a tuple and a named tuple are one."""
+    if isinstance(a.of, Record) != isinstance(b.of, Record):
+        raise Inexact("one side of a key is a record, the other is none")
+    if isinstance(a.of, Record) and isinstance(b.of, Record):
+        tuples = issubclass(a.of.kind, tuple) and issubclass(b.of.kind, tuple)
+        if not (tuples or a.of.kind is b.of.kind) or len(a.of.fields) != len(b.of.fields):
+            raise Inexact("the sides of a key are records of different kinds")
+        if any(part.of.kind is float for part in (*flattened(a), *flattened(b))):
+            raise Inexact("a NaN in a record is compared by identity")
+
+
+def _row(kept: Typed) -> Value:
+    return Value(F.col("row"), kept)
+
+
+def _plain(column: Column, of: Typed) -> Column:
+    """Of equal floats, one."""
+    return column + F.lit(0.0) if of.kind is float else column

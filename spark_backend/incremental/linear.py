@@ -1,0 +1,50 @@
+"""Where, select, unnest and select_many: what they make of the changes is how they change.
+
+d f(R) = f(dR)
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from optimizer import plan
+from spark_backend.codec.schema import Pickled, Typed
+from spark_backend.incremental.steps import Flush, NotColumns, Step, schema_of
+from spark_backend.tables.chain import Chain, Weighted
+
+
+class Linear:
+    """A chain of nodes that look at one row after the other."""
+
+    def __init__(
+        self, chain: Chain, nodes: tuple[plan.Node, ...], source: Step, empty: DataFrame
+    ) -> None:
+        self._chain, self._nodes, self._source = chain, nodes, source
+        found = chain.run(nodes, Weighted(empty, source.kept))
+        if isinstance(found.kept, Pickled):
+            raise NotColumns("; ".join(s.node for s in found.steps if s.reason) + " is not columns")
+        self.kept: Typed = found.kept
+        self.steps = [str(step) for step in found.steps]
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        given = flush.delta(self._source)
+        if given is None:
+            return None
+        return self._chain.run(self._nodes, Weighted(given, self._source.kept)).frame
+
+
+class Together:
+    """Union of bags: the changes of both.  d(L + R) = dL + dR"""
+
+    def __init__(self, left: Step, right: Step, kept: Typed) -> None:
+        self._sides, self.kept = (left, right), kept
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        found = [frame for side in self._sides if (frame := flush.delta(side)) is not None]
+        schema = schema_of(self.kept)
+        typed = [
+            frame.select(frame["row"].cast(schema["row"].dataType), "weight") for frame in found
+        ]
+        if len(typed) < 2:
+            return typed[0] if typed else None
+        return typed[0].unionByName(typed[1])

@@ -1,0 +1,112 @@
+"""Semi and anti joins, and the rows of outer joins that have no partner, by the key alone.
+
+    n(key) = rows of the other side with the key        out = rows of the left where n > 0 (or = 0)
+    d out  = rows after, where n after says so  -  rows before, where n before says so
+
+State:  the rows of both sides, by the key.
+Cost:   per flush O(rows of the keys that changed, on both sides).
+Source: [dbsp] antijoin as a difference; counts per key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from spark_backend.codec.schema import Typed
+from spark_backend.incremental.join import Arranged
+from spark_backend.incremental.keys import HASH, same
+from spark_backend.incremental.steps import Flush
+
+Shown = Callable[[Column], Column]
+"""The row of the output, of the column with a row."""
+
+
+class Matched:
+    """The rows of one side that have a partner on the other, or that have none."""
+
+    def __init__(
+        self, rows: Arranged, others: Arranged, kept: Typed, shown: Shown, *, present: bool
+    ) -> None:
+        self._rows, self._others, self.kept = rows, others, kept
+        self._shown, self._present = shown, present
+        self._count = len(rows.side.types)
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        found = [] if self._present else self._alone(flush)
+        rows, others = self._rows.change(flush, "x"), self._others.change(flush, "y")
+        if rows is not None or others is not None:
+            found += self._by_key(flush, rows, others)
+        return reduce(lambda a, b: a.unionByName(b), found) if found else None
+
+    def _alone(self, flush: Flush) -> list[DataFrame]:
+        """Rows that match nothing, which are always in the output."""
+        given = flush.delta(self._rows.source)
+        found = None if given is None else self._rows.side.unmatchable(given)
+        return (
+            []
+            if found is None
+            else [found.select(self._shown(F.col("row")).alias("row"), "weight")]
+        )
+
+    def _by_key(
+        self, flush: Flush, rows: DataFrame | None, others: DataFrame | None
+    ) -> list[DataFrame]:
+        keys = flush.small(self._keys(rows, others))
+        parts = [] if rows is None else [self._weighted(rows, is_change=True)]
+        for part, on in self._rows.at(flush, keys, "k", "x"):
+            parts.append(self._weighted(part.join(keys, on, "left_semi")))
+        if not parts:
+            return []
+        all_rows = reduce(lambda a, b: a.unionByName(b), parts)
+        counted = self._counts(flush, keys, others)
+        found = all_rows.join(counted, same("x", "y", self._count), "left")
+        return [self._out(found)]
+
+    def _keys(self, rows: DataFrame | None, others: DataFrame | None) -> DataFrame:
+        """The keys of what changed, on either side."""
+        frames = []
+        for frame, prefix in ((rows, "x"), (others, "y")):
+            if frame is not None:
+                names = [F.col(f"{prefix}_{n}").alias(f"k_{n}") for n in range(self._count)]
+                frames.append(frame.select(*names, HASH))
+        found = reduce(lambda a, b: a.unionByName(b), frames).distinct()
+        return found.filter(F.col(HASH) >= F.lit(-(2**63) + 1))
+
+    def _weighted(self, frame: DataFrame, *, is_change: bool = False) -> DataFrame:
+        names = [f"x_{n}" for n in range(self._count)]
+        none = F.lit(0).cast("long")
+        before, change = (none, F.col("x_weight")) if is_change else (F.col("x_weight"), none)
+        return frame.select("x_row", *names, before.alias("b"), change.alias("d"))
+
+    def _counts(self, flush: Flush, keys: DataFrame, others: DataFrame | None) -> DataFrame:
+        """How many rows of the other side each key has, before and after."""
+        names = [f"y_{n}" for n in range(self._count)]
+        none = F.lit(0).cast("long")
+        parts = []
+        if others is not None:
+            parts.append(others.select(*names, none.alias("nb"), F.col("y_weight").alias("nd")))
+        for part, on in self._others.at(flush, keys, "k", "y"):
+            there = part.join(keys, on, "left_semi")
+            parts.append(there.select(*names, F.col("y_weight").alias("nb"), none.alias("nd")))
+        if not parts:
+            empty = keys.select(*(F.col(f"k_{n}").alias(f"y_{n}") for n in range(self._count)))
+            parts = [empty.limit(0).select("*", none.alias("nb"), none.alias("nd"))]
+        whole = reduce(lambda a, b: a.unionByName(b), parts)
+        return whole.groupBy(*names).agg(F.sum("nb").alias("nb"), F.sum("nd").alias("nd"))
+
+    def _out(self, rows: DataFrame) -> DataFrame:
+        zero = F.lit(0).cast("long")
+        before, change = F.coalesce("nb", zero), F.coalesce("nd", zero)
+        was, is_now = before > 0, before + change > 0
+        if not self._present:
+            was, is_now = ~was, ~is_now
+        weight = F.when(is_now, F.col("b") + F.col("d")).otherwise(zero) - F.when(
+            was, F.col("b")
+        ).otherwise(zero)
+        return rows.select(self._shown(F.col("x_row")).alias("row"), weight.alias("weight")).filter(
+            "weight != 0"
+        )

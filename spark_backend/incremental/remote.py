@@ -1,0 +1,308 @@
+"""A fragment of a plan on Spark, whatever its depth: state tables, and one job per flush.
+
+    entries --columns--> deltas of the inputs --steps--> what is added to each table --write--> done
+                                                    `--> the delta of the output, as a table too
+
+The output is a table like the others: reading it evaluates nothing. A flush that meets values that
+columns cannot add up is done again with care, and so are all later ones.
+
+State:  on disk; in the driver, what has not been sent.
+Cost:   per flush one job; O(rows that changed) here.
+Source: [mrql] state that is partitioned as its changes are; [dbsp] the chain rule.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from optimizer import plan
+from optimizer.plans.explain import explain
+from reactive.collections.zset import Pair, Pairs, Row, consolidate
+from reactive.errors import OffloadError
+from reactive.remote.external import ExternalInput
+from reactive.remote.fragments import Fragment
+from reactive.remote.remote import Entry
+from spark_backend.cluster.session import Session
+from spark_backend.codec.arrow import from_arrow, to_arrow
+from spark_backend.codec.fitting import fitting
+from spark_backend.codec.schema import Typed, Untyped
+from spark_backend.codec.values import Inexact, Value, as_type, literal
+from spark_backend.incremental.compile import Compiler
+from spark_backend.incremental.inputs import inputs_of
+from spark_backend.incremental.keys import bound
+from spark_backend.incremental.sets import hashed
+from spark_backend.incremental.steps import ODD_VALUE, Flush, schema_of
+from spark_backend.state.tables import StateTables, TableSpec
+from spark_backend.tables.chain import Chain, Weighted, raised
+from spark_backend.tables.frames import as_columns
+
+OUTPUT = "output"
+TRIES = 3
+"""How often a flush is tried again."""
+
+
+class StateRemote:
+    """A `reactive.remote.remote.Remote` over state tables.
+
+    Parameters
+    ----------
+    fragment: of the plan; it `can_be_columns`.
+    folder: of its state; one that an earlier process left is gone on with, if it is of this plan.
+
+    Raises
+    ------
+    NotColumns: it cannot be done in columns; nothing has been written.
+    """
+
+    def __init__(self, session: Session, fragment: Fragment, folder: str, *, stable: bool) -> None:
+        self._session = session
+        self._fragment = fragment
+        self._is_kept = stable
+        self.is_closed = False
+        self._spark: Any = None
+        self._specs: dict[str, TableSpec] = {}
+        self._inputs = inputs_of(session, fragment)
+        self._compile()
+        plan_of = _fingerprint(fragment.node, self._inputs)
+        self._tables = StateTables(session, folder, plan_of, self._specs)
+        self._fits = [fitting(kept) for kept in self._inputs]
+        self._careful = False
+        self.resumed = self._tables.number
+
+    def _compile(self) -> None:
+        """Make the steps, whose columns are of one JVM."""
+        if self._spark is self._session.spark:
+            return
+        self._spark = self._session.spark
+        compiler = Compiler(self._session, self._inputs)
+        self._top = compiler.step(self._fragment.node)
+        self._steps, self._kept = compiler.steps, self._top.kept
+        self._output = _rows(OUTPUT, self._kept)
+        inputs = (_rows(f"input{place}", kept) for place, kept in enumerate(self._inputs))
+        self._specs.update(compiler.tables)
+        self._specs.update((spec.name, spec) for spec in (self._output, *inputs))
+
+    @property
+    def applied(self) -> int:
+        """The last number that has been taken in; -1 for none."""
+        return -1 if self._tables.number is None else self._tables.number
+
+    def bucket(self, key: Any) -> Any:
+        """The key itself."""
+        return key
+
+    def pack(self, place: int, key: Any, row: Row) -> tuple[int, Row]:
+        """The row as it is, if columns hold it.
+
+        Raises
+        ------
+        OffloadError: they do not.
+        """
+        if not self._fits[place](row):
+            to_arrow(self._inputs[place], [row])
+        return 0, row
+
+    def apply(
+        self,
+        number: int,
+        entries: Sequence[Entry],
+        fed: Sequence[ExternalInput] = (),
+        *,
+        quiet: bool = False,
+    ) -> Pairs:
+        """Take entries in once, and say how the output changes.
+
+        Raises
+        ------
+        OffloadError: Spark is gone, or a callable raised; nothing was taken in.
+        """
+        if number > self.applied:
+            self._take_in(number, entries, fed)
+        if quiet:
+            return ()
+        written = self._tables.written(number, self._output)
+        return consolidate(_pairs(self._kept, written)) if written is not None else ()
+
+    def contents(self) -> Iterable[Pair]:
+        """The output as of the last `apply`, fetched."""
+        found = self.current()
+        return iter(()) if found is None else self._fetched(found)
+
+    def at(self, bucket: Any) -> Iterable[Pair]:
+        """The rows that begin with a key, or are it."""
+        found = self.current()
+        if found is None:
+            return ()
+        row = Value(F.col("row"), self._kept)
+        if self._fragment.is_by_group:
+            row = bound(row, 2)[0]
+        wanted = _literal(bucket, row.of)
+        if wanted is not None:
+            return list(self._fetched(found.filter(row.column.eqNullSafe(wanted))))
+        first = self._fragment.is_by_group
+        return [(r, n) for r, n in self._fetched(found) if (r[0] if first else r) == bucket]
+
+    def current(self) -> DataFrame | None:
+        """The output on Spark, each row once with its weight."""
+        self._compile()
+        return self._whole(self._output)
+
+    def _whole(self, spec: TableSpec) -> DataFrame | None:
+        parts = [p.select("row", "weight") for p in self._tables.parts(spec)]
+        if not parts:
+            return None
+        rows = reduce(lambda a, b: a.unionByName(b), parts)
+        return rows.groupBy("row").agg(F.sum("weight").alias("weight")).filter("weight != 0")
+
+    def to_spark(self, row_type: Any = None) -> DataFrame:
+        """All rows, a column per field; nothing of the query is evaluated."""
+        found = self.current()
+        if found is None:
+            found = self._session.spark.createDataFrame([], schema_of(self._kept))
+        return as_columns(Weighted(found, self._kept))
+
+    def entries(self) -> Iterator[Entry]:
+        """What came from the process, where a later one is to go on."""
+        for place, kept in enumerate(self._inputs):
+            rows = self._whole(self._specs[f"input{place}"])
+            if rows is not None:
+                pairs = _pairs(kept, rows.toArrow())
+                yield from ((place, 0, row, weight) for row, weight in pairs)
+
+    def footprint(self) -> tuple[int, int]:
+        """Rows in files, and their bytes."""
+        manifest = self._tables.manifest
+        rows = sum(sum(manifest.rows(name)) for name in manifest.tables)
+        return rows, self._tables.bytes()
+
+    def describe(self) -> str:
+        """Where and how it is kept, and what runs where."""
+        return "; ".join(["Spark, state tables, one job per flush", *self._steps])
+
+    def stop(self) -> None:
+        """Nobody reads it any more; a later process can go on where that was asked for."""
+        self.is_closed = True
+        if not self._is_kept:
+            self._tables.delete()
+
+    def close(self) -> None:
+        """Give everything up."""
+        self.is_closed = True
+        self._tables.delete()
+
+    def _take_in(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
+        for attempt in range(TRIES + 1):
+            try:
+                self._attempt(number, entries, fed)
+                return
+            except OffloadError:
+                raise
+            except Exception as error:
+                told = raised(error)
+                if told is not None:
+                    raise told from error
+                failed = error
+                if ODD_VALUE in str(error):
+                    self._careful = True
+                elif attempt and self._session.is_alive():
+                    break
+        raise OffloadError(
+            f"Spark failed at a flush: {_first_line(failed)}\n"
+            "  the changes are kept and will be tried again at the next flush"
+        ) from failed
+
+    def _attempt(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
+        if not self._session.is_alive():
+            self._session.restart()
+        self._compile()
+        self._tables.compact()  # what the flush before wrote has been read by now
+        given = self._given(entries, fed)
+        away = {source.place for source in fed}
+        self._flush(number, given, _counted(entries, fed), away)
+
+    def _flush(self, number: int, given: dict[int, DataFrame], rows: int, fed: set[int]) -> None:
+        flush = Flush(self._tables, given, rows, self._careful, self._session.paths)
+        found = flush.delta(self._top)
+        if found is not None:
+            flush.add(self._output, found)
+        for place, frame in given.items() if self._is_kept else ():
+            if place not in fed:
+                flush.add(self._specs[f"input{place}"], frame)
+        self._tables.flush(number, flush.added, rows=rows)
+
+    def _given(
+        self, entries: Sequence[Entry], fed: Sequence[ExternalInput]
+    ) -> dict[int, DataFrame]:
+        by_place: dict[int, tuple[list[Row], list[int]]] = {}
+        for place, _, row, weight in entries:
+            rows, weights = by_place.setdefault(place, ([], []))
+            rows.append(row)
+            weights.append(weight)
+        found = {place: self._frame(place, *given) for place, given in by_place.items()}
+        for source in fed:
+            found[source.place] = self._fed(source)
+        return found
+
+    def _frame(self, place: int, rows: list[Row], weights: list[int]) -> DataFrame:
+        array = to_arrow(self._inputs[place], rows)
+        table = pa.table({"row": array, "weight": pa.array(weights, pa.int64())})
+        schema: Any = schema_of(self._inputs[place])
+        made: DataFrame = self._session.spark.createDataFrame(table, schema)
+        return made
+
+    def _fed(self, source: ExternalInput) -> DataFrame:
+        frames: Any = source.rows
+        given = frames.frames.since(source.after, source.upto)
+        return Chain(self._session.paths).run(source.chain, given).frame
+
+    def _fetched(self, rows: DataFrame) -> Iterator[Pair]:
+        return iter(_pairs(self._kept, rows.toArrow()))
+
+
+def _counted(entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> int:
+    """How many rows change at most."""
+    rows = len(entries)
+    for source in fed:
+        given: Any = source.rows
+        rows += given.frames.changed(source.after, source.upto)
+    return rows
+
+
+def _rows(name: str, kept: Typed) -> TableSpec:
+    """A table of rows with weights."""
+    return TableSpec(
+        name, schema_of(kept), ("row",), ("weight",), lambda: hashed(Value(F.col("row"), kept))
+    )
+
+
+def _pairs(kept: Typed, table: pa.Table) -> list[Pair]:
+    if not table.num_rows:
+        return []
+    rows = from_arrow(kept, table.column("row").combine_chunks())
+    return list(zip(rows, table.column("weight").to_pylist(), strict=True))
+
+
+def _literal(key: Any, of: Typed) -> Any:
+    """A key as a column that is equal to those of a type only where Python says so; or None."""
+    try:
+        to_arrow(of, [key])
+        return as_type(literal(key), of)
+    except (OffloadError, Inexact, Untyped):
+        return None
+
+
+def _fingerprint(node: plan.Node, inputs: tuple[Typed, ...]) -> str:
+    """The same for the same plan over the same rows."""
+    text = f"{explain(node)}\n{inputs!r}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

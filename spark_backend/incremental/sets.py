@@ -1,0 +1,123 @@
+"""Distinct, and the set and bag operators: by the weights of the rows that changed.
+
+    out(row) = f(weight on the left, weight on the right)        d out = f(after) - f(before)
+
+State:  the rows of each side, by the row.
+Cost:   per flush O(rows of the buckets of the rows that changed).
+Source: [dbsp] distinct; the operators of bags are functions of two weights.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from optimizer import plan
+from spark_backend.codec.schema import Typed
+from spark_backend.codec.values import Value, spark_type
+from spark_backend.incremental.join import in_bucket
+from spark_backend.incremental.keys import flattened
+from spark_backend.incremental.steps import Flush, Step, schema_of
+from spark_backend.state.tables import BUCKET, TableSpec
+
+_SIDES = ("l", "r")
+
+
+class ByWeight:
+    """An operator whose output weight of a row is a function of the row's weights."""
+
+    def __init__(
+        self, node: plan.Node, sides: tuple[Step, ...], names: tuple[str, ...], kept: Typed
+    ) -> None:
+        self._node, self._sides, self.kept = node, sides, kept
+        self._hash()
+        self.specs = [
+            TableSpec(name, schema_of(kept), ("row",), ("weight",), self._hash) for name in names
+        ]
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        changes = [self._changed(flush, place) for place in range(len(self._sides))]
+        there = [frame for frame in changes if frame is not None]
+        if not there:
+            return None
+        rows = reduce(lambda a, b: a.unionByName(b), [f.select("row") for f in there]).distinct()
+        rows = flush.small(rows.withColumn("h", self._hash()).filter(F.col("h").isNotNull()))
+        parts = [
+            self._weights(frame, side, is_change=True)
+            for frame, side in zip(changes, _SIDES, strict=False)
+            if frame is not None
+        ]
+        for spec, side in zip(self.specs, _SIDES, strict=False):
+            for part in flush.tables.parts(spec):
+                parts.append(self._weights(self._at(flush, spec, rows, part), side))
+        return self._out(reduce(lambda a, b: a.unionByName(b), parts))
+
+    def _changed(self, flush: Flush, place: int) -> DataFrame | None:
+        found = flush.delta(self._sides[place])
+        if found is None:
+            return None
+        wanted = spark_type(self.kept)
+        typed = found.select(F.col("row").cast(wanted).alias("row"), "weight")
+        flush.add(self.specs[place], typed)
+        return typed
+
+    def _at(self, flush: Flush, spec: TableSpec, rows: DataFrame, part: DataFrame) -> DataFrame:
+        """The rows of a table that are among those that changed."""
+        on = part["row"].eqNullSafe(rows["row"])
+        if BUCKET in part.columns:
+            buckets = flush.tables.buckets(spec)
+            on = on & in_bucket("h", buckets)
+        return part.join(rows, on, "left_semi")
+
+    def _weights(self, frame: DataFrame, side: str, *, is_change: bool = False) -> DataFrame:
+        """Rows with their weights on both sides, before and as a change."""
+        none = F.lit(0).cast("long")
+        kinds = {
+            "b": none if is_change else F.col("weight"),
+            "d": F.col("weight") if is_change else none,
+        }
+        columns = [
+            (value if one == side else none).alias(f"{kind}{one}")
+            for one in _SIDES
+            for kind, value in kinds.items()
+        ]
+        return frame.select("row", *columns)
+
+    def _out(self, weights: DataFrame) -> DataFrame:
+        names = [f"{kind}{side}" for side in _SIDES for kind in ("b", "d")]
+        summed = weights.groupBy("row").agg(*(F.sum(name).alias(name) for name in names))
+        before = _weight(self._node, F.col("bl"), F.col("br"))
+        after = _weight(self._node, F.col("bl") + F.col("dl"), F.col("br") + F.col("dr"))
+        return summed.select("row", (after - before).alias("weight")).filter("weight != 0")
+
+    def _hash(self) -> Column:
+        return hashed(Value(F.col("row"), self.kept))
+
+
+def hashed(value: Value) -> Column:
+    """A hash of a value, the same for equal ones."""
+    parts = flattened(value, may_be_none=True)
+    return F.xxhash64(*(p.column + F.lit(0.0) if p.of.kind is float else p.column for p in parts))
+
+
+def _weight(node: plan.Node, left: Column, right: Column) -> Column:
+    """The weight of a row in the output."""
+    one, none = F.lit(1).cast("long"), F.lit(0).cast("long")
+    in_left, in_right = left > 0, right > 0
+    match node:
+        case plan.Distinct():
+            return F.when(in_left, one).otherwise(none)
+        case plan.Union():
+            return F.when(in_left | in_right, one).otherwise(none)
+        case plan.Difference():
+            return F.when(in_left & ~in_right, one).otherwise(none)
+        case plan.Intersection():
+            return F.when(in_left & in_right, one).otherwise(none)
+        case plan.DifferenceAll():
+            return F.greatest(left - right, none)
+        case plan.IntersectionAll():
+            return F.least(left, right)
+        case _:
+            raise TypeError(f"{type(node).__name__} is no operator of sets")

@@ -1,0 +1,95 @@
+"""What all steps of a fragment have in common: rows with weights in, rows with weights out.
+
+A step makes the delta of its node of the deltas of its inputs and of what is kept of them. Nothing
+runs before the flush writes: a delta is a DataFrame, that is a query.
+
+    delta(flush)    how the rows change; None if they do not
+    kept            what rows are, as columns
+    tables          what the step keeps: it adds to them in a flush, and reads them as of before it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spark_backend.codec.schema import Typed
+from spark_backend.codec.values import spark_type
+from spark_backend.state.tables import StateTables, TableSpec
+
+ROW, WEIGHT = "row", "weight"
+MOST_BROADCAST = 100_000
+"""Changed rows up to which a delta is sent to all tasks."""
+
+ODD_VALUE = "a value that columns do not add up"
+"""What a job fails with that is to be careful instead."""
+
+
+class NotColumns(Exception):
+    """Why a fragment cannot be done in columns."""
+
+
+class Step(Protocol):
+    """A node of a fragment."""
+
+    kept: Typed
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        """How the rows change, with the columns `row` and `weight`; not added up."""
+        ...
+
+
+@dataclass
+class Flush:
+    """One flush of a fragment: what comes in, and what is to be added to tables.
+
+    `rows` are how many rows change in the inputs at most.
+    """
+
+    tables: StateTables
+    given: Mapping[int, DataFrame]
+    rows: int
+    careful: bool
+    """Whether what columns cannot finish is finished by Python."""
+    paths: list[str]
+    """What workers are to add to where they import from."""
+    added: dict[str, DataFrame] = field(default_factory=dict)
+    _made: dict[int, DataFrame | None] = field(default_factory=dict)
+
+    def delta(self, step: Step) -> DataFrame | None:
+        """The delta of a step; made once."""
+        if id(step) not in self._made:
+            self._made[id(step)] = step.delta(self)
+        return self._made[id(step)]
+
+    def add(self, spec: TableSpec, rows: DataFrame) -> None:
+        """Add rows to a table when the flush is written; those that several steps share, once."""
+        self.added.setdefault(spec.name, rows.select(*spec.schema.names))
+
+    def small(self, frame: DataFrame) -> DataFrame:
+        """A frame of about as many rows as change, to be joined with a large one."""
+        if self.rows > MOST_BROADCAST:
+            return frame
+        return F.broadcast(frame)
+
+
+class Given:
+    """An input of the fragment."""
+
+    def __init__(self, place: int, kept: Typed) -> None:
+        self.place = place
+        self.kept = kept
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        return flush.given.get(self.place)
+
+
+def schema_of(kept: Typed) -> T.StructType:
+    """Rows with weights."""
+    fields = [T.StructField(ROW, spark_type(kept)), T.StructField(WEIGHT, T.LongType())]
+    return T.StructType(fields)

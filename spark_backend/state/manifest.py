@@ -1,0 +1,175 @@
+"""What counts of a folder of state tables: which files, of which table, up to which flush.
+
+    manifest/000000000012.json      after flush 12: it happened, or it did not
+    flush/000000000012/t=left/part-...parquet       what flush 12 added to the table `left`
+    base/left/000000000009/t=left/b=3/part-...parquet    all up to flush 9, added up, by bucket
+
+A manifest is written aside and renamed. Files that no manifest names are of a flush that did not
+come to its end, or of one that was added up since; they are deleted.
+
+Sound:  a manifest that is of another format, or names files outside its folder, is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyarrow import fs
+
+from reactive.errors import OffloadError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Files of a table that were written together: what a flush added, or a base."""
+
+    folder: str
+    """Below the root; the files are at any depth in it."""
+    files: tuple[str, ...]
+    """Below the folder."""
+    rows: int
+    buckets: int = 0
+    """Of a base, how many buckets its rows fall into; else 0."""
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it is all that there was when it was written."""
+        return self.buckets > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All that counts after a flush.
+
+    `plan` tells the plan whose state it is from others; a changed plan begins anew.
+    """
+
+    plan: str
+    number: int | None = None
+    tables: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
+    tokens: Mapping[str, Any] = field(default_factory=dict)
+    """Of each source, up to where it is taken in."""
+
+    def with_flush(
+        self, number: int, added: Mapping[str, Segment], tokens: Mapping[str, Any]
+    ) -> Manifest:
+        """After one flush more."""
+        tables = dict(self.tables)
+        for name, segment in added.items():
+            tables[name] = (*tables.get(name, ()), segment)
+        return replace(self, number=number, tables=tables, tokens={**self.tokens, **tokens})
+
+    def with_base(self, name: str, upto: int, base: Segment) -> Manifest:
+        """With the first segments of a table in one."""
+        later = self.tables[name][upto:]
+        return replace(self, tables={**self.tables, name: (base, *later)})
+
+    def rows(self, name: str) -> tuple[int, int]:
+        """How many rows the base of a table has, and what came later."""
+        segments = self.tables.get(name, ())
+        base = sum(segment.rows for segment in segments if segment.is_base)
+        return base, sum(segment.rows for segment in segments) - base
+
+
+class Manifests:
+    """The manifests in a folder; the one with the highest number counts.
+
+    Parameters
+    ----------
+    files, root: a file system of pyarrow, and the folder in it.
+    plan: of whom they are.
+    """
+
+    def __init__(self, files: Any, root: str, plan: str) -> None:
+        self._files = files
+        self._folder = f"{root}/manifest"
+        self._plan = plan
+        self._files.create_dir(self._folder, recursive=True)
+
+    def last(self) -> Manifest:
+        """The one that counts; an empty one for a folder that is new, or of another plan.
+
+        Raises
+        ------
+        OffloadError: it cannot be read, or is none of ours.
+        """
+        names = sorted(self._names())
+        if not names:
+            return Manifest(self._plan)
+        found = self._read(names[-1])
+        return found if found.plan == self._plan else Manifest(self._plan)
+
+    def put(self, manifest: Manifest) -> None:
+        """Let a manifest count; those before it are deleted."""
+        assert manifest.number is not None
+        name = f"{manifest.number:012}.json"
+        aside = f"{self._folder}/_{name}"
+        with self._files.open_output_stream(aside) as stream:
+            stream.write(json.dumps(_plain(manifest)).encode())
+        self._files.move(aside, f"{self._folder}/{name}")
+        for old in self._names():
+            if old < name:
+                with suppress(FileNotFoundError):
+                    self._files.delete_file(f"{self._folder}/{old}")
+
+    def _names(self) -> list[str]:
+        found = self._files.get_file_info(fs.FileSelector(self._folder))
+        return [info.base_name for info in found if info.base_name[:1].isdecimal()]
+
+    def _read(self, name: str) -> Manifest:
+        path = f"{self._folder}/{name}"
+        try:
+            with self._files.open_input_stream(path) as stream:
+                return _manifest(json.loads(stream.read()))
+        except (ValueError, KeyError, TypeError) as error:
+            raise OffloadError(
+                f"{path} is no manifest of state tables: {error}\n"
+                "  give an empty folder as the checkpoint, or the one that it came from"
+            ) from error
+
+
+def _plain(manifest: Manifest) -> dict[str, Any]:
+    tables = {
+        name: [
+            {"folder": s.folder, "files": list(s.files), "rows": s.rows, "buckets": s.buckets}
+            for s in segments
+        ]
+        for name, segments in manifest.tables.items()
+    }
+    return {
+        "format": FORMAT,
+        "plan": manifest.plan,
+        "number": manifest.number,
+        "tables": tables,
+        "tokens": dict(manifest.tokens),
+    }
+
+
+def _manifest(found: dict[str, Any]) -> Manifest:
+    if found["format"] != FORMAT:
+        raise ValueError(f"its format is {found['format']!r}, not {FORMAT}")
+    tables = {
+        str(name): tuple(
+            Segment(
+                _inside(s["folder"]),
+                tuple(map(_inside, s["files"])),
+                int(s["rows"]),
+                int(s["buckets"]),
+            )
+            for s in segments
+        )
+        for name, segments in found["tables"].items()
+    }
+    return Manifest(str(found["plan"]), int(found["number"]), tables, dict(found["tokens"]))
+
+
+def _inside(path: Any) -> str:
+    if not isinstance(path, str) or path.startswith("/") or ".." in path.split("/"):
+        raise ValueError(f"it names {path!r}, which is not below its folder")
+    return path

@@ -1,0 +1,276 @@
+"""State tables: what the operators of a plan on Spark know, as files that anybody can read.
+
+    flush n     one job writes what is added to all tables; the manifest of n makes it count
+    base        all that a table was given, added up, in a file or more per bucket of its key
+
+A table is read as its base, of which a join with few keys looks at the buckets of these keys alone
+(Spark's dynamic partition pruning), and the small files that came later. From a number of these on
+they are put together, and from a share of the base on a new base is made, so that both the files
+and the work of a look-up stay bounded.
+
+State:  on disk.
+Cost:   a flush O(what it adds); each row is written anew some log(rows) times.
+Source: log-structured merge trees; state that is partitioned as its changes are in [mrql].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spark_backend.cluster.session import Session
+from spark_backend.state.manifest import Manifest, Manifests, Segment
+
+TABLE, BUCKET = "t", "b"
+"""Columns that name folders: of which table, and in a base of which bucket."""
+MOST_SEGMENTS = 16
+"""So many later segments are put together."""
+SHARE = 0.3
+"""A new base is made when what came later has this share of its rows."""
+PER_BUCKET = 100_000
+MOST_BUCKETS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """What a state table holds.
+
+    `by` are the columns that tell rows apart, `added` those that are added up. `bucket` makes the
+    hash of a row's key, from which its bucket is taken; None if it is never looked up by one.
+    """
+
+    name: str
+    schema: T.StructType
+    by: tuple[str, ...]
+    added: tuple[str, ...]
+    bucket: Callable[[], Any] | None = None
+
+
+class StateTables:
+    """The state tables in a folder.
+
+    Parameters
+    ----------
+    folder: a path, or a URI of a file system that pyarrow and Spark know.
+    plan: tells whose state it is; what is there of another plan does not count.
+    specs: the tables, by name.
+    """
+
+    def __init__(
+        self, session: Session, folder: str, plan: str, specs: Mapping[str, TableSpec]
+    ) -> None:
+        self._session = session
+        self._files, self._root = _file_system(folder)
+        self._uri = folder.rstrip("/") if "://" in folder else f"file://{self._root}"
+        self._manifests = Manifests(self._files, self._root, plan)
+        self.manifest: Manifest = self._manifests.last()
+        self._specs = specs
+
+    @property
+    def number(self) -> int | None:
+        """The last flush that counts."""
+        return self.manifest.number
+
+    def parts(self, spec: TableSpec) -> list[DataFrame]:
+        """What a table holds, as of the last flush: its base, with the column `b`, and what came
+        later. Rows are not added up; without any there is no part."""
+        segments = self.manifest.tables.get(spec.name, ())
+        bases = [s for s in segments if s.is_base]
+        later = [s for s in segments if not s.is_base]
+        return [self._read(spec, s) for s in (bases, later) if any(one.files for one in s)]
+
+    def buckets(self, spec: TableSpec) -> int:
+        """How many buckets the base of a table has."""
+        found = [s.buckets for s in self.manifest.tables.get(spec.name, ()) if s.is_base]
+        return found[0] if found else 1
+
+    def flush(
+        self,
+        number: int,
+        added: Mapping[str, DataFrame],
+        *,
+        rows: int = 0,
+        tokens: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add to tables, in one job; done before, with the same number, nothing is added.
+
+        Parameters
+        ----------
+        rows: about how many there are in each. The first ones, if they are many, are written as
+            bases.
+        tokens: of sources, up to where they are taken in with it.
+        """
+        if self.number is not None and number <= self.number:
+            return
+        is_first = not self.manifest.tables and rows > PER_BUCKET
+        buckets = {n: self._buckets(self._specs[n], rows) for n in added} if is_first else {}
+        found = self._write(_flush_folder(number), added, buckets) if added else {}
+        self._count(self.manifest.with_flush(number, found, tokens or {}))
+
+    def written(self, number: int, spec: TableSpec) -> pa.Table | None:
+        """What a flush has added to a table, in the driver; None for nothing."""
+        folder = f"{self._root}/{_flush_folder(number)}/{TABLE}={spec.name}"
+        files = [f"{folder}/{name}" for name in self._parquet(folder)]
+        if not files:
+            return None
+        names = spec.schema.names
+        return (
+            pa.concat_tables(
+                [pq.read_table(name, filesystem=self._files, partitioning=None) for name in files]
+            )
+            .select([_column(spec, name) for name in names])
+            .rename_columns(names)
+        )
+
+    def compact(self) -> None:
+        """Put files together where there are too many."""
+        for spec in self._specs.values():
+            segments = self.manifest.tables.get(spec.name, ())
+            base, later = self.manifest.rows(spec.name)
+            if later > SHARE * max(base, PER_BUCKET):
+                self._rebase(spec, segments)
+            elif sum(not s.is_base for s in segments) > MOST_SEGMENTS:
+                self._merge(spec, segments)
+
+    def bytes(self) -> int:
+        """What the files take."""
+        found = self._files.get_file_info(fs.FileSelector(self._root, recursive=True))
+        return sum(info.size or 0 for info in found)
+
+    def delete(self) -> None:
+        """Remove all."""
+        with suppress(FileNotFoundError):
+            self._files.delete_dir(self._root)
+
+    def _rebase(self, spec: TableSpec, segments: Sequence[Segment]) -> None:
+        count = self._buckets(spec, sum(segment.rows for segment in segments))
+        folder = f"base/{spec.name}/{self.number:012}"
+        whole = _added_up(spec, self._all(spec))
+        found = self._write(folder, {spec.name: whole}, {spec.name: count})
+        base = found.get(spec.name, Segment(f"{folder}/{TABLE}={spec.name}", (), 0, count))
+        self._replace(spec, segments, base)
+
+    def _buckets(self, spec: TableSpec, rows: int) -> int:
+        """Into how many buckets a base is put."""
+        return max(1, min(MOST_BUCKETS, rows // PER_BUCKET)) if spec.bucket else 1
+
+    def _merge(self, spec: TableSpec, segments: Sequence[Segment]) -> None:
+        """Of what came later, one file; the base stays."""
+        later = [s for s in segments if not s.is_base]
+        merged = _added_up(spec, self._read(spec, later)).coalesce(1)
+        folder = f"merged/{spec.name}/{self.number:012}"
+        found = self._write(folder, {spec.name: merged})
+        one = found.get(spec.name, Segment(f"{folder}/{TABLE}={spec.name}", (), 0))
+        bases = tuple(s for s in segments if s.is_base)
+        tables = {**self.manifest.tables, spec.name: (*bases, one)}
+        self._count(Manifest(self.manifest.plan, self.number, tables, self.manifest.tokens))
+        self._drop(later)
+
+    def _replace(self, spec: TableSpec, old: Sequence[Segment], base: Segment) -> None:
+        self._count(self.manifest.with_base(spec.name, len(old), base))
+        self._drop(old)
+
+    def _count(self, manifest: Manifest) -> None:
+        self._manifests.put(manifest)
+        self.manifest = manifest
+
+    def _drop(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            with suppress(FileNotFoundError):
+                self._files.delete_dir(f"{self._root}/{segment.folder}")
+
+    def _all(self, spec: TableSpec) -> DataFrame:
+        parts = [part.select(*spec.schema.names) for part in self.parts(spec)]
+        return reduce(lambda a, b: a.unionByName(b), parts)
+
+    def _read(self, spec: TableSpec, segments: Sequence[Segment]) -> DataFrame:
+        paths = [f"{self._uri}/{s.folder}/{name}" for s in segments for name in s.files]
+        fields = [T.StructField(_column(spec, f.name), f.dataType) for f in spec.schema.fields]
+        is_base = segments[0].is_base
+        if is_base:
+            fields.append(T.StructField(BUCKET, T.IntegerType()))
+        reader = self._session.spark.read.schema(T.StructType(fields))
+        if is_base:
+            reader = reader.option("basePath", f"{self._uri}/{segments[0].folder}")
+        names = [F.col(_column(spec, name)).alias(name) for name in spec.schema.names]
+        found: DataFrame = reader.parquet(*paths).select(*names, *([BUCKET] if is_base else []))
+        return found
+
+    def _write(
+        self, folder: str, added: Mapping[str, DataFrame], buckets: Mapping[str, int] | None = None
+    ) -> dict[str, Segment]:
+        """One job, whatever the number of tables; with `buckets` what is written is bases."""
+        buckets = buckets or {}
+        by = (BUCKET,) if buckets else ()
+        frames = [self._placed(name, frame, buckets.get(name)) for name, frame in added.items()]
+        whole = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
+        tasks = self._tasks()
+        whole = whole.repartition(tasks, TABLE, BUCKET) if by else whole.coalesce(tasks)
+        whole.write.mode("overwrite").partitionBy(TABLE, *by).parquet(f"{self._uri}/{folder}")
+        found = {n: self._segment(folder, n, buckets.get(n, 0)) for n in added}
+        return {name: segment for name, segment in found.items() if segment is not None}
+
+    def _placed(self, name: str, frame: DataFrame, buckets: int | None) -> DataFrame:
+        """Rows with the table that they are of, and their bucket."""
+        spec = self._specs[name]
+        columns = [F.col(c).alias(_column(spec, c)) for c in spec.schema.names]
+        if buckets:
+            key = F.lit(0) if spec.bucket is None else F.pmod(spec.bucket(), F.lit(buckets))
+            columns.append(key.cast("int").alias(BUCKET))
+        return frame.select(F.lit(name).alias(TABLE), *columns)
+
+    def _segment(self, folder: str, name: str, buckets: int) -> Segment | None:
+        inside = f"{folder}/{TABLE}={name}"
+        files = self._parquet(f"{self._root}/{inside}")
+        if not files:
+            return None
+        rows = 0
+        for file in files:
+            with self._files.open_input_file(f"{self._root}/{inside}/{file}") as opened:
+                rows += pq.read_metadata(opened).num_rows
+        return Segment(inside, tuple(files), rows, buckets)
+
+    def _parquet(self, folder: str) -> list[str]:
+        """The files in a folder, by their path in it."""
+        selector = fs.FileSelector(folder, allow_not_found=True, recursive=True)
+        found = (i.path for i in self._files.get_file_info(selector) if i.type == fs.FileType.File)
+        start = len(folder.rstrip("/")) + 1
+        return sorted(path[start:] for path in found if path.endswith(".parquet"))
+
+    def _tasks(self) -> int:
+        return max(1, int(self._session.spark.sparkContext.defaultParallelism))
+
+
+def _added_up(spec: TableSpec, rows: DataFrame) -> DataFrame:
+    """Each row once, with the sums; without rows of which nothing is left."""
+    sums = [F.sum(name).alias(name) for name in spec.added]
+    left = reduce(lambda a, b: a | b, [F.col(name) != 0 for name in spec.added])
+    return rows.groupBy(*spec.by).agg(*sums).filter(left).select(*spec.schema.names)
+
+
+def _column(spec: TableSpec, name: str) -> str:
+    """The name of a column in files, which have those of all tables of a flush."""
+    return f"{spec.name}_{name}"
+
+
+def _flush_folder(number: int) -> str:
+    return f"flush/{number:012}"
+
+
+def _file_system(folder: str) -> tuple[Any, str]:
+    if "://" in folder:
+        files, path = fs.FileSystem.from_uri(folder)
+        return files, path.rstrip("/")
+    files = fs.LocalFileSystem()
+    files.create_dir(folder, recursive=True)
+    return files, files.normalize_path(folder).rstrip("/")
