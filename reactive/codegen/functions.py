@@ -83,7 +83,7 @@ class Values:
         if not self.by_name.keys().isdisjoint(variables):
             return False
         known = (is_own(name) or name in self._reserved for name in variables)
-        hidden = (hasattr(builtins, name) for name in variables)
+        hidden = (name != "_" and hasattr(builtins, name) for name in variables)  # a prompt's last
         return not self._reserved or (all(known) and not any(hidden))
 
     def constant(self, constant: Constant) -> str:
