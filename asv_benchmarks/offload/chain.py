@@ -13,43 +13,20 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
 
+from asv_benchmarks.offload.cases import Client, Order
+from asv_benchmarks.offload.flush import timed
 from reactive import Count, Database, Sum
 from spark_backend import SparkOffload
 
 REGIONS = 1_000
 CLIENTS = 10
 """Orders per client."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A row of the large table."""
-
-    id: int
-    client: int
-    amount: float
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
-    """A row of the small one."""
-
-    id: int
-    region: int
-
-
-def timed(act: Callable[[], object]) -> float:
-    """Seconds that it takes."""
-    began = perf_counter()
-    act()
-    return perf_counter() - began
 
 
 class Chain:
@@ -70,15 +47,15 @@ class Chain:
         """Evaluate the query from the files; the result goes nowhere."""
         orders = self.spark.read.parquet(str(self.folder / "orders"))
         clients = self.spark.read.parquet(str(self.folder / "clients")).withColumnRenamed(
-            "id", "client"
+            "id", "customer"
         )
-        joined = (orders if rows is None else orders.limit(rows)).join(clients, "client")
+        joined = (orders if rows is None else orders.limit(rows)).join(clients, "customer")
         result = joined.groupBy("region").agg({"amount": "sum", "id": "count"})
         result.write.format("noop").mode("overwrite").save()
 
     def bucketed(self) -> None:
         """Write the rows of both tables by bucket of their key, as state is."""
-        for name, key in (("orders", "client"), ("clients", "id")):
+        for name, key in (("orders", "customer"), ("clients", "id")):
             rows = self.spark.read.parquet(str(self.folder / name))
             buckets = max(1, min(512, self.rows // 100_000))
             placed = rows.selectExpr("*", f"pmod(xxhash64({key}), {buckets}) as b")
@@ -93,7 +70,7 @@ class Chain:
         clients = self.rows // CLIENTS
         columns = [
             "id",
-            f"id * 7919 % {clients} as client",
+            f"id * 7919 % {clients} as customer",
             "cast(id % 1000 as double) / 8 as amount",
         ]
         return self.spark.range(first, first + count, numPartitions=2).selectExpr(*columns)
@@ -103,7 +80,7 @@ def view_over(db: Database, folder: Path) -> tuple[Any, Any]:
     """The table of orders, and the view."""
     orders = db.spark_table(str(folder / "orders"), Order, name="orders")
     clients = db.spark_table(str(folder / "clients"), Client, name="clients")
-    joined = orders.join(clients, on=lambda o, c: o.client == c.id)
+    joined = orders.join(clients, on=lambda o, c: o.customer == c.id)
     totals = joined.group_by(lambda o, c: c.region).aggregate(Count(), Sum(lambda o, c: o.amount))
     return orders, totals.materialize("totals")
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from optimizer import plan
-from optimizer.plans.properties import nodes, shapes
+from optimizer.plans.properties import below_wheres, nodes, shapes
 from optimizer.traverse import with_inputs
 from reactive.remote.fragments import LEVEL, Fragment, alone, by_row, group_of
 
@@ -34,7 +34,7 @@ def whole_of(top: plan.Node, holds: Holds) -> Fragment | None:
     node = cut.of(top)
     if node is None or not any(isinstance(n, STATEFUL) for n in cut.inside):
         return None
-    is_by_group = isinstance(_below_wheres(top), plan.Aggregate)
+    is_by_group = isinstance(below_wheres(top), plan.Aggregate)
     return Fragment(
         node,
         tuple(cut.inside),
@@ -61,7 +61,7 @@ class _Cut:
         return self._made[id(node)]
 
     def _of(self, node: plan.Node) -> plan.Node | None:
-        if self._holds(node) or isinstance(_below_wheres(node), plan.Table):
+        if self._holds(node) or isinstance(below_wheres(node), plan.Table):
             return self._input(node)
         if not isinstance(node, _INSIDE):
             return None
@@ -76,9 +76,3 @@ class _Cut:
             self.inputs.append(node)
         place = self.inputs.index(node)
         return plan.Recursive(LEVEL, place, f"input {place + 1}", False, shapes(node))
-
-
-def _below_wheres(node: plan.Node) -> plan.Node:
-    while isinstance(node, plan.Where):
-        node = node.input
-    return node

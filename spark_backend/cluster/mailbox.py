@@ -27,6 +27,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from spark_backend.cluster.files import file_system
+
 Fold = Callable[[pa.Table], pa.Table]
 ROW_GROUP = 16_384
 RANGE = 100_000
@@ -47,7 +49,7 @@ class Mailbox:
     """The number of the first file of this generation."""
 
     def __post_init__(self) -> None:
-        self._files, self._root = _file_system(self.folder)
+        self._files, self._root = file_system(self.folder)
         self._fragments: dict[int, Any] = {}
         self._open()
 
@@ -226,15 +228,6 @@ class Mailbox:
     def _uri(self, name: str) -> str:
         start = "file://" + self._root if "://" not in self.folder else self.folder.rstrip("/")
         return f"{start}/{self.generation:06}/{name}"
-
-
-def _file_system(folder: str) -> tuple[Any, str]:
-    if "://" in folder:
-        files, path = fs.FileSystem.from_uri(folder)
-        return files, path.rstrip("/")
-    files = fs.LocalFileSystem()
-    files.create_dir(folder, recursive=True)
-    return files, files.normalize_path(folder).rstrip("/")
 
 
 def _number(name: str) -> int:

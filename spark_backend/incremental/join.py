@@ -12,8 +12,6 @@ Source: [dbsp] bilinear operators.
 
 from __future__ import annotations
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -23,7 +21,7 @@ from spark_backend.codec.schema import Record, Typed, tuple_of
 from spark_backend.codec.values import Value, record_value
 from spark_backend.incremental.keys import HASH, Side, bound, same
 from spark_backend.incremental.steps import Flush, Step, schema_of
-from spark_backend.state.tables import BUCKET, TableSpec
+from spark_backend.state.tables import BUCKET, TableSpec, united
 
 
 class Arranged:
@@ -60,16 +58,18 @@ class Arranged:
         pairs = []
         for part in self.before(flush, prefix):
             on = same(changed_prefix, prefix, count)
-            if BUCKET in part.columns:
-                buckets = flush.tables.buckets(self.spec)
-                on = on & in_bucket(HASH, buckets)
+            bucket = in_bucket(flush, self.spec, part, HASH)
+            on = on if bucket is None else on & bucket
             pairs.append((part, on))
         return pairs
 
 
-def in_bucket(key: str, buckets: int) -> Column:
-    """Whether a row of a base is in the bucket of a hash, by which partitions are pruned."""
-    return F.expr(f"{BUCKET} = cast(pmod({key}, {buckets}) as int)")
+def in_bucket(flush: Flush, spec: TableSpec, part: DataFrame, key: str) -> Column | None:
+    """Whether a row of a base is in the bucket of a hash, by which partitions are pruned; None of
+    what is no base."""
+    if BUCKET not in part.columns:
+        return None
+    return F.expr(f"{BUCKET} = cast(pmod({key}, {flush.tables.buckets(spec)}) as int)")
 
 
 class Join:
@@ -103,7 +103,7 @@ class Join:
             on = same("l", "r", len(self._left.side.types))
             found.append(left.drop(HASH).join(flush.small(right.drop(HASH)), on))
         out = [self._pairs(frame) for frame in found]
-        return reduce(lambda a, b: a.unionByName(b), out) if out else None
+        return united(out) if out else None
 
     def _pairs(self, matched: DataFrame) -> DataFrame:
         if self._condition is not None:

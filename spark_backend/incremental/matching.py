@@ -11,7 +11,6 @@ Source: [dbsp] antijoin as a difference; counts per key.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -20,6 +19,7 @@ from spark_backend.codec.schema import Typed
 from spark_backend.incremental.join import Arranged
 from spark_backend.incremental.keys import HASH, same
 from spark_backend.incremental.steps import Flush
+from spark_backend.state.tables import united
 
 Shown = Callable[[Column], Column]
 """The row of the output, of the column with a row."""
@@ -40,7 +40,7 @@ class Matched:
         rows, others = self._rows.change(flush, "x"), self._others.change(flush, "y")
         if rows is not None or others is not None:
             found += self._by_key(flush, rows, others)
-        return reduce(lambda a, b: a.unionByName(b), found) if found else None
+        return united(found) if found else None
 
     def _alone(self, flush: Flush) -> list[DataFrame]:
         """Rows that match nothing, which are always in the output."""
@@ -61,7 +61,7 @@ class Matched:
             parts.append(self._weighted(part.join(keys, on, "left_semi")))
         if not parts:
             return []
-        all_rows = reduce(lambda a, b: a.unionByName(b), parts)
+        all_rows = united(parts)
         counted = self._counts(flush, keys, others)
         found = all_rows.join(counted, same("x", "y", self._count), "left")
         return [self._out(found)]
@@ -73,7 +73,7 @@ class Matched:
             if frame is not None:
                 names = [F.col(f"{prefix}_{n}").alias(f"k_{n}") for n in range(self._count)]
                 frames.append(frame.select(*names, HASH))
-        found = reduce(lambda a, b: a.unionByName(b), frames).distinct()
+        found = united(frames).distinct()
         return found.filter(F.col(HASH) >= F.lit(-(2**63) + 1))
 
     def _weighted(self, frame: DataFrame, *, is_change: bool = False) -> DataFrame:
@@ -95,7 +95,7 @@ class Matched:
         if not parts:
             empty = keys.select(*(F.col(f"k_{n}").alias(f"y_{n}") for n in range(self._count)))
             parts = [empty.limit(0).select("*", none.alias("nb"), none.alias("nd"))]
-        whole = reduce(lambda a, b: a.unionByName(b), parts)
+        whole = united(parts)
         return whole.groupBy(*names).agg(F.sum("nb").alias("nb"), F.sum("nd").alias("nd"))
 
     def _out(self, rows: DataFrame) -> DataFrame:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -39,7 +38,7 @@ from spark_backend.incremental.inputs import inputs_of
 from spark_backend.incremental.keys import bound
 from spark_backend.incremental.sets import hashed
 from spark_backend.incremental.steps import ODD_VALUE, Flush, schema_of
-from spark_backend.state.tables import StateTables, TableSpec
+from spark_backend.state.tables import StateTables, TableSpec, united
 from spark_backend.tables.chain import Chain, Weighted, raised
 from spark_backend.tables.frames import as_columns
 
@@ -158,7 +157,7 @@ class StateRemote:
         parts = [p.select("row", "weight") for p in self._tables.parts(spec)]
         if not parts:
             return None
-        rows = reduce(lambda a, b: a.unionByName(b), parts)
+        rows = united(parts)
         return rows.groupBy("row").agg(F.sum("weight").alias("weight")).filter("weight != 0")
 
     def to_spark(self, row_type: Any = None) -> DataFrame:

@@ -9,8 +9,6 @@ Source: [dbsp] distinct; the operators of bags are functions of two weights.
 
 from __future__ import annotations
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -20,7 +18,7 @@ from spark_backend.codec.values import Value, spark_type
 from spark_backend.incremental.join import in_bucket
 from spark_backend.incremental.keys import flattened
 from spark_backend.incremental.steps import Flush, Step, schema_of
-from spark_backend.state.tables import BUCKET, TableSpec
+from spark_backend.state.tables import TableSpec, united
 
 _SIDES = ("l", "r")
 
@@ -42,7 +40,7 @@ class ByWeight:
         there = [frame for frame in changes if frame is not None]
         if not there:
             return None
-        rows = reduce(lambda a, b: a.unionByName(b), [f.select("row") for f in there]).distinct()
+        rows = united([f.select("row") for f in there]).distinct()
         rows = flush.small(rows.withColumn("h", self._hash()).filter(F.col("h").isNotNull()))
         parts = [
             self._weights(frame, side, is_change=True)
@@ -52,7 +50,7 @@ class ByWeight:
         for spec, side in zip(self.specs, _SIDES, strict=False):
             for part in flush.tables.parts(spec):
                 parts.append(self._weights(self._at(flush, spec, rows, part), side))
-        return self._out(reduce(lambda a, b: a.unionByName(b), parts))
+        return self._out(united(parts))
 
     def _changed(self, flush: Flush, place: int) -> DataFrame | None:
         found = flush.delta(self._sides[place])
@@ -66,9 +64,8 @@ class ByWeight:
     def _at(self, flush: Flush, spec: TableSpec, rows: DataFrame, part: DataFrame) -> DataFrame:
         """The rows of a table that are among those that changed."""
         on = part["row"].eqNullSafe(rows["row"])
-        if BUCKET in part.columns:
-            buckets = flush.tables.buckets(spec)
-            on = on & in_bucket("h", buckets)
+        bucket = in_bucket(flush, spec, part, "h")
+        on = on if bucket is None else on & bucket
         return part.join(rows, on, "left_semi")
 
     def _weights(self, frame: DataFrame, side: str, *, is_change: bool = False) -> DataFrame:

@@ -41,7 +41,7 @@ from spark_backend.incremental.join import in_bucket
 from spark_backend.incremental.keys import bound
 from spark_backend.incremental.sets import hashed
 from spark_backend.incremental.steps import ODD_VALUE, Flush, Step, schema_of
-from spark_backend.state.tables import BUCKET, TableSpec
+from spark_backend.state.tables import TableSpec, united
 from spark_backend.tables.worker import shipped
 
 WIDE = Plain(int, low=-WIDEST, high=WIDEST)
@@ -115,12 +115,12 @@ class Totals:
         parts = [self._both(change, was=False)]
         for part in flush.tables.parts(self.spec):
             on = part["key"].eqNullSafe(keys["key"])
-            if BUCKET in part.columns:
-                on = on & in_bucket("h", flush.tables.buckets(self.spec))
-            else:
-                on = on & (hashed(Value(part["key"], self._key.of)) == keys["h"])
+            bucket = in_bucket(flush, self.spec, part, "h")
+            if bucket is None:
+                bucket = hashed(Value(part["key"], self._key.of)) == keys["h"]
+            on = on & bucket
             parts.append(self._both(part.join(keys, on, "left_semi"), was=True))
-        whole = reduce(lambda a, b: a.unionByName(b), parts)
+        whole = united(parts)
         sums = self._sums_of_both
         if not self._odd:
             return whole.groupBy("key").agg(*sums)

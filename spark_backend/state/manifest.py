@@ -65,10 +65,9 @@ class Manifest:
             tables[name] = (*tables.get(name, ()), segment)
         return replace(self, number=number, tables=tables, tokens={**self.tokens, **tokens})
 
-    def with_base(self, name: str, upto: int, base: Segment) -> Manifest:
-        """With the first segments of a table in one."""
-        later = self.tables[name][upto:]
-        return replace(self, tables={**self.tables, name: (base, *later)})
+    def with_segments(self, name: str, segments: tuple[Segment, ...]) -> Manifest:
+        """With other segments of a table, of the same rows."""
+        return replace(self, tables={**self.tables, name: segments})
 
     def rows(self, name: str) -> tuple[int, int]:
         """How many rows the base of a table has, and what came later."""

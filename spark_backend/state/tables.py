@@ -28,6 +28,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from spark_backend.cluster.files import file_system
 from spark_backend.cluster.session import Session
 from spark_backend.state.manifest import Manifest, Manifests, Segment
 
@@ -70,7 +71,7 @@ class StateTables:
         self, session: Session, folder: str, plan: str, specs: Mapping[str, TableSpec]
     ) -> None:
         self._session = session
-        self._files, self._root = _file_system(folder)
+        self._files, self._root = file_system(folder)
         self._uri = folder.rstrip("/") if "://" in folder else f"file://{self._root}"
         self._manifests = Manifests(self._files, self._root, plan)
         self.manifest: Manifest = self._manifests.last()
@@ -158,7 +159,7 @@ class StateTables:
         whole = _added_up(spec, self._all(spec))
         found = self._write(folder, {spec.name: whole}, {spec.name: count})
         base = found.get(spec.name, Segment(f"{folder}/{TABLE}={spec.name}", (), 0, count))
-        self._replace(spec, segments, base)
+        self._replace(spec, segments, (base,))
 
     def _buckets(self, spec: TableSpec, rows: int) -> int:
         """Into how many buckets a base is put."""
@@ -172,26 +173,22 @@ class StateTables:
         found = self._write(folder, {spec.name: merged})
         one = found.get(spec.name, Segment(f"{folder}/{TABLE}={spec.name}", (), 0))
         bases = tuple(s for s in segments if s.is_base)
-        tables = {**self.manifest.tables, spec.name: (*bases, one)}
-        self._count(Manifest(self.manifest.plan, self.number, tables, self.manifest.tokens))
-        self._drop(later)
+        self._replace(spec, later, (*bases, one))
 
-    def _replace(self, spec: TableSpec, old: Sequence[Segment], base: Segment) -> None:
-        self._count(self.manifest.with_base(spec.name, len(old), base))
-        self._drop(old)
+    def _replace(self, spec: TableSpec, gone: Sequence[Segment], now: tuple[Segment, ...]) -> None:
+        """Let these be the segments of a table, and delete those that have gone into them."""
+        self._count(self.manifest.with_segments(spec.name, now))
+        for segment in gone:
+            with suppress(FileNotFoundError):
+                self._files.delete_dir(f"{self._root}/{segment.folder}")
 
     def _count(self, manifest: Manifest) -> None:
         self._manifests.put(manifest)
         self.manifest = manifest
 
-    def _drop(self, segments: Sequence[Segment]) -> None:
-        for segment in segments:
-            with suppress(FileNotFoundError):
-                self._files.delete_dir(f"{self._root}/{segment.folder}")
-
     def _all(self, spec: TableSpec) -> DataFrame:
         parts = [part.select(*spec.schema.names) for part in self.parts(spec)]
-        return reduce(lambda a, b: a.unionByName(b), parts)
+        return united(parts)
 
     def _read(self, spec: TableSpec, segments: Sequence[Segment]) -> DataFrame:
         paths = [f"{self._uri}/{s.folder}/{name}" for s in segments for name in s.files]
@@ -251,6 +248,11 @@ class StateTables:
         return max(1, int(self._session.spark.sparkContext.defaultParallelism))
 
 
+def united(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all frames, which have the same columns."""
+    return reduce(lambda a, b: a.unionByName(b), frames)
+
+
 def _added_up(spec: TableSpec, rows: DataFrame) -> DataFrame:
     """Each row once, with the sums; without rows of which nothing is left."""
     sums = [F.sum(name).alias(name) for name in spec.added]
@@ -265,12 +267,3 @@ def _column(spec: TableSpec, name: str) -> str:
 
 def _flush_folder(number: int) -> str:
     return f"flush/{number:012}"
-
-
-def _file_system(folder: str) -> tuple[Any, str]:
-    if "://" in folder:
-        files, path = fs.FileSystem.from_uri(folder)
-        return files, path.rstrip("/")
-    files = fs.LocalFileSystem()
-    files.create_dir(folder, recursive=True)
-    return files, files.normalize_path(folder).rstrip("/")

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from spark_backend.cluster.files import file_system
+
 ASIDE = "aside-"
 
 
@@ -21,7 +23,7 @@ class Changes:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder.rstrip("/")
-        self._files, self._root = _file_system(self._folder)
+        self._files, self._root = file_system(self._folder)
         self._files.create_dir(self._root, recursive=True)
         found = [info.base_name for info in self._files.get_file_info(fs.FileSelector(self._root))]
         self.last = max(map(int, filter(str.isdecimal, found)), default=0)
@@ -75,13 +77,3 @@ class Changes:
 
 def _is_data(path: str) -> bool:
     return path.endswith(".parquet") and not path.rpartition("/")[2].startswith(("_", "."))
-
-
-def _file_system(folder: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path or URI, and the path in it."""
-    found: tuple[fs.FileSystem, str]
-    if "://" in folder:
-        found = fs.FileSystem.from_uri(folder)
-        return found
-    files = fs.LocalFileSystem()
-    return files, files.normalize_path(folder)
