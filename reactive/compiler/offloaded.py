@@ -71,6 +71,11 @@ class OffloadedNodes:
         assert part is not None
         return part
 
+    def is_whole(self, node: plan.Node) -> bool:
+        """Whether a node can run there together with all that is below it."""
+        part = self._part(node)
+        return part is not None and part.is_whole
+
     def begin(self, node: plan.Node) -> Begin:
         """How to begin the part of a node."""
         return self.moved.get(node, self._begin)

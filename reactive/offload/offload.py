@@ -297,12 +297,15 @@ class Offloading:
     def _parts(self, written: plan.Node) -> tuple[list[plan.Node], list[str]]:
         """The nodes of a query that can be moved, and why the others cannot."""
         root, found, reasons = self._plan(written), [], []
+        self.need()
+        away = self.offloaded(self.moved)
+        assert away is not None
         inside = {id(n) for node in nodes(root) for n in _within(node)}
         for node in nodes(root):
             if id(node) in inside or isinstance(node, STATELESS):
                 continue
             refused = self.refused(node)
-            if refused is None:
+            if refused is None or away.is_whole(node):
                 found.append(node)
             else:
                 reasons.append(f"{explaining.headline(node)}: {refused}")

@@ -58,6 +58,11 @@ class Fragment:
     """Whether it is of all nodes down to tables, of which none needs to be in buckets."""
 
     @property
+    def is_never_empty(self) -> bool:
+        """Whether there may be rows in the output where there are none in the inputs."""
+        return any(isinstance(node, plan.Aggregate) and node.key is None for node in self.of)
+
+    @property
     def is_by_group(self) -> bool:
         """Whether the first value of a row of the output is its key."""
         return self.keys_of is group_of
@@ -92,7 +97,7 @@ def part_of(node: plan.Node) -> Fragment:
         case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
             return _join_part(node)
         case plan.Aggregate(_, None):
-            raise Unmovable("it has one group, which cannot be spread")
+            raise Unmovable("it has one group, which only moves together with what is below it")
         case plan.Aggregate(source, key):
             assert key is not None
             return _aggregate_part(node, source, key)

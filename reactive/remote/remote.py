@@ -240,7 +240,8 @@ class RemoteOperator:
     def begin(self) -> None:
         """What waits is what its inputs hold from the start."""
         self.set_barrier()
-        if self.remote.resumed is not None and not self._batches:
+        is_owed = self.remote.resumed is not None or self.fragment.is_never_empty
+        if is_owed and not self._batches:
             self._batches = [([], [])]
         self.is_filled = not self._batches
 

@@ -34,7 +34,8 @@ def whole_of(top: plan.Node, holds: Holds) -> Fragment | None:
     node = cut.of(top)
     if node is None or not any(isinstance(n, STATEFUL) for n in cut.inside):
         return None
-    is_by_group = isinstance(below_wheres(top), plan.Aggregate)
+    last = below_wheres(top)
+    is_by_group = isinstance(last, plan.Aggregate) and last.key is not None
     return Fragment(
         node,
         tuple(cut.inside),

@@ -21,8 +21,9 @@ from optimizer import plan
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import residual
-from reactive.operators.plain import by_key_alone, chain_over
+from reactive.operators.plain import chain_over
 from spark_backend.cluster.session import Session
+from spark_backend.codec.columns import truth_of
 from spark_backend.codec.schema import Plain, Typed, Untyped, in_common, tuple_of
 from spark_backend.codec.values import Inexact, Value, as_type, record_value
 from spark_backend.incremental.join import Arranged, Join, pair_of
@@ -31,7 +32,7 @@ from spark_backend.incremental.linear import Linear, Together
 from spark_backend.incremental.matching import Matched
 from spark_backend.incremental.sets import ByWeight
 from spark_backend.incremental.steps import Given, NotColumns, Step, schema_of
-from spark_backend.incremental.totals import Totals, is_linear
+from spark_backend.incremental.totals import Totals, refused
 from spark_backend.state.tables import TableSpec
 from spark_backend.tables.chain import Chain
 
@@ -95,9 +96,8 @@ class Compiler:
                 found = self._matched(node, left, right)
             case plan.OuterJoin(left, right):
                 found = self._outer(node, left, right)
-            case plan.Aggregate(source) if is_linear(node) and node.row is None:
-                made = Totals(node, self.step(source), bindings(source), self._free("sums"))
-                found = self._with(made, made.spec)
+            case plan.Aggregate():
+                found = self._aggregate(node)
             case _ if isinstance(node, _SETS):
                 found = self._by_weight(node)
             case _:
@@ -111,6 +111,14 @@ class Compiler:
         made = Linear(self._chain, chain, self.step(source), empty)
         self.steps += made.steps
         return made
+
+    def _aggregate(self, node: plan.Aggregate) -> Step:
+        reason = refused(node)
+        if reason is not None:
+            raise NotColumns(f"{headline(node)}: {reason}")
+        source = node.input
+        made = Totals(node, self.step(source), bindings(source), self._free("sums"))
+        return self._with(made, *made.specs)
 
     def _by_weight(self, node: plan.Node) -> Step:
         steps = tuple(map(self.step, node.inputs()))
@@ -152,25 +160,24 @@ class Compiler:
         return Join(one, other, residual(node), bindings(left))
 
     def _matched(self, node: Any, left: plan.Node, right: plan.Node) -> Matched:
-        if not by_key_alone(node):
-            raise NotColumns(f"{headline(node)} asks more than a key")
         one, other = self._sides(node, left, right)
         is_semi = isinstance(node, plan.SemiJoin)
-        return Matched(one, other, one.source.kept, _itself, present=is_semi)
+        fits = _fits(node, one.source.kept, other.source.kept, ("x", "y"))
+        return Matched(one, other, one.source.kept, _itself, fits, present=is_semi)
 
     def _outer(self, node: plan.OuterJoin, left: plan.Node, right: plan.Node) -> Step:
-        if not by_key_alone(node):
-            raise NotColumns(f"{headline(node)} asks more than a key")
         one, other = self._sides(node, left, right)
         count = bindings(left)
         kept = _padded(node.kind, one.source.kept, other.source.kept, count)
-        found: Step = _As(Join(one, other, None, count), kept)
+        found: Step = _As(Join(one, other, residual(node), count), kept)
         if node.kind != "right":
             show = _left_alone(one.source.kept, kept, count)
-            found = Together(found, Matched(one, other, kept, show, present=False), kept)
+            fits = _fits(node, one.source.kept, other.source.kept, ("x", "y"))
+            found = Together(found, Matched(one, other, kept, show, fits, present=False), kept)
         if node.kind != "left":
             show = _right_alone(other.source.kept, kept, count)
-            found = Together(found, Matched(other, one, kept, show, present=False), kept)
+            fits = _fits(node, one.source.kept, other.source.kept, ("y", "x"))
+            found = Together(found, Matched(other, one, kept, show, fits, present=False), kept)
         return found
 
 
@@ -186,6 +193,15 @@ class _As:
             return None
         row = as_type(Value(F.col("row"), self._source.kept), self.kept)
         return found.select(row.alias("row"), "weight")
+
+
+def _fits(node: Any, left: Typed, right: Typed, names: tuple[str, str]) -> Column | None:
+    """What a join asks of pairs of equal keys besides, of `{name}_row` of either side."""
+    asked = residual(node)
+    if asked is None:
+        return None
+    rows = bound(Value(F.col(f"{names[0]}_row"), left), bindings(node.left))
+    return truth_of(asked, [*rows, Value(F.col(f"{names[1]}_row"), right)])
 
 
 def _padded(kind: str, left: Typed, right: Typed, count: int) -> Typed:

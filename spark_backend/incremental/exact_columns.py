@@ -38,6 +38,42 @@ def integer_sum(limbs: list[str]) -> str:
     return f"cast({high} as decimal(38, 0)) * {BITS} + cast({low} as decimal(38, 0))"
 
 
+def integer_quotient(total: str, count: str) -> str:
+    """SQL of an integer over a positive number of values of 64 bits, rounded once, as Python does
+    it; null over none.
+
+    The whole part has 53 bits or more where the total is no double itself: then what is left of it
+    only says whether there was anything below. Otherwise 60 bits behind the point are divided on.
+    """
+    size, unit = f"abs({total})", 1 << 60
+    point = f"cast({unit} as decimal(38, 0))"
+    near = "cast(q.v * 2 + if(r.v > 0, 1, 0) as decimal(38, 0))"
+    exact = f"cast((q.v * {point} + f.v) * 2 + if(e.v > 0, 1, 0) as decimal(38, 0))"
+    value = (
+        f"if(q.v >= {1 << 57}, cast({near} as double) * {2.0**-1!r}D,"
+        f" cast({exact} as double) * {2.0**-61!r}D)"
+    )
+    for name, of in (
+        ("f", f"(m.v - e.v) / {count}"),
+        ("e", f"m.v % {count}"),
+        ("m", f"r.v * {point}"),
+        ("q", f"({size} - r.v) / {count}"),
+        ("r", f"{size} % {count}"),
+    ):
+        value = _let(name, f"cast({of} as decimal(38, 0))", value)
+    return (
+        f"case when {count} <= 0 then null"
+        f" when {size} <= {2**53} then cast({total} as double) / cast({count} as double)"
+        f" else if({total} < 0, -1D, 1D) * {value} end"
+    )
+
+
+def _let(name: str, value: str, then: str) -> str:
+    """SQL of `then`, in which `{name}.v` is a value that is worked out once."""
+    bound = f"transform(array({value}), x -> named_struct('v', x))"
+    return f"element_at(transform({bound}, {name} -> {then}), 1)"
+
+
 def float_limbs(value: str, name: str) -> dict[str, str]:
     """SQL of the limbs of a float, with the sign: `{name}_0` to `{name}_4`, least first; and of
     `{name}_odd`: the float if it has no limbs, else null."""

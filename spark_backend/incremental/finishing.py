@@ -6,7 +6,7 @@ Pure functions over Arrow batches; Spark is not needed to try them.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,61 +15,103 @@ import pyarrow as pa
 from reactive.collections.zset import canonical
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.limbs import total
-from spark_backend.codec.schema import Typed
+from spark_backend.codec.schema import Record, Typed
 
 ODD = "odd_values"
 _BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Finishing:
-    """How rows are made of sums: the types of key and row, the sums, and what is shown of them."""
+class Result:
+    """What is shown: a "count", the "sum" of a name or its "avg", or a "value" as it is."""
 
-    key: Typed
+    kind: str
+    name: str
+    of: Typed
+    count: str = "n"
+    """The column that says how many values there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finishing:
+    """How rows are made of sums: the types of key and row, the sums, and what is shown of them.
+
+    Without a `key` there is one group.
+    """
+
+    key: Typed | None
     kept: Typed
     sums: tuple[tuple[str, bool], ...]
-    results: tuple[tuple[str, str | None], ...]
+    results: tuple[Result, ...]
 
 
 def finished(shipped: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows before and after of groups with their sums."""
     of: Finishing = pickle.loads(shipped)
     for batch in batches:
-        keys = from_arrow(of.key, batch.column("key"))
+        before, after = (_rows(of, batch, when) for when in ("b_", "a_"))
         rows: list[Any] = []
         weights: list[int] = []
-        for key, sums in zip(keys, batch.to_pylist(), strict=True):
-            before, after = (_row(of, key, sums, when) for when in ("b_", "a_"))
-            if before == after:
+        for was, now in zip(before, after, strict=True):
+            if was == now:
                 continue
-            for row, weight in ((before, -1), (after, 1)):
-                if row is not None:
-                    rows.append(row)
+            for shown, weight in ((was, -1), (now, 1)):
+                if shown is not None:
+                    rows.append(shown[0])
                     weights.append(weight)
         arrays = [to_arrow(of.kept, rows), pa.array(weights, pa.int64())]
         yield pa.record_batch(arrays, names=["row", "weight"])
 
 
-def _row(of: Finishing, key: Any, sums: dict[str, Any], when: str) -> tuple[Any, ...] | None:
-    count = sums[f"{when}n"]
-    if count <= 0:
+def _rows(of: Finishing, batch: pa.RecordBatch, when: str) -> list[tuple[Any] | None]:
+    """The row of each group, alone in a tuple; None of a group that is not there."""
+    keys = None if of.key is None else from_arrow(of.key, batch.column("key"))
+    values = [_values(result, batch, when) for result in of.results]
+    names = [n for n in batch.schema.names if n.startswith(when) or n == ODD]
+    found: list[tuple[Any] | None] = []
+    for place, sums in enumerate(batch.select(names).to_pylist()):
+        if not sums[f"{when}is"]:
+            found.append(None)
+            continue
+        totals = {name: _total(name, is_float, sums, when) for name, is_float in of.sums}
+        results = [
+            _result(result, totals, sums, when) if value is None else value[place]
+            for result, value in zip(of.results, values, strict=True)
+        ]
+        found.append((_row(of.kept, results if keys is None else [keys[place], *results]),))
+    return found
+
+
+def _values(result: Result, batch: pa.RecordBatch, when: str) -> list[Any] | None:
+    """Of each group what is shown as it is."""
+    if result.kind != "value":
         return None
-    values = {name: _value(name, is_float, sums, when) for name, is_float in of.sums}
-    return (key, *(_result(kind, name, values, count) for kind, name in of.results))
+    found = from_arrow(result.of, batch.column(f"{when}{result.name}"))
+    return found if result.of.optional or result.of.kind is not int else [v or 0 for v in found]
 
 
-def _result(kind: str, name: str | None, values: dict[str, Any], count: int) -> Any:
-    if name is None:
+def _row(kept: Typed, items: Sequence[Any]) -> Any:
+    if not isinstance(kept, Record):
+        return items[0]
+    return tuple(items) if kept.kind is tuple else kept.kind(*items)
+
+
+def _result(result: Result, totals: dict[str, Any], sums: dict[str, Any], when: str) -> Any:
+    count = sums[f"{when}{result.count}"]
+    if result.kind == "count":
         return count
-    return values[name] if kind == "sum" else canonical(values[name] / count)
+    total_of = totals[result.name]
+    if result.kind == "sum":
+        return total_of
+    return canonical(total_of / count) if count > 0 else None
 
 
-def _value(name: str, is_float: bool, sums: dict[str, Any], when: str) -> Any:
+def _total(name: str, is_float: bool, sums: dict[str, Any], when: str) -> Any:
     limbs = [sums[f"{when}{name}_{place}"] for place in range(5 if is_float else 2)]
     number = sum(limb << (_BITS * place) for place, limb in enumerate(limbs))
     odd = [(one.get(f"{name}_odd"), one[f"{when}n"]) for one in sums[ODD]]
     odd = [(value, n) for value, n in odd if value is not None and n]
     if not is_float:
         return number + sum(int(value) * n for value, n in odd)
-    floats = sums[f"{when}n"] - sum(n for _, n in odd)
+    floats = sums.get(f"{when}{name}_c", sums[f"{when}n"]) - sum(n for _, n in odd)
     return float(total((number, floats, 0, 0, 0), odd))

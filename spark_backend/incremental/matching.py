@@ -1,10 +1,12 @@
-"""Semi and anti joins, and the rows of outer joins that have no partner, by the key alone.
+"""Semi and anti joins, and the rows of outer joins that have no partner.
 
     n(key) = rows of the other side with the key        out = rows of the left where n > 0 (or = 0)
     d out  = rows after, where n after says so  -  rows before, where n before says so
 
+Where a pair is asked more than its key, the rows of the other side are counted for each row.
+
 State:  the rows of both sides, by the key.
-Cost:   per flush O(rows of the keys that changed, on both sides).
+Cost:   per flush O(rows of the keys that changed, on both sides); or their pairs.
 Source: [dbsp] antijoin as a difference; counts per key.
 """
 
@@ -26,13 +28,25 @@ Shown = Callable[[Column], Column]
 
 
 class Matched:
-    """The rows of one side that have a partner on the other, or that have none."""
+    """The rows of one side that have a partner on the other, or that have none.
+
+    Parameters
+    ----------
+    fits: what is asked of pairs of equal keys, `x_row` and `y_row`; None for nothing.
+    """
 
     def __init__(
-        self, rows: Arranged, others: Arranged, kept: Typed, shown: Shown, *, present: bool
+        self,
+        rows: Arranged,
+        others: Arranged,
+        kept: Typed,
+        shown: Shown,
+        fits: Column | None,
+        *,
+        present: bool,
     ) -> None:
         self._rows, self._others, self.kept = rows, others, kept
-        self._shown, self._present = shown, present
+        self._shown, self._fits, self._present = shown, fits, present
         self._count = len(rows.side.types)
 
     def delta(self, flush: Flush) -> DataFrame | None:
@@ -61,10 +75,23 @@ class Matched:
             parts.append(self._weighted(part.join(keys, on, "left_semi")))
         if not parts:
             return []
-        all_rows = united(parts)
-        counted = self._counts(flush, keys, others)
-        found = all_rows.join(counted, same("x", "y", self._count), "left")
+        found = self._counted(united(parts), self._partners(flush, keys, others))
         return [self._out(found)]
+
+    def _counted(self, rows: DataFrame, partners: DataFrame | None) -> DataFrame:
+        """Rows with how many partners they have before (`nb`), and the change of that (`nd`)."""
+        none = F.lit(0).cast("long")
+        if partners is None:
+            return rows.select("*", none.alias("nb"), none.alias("nd"))
+        on = same("x", "y", self._count)
+        counts = F.sum("nb").alias("nb"), F.sum("nd").alias("nd")
+        names = [f"y_{n}" for n in range(self._count)]
+        if self._fits is None:
+            return rows.join(partners.groupBy(*names).agg(*counts), on, "left")
+        keys = [f"x_{n}" for n in range(self._count)]
+        rows = rows.groupBy("x_row", *keys).agg(F.sum("b").alias("b"), F.sum("d").alias("d"))
+        pairs = rows.join(partners, on & self._fits, "left")
+        return pairs.groupBy("x_row", "b", "d").agg(*counts)
 
     def _keys(self, rows: DataFrame | None, others: DataFrame | None) -> DataFrame:
         """The keys of what changed, on either side."""
@@ -82,9 +109,13 @@ class Matched:
         before, change = (none, F.col("x_weight")) if is_change else (F.col("x_weight"), none)
         return frame.select("x_row", *names, before.alias("b"), change.alias("d"))
 
-    def _counts(self, flush: Flush, keys: DataFrame, others: DataFrame | None) -> DataFrame:
-        """How many rows of the other side each key has, before and after."""
+    def _partners(
+        self, flush: Flush, keys: DataFrame, others: DataFrame | None
+    ) -> DataFrame | None:
+        """The rows of the other side of these keys, before and as a change."""
         names = [f"y_{n}" for n in range(self._count)]
+        if self._fits is not None:
+            names.append("y_row")
         none = F.lit(0).cast("long")
         parts = []
         if others is not None:
@@ -92,11 +123,7 @@ class Matched:
         for part, on in self._others.at(flush, keys, "k", "y"):
             there = part.join(keys, on, "left_semi")
             parts.append(there.select(*names, F.col("y_weight").alias("nb"), none.alias("nd")))
-        if not parts:
-            empty = keys.select(*(F.col(f"k_{n}").alias(f"y_{n}") for n in range(self._count)))
-            parts = [empty.limit(0).select("*", none.alias("nb"), none.alias("nd"))]
-        whole = united(parts)
-        return whole.groupBy(*names).agg(F.sum("nb").alias("nb"), F.sum("nd").alias("nd"))
+        return united(parts) if parts else None
 
     def _out(self, rows: DataFrame) -> DataFrame:
         zero = F.lit(0).cast("long")

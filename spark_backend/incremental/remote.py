@@ -227,7 +227,7 @@ class StateRemote:
         self._flush(number, given, _counted(entries, fed), away)
 
     def _flush(self, number: int, given: dict[int, DataFrame], rows: int, fed: set[int]) -> None:
-        flush = Flush(self._tables, given, rows, self._careful, self._session.paths)
+        flush = Flush(self._spark, self._tables, given, rows, self._careful, self._session.paths)
         found = flush.delta(self._top)
         if found is not None:
             flush.add(self._output, found)

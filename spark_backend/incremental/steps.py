@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -51,6 +51,7 @@ class Flush:
     `rows` are how many rows change in the inputs at most.
     """
 
+    spark: SparkSession
     tables: StateTables
     given: Mapping[int, DataFrame]
     rows: int
@@ -60,6 +61,15 @@ class Flush:
     """What workers are to add to where they import from."""
     added: dict[str, DataFrame] = field(default_factory=dict)
     _made: dict[int, DataFrame | None] = field(default_factory=dict)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether nothing has been flushed before."""
+        return self.tables.number is None
+
+    def empty(self, kept: Typed) -> DataFrame:
+        """No rows."""
+        return self.spark.createDataFrame([], schema_of(kept))
 
     def delta(self, step: Step) -> DataFrame | None:
         """The delta of a step; made once."""

@@ -1,0 +1,140 @@
+"""Whole fragments over two tables of rows that come and go, and what they are to give."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from optimizer import plan
+from reactive import Database
+from reactive.collections.zset import NAN
+from reactive.reference.evaluate import evaluate_part
+from reactive.remote.fragments import LEVEL, Fragment
+from reactive.remote.whole import whole_of
+
+Change = tuple[int, Any, int]
+"""Which input, the row, how often it comes or goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    id: int
+    customer: int
+    amount: float
+    tag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    id: int
+    town: str
+    rate: float
+    tag: str | None
+
+
+Query = Callable[[Any, Any], Any]
+FLOATS = (0.1, 0.2, 0.3, 0.0, -0.0, 1e16, -1e16, 7.5, 2.0**-60)
+ODD = (NAN, 1e300, -1e300, 5e-324, math.inf)
+
+
+class Histories:
+    """Two tables of rows that come and go."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self.rows: tuple[Counter[Any], Counter[Any]] = (Counter(), Counter())
+
+    def changes(self, count: int, *, odd: bool) -> list[Change]:
+        return [self._change(FLOATS + ODD * odd) for _ in range(count)]
+
+    def _change(self, floats: tuple[float, ...]) -> Change:
+        place = self._random.randrange(2)
+        rows = self.rows[place]
+        if rows and self._random.random() < 0.4:
+            row, weight = self._random.choice(list(rows)), -1
+        else:
+            row, weight = self._row(place, floats), 1
+        rows[row] += weight
+        if not rows[row]:
+            del rows[row]
+        return place, row, weight
+
+    def _row(self, place: int, floats: tuple[float, ...]) -> Any:
+        draw = self._random
+        number, tag = draw.choice(floats), draw.choice(["x", "y", "", None])
+        if place == 0:
+            large = 2**60 * (len(floats) > len(FLOATS) and draw.random() < 0.2)
+            return Order(draw.randrange(12) + large, draw.randrange(6), number, tag)
+        return Customer(draw.randrange(6), draw.choice("ab"), number, tag)
+
+
+def fragment_of(query: Query) -> Fragment:
+    db = Database()
+    orders, customers = db.table(Order), db.table(Customer)
+    optimized = db._engine.queries.optimized(query(orders, customers).plan).plan
+    found = whole_of(optimized, lambda node: False)
+    assert found is not None
+    return found
+
+
+def inputs_in_order(fragment: Fragment) -> list[int]:
+    """Which of the two tables each input is; with the tests that it has passed left out."""
+    names = [next(n for n in _below(node) if isinstance(n, plan.Table)) for node in fragment.inputs]
+    return [0 if table.name == "Order" else 1 for table in names]
+
+
+def _below(node: plan.Node) -> list[plan.Node]:
+    return [node, *(n for source in node.inputs() for n in _below(source))]
+
+
+def entries(fragment: Fragment, places: list[int], changes: list[Change]) -> list[Any]:
+    found = []
+    for place, table in enumerate(places):
+        rows = [(row, weight) for at, row, weight in changes if at == table]
+        passed = _passed(fragment.inputs[place], rows)
+        found += [(place, 0, row, weight) for row, weight in passed]
+    return found
+
+
+def _passed(node: plan.Node, rows: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    if isinstance(node, plan.Table):
+        return rows
+    assert isinstance(node, plan.Where)
+    return [pair for pair in _passed(node.input, rows) if _truth(node, pair[0])]
+
+
+def _truth(node: plan.Where, row: Any) -> bool:
+    bag = Counter({row: 1})
+    given = plan.Recursive(LEVEL, 0, "row", False, (None,))
+    return bool(evaluate_part(plan.Where(given, node.predicate), {(LEVEL, 0): bag}))
+
+
+def evaluated(fragment: Fragment, places: list[int], rows: Any) -> Counter[Any]:
+    bags = {
+        (LEVEL, place): Counter(dict(_passed(fragment.inputs[place], list(rows[table].items()))))
+        for place, table in enumerate(places)
+    }
+    return Counter({row: n for row, n in evaluate_part(fragment.node, bags).items() if n})
+
+
+def check(session: Any, query: Query, folder: Any, *, seed: int) -> None:
+    """Flush some changes, and compare the output with the query from scratch after each."""
+    from spark_backend.incremental.inputs import can_be_columns
+    from spark_backend.incremental.remote import StateRemote
+
+    fragment = fragment_of(query)
+    assert can_be_columns(session, fragment)
+    remote = StateRemote(session, fragment, str(folder), stable=False)
+    history, shown = Histories(seed), Counter[Any]()
+    places = inputs_in_order(fragment)
+    for number, count in enumerate((25, 6, 8)):
+        changes = history.changes(count, odd=number > 1)
+        shown.update(dict(remote.apply(number, entries(fragment, places, changes))))
+        shown = Counter({row: n for row, n in shown.items() if n})
+        expected = evaluated(fragment, places, history.rows)
+        assert shown == expected
+        assert Counter(dict(remote.contents())) == expected
