@@ -35,6 +35,7 @@ from reactive.dataflow.moves import Moved
 from reactive.dataflow.node import NOWHERE, LeafDelta, Node, is_deferred
 from reactive.dataflow.routes import Routes
 from reactive.dataflow.schedule import Fed, Schedule, reached
+from reactive.dataflow.snapshot import begin
 from reactive.dataflow.step import Step, Stepped, deliveries, take_back
 from reactive.dataflow.walk import Walk
 from reactive.dataflow.watch import OnStale, Watch
@@ -370,13 +371,13 @@ class Graph:
 
     def _connect(self, node: Node, *, fill: bool = True) -> None:
         """Bring the operator up to date with its inputs, and from then on feed it."""
-        if hasattr(node.operator, "undo") and fill:
+        if node.is_remote:
+            begin(self, node)
+        elif hasattr(node.operator, "undo") and fill:
             inputs = [self.contents(source) for source in node.inputs]
             with self.running(node):
                 node.run(*inputs)
             node.operator.commit()
-            if node.is_remote:
-                node.operator.begin()
         is_scheduled = not node.is_routed
         self.is_changing = True
         for port, source in enumerate(node.inputs):

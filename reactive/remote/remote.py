@@ -16,16 +16,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from optimizer import plan
 from reactive.collections.zset import Pair, Pairs, Row, consolidate, negate
+from reactive.dataflow.snapshot import PIECE, Snapshot
 from reactive.errors import OffloadError, TakenIn
 from reactive.remote.external import BEFORE, ExternalInput, ExternalSource
-from reactive.remote.fragments import Fragment
+from reactive.remote.fragments import Fragment, by_row
 
 Entry = tuple[int, int, Row, int]
 """The input, the bucket, the packed row and its weight."""
@@ -55,6 +57,14 @@ class Remote(Protocol):
         """
         ...
 
+    def stage(self, number: int, entries: Sequence[Entry]) -> None:
+        """Keep entries of a number that is to be applied later, with what is given then.
+
+        They are of one input. What has been staged of a number that is never applied counts for
+        nothing.
+        """
+        ...
+
     def apply(
         self,
         number: int,
@@ -64,6 +74,8 @@ class Remote(Protocol):
         quiet: bool = False,
     ) -> Pairs:
         """Take entries in, and say how the output changes, unless that is to be `quiet`.
+
+        What was staged of the number is taken in too.
 
         Numbers count up from 0, or from one after `resumed`. When this raises, the same number
         comes again, with the same entries and the same that is fed: they must be taken in once.
@@ -118,7 +130,7 @@ class RemoteOperator:
 
     __slots__ = (
         *("_fed", "_owed", "_sources"),
-        *("_batches", "_last", "_number", "_out", "_sending", "_unseen", "_waiting"),
+        *("_batches", "_held", "_last", "_number", "_out", "_sending", "_unseen", "_waiting"),
         *("flushes", "is_closed", "is_filled", "latency", "lost", "fragment", "remote", "touched"),
     )
 
@@ -127,6 +139,7 @@ class RemoteOperator:
         self.remote = remote
         self._sources = sources
         self._fed = dict.fromkeys(sources, BEFORE)
+        self._held: list[tuple[int, Snapshot]] = []
         self._waiting: list[Entry] = []
         self._last: list[Entry] = []
         self._batches: list[Batch] = []
@@ -171,7 +184,8 @@ class RemoteOperator:
     @property
     def lag(self) -> int:
         """How many entries wait."""
-        return len(self._waiting) + sum(len(entries) for entries, _ in self._batches)
+        held = sum(len(snapshot) for _, snapshot in self._held)
+        return held + len(self._waiting) + sum(len(entries) for entries, _ in self._batches)
 
     @property
     def is_fed(self) -> bool:
@@ -189,10 +203,10 @@ class RemoteOperator:
 
     def _feed(self, place: int) -> ExternalInput | None:
         """What an input has to be fed from where the rows of its table are."""
-        table, chain = self._sources[place]
+        table, through = self._sources[place]
         after, upto = self._fed[place], table.save()
         self._fed[place] = upto
-        return ExternalInput(place, table.rows, chain, after, upto) if upto > after else None
+        return ExternalInput(place, table.rows, through, after, upto) if upto > after else None
 
     def send(self) -> None:
         """Have what was set apart at the barrier applied, once; another thread that does so is
@@ -237,24 +251,56 @@ class RemoteOperator:
         with self._sending:
             self._unseen = []
 
-    def begin(self) -> None:
-        """What waits is what its inputs hold from the start."""
+    def begin(self, inputs: Sequence[Snapshot]) -> None:
+        """What the inputs hold from the start is to be handed over. Inside the lock."""
+        own = [(n, held) for n, held in enumerate(inputs) if n not in self._sources and len(held)]
+        self._held = [(n, held) for n, held in own if self.fragment.prepare[n] is by_row]
+        for place, held in own:
+            if self.fragment.prepare[place] is not by_row:  # a callable of the user's, asked here
+                self._keep(place, held)
         self.set_barrier()
         is_owed = self.remote.resumed is not None or self.fragment.is_never_empty
-        if is_owed and not self._batches:
+        if not self._batches and (self._held or is_owed):
             self._batches = [([], [])]
         self.is_filled = not self._batches
 
+    def _keep(self, place: int, held: Snapshot) -> None:
+        deltas: list[Pairs] = [()] * len(self.fragment.prepare)
+        deltas[place] = held.piece(len(held))
+        self.step(*deltas)
+        self.commit()
+
     def fill(self) -> None:
-        """Hand over what the inputs held from the start, once."""
+        """Hand over what the inputs held from the start, once.
+
+        That is done in pieces, each of which is forgotten when it is there; what is left goes on
+        from the piece that failed.
+        """
         with self._sending:
             if not self.is_filled:
-                if self.remote.resumed is not None:
-                    wanted, fed = self._batches[0]
-                    self._batches[0] = (_difference(wanted, self.remote.entries()), fed)
+                if self.remote.resumed is None:
+                    for entries in self._pieces():
+                        self.remote.stage(self._number, entries)
+                else:
+                    self._compare()
                 self.remote.apply(self._number, *self._batches[0], quiet=True)
                 self._next()
                 self.is_filled = True
+
+    def _pieces(self) -> Iterator[list[Entry]]:
+        pack = self.remote.pack
+        while self._held:
+            place, held = self._held[0]
+            while len(held):
+                yield [(place, *pack(place, row, row), n) for row, n in held.piece(PIECE)]
+                held.forget(PIECE)
+            del self._held[0]
+
+    def _compare(self) -> None:
+        """Have the difference to what an earlier process left handed over."""
+        entries, fed = self._batches[0]
+        wanted = chain(entries, chain.from_iterable(self._pieces()))
+        self._batches[0] = (_difference(wanted, self.remote.entries()), fed)
 
     # What is there, as of the last flush that came to its end.
 
@@ -293,7 +339,7 @@ class RemoteOperator:
 
     def describe(self) -> str:
         """Where and how it is kept, and what runs where."""
-        fed = [(table.rows, chain) for table, chain in self._sources.values() if chain]
+        fed = [(table.rows, nodes) for table, nodes in self._sources.values() if nodes]
         return "; ".join([self.remote.describe(), *(s for rows, c in fed for s in rows.steps(c))])
 
     def stop(self) -> None:

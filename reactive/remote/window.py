@@ -61,6 +61,10 @@ class Window:
         bucket, packed = self._rows.pack(place, key, row)
         return bucket, _Packed(packed, row)
 
+    def stage(self, number: int, entries: Sequence[Entry]) -> None:
+        self._is_known = False  # what is held is looked up once they are there
+        self._rows.stage(number, _sent(entries))
+
     def apply(
         self,
         number: int,
@@ -69,8 +73,7 @@ class Window:
         *,
         quiet: bool = False,
     ) -> Pairs:
-        sent = [(place, bucket, _unpacked(row), weight) for place, bucket, row, weight in entries]
-        self._rows.apply(number, sent, fed, quiet=True)
+        self._rows.apply(number, _sent(entries), fed, quiet=True)
         seen = self._is_known and not fed
         held, bound = self._after(entries) if seen else self._looked_up()
         changes = consolidate([*held.items(), *((row, -n) for row, n in self._held.items())])
@@ -143,6 +146,10 @@ class _Packed:
 
     def __hash__(self) -> int:
         return hash(self.packed)
+
+
+def _sent(entries: Sequence[Entry]) -> list[Entry]:
+    return [(place, bucket, _unpacked(row), weight) for place, bucket, row, weight in entries]
 
 
 def _unpacked(row: Any) -> Any:

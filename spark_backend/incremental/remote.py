@@ -38,6 +38,7 @@ from spark_backend.incremental.inputs import inputs_of
 from spark_backend.incremental.keys import bound
 from spark_backend.incremental.sets import hashed
 from spark_backend.incremental.steps import ODD_VALUE, Flush, schema_of
+from spark_backend.state.staged import Staged
 from spark_backend.state.tables import StateTables, TableSpec, united
 from spark_backend.tables.chain import Chain, Weighted, raised
 from spark_backend.tables.frames import as_columns
@@ -71,6 +72,7 @@ class StateRemote:
         self._compile()
         plan_of = _fingerprint(fragment.node, self._inputs)
         self._tables = StateTables(session, folder, plan_of, self._specs)
+        self._staged = Staged(folder)
         self._fits = [fitting(kept) for kept in self._inputs]
         self._careful = False
         self.resumed = self._tables.number
@@ -108,6 +110,17 @@ class StateRemote:
             to_arrow(self._inputs[place], [row])
         return 0, row
 
+    def stage(self, number: int, entries: Sequence[Entry]) -> None:
+        """Write entries to a file, from which the flush of a number reads them.
+
+        Raises
+        ------
+        OffloadError: columns do not hold one of them.
+        """
+        if entries and number > self.applied:
+            place, (rows, weights) = entries[0][0], _columns(entries)
+            self._staged.add(number, place, self._table(place, rows, weights))
+
     def apply(
         self,
         number: int,
@@ -124,6 +137,8 @@ class StateRemote:
         """
         if number > self.applied:
             self._take_in(number, entries, fed)
+        if self._staged.rows:
+            self._staged.forget()
         if quiet:
             return ()
         written = self._tables.written(number, self._output)
@@ -222,9 +237,10 @@ class StateRemote:
             self._session.restart()
         self._compile()
         self._tables.compact()  # what the flush before wrote has been read by now
-        given = self._given(entries, fed)
+        given = self._given(number, entries, fed)
         away = {source.place for source in fed}
-        self._flush(number, given, _counted(entries, fed), away)
+        rows = self._staged.rows + _counted(entries, fed)
+        self._flush(number, given, rows, away)
 
     def _flush(self, number: int, given: dict[int, DataFrame], rows: int, fed: set[int]) -> None:
         flush = Flush(self._spark, self._tables, given, rows, self._careful, self._session.paths)
@@ -237,24 +253,29 @@ class StateRemote:
         self._tables.flush(number, flush.added, rows=rows)
 
     def _given(
-        self, entries: Sequence[Entry], fed: Sequence[ExternalInput]
+        self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]
     ) -> dict[int, DataFrame]:
-        by_place: dict[int, tuple[list[Row], list[int]]] = {}
-        for place, _, row, weight in entries:
-            rows, weights = by_place.setdefault(place, ([], []))
-            rows.append(row)
-            weights.append(weight)
-        found = {place: self._frame(place, *given) for place, given in by_place.items()}
+        schemas = [schema_of(kept) for kept in self._inputs]
+        found = self._staged.frames(self._session.spark, number, schemas)
+        by_place: dict[int, list[Entry]] = {}
+        for entry in entries:
+            by_place.setdefault(entry[0], []).append(entry)
+        for place, of in by_place.items():
+            frame = self._frame(place, *_columns(of))
+            found[place] = united([found[place], frame]) if place in found else frame
         for source in fed:
             found[source.place] = self._fed(source)
         return found
 
     def _frame(self, place: int, rows: list[Row], weights: list[int]) -> DataFrame:
-        array = to_arrow(self._inputs[place], rows)
-        table = pa.table({"row": array, "weight": pa.array(weights, pa.int64())})
         schema: Any = schema_of(self._inputs[place])
+        table = self._table(place, rows, weights)
         made: DataFrame = self._session.spark.createDataFrame(table, schema)
         return made
+
+    def _table(self, place: int, rows: list[Row], weights: list[int]) -> pa.Table:
+        array = to_arrow(self._inputs[place], rows)
+        return pa.table({"row": array, "weight": pa.array(weights, pa.int64())})
 
     def _fed(self, source: ExternalInput) -> DataFrame:
         frames: Any = source.rows
@@ -272,6 +293,10 @@ def _counted(entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> int:
         given: Any = source.rows
         rows += given.frames.changed(source.after, source.upto)
     return rows
+
+
+def _columns(entries: Sequence[Entry]) -> tuple[list[Row], list[int]]:
+    return [entry[2] for entry in entries], [entry[3] for entry in entries]
 
 
 def _rows(name: str, kept: Typed) -> TableSpec:

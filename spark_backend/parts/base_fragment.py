@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
+from reactive.remote.remote import Entry
 from spark_backend.cluster.session import Session
 from spark_backend.cluster.stream import Frame, Stream
 from spark_backend.codec.codec import Codec
@@ -29,7 +31,18 @@ class BaseFragment:
         self._part = fragment
         self._is_kept = stable
         self._codec = Codec(stable=stable)
+        self._staged: list[tuple[int, Entry]] = []
         self.bucket = self._codec.bucket
+
+    def stage(self, number: int, entries: Sequence[Entry]) -> None:
+        """Keep entries, packed, until their number is applied."""
+        self._staged += [(number, entry) for entry in entries]
+
+    def _with_staged(self, number: int, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """What is to be applied with a number."""
+        self._staged = [staged for staged in self._staged if staged[0] >= number]
+        staged = [entry for of, entry in self._staged if of == number]
+        return [*staged, *entries] if staged else entries
 
     def _fed(self, number: int, source: ExternalInput) -> Frame:
         """Entries of rows that Spark has already, which do not come by here."""

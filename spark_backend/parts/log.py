@@ -77,6 +77,7 @@ class LogRemote(BaseFragment):
         TakenIn: a callable of the query raised. The next number makes up for it.
         OffloadError: Spark is gone; the entries are kept.
         """
+        entries = self._with_staged(number, entries)
         again = [(0, bucket, b"", 0) for bucket in self._owed]  # to be looked at, nothing more
         table = _table(number, [*entries, *again])
         given = self._with_fed(number, table, fed) if fed else table

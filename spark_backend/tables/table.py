@@ -103,6 +103,9 @@ class ScanRemote:
         """The row as it is."""
         return 0, row
 
+    def stage(self, number: int, entries: Sequence[Entry]) -> None:
+        """Nothing comes from the process."""
+
     def apply(
         self,
         number: int,

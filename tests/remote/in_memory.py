@@ -21,7 +21,7 @@ class InMemory:
         self._prepare = part.prepare
         self._inputs = range(len(part.prepare))
         self._buckets: dict[int, tuple[Bag, ...]] = {}
-        self._done = -1
+        self._staged: list[tuple[int, Entry]] = []
 
     resumed: int | None = None
 
@@ -31,6 +31,9 @@ class InMemory:
     def pack(self, place: int, key: Any, row: Row) -> tuple[int, Any]:
         return hash(key), row
 
+    def stage(self, number: int, entries: Sequence[Entry]) -> None:
+        self._staged += [(number, entry) for entry in entries]
+
     def apply(
         self,
         number: int,
@@ -39,7 +42,9 @@ class InMemory:
         *,
         quiet: bool = False,
     ) -> Pairs:
-        entries = [*entries, *(entry for source in fed for entry in self._entries(source))]
+        staged = [entry for of, entry in self._staged if of == number]
+        self._staged.clear()
+        entries = [*staged, *entries, *(entry for source in fed for entry in self._entries(source))]
         touched = {bucket for _, bucket, _, _ in entries}
         before = self._output(touched)
         changed = {b: tuple(Counter(bag) for bag in self._of(b)) for b in touched}
