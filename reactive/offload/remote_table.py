@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from optimizer.errors import PlanError
 from reactive.api.table import Table
 from reactive.collections.zset import Pair, Row, consolidate, negate
 from reactive.errors import TableError, TransactionError
-from reactive.remote.external import ExternalRows
+from reactive.remote.external import ExternalRows, Once
 from reactive.storage.store import Store
 
 if TYPE_CHECKING:
@@ -55,24 +56,56 @@ class RemoteTable(Table[T]):
         open_changes = [] if pending is None else pending.of(self)
         return self._waiting.save(open_changes)
 
-    def add_frame(self, frame: Any) -> None:
+    def add_frame(self, frame: Any, *, once: Once | None = None) -> bool:
         """Add the rows of a DataFrame, in a commit of its own; they do not pass the process.
+
+        Parameters
+        ----------
+        once: a query, by its name or id, and the number of its batch, which count up. A batch that
+            comes again, as after a failure, changes nothing: it is noted together with the rows,
+            and with a checkpoint a later process knows it too.
+
+        Returns
+        -------
+        Whether it has come; False of a batch that came before.
 
         Raises
         ------
         TableError: its columns or values do not fit the row type.
         TransactionError: inside a transaction.
+        PlanError: `once` is no query with a number.
         """
-        self._bulk("add_frame", lambda: self.rows.append_frame(frame, 1))
+        _check_once(once)
+        return self._bulk("add_frame", lambda: self.rows.append_frame(frame, 1, once))
 
-    def remove_frame(self, frame: Any) -> None:
-        """Delete the rows of a DataFrame, with their multiplicities."""
-        self._bulk("remove_frame", lambda: self.rows.append_frame(frame, -1))
+    def remove_frame(self, frame: Any, *, once: Once | None = None) -> bool:
+        """Delete the rows of a DataFrame, with their multiplicities; else as `add_frame`."""
+        _check_once(once)
+        return self._bulk("remove_frame", lambda: self.rows.append_frame(frame, -1, once))
 
-    def upsert_frame(self, frame: Any) -> None:
-        """Put the rows of a DataFrame in the place of those that have their keys; a scan."""
+    def upsert_frame(self, frame: Any, *, once: Once | None = None) -> bool:
+        """Put the rows of a DataFrame in the place of those that have their keys; a scan.
+
+        Else as `add_frame`.
+        """
         self._need_own_key("upsert_frame")
-        self._bulk("upsert_frame", lambda: self.rows.upsert(frame))
+        _check_once(once)
+        return self._bulk("upsert_frame", lambda: self.rows.upsert(frame, once))
+
+    def replace_frame(self, frame: Any, *, once: Once | None = None) -> bool:
+        """Make the rows of a DataFrame those of the table; only the difference is a change.
+
+        For snapshots, such as a table of another database that is read by JDBC now and then. Else
+        as `add_frame`.
+
+        Raises
+        ------
+        TableError: as `add_frame`; or the table has a key, and two of the rows have the same one.
+
+        Cost: a scan of both, which are grouped by row on Spark.
+        """
+        _check_once(once)
+        return self._bulk("replace_frame", lambda: self.rows.replace(frame, once))
 
     def upsert(self, row: T) -> None:
         """Put a row in the place of the one that has its key; a scan of the table."""
@@ -118,8 +151,8 @@ class RemoteTable(Table[T]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, version {self.rows.version})"
 
-    def _bulk(self, what: str, change: Callable[[], int]) -> None:
-        """A change that is a commit and a version of its own."""
+    def _bulk(self, what: str, change: Callable[[], int]) -> bool:
+        """A change that is a commit and a version of its own; whether it was one."""
         engine = self._engine
         with engine.inside(to_write=True):
             if engine.pending is not None:
@@ -127,9 +160,11 @@ class RemoteTable(Table[T]):
                     f"{what} of table {self.name!r} is a commit of its own\n"
                     "  make it outside the transaction"
                 )
-            self.save()
-            change()
+            before = self.save()
+            if change() == before:
+                return False
             engine.committed([self], 1)
+            return True
 
     def _need_own_key(self, what: str) -> Callable[[Row], Any]:
         if self.plan.key is None:
@@ -150,6 +185,18 @@ class RemoteTable(Table[T]):
     def _contents(self) -> list[Pair]:
         """Nothing: a part that is made now is fed what there is."""
         return []
+
+
+def _check_once(once: Any) -> None:
+    match once:
+        case None:
+            return
+        case (str(), int(batch)) if batch >= 0 and not isinstance(batch, bool):
+            return
+    raise PlanError(
+        f"once={once!r:.100} is no batch of a query\n"
+        '  give the name or id of the query and the number of the batch: once=("orders", 7)'
+    )
 
 
 class RemoteStore:

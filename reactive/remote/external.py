@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from optimizer import plan
 from optimizer.record import record
@@ -11,6 +11,8 @@ from reactive.collections.zset import Pair, Row
 
 BEFORE = -1
 """The version before the first rows."""
+Once: TypeAlias = tuple[str, int]
+"""A query and the number of one of its batches, which count up: it is taken in once."""
 
 
 class ExternalRows(Protocol):
@@ -29,12 +31,16 @@ class ExternalRows(Protocol):
         """Insert and delete rows: a new version."""
         ...
 
-    def append_frame(self, frame: Any, weight: int) -> int:
-        """The same of rows that are there already."""
+    def append_frame(self, frame: Any, weight: int, once: Once | None = None) -> int:
+        """The same of rows that are there already. With a batch that came before, no new one."""
         ...
 
-    def upsert(self, rows: Any) -> int:
+    def upsert(self, rows: Any, once: Once | None = None) -> int:
         """Rows, or a frame of them, in the place of the rows that have their keys."""
+        ...
+
+    def replace(self, frame: Any, once: Once | None = None) -> int:
+        """The rows of a frame in the place of all rows."""
         ...
 
     def pairs(self) -> Iterator[Pair]:

@@ -12,7 +12,7 @@ Cost:   a change costs what it brings; `upsert` and `current` read the whole tab
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -22,6 +22,7 @@ from pyspark.sql import types as T
 
 from reactive.collections.zset import Pair, Row
 from reactive.errors import OffloadError, TableError
+from reactive.remote.external import Once
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import to_arrow
 from spark_backend.codec.schema import Kept, Pickled, Record, Typed, kept_as, type_name
@@ -75,6 +76,11 @@ class Frames:
         """Of the last change; 0 if there was none."""
         return self._changes.last
 
+    @property
+    def batches(self) -> Mapping[str, int]:
+        """Of each query whose batches have come `once`, the number of the last one."""
+        return self._changes.batches
+
     def change(self, pairs: Iterable[Pair]) -> int:
         """Rows that were inserted and deleted, with their weights: a new version, whose number is
         returned.
@@ -98,18 +104,23 @@ class Frames:
         """Remove rows, each once."""
         return self.change((row, -1) for row in rows)
 
-    def add_frame(self, frame: DataFrame) -> int:
+    def add_frame(self, frame: DataFrame, once: Once | None = None) -> int:
         """Add the rows of a DataFrame, which is evaluated once.
+
+        Parameters
+        ----------
+        once: a query and the number of its batch: if this one has come already, or a later one of
+            the query, nothing changes. It is noted together with the rows.
 
         Raises
         ------
         TableError: its columns or values do not fit the row type; nothing has changed then.
         """
-        return self._write(frame, 1)
+        return self._write(frame, 1, once)
 
-    def remove_frame(self, frame: DataFrame) -> int:
+    def remove_frame(self, frame: DataFrame, once: Once | None = None) -> int:
         """Delete the rows of a DataFrame, with their multiplicities; raises as `add_frame`."""
-        return self._write(frame, -1)
+        return self._write(frame, -1, once)
 
     def upsert_rows(self, rows: Iterable[Row]) -> int:
         """Add rows, in the place of the rows that have their keys; a scan and a join.
@@ -122,9 +133,9 @@ class Frames:
         number, given = self.version + 1, to_arrow(self.kept, list(rows))
         with self._changes.aside(number, "given") as path:
             self._changes.put(path, given, [1] * len(given))
-            return self._replace(number, self._read([path]))
+            return self._replace(number, self._read([path]), None)
 
-    def upsert_frame(self, frame: DataFrame) -> int:
+    def upsert_frame(self, frame: DataFrame, once: Once | None = None) -> int:
         """Add the rows of a DataFrame, in the place of those that have their keys.
 
         Raises
@@ -133,11 +144,33 @@ class Frames:
 
         Cost: a scan of the table and a join.
         """
+        if self._changes.has(once):
+            return self.version
         number, rows = self.version + 1, as_rows(frame, self.kept, self.name)
         with self._changes.aside(number, "given") as path:
             rows.write.parquet(path)
             check_values(self._read([path]), self.kept, self.name)
-            return self._replace(number, self._read([path]))
+            return self._replace(number, self._read([path]), once)
+
+    def replace_frame(self, frame: DataFrame, once: Once | None = None) -> int:
+        """Make the rows of a DataFrame those of the table; only the difference is a change.
+
+        Raises
+        ------
+        TableError: as `add_frame`; or there is a key, and it comes twice or is NaN.
+
+        Cost: a scan of both, which are grouped by row.
+        """
+        if self._changes.has(once):
+            return self.version
+        number, rows = self.version + 1, as_rows(frame, self.kept, self.name)
+        with self._changes.aside(number, "given") as path:
+            rows.write.parquet(path)
+            new = self._read([path])
+            check_values(new, self.kept, self.name)
+            if self.key is not None:
+                self._check_keys(new)
+            return self._keep(number, _net(_negated(self.current().frame).unionByName(new)), once)
 
     def since(self, version: int, upto: int | None = None) -> Weighted:
         """The changes after a version, up to another or the last; after -1, all rows.
@@ -206,23 +239,28 @@ class Frames:
         none = F.lit(None).cast(row).alias("row"), F.lit(None).cast("long").alias("weight")
         return spark.range(0).select(*none)
 
-    def _write(self, frame: DataFrame, weight: int) -> int:
+    def _write(self, frame: DataFrame, weight: int, once: Once | None) -> int:
+        if self._changes.has(once):
+            return self.version
         number, rows = self.version + 1, as_rows(frame, self.kept, self.name)
         with self._changes.aside(number) as path:
             rows.withColumn("weight", F.lit(weight).cast("long")).write.parquet(path)
             check_values(self._read([path]), self.kept, self.name)
-            return self._changes.keep(path, number)
+            return self._changes.keep(path, number, once)
 
-    def _replace(self, number: int, new: DataFrame) -> int:
+    def _replace(self, number: int, new: DataFrame, once: Once | None) -> int:
         if self.key is None:
             raise TableError(f"table {self.name!r} has no key to find rows by")
         self._check_keys(new)
         old, keys = self.current().frame, new.select(key_of(F.col("row"), self.key).alias("key"))
         same = key_of(old["row"], self.key).eqNullSafe(keys["key"])
-        gone = old.join(keys, same, "left_semi").withColumn("weight", -F.col("weight"))
+        gone = _negated(old.join(keys, same, "left_semi"))
+        return self._keep(number, _net(gone.unionByName(new)), once)
+
+    def _keep(self, number: int, rows: DataFrame, once: Once | None) -> int:
         with self._changes.aside(number) as path:
-            _net(gone.unionByName(new)).write.parquet(path)
-            return self._changes.keep(path, number)
+            rows.write.parquet(path)
+            return self._changes.keep(path, number, once)
 
     def _check_keys(self, rows: DataFrame) -> None:
         assert self.key is not None
@@ -274,6 +312,10 @@ def _key(key: str | Sequence[str] | None, of: Typed, name: str) -> tuple[str, ..
 
 def _is_float(of: Typed, name: str) -> bool:
     return isinstance(of, Record) and of.fields[of.names.index(name)].kind is float
+
+
+def _negated(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("weight", -F.col("weight"))
 
 
 def _net(rows: DataFrame) -> DataFrame:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from optimizer import plan
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
-from reactive.remote.external import ExternalInput
+from reactive.remote.external import ExternalInput, Once
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
 from spark_backend.cluster.session import Session
@@ -46,15 +46,19 @@ class SparkRows:
         """Rows that were inserted and deleted."""
         return self.frames.change(pairs)
 
-    def append_frame(self, frame: DataFrame, weight: int) -> int:
+    def append_frame(self, frame: DataFrame, weight: int, once: Once | None = None) -> int:
         """Rows of a DataFrame that came, or went if the weight is negative."""
         change = self.frames.add_frame if weight > 0 else self.frames.remove_frame
-        return change(frame)
+        return change(frame, once)
 
-    def upsert(self, rows: Any) -> int:
+    def upsert(self, rows: Any, once: Once | None = None) -> int:
         """Rows, or a DataFrame of them, in the place of the rows that have their keys."""
         is_frame = isinstance(rows, DataFrame)
-        return self.frames.upsert_frame(rows) if is_frame else self.frames.upsert_rows(rows)
+        return self.frames.upsert_frame(rows, once) if is_frame else self.frames.upsert_rows(rows)
+
+    def replace(self, frame: DataFrame, once: Once | None = None) -> int:
+        """The rows of a DataFrame in the place of all rows."""
+        return self.frames.replace_frame(frame, once)
 
     def pairs(self) -> Iterator[Pair]:
         """All rows, each once."""

@@ -11,9 +11,9 @@ from operator import attrgetter
 from typing import Any
 
 from reactive import OffloadError
-from reactive.collections.zset import Pair, Pairs, canonical, consolidate, repeat
+from reactive.collections.zset import Pair, Pairs, canonical, consolidate, negate, repeat
 from reactive.offload.offload import Spilled
-from reactive.remote.external import ExternalInput, ExternalRows
+from reactive.remote.external import ExternalInput, ExternalRows, Once
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Remote
 from reactive.storage.store import BagStore
@@ -124,6 +124,7 @@ class Kept:
     def __init__(self, rows: Iterable[Any], key: str | None) -> None:
         self._versions: list[list[Pair]] = [[(row, 1) for row in rows]]
         self._key = attrgetter(key) if key else None
+        self._batches: dict[str, int] = {}
 
     @property
     def version(self) -> int:
@@ -137,10 +138,27 @@ class Kept:
         self._versions.append(list(pairs))
         return self.version
 
-    def append_frame(self, frame: Any, weight: int) -> int:
+    def append_frame(self, frame: Any, weight: int, once: Once | None = None) -> int:
+        if self._came(once):
+            return self.version
         return self.append([(row, weight) for row in frame])
 
-    def upsert(self, rows: Any) -> int:
+    def replace(self, frame: Any, once: Once | None = None) -> int:
+        if self._came(once):
+            return self.version
+        return self.append(consolidate([*negate(self.pairs()), *((row, 1) for row in frame)]))
+
+    def _came(self, once: Once | None) -> bool:
+        if once is None:
+            return False
+        query, batch = once
+        before = self._batches.get(query, -1)
+        self._batches[query] = max(before, batch)
+        return before >= batch
+
+    def upsert(self, rows: Any, once: Once | None = None) -> int:
+        if self._came(once):
+            return self.version
         assert self._key is not None
         keys = {self._key(row) for row in rows}
         gone = [(row, -weight) for row, weight in self.pairs() if self._key(row) in keys]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive import Count, Database, OffloadError, TableError, TransactionError
+from reactive import Count, Database, OffloadError, PlanError, TableError, TransactionError
 from tests.budget import examples
 from tests.offload.elsewhere import Elsewhere
 from tests.random_queries.drawn import SEEDS, commit, draw
@@ -67,6 +67,30 @@ def test_a_view_of_the_rows_themselves_reads_them_where_they_are() -> None:
     assert sorted(view) == [3, 7, 8]
     assert [(sorted(d.added), d.removed) for d in heard] == [([7, 8], (2,))]
     assert view.stats().rows == 0 and not subscription.closed
+
+
+def test_a_batch_of_a_query_is_taken_in_once_and_a_second_time_is_no_commit() -> None:
+    db = Database(offload=Elsewhere())
+    table = distant(db, [1], int)
+    view = table.group_by(lambda n: n).aggregate(Count()).materialize()
+    assert table.add_frame([2, 2], once=("q", 0))
+    assert not table.add_frame([2, 2], once=("q", 0))
+    assert table.add_frame([2], once=("other", 0))
+    assert table.remove_frame([1], once=("q", 1))
+    assert not table.add_frame([9], once=("q", 0))
+    assert dict(view) == {2: 3}
+    version = db.version
+    assert not table.replace_frame([], once=("q", 1)) and db.version == version
+    assert table.replace_frame([5, 2], once=("q", 2))
+    assert dict(view) == {2: 1, 5: 1}
+
+
+@pytest.mark.parametrize("once", [("q",), ("q", -1), ("q", True), (0, 1), "q"])
+def test_what_is_no_batch_of_a_query_is_refused(once: Any) -> None:
+    table = distant(Database(offload=Elsewhere()), [1], int)
+    with pytest.raises(PlanError, match="is no batch of a query"):
+        table.add_frame([2], once=once)
+    assert list(table) == [1]
 
 
 def test_a_transaction_that_fails_leaves_no_trace() -> None:

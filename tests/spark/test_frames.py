@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("pyspark")
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import functions as F
 
 from reactive import OffloadError
 from reactive.collections import zset
@@ -121,6 +122,40 @@ def test_upsert_replaces_the_rows_of_its_keys(sales: Frames, spark: Any, tmp_pat
     assert sales.upsert_rows([Sale(2, "back", 0.5)]) == 2
     assert net(sales.current()) == counted(*new, Sale(2, "back", 0.5))
     sales.verify()
+
+
+def test_a_batch_that_comes_again_changes_nothing_in_a_later_process_either(
+    sales: Frames, session: Any, spark: Any, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "given")
+    more = spark.read.parquet(file_of(tmp_path / "given2", [Sale(7, "cleo", 1.0)]))
+    assert sales.add_frame(more, ("q", 3)) == 1
+    assert sales.change([(Sale(8, "dora", 1.0), 1)]) == 2
+    for again in (sales, Frames(session, path, Sale, str(tmp_path / "changes"), key="number")):
+        assert again.batches == {"q": 3}
+        assert again.add_frame(more, ("q", 3)) == again.upsert_frame(more, ("q", 2)) == 2
+        assert again.remove_frame(more, ("q", 3)) == again.replace_frame(more, ("q", 0)) == 2
+    assert sales.upsert_frame(more.withColumn("price", F.lit(2.0)), ("p", 0)) == 3
+    assert sales.batches == {"q": 3, "p": 0}
+    assert net(sales.since(0)) == counted(Sale(8, "dora", 1.0), Sale(7, "cleo", 2.0))
+    next((tmp_path / "changes").glob("*3/_once.json")).write_text("[]")
+    with pytest.raises(OffloadError, match="does not say which batches have come"):
+        Frames(session, path, Sale, str(tmp_path / "changes"))
+
+
+def test_a_snapshot_changes_what_differs(sales: Frames, spark: Any, tmp_path: Path) -> None:
+    new = [SALES[0], Sale(3, "bert", 0.0), Sale(2, "back", NAN), Sale(9, None, NAN)]
+    frame = spark.read.parquet(file_of(tmp_path / "given2", new))
+    assert sales.replace_frame(frame) == 1
+    wanted = counted(new[2], new[3])
+    wanted.subtract([SALES[2], *counted(SALES[1])])
+    assert net(sales.since(0)) == wanted
+    assert net(sales.current()) == counted(*new)
+    assert sales.replace_frame(frame) == 2
+    assert net(sales.since(1)) == Counter()
+    with pytest.raises(TableError, match="the key number 3 has 2 rows"):
+        sales.replace_frame(frame.unionByName(frame.filter("number = 3")))
+    assert sales.version == 2
 
 
 def test_a_key_may_come_once_in_an_upsert(sales: Frames) -> None:
