@@ -16,15 +16,15 @@ SHARE = 4
 """The part of all examples that a sample is."""
 
 
-def examples(count: int) -> settings:
+def examples(count: int, share: int = SHARE) -> settings:
     """Settings of a test of so many examples."""
-    number = count * TIMES or max(count // SHARE, SHARE)
+    number = count * TIMES or max(count // share, SHARE)
     return settings(max_examples=number, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def seeds(count: int) -> range:
+def seeds(count: int, share: int = SHARE) -> range:
     """The seeds of a test of so many."""
-    return range(count * TIMES or max(count // SHARE, 1))
+    return range(count * TIMES or max(count // share, 1))
 
 
 def cases(*values: T) -> tuple[T, ...]:

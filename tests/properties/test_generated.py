@@ -23,7 +23,7 @@ def copies(drawn: Drawn) -> list[Copy]:
     return made
 
 
-@examples(200)
+@examples(200, share=8)
 @given(seed=SEEDS, late=st.sampled_from([0, 0, 2]))
 def test_loops_and_plain_operators_agree(seed: int, late: int) -> None:
     drawn = drawn_of(seed)

@@ -16,7 +16,7 @@ from tests.random_queries.plans import Switches
 TABLES = (Held("D"), Held("N", "id"), Held("D"))
 
 
-@examples(200)
+@examples(200, share=8)
 @given(seed=SEEDS)
 def test_they_equal_the_plan_as_written(seed: int) -> None:
     drawn = draw(seed, Switches(joins_only=True), tables=TABLES, modes=("ints",), steps=12)

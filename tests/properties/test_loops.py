@@ -161,7 +161,7 @@ def edges_of(**options: Any) -> Table[Edge]:
 @pytest.mark.parametrize("optimize", [True, False])
 @pytest.mark.parametrize("times", [2, 5])
 def test_sums_of_floats_are_those_of_plain_loops(times: int, optimize: bool) -> None:
-    @examples(30)
+    @examples(30, share=8)
     @given(edits=EDITS)
     def run(edits: list[list[tuple[bool, Edge]]]) -> None:
         edges = edges_of(optimize=optimize)
@@ -180,7 +180,7 @@ def test_sums_of_floats_are_those_of_plain_loops(times: int, optimize: bool) -> 
 
 @pytest.mark.parametrize("optimize", [True, False])
 def test_least_labels_are_those_of_plain_loops(optimize: bool) -> None:
-    @examples(30)
+    @examples(30, share=8)
     @given(edits=EDITS)
     def run(edits: list[list[tuple[bool, Edge]]]) -> None:
         edges = edges_of(optimize=optimize)
@@ -203,7 +203,7 @@ def test_least_labels_are_those_of_plain_loops(optimize: bool) -> None:
 @pytest.mark.parametrize("optimize", [True, False])
 @pytest.mark.parametrize("times", [0, 1, 3])
 def test_several_relations_go_round_together(times: int, optimize: bool) -> None:
-    @examples(30)
+    @examples(30, share=8)
     @given(edits=EDITS)
     def run(edits: list[list[tuple[bool, Edge]]]) -> None:
         edges = edges_of(optimize=optimize)
@@ -222,7 +222,7 @@ def test_several_relations_go_round_together(times: int, optimize: bool) -> None
 def test_centres_are_the_means_of_the_points_nearest_to_them() -> None:
     """A product in each round, groups of what it has, a difference of what is left over."""
 
-    @examples(30)
+    @examples(30, share=8)
     @given(edits=EDITS)
     def run(edits: list[list[tuple[bool, Edge]]]) -> None:
         points = edges_of()

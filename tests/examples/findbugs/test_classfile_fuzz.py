@@ -13,6 +13,7 @@ import pytest
 from examples.findbugs import facts as f
 from examples.findbugs.classfile import ClassFileError, read
 from examples.findbugs.reader import descriptors
+from tests.budget import seeds
 from tests.counted_calls import calls_of
 from tests.examples.findbugs.class_files import (
     RETURN,
@@ -83,14 +84,14 @@ def test_a_changed_byte_gives_facts_or_an_error(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_random_changes_give_facts_or_an_error(name: str) -> None:
     source = random.Random(name)
-    outcomes = {facts_or_error(overwritten(FILES[name], source)) for _ in range(3000)}
+    outcomes = {facts_or_error(overwritten(FILES[name], source)) for _ in seeds(3000)}
     assert outcomes == {True, False}
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_changes_take_neither_much_memory_nor_many_calls(name: str) -> None:
     source = random.Random(name)
-    for _ in range(300):
+    for _ in seeds(300):
         data = overwritten(FILES[name], source)
         most = BYTES_PER_BYTE * len(data) + 100_000
         if peak(data) > most:  # once, where the interpreter's table of names grows just then
