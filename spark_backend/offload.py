@@ -20,6 +20,8 @@ from optimizer.plans.explain import explain
 from reactive.collections.zset import Pair
 from reactive.errors import OffloadError
 from reactive.remote.fragments import Fragment
+from reactive.storage.keyed_store import KeyedStore
+from reactive.storage.store import BagStore
 from spark_backend.cluster.progress import waiting
 from spark_backend.cluster.session import Session, check
 
@@ -27,8 +29,12 @@ if TYPE_CHECKING:
     from spark_backend.incremental.remote import StateRemote
     from spark_backend.parts.log import LogRemote
     from spark_backend.parts.spilled import SpilledStore
+    from spark_backend.parts.spilled_keyed import SpilledKeyedStore
     from spark_backend.parts.totals import TotalsRemote
     from spark_backend.tables.table import ScanRemote, SparkRows
+
+Rows = BagStore | KeyedStore
+"""Where the rows of a table are in the process."""
 
 
 class SparkOffload:
@@ -127,14 +133,15 @@ class SparkOffload:
         found = self._begun[folder] = SparkRows(self.session, frames, is_kept=self._is_kept)
         return found
 
-    def spill(self, name: str, pairs: Iterable[Pair]) -> SpilledStore | None:
-        """A store for the rows of a table that only parts on Spark read."""
+    def spill(self, name: str, row_type: Any, rows: Rows) -> SpilledStore | SpilledKeyedStore:
+        """A store on disk, to which the rows of a table go that only parts on Spark read."""
         from spark_backend.parts.spilled import SpilledStore
+        from spark_backend.parts.spilled_keyed import SpilledKeyedStore
 
-        try:
-            return SpilledStore(f"{self._folder}/spilled/{name}-{uuid4().hex}", pairs)
-        except OffloadError:
-            return None
+        folder = f"{self._folder}/spilled/{name}-{uuid4().hex}"
+        if isinstance(rows, KeyedStore):
+            return SpilledKeyedStore(folder, row_type, rows)
+        return SpilledStore(folder, rows)
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
         """The rows of a view as a DataFrame: those of a remote, or those that are given."""

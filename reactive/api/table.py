@@ -95,7 +95,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
             check_callable(chosen, self.plan)
         self._db_lock = engine.db_lock
         self._flowed = False
-        self._keyed = (
+        self._keyed: Any = (
             None if chosen is None else KeyedStore(checked_key(chosen, self.name), chosen.function)
         )
         hashable = row_type if is_hashable(row_type) else None
@@ -417,13 +417,12 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
                 "  make the table with stored=True, or materialize a view before rows flow"
             )
 
-    def _need_key(self, what: str) -> KeyedStore:
+    def _need_key(self, what: str) -> None:
         if self._keyed is None:
             raise TableError(
                 f"{what} of table {self.name!r}, which has no key\n"
                 "  make it with db.table(..., key=...)"
             )
-        return self._keyed
 
     def _held(self) -> int:
         return len(self._store)
@@ -432,10 +431,12 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         held = self._held()
         return f"the table holds {held} row" + "s" * (held != 1)
 
-    def _move_to(self, store: Store) -> None:
-        """Keep the rows in a store, which has them."""
+    def _move_to(self, store: Store, keyed: Any = None) -> None:
+        """Keep the rows in a store, which has them; `keyed` finds them by their keys."""
         self._store: Store = store
         self._is_near = isinstance(store, BagStore | KeyedStore)
+        if keyed is not None:
+            self._keyed = keyed
         self._do.store = store  # a statement may be waiting to begin
 
     def _give_up(self, why: str) -> None:

@@ -28,27 +28,20 @@ from reactive.compiler.leaves import reattach, refill
 from reactive.dataflow.node import Node
 from reactive.errors import OffloadError
 from reactive.offload import overflow, remote_table
-from reactive.offload.spilling import Spilling
+from reactive.offload.spilling import Spilled, Spilling
 from reactive.operators.plain import LINEAR
 from reactive.remote import external, fragments
 from reactive.remote import flush as flushing
 from reactive.remote import remote as remote_parts
 from reactive.runtime.collector import paused
-from reactive.storage.store import Store
+from reactive.storage.keyed_store import KeyedStore
+from reactive.storage.store import BagStore
 
 if TYPE_CHECKING:
     from reactive.api.view import AnyView
     from reactive.transactions.engine import Engine
 
 T = TypeVar("T")
-
-
-class Spilled(Store, Protocol):
-    """Rows of a table that only parts elsewhere read."""
-
-    def close(self) -> None:
-        """Give up what is kept of them elsewhere."""
-        ...
 
 
 class Offload(Protocol):
@@ -86,8 +79,9 @@ class Offload(Protocol):
         """Rows as a DataFrame: the output of a remote, or what is given if that is None."""
         ...
 
-    def spill(self, name: str, pairs: Iterable[Pair]) -> Spilled | None:
-        """A store of a table's rows that takes little of the process, if they can be in one."""
+    def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> Spilled:
+        """A store that takes little of the process, for the rows of a table, which are still where
+        they were."""
         ...
 
     def progress(self, name: str, rows: int) -> Any:

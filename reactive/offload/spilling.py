@@ -3,27 +3,50 @@
 A table that has gone is told apart by its store. It comes back before anything in the process is
 made that reads it: operators know the rows of a stored table by their identity, and rows that come
 from elsewhere are new objects each time.
+
+    statements --> store elsewhere --+-- what has moved
+                                     +-- what has not, where it was: a piece goes at a time
+
+Rows are moved while commits go on, and each is let go of when it has moved: there is never a
+second copy of them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from optimizer import plan
 from optimizer.plans.properties import tables
 from reactive.api.table import Table
-from reactive.collections.zset import Pair, Row
 from reactive.compiler import offloaded as offloading
 from reactive.dataflow.node import Node
 from reactive.operators.plain import LINEAR
-from reactive.storage.store import BagStore
+from reactive.runtime.interrupts import surely
+from reactive.storage.keyed_store import KeyedStore
+from reactive.storage.store import BagStore, Store
 
 if TYPE_CHECKING:
     from reactive.offload.offload import Offload
     from reactive.transactions.engine import Engine
 
-
+PIECE = 2_000
+"""Rows that are moved at a time, while nobody commits."""
 RECURSIVE = (plan.Fixpoint, plan.Component, plan.Iterate)
+
+
+class Spilled(Store, Protocol):
+    """Rows of a table that only parts elsewhere read.
+
+    Those that have not been moved yet are where they were, and statements find them there.
+    """
+
+    def move(self, count: int) -> int:
+        """Move `count` of the rows; how many are left. When this raises, none has moved."""
+        ...
+
+    def close(self) -> None:
+        """Give up what is kept of them elsewhere."""
+        ...
 
 
 class Spilling:
@@ -41,44 +64,41 @@ class Spilling:
                 self._spill(table, offload)
 
     def _spill(self, table: Table[Any], offload: Offload) -> None:
-        """Write the rows while commits go on, and then what these have changed."""
-        version, first = self._rows(table)
-        with offload.progress(f"table {table.name}", len(first)):
-            store = offload.spill(table.name, first.items())
-        if store is None:
-            return
+        """Move the rows, some at a time, while commits go on."""
         engine = self._engine
         with engine.inside():
+            rows: Any = table._store
             if engine.pending is not None or not self._may_go(table):
-                store.close()
                 return
-            changed = _difference(first, table._store.pairs()) if engine.version != version else ()
-            for row, count in changed:
-                if count > 0:
-                    store.add(row, count)
-                else:
-                    store.remove(row, -count)
-            table._move_to(store)
-            self.stores[table] = store
+            store = self.stores[table] = offload.spill(table.name, table.row_type, rows)
+            table._move_to(store, None if table._keyed is None else store)
+        with offload.progress(f"table {table.name}", len(store)):
+            while self._move(table, store):
+                pass
 
-    def _rows(self, table: Table[Any]) -> tuple[int, dict[Row, int]]:
-        """All rows of a table, and of which version they are."""
+    def _move(self, table: Table[Any], store: Spilled) -> int:
+        """How many rows are left to be moved; none of a table that has come back meanwhile."""
+        left: list[int] = []
         with self._engine.inside():
-            return self._engine.version, dict(table._contents())
+            if self.stores.get(table) is store:
+                surely(lambda: left.append(store.move(PIECE)))
+        return left[0] if left else 0
 
     def _may_go(self, table: Table[Any]) -> bool:
-        return isinstance(table._store, BagStore) and _is_read_elsewhere_only(table._node)
+        store = table._store
+        return isinstance(store, BagStore | KeyedStore) and _is_read_elsewhere_only(table._node)
 
     def bring_back(self, root: plan.Node, offloaded: offloading.OffloadedNodes) -> None:
         """Bring back the tables that a plan reads in the process. Inside the lock."""
         spilled = {table.plan.number for table in self.stores}
         for number in _read_here(root, offloaded, spilled) if spilled else ():
             table = self._engine.tables[number]
-            gone = self.stores.pop(table)
-            store = BagStore()
+            gone = self.stores[table]
+            store = _empty(table)
             for row, count in gone.pairs():
                 store.add(row, count)
-            table._move_to(store)
+            table._move_to(store, store if isinstance(store, KeyedStore) else None)
+            del self.stores[table]
             gone.close()
 
     def forget(self, table: Table[Any]) -> None:
@@ -94,10 +114,9 @@ class Spilling:
         self.stores.clear()
 
 
-def _difference(before: dict[Any, int], now: Any) -> list[Pair]:
-    held = dict(now)
-    came = [(row, n - before.get(row, 0)) for row, n in held.items() if n != before.get(row, 0)]
-    return [(row, -n) for row, n in before.items() if row not in held] + came
+def _empty(table: Table[Any]) -> BagStore | KeyedStore:
+    key = table.plan.key
+    return BagStore() if key is None else KeyedStore(table._keyed.key, key.function)
 
 
 def _is_read_elsewhere_only(source: Node) -> bool:

@@ -76,6 +76,12 @@ class Targets:
         found: Mapping[Any, Row] = keyed.by_key
         return found
 
+    def expect(self, number: int, keys: Collection[Any]) -> None:
+        """These keys of a keyed table are about to be looked up."""
+        keyed = self.tables[number]._keyed
+        if hasattr(keyed, "expect"):
+            keyed.expect(keys)
+
     def key_of(self, number: int) -> Callable[[Row], Any]:
         """What gives the key of a row of a keyed table."""
         keyed = self.tables[number]._keyed

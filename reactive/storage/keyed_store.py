@@ -134,6 +134,11 @@ class KeyedStore:
             self.by_key.update(came)
             raise
 
+    def take(self, count: int) -> list[Row]:
+        """Let `count` rows go to another store; the last ones that came go first."""
+        count = min(count, len(self.by_key))
+        return [self.by_key.popitem()[1] for _ in range(count)]
+
     def recount(self) -> None: ...
 
     def get(self, key: Any) -> Row | None:

@@ -301,6 +301,16 @@ class BagStore:
         else:
             self.remove(row, -weight)
 
+    def take(self, count: int) -> list[Pair]:
+        """Let `count` different rows go to another store, with all their copies; the last ones that
+        came go first."""
+        taken: list[Pair] = []
+        for _ in range(min(count, len(self.held))):
+            _, kept = self.held.popitem()
+            taken.append((kept.row, kept.count) if kept.__class__ is Copies else (kept, 1))
+        self.size -= sum(count for _, count in taken)
+        return taken
+
     def recount(self) -> None:
         self.size = sum(count for _, count in self.pairs())
 

@@ -235,7 +235,9 @@ class Statements:
         )
 
     def upsert_all(self, rows: Iterable[Row]) -> list[Pair]:
-        upsert = self.upsert
+        rows, upsert = list(rows), self.upsert
+        if hasattr(self.store, "expect"):
+            self.store.expect(map(self._table._keyed.key, map(self._checked, rows)))
         return self.together(*((lambda r=row: upsert(r)) for row in rows))
 
     def delete(self, key: Any) -> list[Pair]:

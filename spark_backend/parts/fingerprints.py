@@ -1,5 +1,7 @@
 """A multiset of marks of 16 bytes, in 20 bytes each: sorted arrays, and a dictionary of changes.
 
+With wider counts, of 24 bytes each, a count may be anything that is added up, such as a place.
+
 State:  the arrays; a change for every eighth mark at most.
 Cost:   O(log n) to look one up; amortised O(1) array steps to change one.
 """
@@ -16,6 +18,7 @@ Fingerprint = bytes
 FEW = 10_000
 """Changes that are kept apart at least."""
 _HALF = np.dtype(">u8")
+_COUNT = np.dtype(np.int32)
 
 
 class Fingerprints:
@@ -27,10 +30,10 @@ class Fingerprints:
     (2, 1)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, counts: np.dtype[Any] = _COUNT) -> None:
         self._high = np.empty(0, np.uint64)
         self._low = np.empty(0, np.uint64)
-        self._counts = np.empty(0, np.int32)
+        self._counts = np.empty(0, counts)
         self._changes: dict[Fingerprint, int] = {}
 
     def count(self, mark: Fingerprint) -> int:
@@ -81,14 +84,14 @@ class Fingerprints:
         given = np.frombuffer(b"".join(marks), _HALF).astype(np.uint64).reshape(-1, 2)
         high = np.concatenate([self._high, given[:, 0]])
         low = np.concatenate([self._low, given[:, 1]])
-        counts = np.concatenate([self._counts, np.fromiter(times, np.int32)])
+        counts = np.concatenate([self._counts, np.fromiter(times, self._counts.dtype)])
         order = np.lexsort((low, high))
         high, low, counts = high[order], low[order], counts[order]
         first = _begins(high, low)
         sums: Any = np.add.reduceat(counts, first)
         kept = sums != 0
         self._high, self._low = high[first][kept], low[first][kept]
-        self._counts = sums[kept].astype(np.int32)
+        self._counts = sums[kept].astype(self._counts.dtype)
 
 
 def _begins(high: Any, low: Any) -> Any:

@@ -4,7 +4,8 @@
     row  --pickle---------->  a mailbox             on disk: what it is
 
 Marks are equal where rows are, as far as 128 bits tell. Rows of classes that have an equality of
-their own stay in the process.
+their own stay in the process. Rows come from a store of the process piece by piece (`move`), and
+statements find each wherever it is.
 
 State:  20 bytes per row, and what has not been written yet.
 Cost:   some 10 us per change; reading all rows reads the files.
@@ -12,7 +13,7 @@ Cost:   some 10 us per change; reading all rows reads the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, ClassVar
@@ -21,7 +22,6 @@ import pyarrow as pa
 
 from reactive.collections.zset import Pair, Row
 from reactive.errors import OffloadError
-from reactive.runtime.collector import paused
 from reactive.storage.store import BagStore, take_back
 from spark_backend.cluster.mailbox import Mailbox
 from spark_backend.codec.codec import Codec, loads
@@ -51,33 +51,27 @@ class SpilledStore:
 
     Parameters
     ----------
-    pairs: the rows to begin with.
-
-    Raises
-    ------
-    OffloadError: a row cannot be kept as what it is.
+    rows: the rows to begin with; `move` takes them from there. Until then they are found there.
     """
 
     interns: ClassVar[bool] = False
 
-    def __init__(self, folder: str, pairs: Iterable[Pair]) -> None:
+    def __init__(self, folder: str, rows: BagStore) -> None:
         self._mailbox = Mailbox(folder, SCHEMA)
         self._marks = Fingerprints()
         self._dumps: Callable[[Row], bytes] = Codec(stable=False).dumps
+        self._waiting = rows
         self._odd = BagStore()
         self._unwritten: list[Change] = []
         self._size = 0
         self._number = 0
-        with paused():
-            self._marks.add_all(self._begun(pairs))
 
-    def _begun(self, pairs: Iterable[Pair]) -> Iterator[tuple[Fingerprint, int]]:
-        for row, count in pairs:
-            mark = _mark(row)
-            self._make_room()
-            self._unwritten.append((mark, self._dumps(row), count))
-            self._size += count
-            yield mark, count
+    def move(self, count: int) -> int:
+        """Take `count` of the rows to begin with over; how many are left."""
+        self._make_room()
+        for row, copies in self._waiting.take(count):
+            self._add(row, copies)
+        return len(self._waiting)
 
     def add(self, row: Row, count: int) -> Pair:
         hash(row)
@@ -120,15 +114,17 @@ class SpilledStore:
             self._count(list(zip(*columns, strict=True)))
         self._count([(mark, weight) for mark, _, weight in self._unwritten])
         self._odd.recount()
+        self._waiting.recount()
 
     def _count(self, counts: list[tuple[Fingerprint, int]]) -> None:
         self._marks.add_all(counts)
         self._size += sum(weight for _, weight in counts)
 
     def count(self, row: Row) -> int:
+        near = self._waiting.count(row) + self._odd.count(row)
         with suppress(OffloadError):
-            return self._marks.count(_mark(row)) + self._odd.count(row)
-        return self._odd.count(row)
+            return near + self._marks.count(_mark(row))
+        return near
 
     def pairs(self) -> Iterable[Pair]:
         self._write()
@@ -139,9 +135,10 @@ class SpilledStore:
             ):
                 yield loads(data), weight
         yield from self._odd.pairs()
+        yield from list(self._waiting.pairs())
 
     def __len__(self) -> int:
-        return self._size + len(self._odd)
+        return self._size + len(self._odd) + len(self._waiting)
 
     def bytes(self) -> int:
         return self._marks.bytes()
@@ -154,6 +151,8 @@ class SpilledStore:
         return self._add(row, weight) if weight > 0 else self._remove(row, -weight)
 
     def _add(self, row: Row, count: int) -> Pair:
+        if len(self._waiting) and self._waiting.count(row):
+            return self._waiting.add(row, count)  # all copies of a row are in one place
         try:
             self._put(_mark(row), self._dumps(row), count)
         except OffloadError:
@@ -161,6 +160,8 @@ class SpilledStore:
         return (row, count)
 
     def _remove(self, row: Row, count: int) -> Pair:
+        if len(self._waiting) and self._waiting.count(row):
+            return self._waiting.remove(row, count)
         try:
             mark = _mark(row)
         except OffloadError:

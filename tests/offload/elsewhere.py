@@ -12,10 +12,11 @@ from typing import Any
 
 from reactive import OffloadError
 from reactive.collections.zset import Pair, Pairs, canonical, consolidate, negate, repeat
-from reactive.offload.offload import Spilled
+from reactive.offload.spilling import Spilled
 from reactive.remote.external import ExternalInput, ExternalRows, Once
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Remote
+from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore
 from tests.remote.in_memory import InMemory
 
@@ -34,7 +35,6 @@ class Elsewhere:
     threshold_bytes: int | None = None
     flush_interval: float | None = None
     max_waiting: int = 1_000_000
-    spills: bool = True
     failures: int = 0
     """How many of the next flushes fail."""
     gone: bool = False
@@ -70,8 +70,8 @@ class Elsewhere:
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
         return list(pairs) if remote is None else list(remote.contents())
 
-    def spill(self, name: str, pairs: Iterable[Pair]) -> Spilled | None:
-        return Apart(pairs) if self.spills else None
+    def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> Spilled:
+        return Apart(rows) if isinstance(rows, BagStore) else ApartByKey(rows)
 
     def release(self) -> None: ...
 
@@ -185,10 +185,13 @@ class Kept:
 class Apart(BagStore):
     """Rows of a spilled table: other objects each time."""
 
-    def __init__(self, pairs: Iterable[Pair]) -> None:
+    def __init__(self, rows: BagStore) -> None:
         super().__init__()
-        for row, count in pairs:
+        for row, count in rows.take(len(rows)):
             super().add(row, count)
+
+    def move(self, count: int) -> int:
+        return 0
 
     def add(self, row: Any, count: int) -> Pair:
         super().add(row, count)
@@ -207,8 +210,31 @@ class Apart(BagStore):
         return rows
 
     def pairs(self) -> Iterable[Pair]:
-        return (
-            (canonical(pickle.loads(pickle.dumps(row))), count) for row, count in super().pairs()
-        )
+        return ((_another(row), count) for row, count in super().pairs())
 
     def close(self) -> None: ...
+
+
+class ApartByKey(KeyedStore):
+    """Rows of a spilled keyed table: other objects each time."""
+
+    def __init__(self, rows: KeyedStore) -> None:
+        super().__init__(rows.key)
+        for row in rows.take(len(rows)):
+            super().add(row, 1)
+
+    def move(self, count: int) -> int:
+        return 0
+
+    def get(self, key: Any) -> Any:
+        held = super().get(key)
+        return None if held is None else _another(held)
+
+    def pairs(self) -> Iterable[Pair]:
+        return ((_another(row), count) for row, count in super().pairs())
+
+    def close(self) -> None: ...
+
+
+def _another(row: Any) -> Any:
+    return canonical(pickle.loads(pickle.dumps(row)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,20 @@ class Odd:
         return 7
 
 
+def held(rows: Iterable[Any]) -> BagStore:
+    bag = BagStore()
+    for row in rows:
+        bag.add(row, 1)
+    return bag
+
+
+def moved(folder: Path, rows: Iterable[Any]) -> Any:
+    store = spilled.SpilledStore(str(folder), held(rows))
+    while store.move(1):
+        pass
+    return store
+
+
 ROWS = [1, True, 1.0, -0.0, 0, "a", None, NAN, (1, "a"), (True, "a"), Row(1), Row(1.0), 1 << 80]
 CHANGES = st.lists(st.tuples(st.sampled_from(ROWS), st.integers(-2, 2)), max_size=30)
 
@@ -53,10 +68,11 @@ def test_it_holds_what_a_bag_in_memory_holds(
 ) -> None:
     folder = str(tmp_path_factory.mktemp("rows"))
     with patch.object(spilled, "WRITTEN", written), patch.object(fingerprints, "FEW", 2):
-        bag, store = BagStore(), spilled.SpilledStore(folder, Counter(first).items())
+        bag, store = BagStore(), spilled.SpilledStore(folder, held(first))
         for row in first:
             bag.add(row, 1)
         for row, weight in changes:
+            store.move(abs(weight))  # they come while it is used
             if weight > 0:
                 bag.add(row, weight)
                 store.add(row, weight)
@@ -75,7 +91,7 @@ def _removed(store: Any, row: Any, count: int) -> bool:
 
 
 def test_a_statement_that_is_refused_is_taken_back(tmp_path: Path) -> None:
-    store = spilled.SpilledStore(str(tmp_path), [("a", 1), ("b", 1)])
+    store = moved(tmp_path, ["a", "b"])
     with pytest.raises(Absent):
         store.remove_rows(["a", "a"])
     assert sorted(store.pairs()) == [("a", 1), ("b", 1)]
@@ -84,7 +100,7 @@ def test_a_statement_that_is_refused_is_taken_back(tmp_path: Path) -> None:
 
 
 def test_rows_that_nothing_is_known_of_stay_in_the_process(tmp_path: Path) -> None:
-    store = spilled.SpilledStore(str(tmp_path), [(1, 1)])
+    store = moved(tmp_path, [1])
     store.add(Odd(), 2)
     assert store.count(Odd()) == 2 and len(store) == 3
     store.remove(Odd(), 2)
@@ -105,7 +121,7 @@ def test_a_row_that_cannot_be_pickled_can_be_taken_back(tmp_path: Path) -> None:
     class Local(tuple[int, ...]):
         __slots__ = ()
 
-    store = spilled.SpilledStore(str(tmp_path), [((4, ()), 1)])
+    store = moved(tmp_path, [(4, ())])
     change = store.add((4, Local()), 2)
     assert len(store) == 3 and store.count((4, ())) == 3
     store.revert([change])
@@ -116,7 +132,7 @@ def test_a_row_that_cannot_be_pickled_can_be_taken_back(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_changes_nothing_and_is_written_later(tmp_path: Path) -> None:
     with patch.object(spilled, "WRITTEN", 3):
-        store = spilled.SpilledStore(str(tmp_path), [(n, 1) for n in range(5)])
+        store = moved(tmp_path, range(5))
         store.add("a", 1)
         with patch.object(store._mailbox, "put", side_effect=OSError("no space")):
             for statement in (store.add, store.remove):
@@ -130,7 +146,7 @@ def test_what_cannot_be_written_changes_nothing_and_is_written_later(tmp_path: P
 
 
 def test_taking_back_is_all_or_nothing(tmp_path: Path) -> None:
-    store = spilled.SpilledStore(str(tmp_path), [("a", 1), ("b", 1)])
+    store = moved(tmp_path, ["a", "b"])
     with pytest.raises(Absent):
         store.revert([("a", 1), ("b", 1), ("c", 1)])
     assert sorted(store.pairs()) == [("a", 1), ("b", 1)] and len(store) == 2
@@ -153,7 +169,7 @@ def test_at_no_moment_does_an_interrupt_leave_it_half_changed(
     first = Counter[Any]({"a": 1, "b": 2, Odd(): 1})
 
     def begun(folder: str) -> Any:
-        store = spilled.SpilledStore(str(tmp_path / folder), [("a", 1), ("b", 2)])
+        store = moved(tmp_path / folder, ["a", "b", "b"])
         store.add(Odd(), 1)
         return store
 
