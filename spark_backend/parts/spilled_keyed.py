@@ -92,9 +92,8 @@ class SpilledKeyedStore:
     def expect(self, keys: Iterable[Any]) -> None:
         """These are about to be asked for: fetch all of their rows at once."""
         marks = {mark for mark in map(_mark, keys) if mark is not None}
-        wanted = {mark: place for mark in marks if (place := self._place(mark))}
-        found = self._files.fetch(wanted.values())
-        self._expected = {mark: found[place] for mark, place in wanted.items()}
+        wanted = {m: place for m in marks - self._expected.keys() if (place := self._place(m))}
+        self._fetch(wanted)
 
     def get(self, key: Any) -> Row | None:
         """The row of a key, or None."""
@@ -216,10 +215,14 @@ class SpilledKeyedStore:
         if not place:
             return None
         if mark not in self._expected:
-            if len(self._expected) > WRITTEN:
-                self._expected = {}
-            self._expected[mark] = self._files.fetch([place])[place]
+            self._fetch({mark: place})
         return self._expected[mark]
+
+    def _fetch(self, places: Mapping[Fingerprint, int]) -> None:
+        found = self._files.fetch(places.values())
+        if len(self._expected) > WRITTEN:
+            self._expected = {}
+        self._expected.update((mark, found[place]) for mark, place in places.items())
 
     def _place(self, mark: Fingerprint) -> int:
         return self._places.count(mark)
