@@ -26,6 +26,7 @@ from spark_backend.cluster.session import Session
 from spark_backend.codec.columns import truth_of
 from spark_backend.codec.schema import Plain, Typed, Untyped, in_common, tuple_of
 from spark_backend.codec.values import Inexact, Value, as_type, record_value
+from spark_backend.incremental.computed import with_computed
 from spark_backend.incremental.join import Arranged, Join, pair_of
 from spark_backend.incremental.keys import Side, bound, sides_of
 from spark_backend.incremental.linear import Linear, Together
@@ -57,7 +58,7 @@ class Compiler:
 
     def __init__(self, session: Session, inputs: tuple[Typed, ...]) -> None:
         self._session, self._inputs = session, inputs
-        self._chain = Chain(session.paths)
+        self._chain = Chain(session.paths, is_typed=True)
         self._made: dict[plan.Node, Step] = {}
         self._known: list[Arranged] = []
         self._count = 0
@@ -107,8 +108,12 @@ class Compiler:
 
     def _linear(self, node: plan.Node) -> Step:
         chain, source = chain_over(node)
-        empty = self._session.spark.createDataFrame([], schema_of(self.step(source).kept))
-        made = Linear(self._chain, chain, self.step(source), empty)
+        return self._over(self.step(source), chain)
+
+    def _over(self, source: Step, chain: tuple[plan.Node, ...]) -> Step:
+        """What a chain makes of the rows of a step."""
+        empty = self._session.spark.createDataFrame([], schema_of(source.kept))
+        made = Linear(self._chain, chain, source, empty)
         self.steps += made.steps
         return made
 
@@ -116,8 +121,15 @@ class Compiler:
         reason = refused(node)
         if reason is not None:
             raise NotColumns(f"{headline(node)}: {reason}")
-        source = node.input
-        made = Totals(node, self.step(source), bindings(source), self._free("sums"))
+        source, name = node.input, self._free("sums")
+        step = self.step(source)
+        try:
+            made = Totals(node, step, bindings(source), name)
+        except Inexact:
+            computed = with_computed(node, step.kept)
+            if computed is node:
+                raise
+            made = Totals(computed, self.step(computed.input), 1, name)
         return self._with(made, *made.specs)
 
     def _by_weight(self, node: plan.Node) -> Step:
@@ -155,9 +167,15 @@ class Compiler:
         self._count += 1
         return f"{kind}{self._count}"
 
-    def _join(self, node: plan.Join, left: plan.Node, right: plan.Node) -> Join:
+    def _join(self, node: plan.Join, left: plan.Node, right: plan.Node) -> Step:
         one, other = self._sides(node, left, right)
-        return Join(one, other, residual(node), bindings(left))
+        asked = residual(node)
+        try:
+            return Join(one, other, asked, bindings(left))
+        except Inexact:
+            assert asked is not None
+        made = self._made[node] = Join(one, other, None, bindings(left))
+        return self._over(made, (plan.Where(node, asked),))
 
     def _matched(self, node: Any, left: plan.Node, right: plan.Node) -> Matched:
         one, other = self._sides(node, left, right)

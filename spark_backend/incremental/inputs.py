@@ -45,7 +45,7 @@ def _input(session: Session, node: plan.Node) -> Typed:
     kept: Kept = _base(node)
     if chain and not isinstance(kept, Pickled):
         empty = session.spark.createDataFrame([], schema_of(kept))
-        kept = Chain(session.paths).run(chain, Weighted(empty, kept)).kept
+        kept = Chain(session.paths, is_typed=True).run(chain, Weighted(empty, kept)).kept
     if isinstance(kept, Pickled):
         raise NotColumns(kept.reason)
     return kept

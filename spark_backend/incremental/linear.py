@@ -22,7 +22,7 @@ class Linear:
         self._chain, self._nodes, self._source = chain, nodes, source
         found = chain.run(nodes, Weighted(empty, source.kept))
         if isinstance(found.kept, Pickled):
-            raise NotColumns("; ".join(s.node for s in found.steps if s.reason) + " is not columns")
+            raise NotColumns("; ".join(f"{s.node}: {s.reason}" for s in found.steps if s.reason))
         self.kept: Typed = found.kept
         self.steps = [str(step) for step in found.steps]
 

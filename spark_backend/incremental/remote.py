@@ -280,7 +280,7 @@ class StateRemote:
     def _fed(self, source: ExternalInput) -> DataFrame:
         frames: Any = source.rows
         given = frames.frames.since(source.after, source.upto)
-        return Chain(self._session.paths).run(source.chain, given).frame
+        return Chain(self._session.paths, is_typed=True).run(source.chain, given).frame
 
     def _fetched(self, rows: DataFrame) -> Iterator[Pair]:
         return iter(_pairs(self._kept, rows.toArrow()))

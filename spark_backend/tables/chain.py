@@ -3,8 +3,9 @@
     rows, weight  --filter, columns-->  rows, weight        lifted, where Spark means the same
                   --mapInArrow------->                      the others, in Python workers
 
-A `where` in Python leaves rows as they are, in columns; of what other callables return no type is
-known, so that from there on rows are pickled, and the rest of the chain runs in Python too.
+A `where` in Python leaves rows as they are, in columns. What other callables return is pickled, and
+the rest of the chain runs in Python too; or, where the chain `is_typed` and a type is known
+(`codec/returned.py`), it is columns again.
 
 Linear: each row for itself, whatever its weight.
 
@@ -23,6 +24,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from optimizer import plan
 from optimizer.expr import Lifted, conjunction, conjuncts
@@ -33,6 +35,7 @@ from reactive.errors import OffloadError
 from reactive.operators.plain import LINEAR
 from reactive.remote.fragments import LEVEL
 from spark_backend.codec.columns import items_of, truth_of, value_of
+from spark_backend.codec.returned import elements, returned
 from spark_backend.codec.schema import (
     Kept,
     Pickled,
@@ -41,6 +44,7 @@ from spark_backend.codec.schema import (
     Untyped,
     described,
     in_common,
+    tuple_of,
 )
 from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.codec.values import (
@@ -49,6 +53,7 @@ from spark_backend.codec.values import (
     as_type,
     field_of,
     record_value,
+    spark_type,
 )
 from spark_backend.tables import stateless
 from spark_backend.tables.worker import shipped
@@ -94,10 +99,12 @@ class Chain:
     Parameters
     ----------
     paths: what workers are to add to where they import from (`Session.paths`).
+    is_typed: whether what callables return is to be of the types that they are known to return,
+        which is an error where it is not.
     """
 
-    def __init__(self, paths: list[str]) -> None:
-        self._paths = paths
+    def __init__(self, paths: list[str], *, is_typed: bool = False) -> None:
+        self._paths, self._is_typed = paths, is_typed
 
     def run(self, chain: Sequence[plan.Node], given: Weighted) -> Weighted:
         """What a chain makes of rows.
@@ -161,8 +168,13 @@ class Chain:
             except Inexact as inexact:
                 reason = str(inexact)
                 waiting = (*waiting, node)
+            of = None
+            if reason is not None and self._is_typed and not isinstance(node, plan.Where):
+                of, reason = _returned(node, done, reason)
             done = replace(done, steps=(*done.steps, Step(headline(node), reason)))
-            if reason is not None and not isinstance(node, plan.Where):
+            if of is not None:
+                done, waiting = self._typed(waiting, done, of), ()
+            elif reason is not None and not isinstance(node, plan.Where):
                 rest = tuple(Step(headline(n), "after a step there") for n in nodes[place + 1 :])
                 return replace(done, steps=done.steps + rest), (*waiting, *nodes[place + 1 :])
         return done, waiting
@@ -179,6 +191,12 @@ class Chain:
             return replace(done, frame=self._filtered(waiting, done))
         frame = self._mapped("packed_rows", waiting, done, _PACKED)
         return Weighted(frame, Pickled("what a callable returns has no known type"), done.steps)
+
+    def _typed(self, waiting: tuple[plan.Node, ...], done: Weighted, of: Typed) -> Weighted:
+        """What nodes make of rows in Python, as columns."""
+        fields = [T.StructField("row", spark_type(of)), T.StructField("weight", T.LongType())]
+        frame = self._mapped("typed_rows", waiting, done, T.StructType(fields), _pickled(of))
+        return replace(done, frame=frame, kept=of)
 
     def _mapped(
         self, name: str, nodes: tuple[plan.Node, ...], on: Weighted, schema: Any, *more: Any
@@ -252,6 +270,27 @@ def _as_columns(node: plan.Node, on: Weighted) -> Weighted:
             return _exploded(on, [record_value((*before, item)) for item in found])
         case _:
             raise TypeError(f"{type(node).__name__} is not done row by row")
+
+
+def _returned(node: Any, on: Weighted, reason: str) -> tuple[Typed | None, str]:
+    """What the rows of a node are that runs in Python, if that is known; why it does so, and what
+    is not known."""
+    if isinstance(on.kept, Pickled):
+        return None, reason
+    row = Value(F.col("row"), on.kept)
+    values = _bindings(row, bindings(node.input))
+    try:
+        match node:
+            case plan.Select(_, function):
+                return returned(function, values), reason
+            case plan.SelectMany(_, function):
+                return elements(function, values), reason
+            case _:
+                parts = [v.of for v in values] if len(values) > 1 else [on.kept]
+                return tuple_of((*parts, elements(node.function, values))), reason
+    except Inexact as unknown:
+        why = str(unknown)
+        return None, reason if why == reason else f"{reason}; {why}"
 
 
 def _bindings(row: Value, count: int) -> list[Value]:

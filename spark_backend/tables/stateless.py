@@ -19,8 +19,9 @@ from optimizer.plans.explain import headline
 from optimizer.plans.properties import bindings
 from reactive.codegen.functions import callable_of
 from reactive.collections.zset import Row, canonical
+from reactive.errors import OffloadError
 from reactive.remote.fragments import part_of
-from spark_backend.codec.arrow import from_arrow
+from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.codec import Codec, loads
 from spark_backend.codec.schema import Kept, Pickled
 from spark_backend.tables.worker import adopt
@@ -64,6 +65,25 @@ def packed_rows(
         yield pa.record_batch(
             [pa.array(packed, pa.binary()), pa.array(weights, pa.int64())], schema=PACKED
         )
+
+
+def typed_rows(
+    shipped: bytes, classes: dict[str, bytes], kept_as: bytes, wanted: bytes, batches: Batches
+) -> Iterator[pa.RecordBatch]:
+    """What a chain makes of the batches, as columns of a type that its last node is known to give;
+    a row of another type raises."""
+    adopt(classes)
+    chain, kept, of = _chain(shipped), pickle.loads(kept_as), pickle.loads(wanted)
+    for batch in batches:
+        rows, weights = _run(chain, _weighted(kept, batch))
+        try:
+            array = to_arrow(of, rows)
+        except OffloadError as error:
+            what = str(error).partition("\n")[0]
+            raise RuntimeError(
+                f"{RAISED}OffloadError: {what}; annotate what {headline(chain[-1])} calls as it is"
+            ) from None
+        yield pa.record_batch([array, pa.array(weights, pa.int64())], names=["row", "weight"])
 
 
 def entries(

@@ -121,7 +121,15 @@ def evaluated(fragment: Fragment, places: list[int], rows: Any) -> Counter[Any]:
     return Counter({row: n for row, n in evaluate_part(fragment.node, bags).items() if n})
 
 
-def check(session: Any, query: Query, folder: Any, *, seed: int) -> None:
+def check(
+    session: Any,
+    query: Query,
+    folder: Any,
+    *,
+    seed: int,
+    odd: bool = True,
+    counts: tuple[int, ...] = (25, 6, 8),
+) -> None:
     """Flush some changes, and compare the output with the query from scratch after each."""
     from spark_backend.incremental.inputs import can_be_columns
     from spark_backend.incremental.remote import StateRemote
@@ -131,8 +139,8 @@ def check(session: Any, query: Query, folder: Any, *, seed: int) -> None:
     remote = StateRemote(session, fragment, str(folder), stable=False)
     history, shown = Histories(seed), Counter[Any]()
     places = inputs_in_order(fragment)
-    for number, count in enumerate((25, 6, 8)):
-        changes = history.changes(count, odd=number > 1)
+    for number, count in enumerate(counts):
+        changes = history.changes(count, odd=odd and number > 1)
         shown.update(dict(remote.apply(number, entries(fragment, places, changes))))
         shown = Counter({row: n for row, n in shown.items() if n})
         expected = evaluated(fragment, places, history.rows)

@@ -1,0 +1,283 @@
+"""What type a callable's results are of, where Python has to compute them: by what is written.
+
+    o.name.upper()          str, since o.name is one
+    grade(o.score)          what `def grade(score: float) -> str` says
+    (o.id, round(o.x))      a tuple of both
+    lambda o: f(o)          unknown, if f says nothing
+
+That something may raise does not matter: what has no result needs no type. Annotations are believed
+and checked: a result that is of another type is an error that names it.
+
+Sound:  operators and methods are asked of the builtin types only, whose results are known.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from types import FunctionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import (
+    Again,
+    And,
+    Apply,
+    Attempt,
+    Attribute,
+    Call,
+    Conditional,
+    Constant,
+    Display,
+    Expr,
+    First,
+    Formatted,
+    Function,
+    Guard,
+    Item,
+    Lifted,
+    Operation,
+    Or,
+    Parameter,
+    Text,
+)
+from optimizer.expressions.knowledge import makes_record, record_field
+from spark_backend.codec.columns import value_of
+from spark_backend.codec.schema import (
+    Plain,
+    Record,
+    Typed,
+    Untyped,
+    in_common,
+    may_be_read,
+    record_of,
+    tuple_of,
+    typed,
+)
+from spark_backend.codec.values import Inexact, Value
+
+_TESTS = ("not", "in", "not in", "is", "is not", "==", "!=", "<", "<=", ">", ">=")
+_ARITHMETIC = ("+", "-", "*", "/", "//", "%")
+_PLAIN = (int, float, bool, str, bytes)
+_TEXTS = (
+    *("upper", "lower", "title", "capitalize", "casefold", "swapcase", "strip", "lstrip"),
+    *("rstrip", "replace", "removeprefix", "removesuffix", "zfill", "ljust", "rjust", "center"),
+    *("join", "format", "expandtabs", "translate"),
+)
+_METHODS: dict[tuple[type, str], type] = {
+    **{(str, name): str for name in _TEXTS},
+    **{(str, name): int for name in ("count", "find", "index", "rfind", "rindex")},
+    **{(str, name): bool for name in ("startswith", "endswith", "isalpha", "isdigit", "isspace")},
+    (str, "encode"): bytes,
+    (bytes, "decode"): str,
+    (bytes, "hex"): str,
+    (float, "is_integer"): bool,
+    (int, "bit_length"): int,
+    (int, "bit_count"): int,
+}
+_CALLS: dict[Any, type] = {
+    str: str,
+    repr: str,
+    ascii: str,
+    format: str,
+    chr: str,
+    hex: str,
+    oct: str,
+    bin: str,
+    int: int,
+    len: int,
+    ord: int,
+    hash: int,
+    bool: bool,
+    any: bool,
+    all: bool,
+    isinstance: bool,
+    callable: bool,
+    float: float,
+}
+_LISTS = (list, tuple, set, frozenset, Iterable, Iterator, Sequence)
+"""What `get_origin` gives for annotations of collections of one type."""
+
+
+def returned(function: Function, row: Sequence[Value]) -> Typed:
+    """What a function returns for rows of these columns, if it returns.
+
+    Raises
+    ------
+    Inexact: nothing says so; the message is what was asked.
+    """
+    try:
+        if isinstance(function, Opaque):
+            return _annotated(function.function)
+        try:
+            return _Returned(function, row).of(function.body)
+        except Untyped:
+            if not isinstance(function.made, Opaque):
+                raise
+            return _annotated(function.made.function)
+    except Untyped as untyped:
+        raise Inexact(str(untyped)) from None
+
+
+def elements(function: Function, row: Sequence[Value]) -> Typed:
+    """What the elements are of that a function returns; raises as `returned`."""
+    try:
+        if isinstance(function, Opaque):
+            return _elements(function.function)
+        if isinstance(function.made, Opaque) and not isinstance(function.body, Display):
+            return _elements(function.made.function)
+        reader, body = _Returned(function, row), function.body
+        match body:
+            case Display("tuple" | "list" | "set", items) if items:
+                return reduce(in_common, map(reader.of, items))
+            case Apply(opaque, _):
+                return _elements(opaque.function)
+            case Call(Constant(called)):
+                return _elements(called)
+            case _:
+                raise Untyped("its elements are of no known type")
+    except Untyped as untyped:
+        raise Inexact(str(untyped)) from None
+
+
+class _Returned:
+    """Reads an expression over a row."""
+
+    def __init__(self, function: Lifted, row: Sequence[Value]) -> None:
+        self._function, self._row = function, row
+
+    def of(self, expr: Expr) -> Typed:
+        """The type of an expression: of its column, if it has one, or as its parts say."""
+        try:
+            return value_of(self._function.with_body(expr), self._row).of
+        except Inexact:
+            return self._of(expr)
+
+    def _of(self, expr: Expr) -> Typed:
+        match expr:
+            case Parameter(index):
+                return self._row[index].of
+            case Attribute(of, name):
+                return self._attribute(self.of(of), name)
+            case Item(of, Constant(int() as place)):
+                return _item(self.of(of), place)
+            case Conditional(_, then, otherwise):
+                return in_common(self.of(then), self.of(otherwise))
+            case And(parts) | Or(parts):
+                return reduce(in_common, map(self.of, parts))
+            case Guard():
+                return Plain(bool)
+            case Operation(symbol, operands):
+                return self._operation(symbol, operands)
+            case Display("tuple", items) if items:
+                return tuple_of(tuple(map(self.of, items)))
+            case Text() | Formatted():
+                return Plain(str)
+            case First(_, then) | Again(then):
+                return self.of(then)
+            case Attempt(of, otherwise):
+                return in_common(self.of(of), self.of(otherwise))
+            case Apply(opaque, _):
+                return _annotated(opaque.function)
+            case Call():
+                return self._call(expr)
+            case _:
+                raise Untyped(f"a {type(expr).__name__.lower()} is of no known type")
+
+    def _attribute(self, of: Typed, name: str) -> Typed:
+        if not isinstance(of, Record) or not may_be_read(of, name):
+            raise Untyped(f".{name} is of no known type")
+        return of.field(name)
+
+    def _operation(self, symbol: str, operands: tuple[Expr, ...]) -> Typed:
+        if symbol in ("not", "in", "not in", "is", "is not"):
+            return Plain(bool)
+        kinds = [self.of(operand).kind for operand in operands]
+        if symbol in _TESTS and all(kind in _PLAIN for kind in kinds):
+            return Plain(bool)
+        if symbol in ("+", "%") and kinds[0] is str:
+            return Plain(str)
+        if all(kind in (int, float, bool) for kind in kinds) and symbol in _ARITHMETIC:
+            return Plain(float if symbol == "/" or float in kinds else int)
+        raise Untyped(f"{symbol} is of no known type")
+
+    def _call(self, call: Call) -> Typed:
+        if makes_record(call):
+            return self._record(call)
+        match call.function:
+            case Attribute(of, name):
+                kind = _METHODS.get((self.of(of).kind, name))
+                if kind is None:
+                    raise Untyped(f"what .{name}() returns is of no known type")
+                return Plain(kind)
+            case Constant(called) if _is_known(called):
+                return Plain(_CALLS[called])
+            case Constant(called) if called in (round, abs) and call.arguments:
+                return self._rounded(called, call.arguments)
+            case Constant(called) if called in (min, max) and len(call.arguments) > 1:
+                return reduce(in_common, map(self.of, call.arguments))
+            case Constant(called):
+                return _annotated(called)
+            case _:
+                raise Untyped("what a call returns is of no known type")
+
+    def _rounded(self, called: Any, arguments: tuple[Expr, ...]) -> Typed:
+        kind = self.of(arguments[0]).kind
+        if kind not in (int, float, bool):
+            raise Untyped(f"{called.__name__}() is of no known type")
+        is_whole = kind is bool or (called is round and len(arguments) == 1)
+        return Plain(int if is_whole else kind)
+
+    def _record(self, call: Call) -> Typed:
+        assert isinstance(call.function, Constant)
+        kind = call.function.value
+        names = record_of(kind, ()).names
+        return record_of(kind, tuple(self.of(record_field(call, name) or call) for name in names))
+
+
+def _item(of: Typed, place: int) -> Typed:
+    if (
+        isinstance(of, Record)
+        and issubclass(of.kind, tuple)
+        and -len(of.fields) <= place < len(of.fields)
+    ):
+        return of.fields[place]
+    if of.kind is str:
+        return Plain(str)
+    raise Untyped("an item is of no known type")
+
+
+def _is_known(called: Any) -> bool:
+    return any(called is known for known in _CALLS)
+
+
+def _annotated(function: Callable[..., Any]) -> Typed:
+    """What a function says that it returns."""
+    return typed(_hint(function))
+
+
+def _elements(function: Callable[..., Any]) -> Typed:
+    hint = _hint(function)
+    items = [item for item in get_args(hint) if item is not ...]
+    if get_origin(hint) not in _LISTS or len(items) != 1:
+        raise Untyped(f"{_name(function)} does not say what it returns the elements of")
+    return typed(items[0])
+
+
+def _hint(function: Callable[..., Any]) -> Any:
+    if isinstance(function, type):
+        return function
+    if not isinstance(function, FunctionType) or inspect.iscoroutinefunction(function):
+        raise Untyped(f"what {_name(function)} returns is of no known type")
+    try:
+        hints = get_type_hints(function)
+    except Exception:
+        hints = {}
+    if "return" not in hints:
+        raise Untyped(f"{_name(function)} does not say what it returns")
+    return hints["return"]
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))

@@ -1,0 +1,112 @@
+"""Callables that are no columns, inside whole fragments: what they return is columns again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from optimizer import plan
+from reactive import Avg, Count, Database, Max, OffloadError, Sum
+from reactive.remote.whole import whole_of
+from spark_backend.cluster.session import Session
+from spark_backend.codec.returned import returned
+from spark_backend.codec.schema import described, typed
+from spark_backend.codec.values import Inexact, Value
+from spark_backend.incremental.inputs import can_be_columns
+from spark_backend.incremental.remote import StateRemote
+from tests.budget import TIMES
+from tests.spark.fragments import Customer, Order, Query, check, fragment_of
+
+
+def grade(amount: float) -> str | None:
+    """Of no column: it has a loop."""
+    for limit, name in ((1.0, "low"), (10.0, "middle")):
+        if amount < limit:
+            return name
+    return None if amount != amount else "high"
+
+
+def halves(order: Order) -> list[tuple[int, float]]:
+    return [(order.customer, order.amount / 2) for _ in range(2)]
+
+
+def unsaid(order: Order):  # type: ignore[no-untyped-def]
+    return [n * 2 for n in range(order.id)]
+
+
+def wrongly(order: Order) -> float:
+    for number in (order.customer, order.amount):
+        return number
+    return 0.0
+
+
+def even(order: Order, customer: Customer) -> bool:
+    return all((order.id + n * customer.id) % 2 == 0 for n in range(2))
+
+
+QUERIES: dict[str, Query] = {
+    "select between a join and an aggregate by an opaque key": lambda o, c: (
+        o.join(c, on=lambda o, c: o.customer == c.id and even(o, c))
+        .select(lambda o, c: (c.town.upper(), grade(o.amount), round(c.rate, 3) if c.id else None))
+        .where(lambda r: r[1] is None or any(r[1].startswith(a) for a in "lm"))
+        .group_by(lambda r: f"{r[0]}!")
+        .aggregate(Count(), Max(lambda r: r[1], skip_none=True), Sum(lambda r: len(r[0]) // 2))
+    ),
+    "elements": lambda o, c: (
+        o.where(lambda o: o.amount == o.amount)
+        .select_many(halves)
+        .distinct()
+        .group_by(lambda r: grade(r[1]))
+        .aggregate(Avg(lambda r: r[0]))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES if TIMES else list(QUERIES)[:1])
+def test_after_every_flush_the_output_is_that_of_the_query(
+    name: str, session: Session, tmp_path: Path
+) -> None:
+    check(session, QUERIES[name], tmp_path, seed=len(name), odd=False, counts=(20, 8))
+
+
+def test_what_is_returned_is_known_by_annotations_and_builtin_types(spark: Any) -> None:
+    from pyspark.sql import functions as F
+
+    db = Database()
+    orders = db.table(Order)
+    row = [Value(F.col("row"), typed(Order))]
+
+    def of(call: Any) -> str:
+        node = db._engine.queries.optimized(orders.select(call).plan).plan
+        assert isinstance(node, plan.Select)
+        return described(returned(node.function, row))
+
+    assert of(lambda o: grade(o.amount)) == "a column of str | None"
+    assert of(lambda o: (o.tag, 1 / o.amount)) == "columns _1: str | None, _2: float"
+    assert of(lambda o: Customer(round(o.amount), o.tag.strip(), o.amount, None)) == (
+        "columns id: int, town: str, rate: float, tag: None"
+    )
+    unknown = (unsaid, lambda o: o.tag.split(), lambda o: {o.id: 1})
+    for call in unknown:
+        with pytest.raises(Inexact):
+            of(call)
+
+
+def test_a_result_of_another_type_than_is_said_names_it(session: Session, tmp_path: Path) -> None:
+    query: Query = lambda o, c: o.distinct().select(wrongly).distinct()  # noqa: E731
+    remote = StateRemote(session, fragment_of(query), str(tmp_path), stable=False)
+    with pytest.raises(OffloadError, match="3 is of type int, not float; annotate"):
+        remote.apply(0, [(0, 0, Order(1, 3, 0.5, None), 1)])
+    assert remote.applied == -1
+
+
+def test_callables_whose_results_are_of_no_known_type_stay(session: Session) -> None:
+    db = Database()
+    orders = db.table(Order)
+    run = db._engine.queries.optimized(orders.distinct().select_many(unsaid).distinct().plan).plan
+    found = whole_of(run, lambda node: False)
+    assert found is not None and not can_be_columns(session, found)
