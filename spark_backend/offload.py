@@ -26,11 +26,10 @@ from spark_backend.cluster.progress import waiting
 from spark_backend.cluster.session import Session, check
 
 if TYPE_CHECKING:
+    from spark_backend.incremental.bucketed import BucketedRemote
     from spark_backend.incremental.remote import StateRemote
-    from spark_backend.parts.log import LogRemote
     from spark_backend.parts.spilled import SpilledStore
     from spark_backend.parts.spilled_keyed import SpilledKeyedStore
-    from spark_backend.parts.totals import TotalsRemote
     from spark_backend.tables.table import ScanRemote, SparkRows
 
 Rows = BagStore | KeyedStore
@@ -79,17 +78,14 @@ class SparkOffload:
         self._is_kept = checkpoint is not None
         self._folder = _folder(checkpoint)
         self._lock: IO[bytes] | None = None
-        self._begun: dict[str, LogRemote | TotalsRemote | StateRemote | SparkRows] = {}
+        self._begun: dict[str, BucketedRemote | StateRemote | SparkRows] = {}
         self._users = 0
 
     def refuse(self, fragment: Fragment) -> str | None:
         """Why a part cannot go to Spark, if it cannot."""
         from spark_backend.codec.serialization import obstacle
-        from spark_backend.parts.totals import is_linear
 
-        if fragment.is_whole:
-            return None
-        return None if is_linear(fragment) else obstacle(fragment.node)
+        return None if fragment.is_whole else obstacle(fragment.node)
 
     def takes(self, fragment: Fragment) -> bool:
         """Whether a whole part of a plan can be done in columns, in one job per flush."""
@@ -97,23 +93,21 @@ class SparkOffload:
 
         return can_be_columns(self.session, fragment)
 
-    def begin(self, fragment: Fragment, name: str) -> LogRemote | TotalsRemote | StateRemote:
+    def begin(self, fragment: Fragment, name: str) -> BucketedRemote | StateRemote:
         """A place for a part; with what an earlier process left in it, if there is a checkpoint.
 
         `name` tells parts apart that look alike.
         """
+        from spark_backend.incremental.bucketed import BucketedRemote
         from spark_backend.incremental.remote import StateRemote
-        from spark_backend.parts.log import LogRemote
-        from spark_backend.parts.totals import TotalsRemote, is_linear
 
         if fragment.is_whole:
             folder = f"{self._folder}/{self._free(_digest(fragment, name))}"
             found = StateRemote(self.session, fragment, folder, stable=self._is_kept)
             self._begun[folder] = found
             return found
-        kind = TotalsRemote if is_linear(fragment) else LogRemote
         folder = f"{self._folder}/{self._free(_digest(fragment, name))}"
-        remote = kind(self.session, fragment, folder, stable=self._is_kept)
+        remote = BucketedRemote(self.session, fragment, folder, stable=self._is_kept)
         self._begun[folder] = remote
         return remote
 

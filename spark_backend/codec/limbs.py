@@ -42,8 +42,6 @@ _SCALE = 2.0**POINT
 _SMALLEST_UNIT = 10**PLACES
 _LARGEST = 2.0**63
 _WIDEST_DECIMAL = 1 << 94
-_LONGEST, _LONGEST_DECIMAL, _MOST = 1 << 180, 1 << 116, 1 << 52
-"""Changes below these have columns of 52 bits."""
 _DIGITS = Context(prec=10_000)
 
 
@@ -86,27 +84,6 @@ def plus(left: Amount, right: Amount) -> Amount:
         left[3] + right[3],
         min(left[4], right[4]),
     )
-
-
-def times(amounts: Sequence[Amount], weight: int) -> list[Amount]:
-    """Amounts times the weight."""
-    return [(a * weight, b * weight, c * weight, d * weight, p) for a, b, c, d, p in amounts]
-
-
-def narrow(change: Amount) -> tuple[Amount, list[tuple[Any, int]]]:
-    """What of a change fits columns a thousand times over, and the rest as values with weights."""
-    number, floats, decimal, decimals, places = change
-    rest: list[tuple[Any, int]] = []
-    if not -_LONGEST < number < _LONGEST:
-        rest.append((number >> POINT, 1))
-        number &= _ONE - 1
-    if not -_MOST < floats < _MOST:
-        rest.append((0.0, floats))
-        floats = 0
-    if not (-_LONGEST_DECIMAL < decimal < _LONGEST_DECIMAL and -_MOST < decimals < _MOST):
-        rest += _decimals(decimal, decimals, places)
-        decimal = decimals = 0
-    return ((number, floats, decimal, decimals, places) if rest else change), rest
 
 
 def minus(left: Amount, right: Amount) -> Amount:

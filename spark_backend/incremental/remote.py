@@ -38,14 +38,13 @@ from spark_backend.incremental.inputs import inputs_of
 from spark_backend.incremental.keys import bound
 from spark_backend.incremental.sets import hashed
 from spark_backend.incremental.steps import ODD_VALUE, Flush, schema_of
+from spark_backend.incremental.tries import tried
 from spark_backend.state.staged import Staged
 from spark_backend.state.tables import StateTables, TableSpec, united
 from spark_backend.tables.chain import Chain, Weighted, raised
 from spark_backend.tables.frames import as_columns
 
 OUTPUT = "output"
-TRIES = 3
-"""How often a flush is tried again."""
 
 
 class StateRemote:
@@ -212,25 +211,16 @@ class StateRemote:
         self._tables.delete()
 
     def _take_in(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
-        for attempt in range(TRIES + 1):
-            try:
-                self._attempt(number, entries, fed)
-                return
-            except OffloadError:
-                raise
-            except Exception as error:
-                told = raised(error)
-                if told is not None:
-                    raise told from error
-                failed = error
-                if ODD_VALUE in str(error):
-                    self._careful = True
-                elif attempt and self._session.is_alive():
-                    break
-        raise OffloadError(
-            f"Spark failed at a flush: {_first_line(failed)}\n"
-            "  the changes are kept and will be tried again at the next flush"
-        ) from failed
+        tried(lambda: self._attempt(number, entries, fed), self._session, self._goes_on)
+
+    def _goes_on(self, error: Exception) -> bool:
+        """Whether a flush is to be done again, and now with care."""
+        told = raised(error)
+        if told is not None:
+            raise told from error
+        if ODD_VALUE in str(error):
+            self._careful = True
+        return ODD_VALUE in str(error)
 
     def _attempt(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
         if not self._session.is_alive():
@@ -326,7 +316,3 @@ def _fingerprint(node: plan.Node, inputs: tuple[Typed, ...]) -> str:
     """The same for the same plan over the same rows."""
     text = f"{explain(node)}\n{inputs!r}"
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

@@ -15,13 +15,15 @@ Source: log-structured merge trees; state that is partitioned as its changes are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import DataFrame
@@ -55,6 +57,24 @@ class TableSpec:
     by: tuple[str, ...]
     added: tuple[str, ...]
     bucket: Callable[[], Any] | None = None
+    hashed: str | None = None
+    """The column that holds this hash, of a table whose rows are also fetched by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """What is to be added to several tables of one schema: the column `t` names the table."""
+
+    rows: DataFrame
+    tables: tuple[str, ...]
+
+
+class Refused(Exception):
+    """Nothing has been added, because of what was to be added to a table."""
+
+    def __init__(self, found: pa.Table) -> None:
+        super().__init__("a flush said that it has failed")
+        self.found = found
 
 
 class StateTables:
@@ -98,10 +118,11 @@ class StateTables:
     def flush(
         self,
         number: int,
-        added: Mapping[str, DataFrame],
+        added: Mapping[str, DataFrame] | Tagged,
         *,
         rows: int = 0,
         tokens: Mapping[str, Any] | None = None,
+        refused: str | None = None,
     ) -> None:
         """Add to tables, in one job; done before, with the same number, nothing is added.
 
@@ -110,28 +131,62 @@ class StateTables:
         rows: about how many there are in each. The first ones, if they are many, are written as
             bases.
         tokens: of sources, up to where they are taken in with it.
+        refused: a table; if there is anything to add to it, nothing is added to any.
+
+        Raises
+        ------
+        Refused: with what was to be added to the table `refused`.
         """
         if self.number is not None and number <= self.number:
             return
+        names = added.tables if isinstance(added, Tagged) else tuple(added)
         is_first = not self.manifest.tables and rows > PER_BUCKET
-        buckets = {n: self._buckets(self._specs[n], rows) for n in added} if is_first else {}
-        found = self._write(_flush_folder(number), added, buckets) if added else {}
+        buckets = {n: self._buckets(self._specs[n], rows) for n in names} if is_first else {}
+        found = self._write(_flush_folder(number), added, buckets) if names else {}
+        if refused is not None and refused in found:
+            raise Refused(self._fetched(self._specs[refused], [found[refused]]))
         self._count(self.manifest.with_flush(number, found, tokens or {}))
 
     def written(self, number: int, spec: TableSpec) -> pa.Table | None:
         """What a flush has added to a table, in the driver; None for nothing."""
-        folder = f"{self._root}/{_flush_folder(number)}/{TABLE}={spec.name}"
-        files = [f"{folder}/{name}" for name in self._parquet(folder)]
-        if not files:
-            return None
+        folder = f"{_flush_folder(number)}/{TABLE}={spec.name}"
+        files = self._parquet(f"{self._root}/{folder}")
+        return self._fetched(spec, [Segment(folder, tuple(files), 0)]) if files else None
+
+    def look_up(self, spec: TableSpec, hash_of: int) -> pa.Table:
+        """The rows with a hash, in the driver; not added up."""
+        assert spec.hashed is not None
+        place = hash_of % self.buckets(spec)
+        segments = self._in_bucket(spec, place)
+        return self._fetched(spec, segments, pc.field(_column(spec, spec.hashed)) == hash_of)
+
+    def pieces(self, spec: TableSpec) -> Iterator[pa.Table]:
+        """All rows, in the driver, bucket by bucket: those of a hash are in one. Not added up."""
+        assert spec.hashed is not None
+        count = self.buckets(spec)
+        of = pc.field(_column(spec, spec.hashed))
+        for place in range(count):
+            left = of - (of / count) * count  # as C has it: with the sign of the hash
+            here = (left == place) | (left == place - count) if count > 1 else None
+            yield self._fetched(spec, self._in_bucket(spec, place), here)
+
+    def _in_bucket(self, spec: TableSpec, place: int) -> list[Segment]:
+        """What later came, and of the base the files of a bucket."""
+        start = f"{BUCKET}={place}/"
+        return [
+            replace(s, files=tuple(f for f in s.files if f.startswith(start))) if s.is_base else s
+            for s in self.manifest.tables.get(spec.name, ())
+        ]
+
+    def _fetched(self, spec: TableSpec, segments: Sequence[Segment], where: Any = None) -> pa.Table:
+        """The rows of files, in the driver."""
         names = spec.schema.names
-        return (
-            pa.concat_tables(
-                [pq.read_table(name, filesystem=self._files, partitioning=None) for name in files]
-            )
-            .select([_column(spec, name) for name in names])
-            .rename_columns(names)
-        )
+        paths = [f"{self._root}/{s.folder}/{name}" for s in segments for name in s.files]
+        if not paths:
+            return pa.table({name: [] for name in names})
+        found = ds.dataset(paths, filesystem=self._files, format="parquet")
+        columns = [_column(spec, name) for name in names]
+        return found.to_table(columns=columns, filter=where).rename_columns(names)
 
     def compact(self) -> None:
         """Put files together where there are too many."""
@@ -204,26 +259,53 @@ class StateTables:
         return found
 
     def _write(
-        self, folder: str, added: Mapping[str, DataFrame], buckets: Mapping[str, int] | None = None
+        self,
+        folder: str,
+        added: Mapping[str, DataFrame] | Tagged,
+        buckets: Mapping[str, int] | None = None,
     ) -> dict[str, Segment]:
         """One job, whatever the number of tables; with `buckets` what is written is bases."""
         buckets = buckets or {}
         by = (BUCKET,) if buckets else ()
+        names = added.tables if isinstance(added, Tagged) else tuple(added)
+        whole = self._whole(added, buckets)
+        whole.write.mode("overwrite").partitionBy(TABLE, *by).parquet(f"{self._uri}/{folder}")
+        found = {n: self._segment(folder, n, buckets.get(n, 0)) for n in names}
+        return {name: segment for name, segment in found.items() if segment is not None}
+
+    def _whole(
+        self, added: Mapping[str, DataFrame] | Tagged, buckets: Mapping[str, int]
+    ) -> DataFrame:
+        """The rows of all tables, in the tasks that write them."""
+        if isinstance(added, Tagged):
+            return self._tagged(added, buckets)
         frames = [self._placed(name, frame, buckets.get(name)) for name, frame in added.items()]
         whole = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
         tasks = self._tasks()
-        whole = whole.repartition(tasks, TABLE, BUCKET) if by else whole.coalesce(tasks)
-        whole.write.mode("overwrite").partitionBy(TABLE, *by).parquet(f"{self._uri}/{folder}")
-        found = {n: self._segment(folder, n, buckets.get(n, 0)) for n in added}
-        return {name: segment for name, segment in found.items() if segment is not None}
+        return whole.repartition(tasks, TABLE, BUCKET) if buckets else whole.coalesce(tasks)
+
+    def _tagged(self, added: Tagged, buckets: Mapping[str, int]) -> DataFrame:
+        """They stay in the tasks that have made them."""
+        specs = [self._specs[name] for name in added.tables]
+        columns = [
+            F.when(F.col(TABLE) == spec.name, F.col(name)).alias(_column(spec, name))
+            for spec in specs
+            for name in spec.schema.names
+        ]
+        if buckets:
+            places = [
+                F.when(F.col(TABLE) == spec.name, _place(spec, buckets[spec.name]))
+                for spec in specs
+            ]
+            columns.append(F.coalesce(*places).alias(BUCKET))
+        return added.rows.select(TABLE, *columns)
 
     def _placed(self, name: str, frame: DataFrame, buckets: int | None) -> DataFrame:
         """Rows with the table that they are of, and their bucket."""
         spec = self._specs[name]
         columns = [F.col(c).alias(_column(spec, c)) for c in spec.schema.names]
         if buckets:
-            key = F.lit(0) if spec.bucket is None else F.pmod(spec.bucket(), F.lit(buckets))
-            columns.append(key.cast("int").alias(BUCKET))
+            columns.append(_place(spec, buckets).alias(BUCKET))
         return frame.select(F.lit(name).alias(TABLE), *columns)
 
     def _segment(self, folder: str, name: str, buckets: int) -> Segment | None:
@@ -258,6 +340,12 @@ def _added_up(spec: TableSpec, rows: DataFrame) -> DataFrame:
     sums = [F.sum(name).alias(name) for name in spec.added]
     left = reduce(lambda a, b: a | b, [F.col(name) != 0 for name in spec.added])
     return rows.groupBy(*spec.by).agg(*sums).filter(left).select(*spec.schema.names)
+
+
+def _place(spec: TableSpec, buckets: int) -> Any:
+    """The bucket of a row."""
+    key = F.lit(0) if spec.bucket is None else F.pmod(spec.bucket(), F.lit(buckets))
+    return key.cast("int")
 
 
 def _column(spec: TableSpec, name: str) -> str:

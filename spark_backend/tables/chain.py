@@ -60,7 +60,7 @@ from spark_backend.tables.worker import shipped
 
 _PACKED, _ENTRIES = (
     "row binary, weight long",
-    ("bucket long, side byte, version long, row binary, weight long"),
+    "bucket long, side byte, row binary, weight long",
 )
 
 
@@ -127,25 +127,23 @@ class Chain:
         given: Weighted,
         onto: plan.Node,
         place: int,
-        number: int,
         *,
         stable: bool,
     ) -> DataFrame:
-        """What a chain makes of rows, as entries of an input of a part, for its mailbox.
+        """What a chain makes of rows, as entries of an input of a part.
 
         Parameters
         ----------
         onto: the node whose part it is (`parts.part_of`), reading the chain as its input `place`.
-        number: the version of the entries.
         stable: whether buckets are to be the same in another process (`codec.Codec`).
 
         Returns
         -------
-        A DataFrame with the columns bucket, side, version, row and weight. What can be of no use
+        A DataFrame with the columns bucket, side, row and weight. What can be of no use
         to the part is left out; rows are not added up.
         """
         done, waiting = self._columns(tuple(chain), given)
-        more = (_shipped(_over_given(onto)), place, number, stable)
+        more = (_shipped(_over_given(onto)), place, stable)
         source = waiting or (_given(shapes(onto.inputs()[place])),)
         return self._mapped("entries", source, done, _ENTRIES, *more)
 

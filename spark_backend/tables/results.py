@@ -1,25 +1,27 @@
 """The rows of a view as a DataFrame, with a column per field.
 
-Of rows that are kept on Spark, the part is worked out where they are, in Python workers, and they
-do not come by. Rows that are in the process go there in Arrow batches.
+Rows that are kept on Spark pickled are made columns in Python workers, and do not come by. Rows
+that are in the process go there in Arrow batches.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from reactive.collections.zset import Pair, Row
+from reactive.collections.zset import Pair, Row, consolidate
 from reactive.errors import OffloadError
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import arrow_type, to_arrow
+from spark_backend.codec.codec import loads
 from spark_backend.codec.schema import (
     Kept,
     Pickled,
@@ -33,12 +35,15 @@ from spark_backend.codec.schema import (
 )
 from spark_backend.codec.serialization import serialized_classes
 from spark_backend.codec.values import spark_type
+from spark_backend.state.tables import united
 from spark_backend.tables import worker
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.frames import as_columns
 
 SAMPLE = 1_000
 """Rows that are looked at to find the types of columns."""
+TOGETHER = 10_000
+"""Rows of a batch that goes to Spark, or more of one bucket."""
 
 
 def typed_as(rows: Iterable[Pair], row_type: Any) -> Typed:
@@ -60,11 +65,14 @@ def typed_as(rows: Iterable[Pair], row_type: Any) -> Typed:
         ) from None
 
 
-def of_logs(session: Session, logs: DataFrame, shipped: bytes, kept: Typed) -> DataFrame:
-    """What a part makes of the logs of all buckets, as columns."""
-    given = (shipped, serialized_classes(), pickle.dumps(kept))
+def of_packed(session: Session, parts: Sequence[DataFrame], kept: Typed) -> DataFrame:
+    """Pickled rows with their buckets and weights, not added up, as columns."""
+    if not parts:
+        return of_pairs(session, (), kept)
+    rows = united(parts).repartition("bucket").sortWithinPartitions("bucket")
+    given = (serialized_classes(), pickle.dumps(kept))
     run = worker.shipped(session.paths, "spark_backend.tables.results", "typed_rows", *given)
-    return as_columns(Weighted(logs.mapInArrow(run, _schema(kept)), kept))
+    return as_columns(Weighted(rows.mapInArrow(run, _schema(kept)), kept))
 
 
 def of_pairs(session: Session, pairs: Iterable[Pair], kept: Typed) -> DataFrame:
@@ -80,22 +88,33 @@ def of_pairs(session: Session, pairs: Iterable[Pair], kept: Typed) -> DataFrame:
 
 
 def typed_rows(
-    shipped: bytes,
-    classes: dict[str, bytes],
-    kept_in: bytes,
-    batches: Iterable[pa.RecordBatch],
+    classes: dict[str, bytes], kept_in: bytes, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """In a worker: the output of a part, of buckets with their logs."""
+    """In a worker: packed rows, sorted by bucket, as what they are, each once."""
     worker.adopt(classes)
-    node, kept = pickle.loads(shipped), pickle.loads(kept_in)
+    kept = pickle.loads(kept_in)
     schema = pa.schema([("row", arrow_type(kept)), ("weight", pa.int64())])
-    for batch in batches:
-        log = batch.column("log").flatten()
-        columns = [log.field(name).to_pylist() for name in ("side", "row", "weight")]
-        found = [*worker.output(node, zip(*columns, strict=True)).items()]
-        rows = to_arrow(kept, [row for row, _ in found])
-        weights = pa.array([weight for _, weight in found], pa.int64())
+    for pairs in _by_bucket(batches):
+        rows = to_arrow(kept, [row for row, _ in pairs])
+        weights = pa.array([weight for _, weight in pairs], pa.int64())
         yield pa.record_batch([rows, weights], schema=schema)
+
+
+def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Pair]]:
+    """The rows of some buckets, whole, wherever batches end."""
+    some: list[Pair] = []
+    for _, entries in groupby(_entries(batches), itemgetter(0)):
+        some += consolidate((loads(row), weight) for _, row, weight in entries)
+        if len(some) >= TOGETHER:
+            yield some
+            some = []
+    yield some
+
+
+def _entries(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes, int]]:
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ("bucket", "row", "weight"))
+        yield from zip(*columns, strict=True)
 
 
 def _schema(kept: Typed) -> T.StructType:

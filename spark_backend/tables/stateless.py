@@ -33,7 +33,6 @@ ENTRIES = pa.schema(
     [
         ("bucket", pa.int64()),
         ("side", pa.int8()),
-        ("version", pa.int64()),
         ("row", pa.binary()),
         ("weight", pa.int64()),
     ]
@@ -92,11 +91,10 @@ def entries(
     kept_as: bytes,
     onto: bytes,
     place: int,
-    number: int,
     stable: bool,
     batches: Batches,
 ) -> Iterator[pa.RecordBatch]:
-    """What a chain makes of the batches, as entries of an input of a part for its mailbox."""
+    """What a chain makes of the batches, as entries of an input of a part."""
     adopt(classes)
     chain, kept, codec = _chain(shipped), pickle.loads(kept_as), Codec(stable=stable)
     prepare = part_of(_loaded(onto)).prepare[place]
@@ -106,7 +104,6 @@ def entries(
         columns: tuple[list[Any], ...] = (
             [codec.bucket(key) for key, _, _ in found],
             [place] * len(found),
-            [number] * len(found),
             [codec.dumps(row) for _, row, _ in found],
             [weight for _, _, weight in found],
         )

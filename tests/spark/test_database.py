@@ -184,8 +184,8 @@ def test_status_and_explain_say_where_everything_runs(session: Any, offload: Any
         (line,) = db.offload_status()
         assert (line.rows, line.lag, line.flushes) == (1, 0, 1)
         assert line.bytes > 0 and line.seconds > 0 and "Spark" in line.where
-        assert "Spark, sums by group" in str(view.explain())
-        assert "Spark, sums by group" in str(view.explain(analyze=True))
+        assert "Spark, state tables of sums by group" in str(view.explain())
+        assert "Spark, state tables of sums by group" in str(view.explain(analyze=True))
         assert "in the process: its rows are in one order" in str(ordered.explain())
         assert view.stats().rows == 0
 

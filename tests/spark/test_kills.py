@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from reactive import Database
 from reactive.remote.fragments import Fragment, part_of
 from spark_backend import SparkOffload
-from spark_backend.parts.log import LogRemote
+from spark_backend.incremental.bucketed import BucketedRemote
 from tests.budget import cases
 from tests.spark.histories import History, Twins
 
@@ -64,7 +65,7 @@ def test_a_python_worker_that_is_killed_is_replaced(
     a, b = db.table(tuple, name="a"), db.table(tuple, name="b")
     condition = type("Hidden", (), {"__call__": lambda self, a, b: kills_its_worker_once(a, b)})()
     of = part_of(a.join(b, on=condition, left_key=key, right_key=key).plan)
-    remote = LogRemote(offload.session, of, str(tmp_path / "log"), stable=True)
+    remote = BucketedRemote(offload.session, of, str(tmp_path / "part"), stable=True)
     marker = tmp_path / "marker"
     left, right = (1, str(marker)), (1, "b")
     given = [(place, *remote.pack(place, 1, row), 1) for place, row in enumerate((left, right))]
@@ -81,7 +82,7 @@ def test_a_jvm_that_is_killed_is_replaced(
 ) -> None:
     """Before a flush, or so many seconds after its beginning."""
     of, history = distinct(), History(3, 1)
-    twins = Twins(of, LogRemote(offload.session, of, str(tmp_path), stable=True))
+    twins = Twins(of, BucketedRemote(offload.session, of, str(tmp_path), stable=True))
     twins.apply(history.changes(30), quiet=True)
     twins.apply(history.changes(5))
     pid = jvm(session)
@@ -97,35 +98,24 @@ def test_a_jvm_that_is_killed_is_replaced(
     twins.remote.close()
 
 
-def test_without_its_checkpoint_a_query_begins_with_what_is_in_the_mailbox(
+def test_what_a_flush_wrote_without_its_manifest_does_not_count(
     session: Any, offload: SparkOffload, tmp_path: Any
 ) -> None:
+    """As when this process was killed between the end of the job and the manifest."""
     of, history = distinct(), History(4, 1)
-    remote = LogRemote(offload.session, of, str(tmp_path), stable=True)
+    remote = BucketedRemote(offload.session, of, str(tmp_path), stable=True)
     twins = Twins(of, remote)
     twins.apply(history.changes(30), quiet=True)
+    changes = history.changes(5)
+    stopped = patch.object(remote._tables._manifests, "put", side_effect=KeyboardInterrupt)
+    with stopped, pytest.raises(KeyboardInterrupt):
+        remote.apply(twins.number, twins.entries(remote, changes))
+    later = BucketedRemote(offload.session, of, str(tmp_path), stable=True)
+    assert later.resumed == 0
+    twins.remote = later
+    twins.check()
+    twins.apply(changes)
     twins.apply(history.changes(5))
-    remote._stream.stop()
-    for file in (tmp_path / "000000" / "checkpoint" / "offsets").iterdir():
-        file.write_bytes(b"nothing that can be read")
-    twins.apply(history.changes(5))
-    assert remote._stream.mailbox.generation == 1
-    twins.apply(history.changes(5))
-    remote.close()
-
-
-def test_what_came_of_a_flush_is_made_again_if_it_was_lost(
-    session: Any, offload: SparkOffload, tmp_path: Any
-) -> None:
-    """As when this process was interrupted between the end of the batch and taking its output."""
-    of = distinct()
-    remote = LogRemote(offload.session, of, str(tmp_path), stable=True)
-    for number in range(3):
-        remote.apply(number, [(0, *remote.pack(0, (number,), (number,)), 1)])
-    remote._stream.stop()
-    remote._stream._last, remote._stream.applied, remote._shown = (-1, None), 0, 0
-    assert list(remote.apply(1, [])) == [((1,), 1)]
-    assert list(remote.apply(2, [])) == [((2,), 1)]
     remote.close()
 
 
@@ -134,8 +124,8 @@ def test_a_driver_that_is_killed_is_gone_on_with(tmp_path: Any) -> None:
     with started(tmp_path, "begin") as first:
         assert first.stdout is not None
         assert json.loads(first.stdout.readline()) == {"resumed": None, "rows": 20}
-        mailbox = next(tmp_path.rglob("kept"))
-        wait(lambda: (mailbox / "000000000002.parquet").exists())
+        manifests = next(tmp_path.rglob("manifest"))
+        wait(lambda: (manifests / "000000000002.json").exists())
         first.kill()
     with started(tmp_path, "go on") as second:
         out, _ = second.communicate(timeout=120)

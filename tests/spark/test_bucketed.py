@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,18 +12,16 @@ import pytest
 from reactive import (
     Aggregate,
     Collect,
-    Count,
     CountDistinct,
     Database,
     Max,
     Min,
     Monoid,
-    OffloadError,
-    Sum,
 )
+from reactive.errors import TakenIn
 from reactive.remote.fragments import Fragment, part_of
 from spark_backend import SparkOffload
-from spark_backend.parts.log import LogRemote
+from spark_backend.incremental.bucketed import BucketedRemote
 from tests.spark.histories import History, Inner, Twins
 
 Rel = Any
@@ -98,8 +97,8 @@ def part(make: Make) -> Fragment:
     return part_of(db._engine.queries.optimized(relation.plan).plan)
 
 
-def log(offload: SparkOffload, of: Fragment, folder: Any) -> LogRemote:
-    return LogRemote(offload.session, of, str(folder), stable=True)
+def remote_of(offload: SparkOffload, of: Fragment, folder: Any) -> BucketedRemote:
+    return BucketedRemote(offload.session, of, str(folder), stable=True)
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -108,44 +107,50 @@ def test_a_part_is_what_it_is_in_memory(
 ) -> None:
     of = part(PARTS[name])
     history = History(len(name), len(of.prepare))
-    twins = Twins(of, log(offload, of, tmp_path))
+    twins = Twins(of, remote_of(offload, of, tmp_path))
     twins.apply(history.changes(60), quiet=True)
     for size in (1, 30, 3):
         twins.apply(history.changes(size))
     twins.remote.close()
 
 
-def test_a_new_generation_holds_the_same_and_fewer_entries(
-    session: Any, offload: SparkOffload, tmp_path: Any
+def test_files_that_are_put_together_hold_the_same(
+    session: Any, offload: SparkOffload, tmp_path: Any, monkeypatch: Any
 ) -> None:
-    of = part(PARTS["full_join"])
-    history = History(7, 2)
-    remote = log(offload, of, tmp_path)
+    """First into one file, then into a base of several buckets."""
+    monkeypatch.setattr("spark_backend.state.tables.MOST_SEGMENTS", 2)
+    monkeypatch.setattr("spark_backend.state.tables.PER_BUCKET", 8)
+    of, history = part(PARTS["full_join"]), History(7, 2)
+    remote = remote_of(offload, of, tmp_path)
     twins = Twins(of, remote)
-    for _ in range(3):
-        twins.apply(history.changes(40))
-    mailbox = remote._stream.mailbox
-    assert sum(mailbox.rows()) == 120
-    remote._stream.renew(remote._stream.applied)
-    assert mailbox.rows()[0] < 120
-    assert mailbox.rows()[1] == 0
-    twins.check()
-    twins.apply(history.changes(10))
+    for size in (3, 3, 3, 3, 60, 60, 5, 1):
+        twins.apply(history.changes(size))
+    assert remote._tables.buckets(remote._rows) > 1
+    assert max(len(found) for found in remote._tables.manifest.tables.values()) <= 4
     remote.close()
 
 
-def test_a_log_that_has_grown_begins_anew_by_itself(
+def test_a_flush_reads_the_buckets_that_it_touches_and_writes_a_file_for_each_table(
     session: Any, offload: SparkOffload, tmp_path: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("spark_backend.cluster.stream.GROWN", 20)
-    of = part(PARTS["distinct"])
-    remote = log(offload, of, tmp_path)
-    twins = Twins(of, remote)
-    twins.apply([(0, (number, 1), 1) for number in range(5)])
-    for sign in (1, -1, 1, -1):
-        twins.apply([(0, (number, 2), sign) for number in range(8)])
-    assert remote._stream.mailbox.generation == 1
-    assert remote._stream.mailbox.rows() == (13, 8)
+    monkeypatch.setattr("spark_backend.state.tables.PER_BUCKET", 10)
+    of = part(PARTS["Min and Max"])
+    remote = remote_of(offload, of, tmp_path)
+    rows = [((number, 1), 1) for number in range(80)]
+    remote.apply(0, keyed(of, remote, rows), quiet=True)
+    assert remote._tables.buckets(remote._rows) == 8
+    given = keyed(of, remote, [((1, 5), 1)])
+    touched = remote._touched(
+        remote._tables.parts(remote._rows)[0], {given[0][1]}, session.spark.range(0), 1
+    )
+    assert len(touched.collect()) == 1
+    scan = touched._jdf.queryExecution().executedPlan().collectLeaves().head()
+    assert scan.metrics().apply("numFiles").value() == 1
+    before = jobs(session)
+    assert dict(remote.apply(1, given)) == {(1, 1, 1, 1): -1, (1, 1, 5, 2): 1}
+    assert jobs(session) == before + 1
+    files = [len(found[-1].files) for found in remote._tables.manifest.tables.values()]
+    assert files == [1, 1]
     remote.close()
 
 
@@ -153,14 +158,13 @@ def test_rows_that_are_equal_but_written_otherwise_cancel(
     session: Any, offload: SparkOffload, tmp_path: Any
 ) -> None:
     of = part(PARTS["distinct"])
-    remote = log(offload, of, tmp_path)
+    remote = remote_of(offload, of, tmp_path)
     remote.apply(0, entries(remote, [((1, -0.0), 1), ((2, 1), 1)]), quiet=True)
     assert list(remote.apply(1, entries(remote, [((True, 0), -1)]))) == [((1, 0.0), -1)]
-    remote._stream.renew(1)
-    assert remote._stream.mailbox.rows() == (1, 0)
     assert [(row, weight) for _, _, row, weight in remote.entries()] == [
         (remote.pack(0, (2, 1), (2, 1))[1], 1)
     ]
+    assert list(remote.contents()) == [((2, 1), 1)]
     remote.close()
 
 
@@ -168,7 +172,7 @@ def test_the_same_number_is_taken_in_once(
     session: Any, offload: SparkOffload, tmp_path: Any
 ) -> None:
     of = part(PARTS["distinct"])
-    remote = log(offload, of, tmp_path)
+    remote = remote_of(offload, of, tmp_path)
     given = entries(remote, [((1, 1), 1)])
     assert list(remote.apply(0, given)) == [((1, 1), 1)]
     assert list(remote.apply(0, given)) == [((1, 1), 1)]
@@ -180,39 +184,71 @@ def test_the_same_number_is_taken_in_once(
 def test_what_a_callable_raises_comes_out_of_the_flush_with_its_row(
     session: Any, offload: SparkOffload, tmp_path: Any
 ) -> None:
+    """Nothing has been written then; what comes next is taken in together with it."""
     of = part(PARTS["join with a condition"])
-    remote = log(offload, of, tmp_path)
-    given = [(0, (1, 2)), (1, (1, "text"))]
-    packed = [(place, *remote.pack(place, 1, row), 1) for place, row in given]
+    remote = remote_of(offload, of, tmp_path)
+
+    def given(place: int, row: Any, weight: int) -> Any:
+        return (place, *remote.pack(place, 1, row), weight)
+
+    first = [given(0, (1, 2), 1), given(1, (1, "text"), 1)]
     for _ in range(2):
-        with pytest.raises(OffloadError, match=r"TypeError: '<=' not .*\n?.*on row .*'text'"):
-            remote.apply(0, packed)
+        with pytest.raises(TakenIn, match=r"TypeError: '<=' not .*\n?.*on row .*'text'"):
+            remote.apply(0, first)
+    assert list(remote.contents()) == []
+    with pytest.raises(TakenIn, match="on row"):
+        remote.apply(1, [given(1, (1, 7), 1)])
+    assert list(remote.apply(2, [given(1, (1, "text"), -1)])) == [(((1, 2), (1, 7)), 1)]
+    assert list(remote.contents()) == [(((1, 2), (1, 7)), 1)]
+    remote.close()
+
+
+def leaves(a: Any, b: Any) -> bool:
+    """A condition that ends its process."""
+    return sys.exit("no more")
+
+
+def test_a_callable_that_leaves_its_process_is_told_after_the_first_try(
+    session: Any, offload: SparkOffload, tmp_path: Any
+) -> None:
+    of = part(lambda a, b: a.join(b, on=leaves, left_key=key, right_key=key))
+    remote = remote_of(offload, of, tmp_path)
+    given = [(place, *remote.pack(place, 1, (1, place)), 1) for place in (0, 1)]
+    before = jobs(session)
+    with pytest.raises(TakenIn, match="SystemExit: no more"):
+        remote.apply(0, given)
+    assert jobs(session) == before + 1
     remote.close()
 
 
 def test_contents_do_not_depend_on_how_they_are_read(
-    session: Any, offload: SparkOffload, tmp_path: Any
+    session: Any, offload: SparkOffload, tmp_path: Any, monkeypatch: Any
 ) -> None:
+    monkeypatch.setattr("spark_backend.state.tables.PER_BUCKET", 20)
     of = part(PARTS["distinct"])
-    remote = log(offload, of, tmp_path)
+    remote = remote_of(offload, of, tmp_path)
     rows = [(Inner(number), math.nan) for number in range(200)]
     remote.apply(0, entries(remote, [(row, 1) for row in rows]), quiet=True)
-    tables = list(remote._stream.mailbox.ranges(0, rows=20))
+    remote.apply(1, entries(remote, [((Inner(-1), 1), 1)]))
+    tables = list(remote._tables.pieces(remote._output))
     assert len(tables) == 10
-    assert sum(table.num_rows for table in tables) == 200
+    assert sum(table.num_rows for table in tables) == 201
     buckets = [set(table["bucket"].to_pylist()) for table in tables]
     assert sum(map(len, buckets)) == len(set().union(*buckets))
-    assert remote.footprint()[0] == 200
+    assert remote.footprint()[0] == 201
+    assert {row for row, _ in remote.contents()} == {*rows, (Inner(-1), 1)}
     remote.close()
 
 
-def test_sums_go_to_the_jvm_and_the_rest_to_the_log(offload: SparkOffload) -> None:
-    linear = offload.begin(part(grouped(Count(), Sum(value))), "sums")
-    other = offload.begin(part(grouped(Count(), Min(value))), "least")
-    assert [type(made).__name__ for made in (linear, other)] == ["TotalsRemote", "LogRemote"]
-    linear.close()
-    other.close()
+def jobs(session: Any) -> int:
+    scheduler = session.spark.sparkContext._jsc.sc().dagScheduler()
+    return int(scheduler.numTotalJobs())
 
 
-def entries(remote: LogRemote, pairs: list[tuple[Any, int]]) -> list[Any]:
+def keyed(of: Fragment, remote: BucketedRemote, pairs: list[tuple[Any, int]]) -> list[Any]:
+    prepared = [(of.prepare[0](row), weight) for row, weight in pairs]
+    return [(0, *remote.pack(0, *found), weight) for found, weight in prepared if found]
+
+
+def entries(remote: BucketedRemote, pairs: list[tuple[Any, int]]) -> list[Any]:
     return [(0, *remote.pack(0, row, row), weight) for row, weight in pairs]

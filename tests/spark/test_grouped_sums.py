@@ -28,8 +28,8 @@ from reactive.remote.external import BEFORE, ExternalInput
 from reactive.remote.fragments import Fragment, part_of
 from reactive.remote.remote import Entry, Remote
 from spark_backend.cluster.session import Session
-from spark_backend.parts.sum_tables import folded
-from spark_backend.parts.totals import TotalsRemote, is_linear
+from spark_backend.incremental.bucketed import BucketedRemote
+from spark_backend.incremental.grouped_sums import are_all_of
 from spark_backend.tables.frames import Frames
 from tests.remote.in_memory import InMemory
 
@@ -58,7 +58,7 @@ GROUPS: list[tuple[list[Any], list[Any]]] = [
 """Groups, and the values that occur in them; some of the groups are equal to each other."""
 
 
-Made = Callable[[Fragment], TotalsRemote]
+Made = Callable[[Fragment], BucketedRemote]
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ def made(session: Session, tmp_path: Path) -> Iterator[Made]:
     """Makes remotes; one after the other has the same folder."""
     remotes = []
 
-    def make(of: Fragment) -> TotalsRemote:
-        remotes.append(TotalsRemote(session, of, str(tmp_path / "part"), stable=True))
+    def make(of: Fragment) -> BucketedRemote:
+        remotes.append(BucketedRemote(session, of, str(tmp_path / "part"), stable=True))
         return remotes[-1]
 
     yield make
@@ -208,19 +208,21 @@ def test_a_number_that_comes_again_is_taken_in_once(made: Made) -> None:
         ("a", 1, 0.5): -1,
         ("a", 2, 1.5): 1,
     }
-    assert remote.apply(2, entries(of, remote, [(("a", 1), 1), (("a", 1), -1)])) == []
+    assert list(remote.apply(2, entries(of, remote, [(("a", 1), 1), (("a", 1), -1)]))) == []
 
 
-def test_a_new_generation_keeps_sums_and_drops_empty_groups(made: Made) -> None:
+def test_one_entry_is_kept_of_a_group_and_none_of_an_empty_one(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_backend.state.tables.PER_BUCKET", 3)
     of = all_three()
     remote, operator = made(of), in_process(of)
     for number, changes in enumerate(history(Random(5), 8)):
         delta = remote.apply(number, entries(of, remote, changes))
         expected = step(of, operator, changes)
         assert dict(consolidate(delta)) == dict(consolidate(expected)), number
-        if number in (2, 5):
-            remote._stream.renew(number)
-            assert typed(remote.contents()) == typed(operator.contents())
+        assert [weight for *_, weight in remote.entries()] == [1] * len(operator.groups)
+    assert remote._tables.buckets(remote._rows) > 1
     groups = [key for key, _ in ((row[0], n) for row, n in operator.contents())]
     for group in groups:
         near = [row for row, _ in remote.at(remote.bucket(group))]
@@ -265,9 +267,7 @@ def test_what_has_no_sum_or_no_bytes_is_refused_when_it_comes(made: Made) -> Non
         entries(of, remote, [(("a", "text"), 1)])
     with pytest.raises(TypeError):
         entries(of, remote, [(("a", None), 1)])
-    with pytest.raises(OffloadError, match="cannot be a group"):
-        entries(of, remote, [((1j, 1), 1)])
-    with pytest.raises(OffloadError, match="nothing but itself"):
+    with pytest.raises(OffloadError, match="no stable hash"):
         entries(of, remote, [((Alone(), 1), 1)])
 
 
@@ -311,7 +311,7 @@ def test_what_looks_at_groups_one_by_one_goes_along(made: Made) -> None:
     db = Database()
     totals = db.table(tuple).group_by(key).aggregate(Count(), Sum(value))
     of = part_of(db._engine.queries.optimized(totals.select(second).plan).plan)
-    assert is_linear(of)
+    assert are_all_of(of.node)
     remote, reference = made(of), InMemory(of)
     for number, changes in enumerate([[(("a", 1), 2), (("b", 1), 2)], [(("a", 2), 1)]]):
         wanted = reference.apply(number, entries(of, reference, changes))
@@ -321,19 +321,10 @@ def test_what_looks_at_groups_one_by_one_goes_along(made: Made) -> None:
     assert list(remote.at(remote.bucket("a"))) == [(3, 1)]
 
 
-def test_parts_of_sums_by_group_are_linear_and_others_are_not() -> None:
-    assert is_linear(part(Count()))
-    assert is_linear(all_three())
-    assert not is_linear(part(Count(), Max(value)))
-    assert not is_linear(part(Collect(value)))
+def test_of_aggregates_that_are_linear_sums_are_kept_and_of_others_rows() -> None:
+    assert are_all_of(part(Count()).node)
+    assert are_all_of(all_three().node)
+    assert not are_all_of(part(Count(), Max(value)).node)
+    assert not are_all_of(part(Collect(value)).node)
     rows = Database().table(int)
-    assert not is_linear(part_of(rows.distinct().plan))
-
-
-def test_folding_twice_is_folding_once(made: Made) -> None:
-    of = all_three()
-    remote = made(of)
-    for number, changes in enumerate(history(Random(9), 3)):
-        remote.apply(number, entries(of, remote, changes), quiet=True)
-    for table in remote._stream.mailbox.ranges(2):
-        assert folded(folded(table)).sort_by("group") == folded(table).sort_by("group")
+    assert not are_all_of(part_of(rows.distinct().plan).node)

@@ -1,0 +1,307 @@
+"""An operator of any kind on Spark, by buckets: its rows pickled, worked on in Python workers.
+
+    what is new     \\
+                      sort by bucket --Python workers--> rows to keep, rows of the output --write
+    touched buckets  /
+
+One job per flush. Both what is kept and the output are state tables, whose rows have the bucket
+that they are of: reading evaluates nothing, and a look-up reads one bucket. A callable that raises
+writes why, and nothing counts; what was to be taken in is then taken in together with what comes
+next, which may mend it.
+
+State:  on disk; in the driver, what has not been sent.
+Cost:   per flush one job over the touched buckets; O(rows that changed) here.
+Source: [mrql] state that is partitioned as its changes are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from optimizer import plan
+from optimizer.plans.explain import explain
+from reactive.collections.exact import ExactSum
+from reactive.collections.zset import Pair, Pairs, Row, consolidate
+from reactive.errors import TakenIn
+from reactive.remote.external import ExternalInput
+from reactive.remote.fragments import Fragment
+from reactive.remote.remote import Entry
+from spark_backend.cluster.session import Session
+from spark_backend.codec.codec import Codec, loads
+from spark_backend.codec.serialization import serialized, serialized_classes
+from spark_backend.incremental import grouped_sums
+from spark_backend.incremental.steps import MOST_BROADCAST
+from spark_backend.incremental.touched import CHANGES_DDL, FAILED, OUTPUT, ROWS
+from spark_backend.incremental.tries import tried
+from spark_backend.state.staged import Staged
+from spark_backend.state.tables import BUCKET, Refused, StateTables, TableSpec, Tagged, united
+from spark_backend.tables import results
+from spark_backend.tables.chain import Chain
+from spark_backend.tables.worker import shipped
+
+ENTRIES = pa.schema(
+    [("bucket", pa.int64()), ("side", pa.int8()), ("row", pa.binary()), ("weight", pa.int64())]
+)
+SCHEMA = T.StructType(
+    [
+        T.StructField("bucket", T.LongType()),
+        T.StructField("side", T.ByteType()),
+        T.StructField("row", T.BinaryType()),
+        T.StructField("weight", T.LongType()),
+    ]
+)
+NAMED = 200
+"""Buckets that are named in the query; of more ones, a table of them is joined."""
+ONE_TASK = 2_000
+"""Changes up to which a flush is one task, without a shuffle."""
+Given = tuple[list[Entry], list[ExternalInput]]
+
+
+class BucketedRemote:
+    """A `reactive.remote.remote.Remote` for one operator whose rows fall into buckets.
+
+    Parameters
+    ----------
+    fragment: of one operator, and those above it that look at one row after the other.
+    folder: of its state; one that an earlier process left is gone on with, if it is of this plan.
+    stable: whether another process may go on with the folder.
+    """
+
+    def __init__(self, session: Session, fragment: Fragment, folder: str, *, stable: bool) -> None:
+        self._session = session
+        self._fragment = fragment
+        self._is_kept = stable
+        self.is_closed = False
+        self._codec = Codec(stable=stable)
+        self.bucket = self._codec.bucket
+        self._shipped = serialized(fragment.node)
+        self._is_sums = grouped_sums.are_all_of(fragment.node)
+        self._summed = grouped_sums.summed(fragment.node) if self._is_sums else []
+        specs = {name: _spec(name) for name in (ROWS, OUTPUT, FAILED)}
+        self._rows, self._output = specs[ROWS], specs[OUTPUT]
+        self._tables = StateTables(session, folder, _fingerprint(fragment.node), specs)
+        self._staged = Staged(folder)
+        self._owed: dict[int, Given] = {}
+        """What flushes were of that have failed, by their number."""
+        self.resumed = self._tables.number
+
+    @property
+    def applied(self) -> int:
+        """The last number that has been taken in; -1 for none."""
+        return -1 if self._tables.number is None else self._tables.number
+
+    def pack(self, place: int, key: Any, row: Row) -> tuple[int, bytes]:
+        """The bucket of a key, and the row as bytes.
+
+        Raises
+        ------
+        TypeError: a value that is to be summed has no sum, as in the process.
+        OffloadError: the row cannot be kept as what it is.
+        """
+        for at in self._summed:
+            if type(row[at]) not in _KNOWN:
+                ExactSum().add(row[at], 1)
+        return self.bucket(key), self._codec.dumps(row)
+
+    def stage(self, number: int, entries: Sequence[Entry]) -> None:
+        """Write entries to a file, from which the flush of a number reads them."""
+        if entries and number > self.applied:
+            self._staged.add(number, 0, _table(entries))
+
+    def apply(
+        self,
+        number: int,
+        entries: Sequence[Entry],
+        fed: Sequence[ExternalInput] = (),
+        *,
+        quiet: bool = False,
+    ) -> Pairs:
+        """Take entries in once, and say how the output changes.
+
+        Raises
+        ------
+        TakenIn: a callable of the query raised. The next number makes up for it.
+        OffloadError: Spark is gone; nothing was taken in.
+        """
+        if number > self.applied:
+            self._owed[number] = (list(entries), list(fed))
+            tried(lambda: self._attempt(number), self._session)
+            self._owed = {}
+        if self._staged.rows:
+            self._staged.forget()
+        if quiet:
+            return ()
+        written = self._tables.written(number, self._output)
+        return () if written is None else consolidate(_pairs(written))
+
+    def contents(self) -> Iterable[Pair]:
+        """The output as of the last `apply`, fetched a range of buckets at a time."""
+        found = (pair for piece in self._tables.pieces(self._output) for pair in _net(piece))
+        if self._fragment.keys_of is None:  # equal rows may be of several buckets
+            return consolidate(found)
+        return found
+
+    def at(self, bucket: int) -> Iterable[Pair]:
+        """What is made of the rows of a bucket."""
+        return _net(self._tables.look_up(self._output, bucket))
+
+    def entries(self) -> Iterator[Entry]:
+        """What is kept, each row once; of groups of which sums are kept, these."""
+        for piece in self._tables.pieces(self._rows):
+            net: Counter[tuple[int, int, bytes]] = Counter()
+            columns = [piece[name].to_pylist() for name in ENTRIES.names]
+            for bucket, side, row, weight in zip(*columns, strict=True):
+                net[side, bucket, row] += weight
+            yield from ((*entry, weight) for entry, weight in net.items() if weight)
+
+    def footprint(self) -> tuple[int, int]:
+        """Rows, or groups of sums, and bytes on disk."""
+        weights = (piece["weight"] for piece in self._tables.pieces(self._rows))
+        return sum(pc.sum(w).as_py() or 0 for w in weights), self._tables.bytes()
+
+    def describe(self) -> str:
+        """How the part is kept, in a line."""
+        kept = "sums by group" if self._is_sums else "rows by bucket"
+        return f"Spark, state tables of {kept}, one job per flush; Python workers"
+
+    def to_spark(self, row_type: Any = None) -> DataFrame:
+        """The output as of the last `apply`, a column per field; nothing is evaluated."""
+        kept = results.typed_as(self.contents(), row_type)
+        parts = [p.select("bucket", "row", "weight") for p in self._tables.parts(self._output)]
+        return results.of_packed(self._session, parts, kept)
+
+    def stop(self) -> None:
+        """Nobody reads it any more; a later process can go on where that was asked for."""
+        self.is_closed = True
+        if not self._is_kept:
+            self._tables.delete()
+
+    def close(self) -> None:
+        """Give everything up."""
+        self.is_closed = True
+        self._tables.delete()
+
+    def _attempt(self, number: int) -> None:
+        if not self._session.is_alive():
+            self._session.restart()
+        self._tables.compact()  # what the flush before wrote has been read by now
+        entries = [entry for given, _ in self._owed.values() for entry in given]
+        fed = [source for _, sources in self._owed.values() for source in sources]
+        staged = [*self._staged.frames(self._session.spark, number, [SCHEMA]).values()]
+        staged_rows = self._staged.rows if staged else 0
+        rows = len(entries) + staged_rows + sum(_changed(source) for source in fed)
+        away = [*staged, *map(self._fed, fed)]
+        added: Any = {}
+        if entries or away:
+            added = Tagged(self._changes(entries, away, rows), (ROWS, OUTPUT, FAILED))
+        try:
+            self._tables.flush(number, added, rows=rows, refused=FAILED)
+        except Refused as refused:
+            raise _raised(*json.loads(refused.found["row"][0].as_py())) from None
+
+    def _changes(self, entries: Sequence[Entry], away: list[DataFrame], rows: int) -> DataFrame:
+        """What workers make of what is new and of the buckets that it is of."""
+        here = [self._session.spark.createDataFrame(_table(entries), SCHEMA)] if entries else []
+        new = united([*here, *away])
+        touched = None if away else {bucket for _, bucket, _, _ in entries}
+        parts = [self._touched(part, touched, new, rows) for part in self._tables.parts(self._rows)]
+        found = united([_as_new(new, is_new=True), *(_as_new(p, is_new=False) for p in parts)])
+        found = self._gathered(found, rows).sortWithinPartitions("bucket")
+        given = (self._shipped, serialized_classes())
+        run = shipped(self._session.paths, "spark_backend.incremental.touched", "changes", *given)
+        return found.mapInArrow(run, CHANGES_DDL)
+
+    def _touched(
+        self, part: DataFrame, touched: set[int] | None, new: DataFrame, rows: int
+    ) -> DataFrame:
+        """Of what is kept, the buckets that something is new in."""
+        if touched is not None and BUCKET in part.columns:
+            count = self._tables.buckets(self._rows)
+            part = part.filter(F.col(BUCKET).isin(sorted({bucket % count for bucket in touched})))
+        if touched is not None and len(touched) <= NAMED:
+            return part.filter(F.col("bucket").isin(sorted(touched)))
+        buckets = new.select("bucket").distinct()
+        buckets = F.broadcast(buckets) if rows <= MOST_BROADCAST else buckets
+        return part.join(buckets, "bucket", "left_semi")
+
+    def _gathered(self, found: DataFrame, rows: int) -> DataFrame:
+        """The rows of a bucket in one task."""
+        if rows <= ONE_TASK:
+            return found.coalesce(1)
+        tasks = max(1, int(self._session.spark.sparkContext.defaultParallelism))
+        return found.repartition(tasks, "bucket")
+
+    def _fed(self, source: ExternalInput) -> DataFrame:
+        """Entries of rows that Spark has already, which do not come by here."""
+        rows: Any = source.rows
+        return Chain(self._session.paths).entries(
+            source.chain,
+            rows.frames.since(source.after, source.upto),
+            self._fragment.of[-1],
+            source.place,
+            stable=self._is_kept,
+        )
+
+
+_KNOWN: frozenset[type] = frozenset({int, float, bool})
+
+
+def _spec(name: str) -> TableSpec:
+    return TableSpec(
+        name, SCHEMA, ("bucket", "side", "row"), ("weight",), lambda: F.col("bucket"), "bucket"
+    )
+
+
+def _as_new(rows: DataFrame, *, is_new: bool) -> DataFrame:
+    return rows.select("bucket", F.lit(is_new).alias("is_new"), "side", "row", "weight")
+
+
+def _table(entries: Sequence[Entry]) -> pa.Table:
+    sides, buckets, rows, weights = zip(*entries, strict=True) if entries else ((),) * 4
+    columns = (buckets, sides, rows, weights)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, ENTRIES, strict=True)]
+    return pa.table(arrays, schema=ENTRIES)
+
+
+def _changed(source: ExternalInput) -> int:
+    """How many rows are fed at most."""
+    rows: Any = source.rows
+    count: int = rows.frames.changed(source.after, source.upto)
+    return count
+
+
+def _pairs(found: pa.Table) -> Iterator[Pair]:
+    rows = map(loads, found["row"].to_pylist())
+    return zip(rows, found["weight"].to_pylist(), strict=True)
+
+
+def _net(found: pa.Table) -> Iterable[Pair]:
+    """The rows of a piece, each once; those of several buckets may be equal."""
+    net: dict[tuple[int, Row], int] = {}
+    for bucket, (row, weight) in zip(found["bucket"].to_pylist(), _pairs(found), strict=True):
+        net[bucket, row] = net.get((bucket, row), 0) + weight
+    return [(row, weight) for (_, row), weight in net.items() if weight]
+
+
+def _raised(kind: str, message: str, row: str | None) -> TakenIn:
+    where = "" if row is None else f", on row {row}"
+    return TakenIn(
+        f"a callable of a query raised on Spark: {kind}: {message}{where}\n"
+        "  its views stay as they were until it is recalled, or the row no longer makes it raise"
+    )
+
+
+def _fingerprint(node: plan.Node) -> str:
+    """The same for the same operator."""
+    text = f"by bucket\n{explain(node)}"
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

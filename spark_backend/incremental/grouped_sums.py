@@ -1,0 +1,157 @@
+"""Count, Sum and Avg by group, of which the sums are kept, and not the rows.
+
+    entries of a group:  its rows (input 0), or the sums of rows (input 1), each with a weight
+    normal form          one entry: the sums of all of them
+
+Sums are exact (`ExactSum`), so that it does not matter in which order what is added and taken away
+comes, and equal rows that are written in different ways need not be told apart. A group is shown as
+the first value that it was given as.
+
+State:  one entry per group.
+Cost:   O(rows that changed) and O(groups that they are of).
+Source: [dbsp] section 4.2, linear aggregates; [mrql] homomorphism (sums) and answer function.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from optimizer import plan
+from reactive.collections.exact import ExactSum
+from reactive.collections.zset import Pair, Row, canonical
+from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
+from reactive.operators.plain import LINEAR
+from reactive.reference.evaluate import through
+from spark_backend.codec.codec import Codec, loads
+from spark_backend.incremental.kept_rows import Net
+
+OF_ROWS, OF_SUMS = 0, 1
+
+
+@dataclass(slots=True)
+class Sums:
+    """Of a group: how many rows it has, and the sum of each value that is summed."""
+
+    group: Any
+    rows: int
+    of: list[ExactSum]
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or any(self.of))
+
+
+def are_all_of(node: plan.Node) -> bool:
+    """Whether a part is an aggregate that needs nothing of its groups except sums."""
+    base = _split(node)[0]
+    kinds = (CountAccumulator, SumAccumulator, AvgAccumulator)
+    return (
+        isinstance(base, plan.Aggregate)
+        and base.key is not None
+        and all(isinstance(f.accumulator, kinds) and not f.skip_none for f in base.aggregates)
+    )
+
+
+def summed(node: plan.Node) -> list[int]:
+    """The places, in a row that is kept, of the values that are summed."""
+    return [
+        place
+        for place, folded in enumerate(_aggregate(node).aggregates, 1)
+        if not isinstance(folded.accumulator, CountAccumulator)
+    ]
+
+
+def normal(node: plan.Node, before: Net, new: Net) -> Net:
+    """The entries after a change: one for each group that has anything in it."""
+    groups: dict[Any, Sums] = {}
+    places = summed(node)
+    for net in (before, new):
+        for (side, data), weight in net.items():
+            if side == OF_SUMS:
+                _add_sums(groups, _unpacked(data), weight)
+            else:
+                _add_row(groups, loads(data), weight, places)
+    return Counter({(OF_SUMS, _packed(sums)): 1 for sums in groups.values() if sums})
+
+
+def delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
+    """How the output changes; both are in normal form."""
+    base, above = _split(node)
+    assert isinstance(base, plan.Aggregate)
+    out: Counter[Row] = Counter()
+    for net, sign in ((before, -1), (after, 1)):
+        for _, data in net:
+            row = _row(base, _unpacked(data))
+            if row is not None:
+                out[row] += sign
+    pairs = [pair for pair in out.items() if pair[1]]
+    return [pair for pair in through(above, pairs) if pair[1]] if above else pairs
+
+
+def _add_row(
+    groups: dict[Any, Sums], row: tuple[Any, ...], weight: int, places: Sequence[int]
+) -> None:
+    found = groups.get(row[0])
+    if found is None:
+        found = groups[row[0]] = Sums(row[0], 0, [ExactSum() for _ in places])
+    found.rows += weight
+    for total, place in zip(found.of, places, strict=True):
+        total.add(row[place], weight)
+
+
+def _add_sums(groups: dict[Any, Sums], given: Sums, weight: int) -> None:
+    found = groups.get(given.group)
+    if found is None:
+        found = groups[given.group] = Sums(given.group, 0, [ExactSum() for _ in given.of])
+    found.rows += given.rows * weight
+    for total, other in zip(found.of, given.of, strict=True):
+        total.merge(other, weight)
+
+
+def _row(node: plan.Aggregate, sums: Sums) -> Row | None:
+    """What a group shows; None while it has no rows."""
+    if sums.rows <= 0:
+        return None
+    totals = iter(sums.of)
+    return (sums.group, *(_result(f.accumulator, sums.rows, totals) for f in node.aggregates))
+
+
+def _result(accumulator: Any, rows: int, totals: Any) -> Any:
+    """As the accumulator itself shows it."""
+    if isinstance(accumulator, CountAccumulator):
+        return rows
+    total = next(totals).value()
+    return canonical(total / rows if isinstance(accumulator, AvgAccumulator) else total)
+
+
+def _split(node: plan.Node) -> tuple[plan.Node, list[plan.Node]]:
+    """The node of a part that has state, and those that look at its rows one by one, in order."""
+    above = list[plan.Node]()
+    while isinstance(node, LINEAR):
+        above.append(node)
+        node = node.input
+    return node, above[::-1]
+
+
+def _aggregate(node: plan.Node) -> plan.Aggregate:
+    base, _ = _split(node)
+    assert isinstance(base, plan.Aggregate)
+    return base
+
+
+def _packed(sums: Sums) -> bytes:
+    return pickle.dumps((_codec().dumps(sums.group), sums.rows, sums.of), 5)
+
+
+def _unpacked(data: bytes) -> Sums:
+    group, rows, of = pickle.loads(data)
+    return Sums(loads(group), rows, of)
+
+
+@lru_cache(maxsize=1)
+def _codec() -> Codec:
+    return Codec(stable=False)

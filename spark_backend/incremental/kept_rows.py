@@ -1,0 +1,107 @@
+"""Operators by buckets of which the rows are kept: any of those whose rows fall into buckets.
+
+    d part  =  part(after) - part(before)
+
+A join is bilinear, and takes work by what changed and what that matches:
+
+    d(L join R)  =  dL join R after  +  L before join dR
+
+Where a part ends with nodes that look at one row after the other, these are linear, and the same
+holds of all of it.
+
+State:  the rows of all inputs, pickled; equal ones in one way.
+Cost:   O(rows of the touched buckets).
+Source: [dbsp] the chain rule, bilinear operators.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from optimizer import plan
+from optimizer.plans.properties import nodes
+from reactive.collections.zset import Pair, Row
+from reactive.operators.plain import LINEAR
+from reactive.reference.evaluate import Bag, evaluate_part
+from reactive.remote.fragments import LEVEL
+from spark_backend.codec.codec import loads
+
+Net = Counter[tuple[int, bytes]]
+"""Weights by input and packed row."""
+
+
+def normal(node: plan.Node, before: Net, new: Net) -> Net:
+    """The entries after a change. Equal rows that were pickled to other bytes are made one where
+    some of them go."""
+    after = Counter(before)
+    for key, weight in new.items():
+        after[key] += weight
+    after = present(after)
+    if all(weight > 0 for weight in after.values()):
+        return after
+    forms: dict[tuple[int, Row], tuple[int, bytes]] = {}
+    found: Net = Counter()
+    for (side, data), weight in after.items():
+        found[forms.setdefault((side, loads(data)), (side, data))] += weight
+    return present(found)
+
+
+def delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
+    """How the output changes; both are in normal form."""
+    if _is_bilinear(node):
+        return _of_join(node, before, after).items()
+    out = _evaluated(node, _bags(node, after))
+    out.subtract(_evaluated(node, _bags(node, before)))
+    return [pair for pair in out.items() if pair[1]]
+
+
+def less(after: Net, before: Net) -> Net:
+    """What has changed."""
+    found = Counter(after)
+    for key, weight in before.items():
+        found[key] -= weight
+    return present(found)
+
+
+def present(net: Counter[Any]) -> Counter[Any]:
+    """Without what has no weight."""
+    return Counter({key: weight for key, weight in net.items() if weight})
+
+
+def _is_bilinear(node: plan.Node) -> bool:
+    while isinstance(node, LINEAR):
+        node = node.input
+    return isinstance(node, plan.Join)
+
+
+def _of_join(node: plan.Node, before: Net, after: Net) -> Bag:
+    """Of either side only what a change of the other one is to meet is unpacked."""
+    (left_new, right_new), out = _bags(node, less(after, before)), Counter[Row]()
+    if left_new:
+        out.update(_evaluated(node, (left_new, _bags(node, after, only=1)[1])))
+    if right_new:
+        out.update(_evaluated(node, (_bags(node, before, only=0)[0], right_new)))
+    return present(out)
+
+
+def _evaluated(node: plan.Node, bags: tuple[Bag, ...]) -> Bag:
+    """A part of given inputs."""
+    if not any(bags):
+        return Counter()
+    return evaluate_part(node, {(LEVEL, place): bag for place, bag in enumerate(bags)})
+
+
+def _bags(node: plan.Node, net: Net, only: int | None = None) -> tuple[Bag, ...]:
+    """The rows of each input, or of one. Bytes that differ may be of rows that are equal."""
+    bags: tuple[Bag, ...] = tuple(Counter() for _ in range(_inputs(node)))
+    for (place, data), weight in net.items():
+        if only in (None, place):
+            bags[place][loads(data)] += weight
+    return tuple(present(bag) for bag in bags)
+
+
+def _inputs(node: plan.Node) -> int:
+    """How many inputs a part has."""
+    return sum(isinstance(each, plan.Recursive) for each in nodes(node))

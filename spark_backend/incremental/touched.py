@@ -1,0 +1,170 @@
+"""What runs in Python workers for an operator by buckets: how a change of rows changes its output.
+
+    entries of a bucket, before  +  what is new  =  after
+    d part  =  part(after) - part(before)
+
+Of a bucket that nothing new has come to, nothing is looked at. What is kept of a
+group of sums is its sums (`grouped_sums.py`); of all others, their rows (`kept_rows.py`).
+
+Pure functions over Arrow batches; Spark is not needed to try them.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from optimizer import plan
+from reactive.collections.zset import Pair, consolidate
+from reactive.reference.evaluate import Bag
+from spark_backend.codec.codec import Codec
+from spark_backend.incremental import grouped_sums, kept_rows
+from spark_backend.incremental.kept_rows import Net, less, present
+from spark_backend.tables.worker import adopt
+
+ROWS, OUTPUT, FAILED = "rows", "output", "failed"
+"""The state tables that what comes out is for: the last one if there is nothing to add."""
+CHANGES = pa.schema(
+    [
+        ("t", pa.string()),
+        ("bucket", pa.int64()),
+        ("side", pa.int8()),
+        ("row", pa.binary()),
+        ("weight", pa.int64()),
+    ]
+)
+CHANGES_DDL = "t string, bucket long, side byte, row binary, weight long"
+TOGETHER = 5_000
+"""Entries of so many rows are looked at in one go, or more of one bucket."""
+FROM_SCRATCH = "reactive.reference."
+"""The modules of an evaluation from scratch."""
+Entry = tuple[int, bool, int, bytes, int]
+"""Bucket, whether it is new, input, packed row, weight."""
+
+
+class Kept(Protocol):
+    """What is kept of the rows of a bucket."""
+
+    def normal(self, node: plan.Node, before: Net, new: Net) -> Net:
+        """The entries after a change, of which equal ones are one."""
+        ...
+
+    def delta(self, node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
+        """How the output changes; both are in normal form."""
+        ...
+
+
+class Bucket(NamedTuple):
+    """The entries of a bucket."""
+
+    number: int
+    before: Net
+    new: Net
+
+
+def changes(
+    shipped: bytes, classes: dict[str, bytes], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What is to be added to the state tables, of entries that are sorted by bucket."""
+    adopt(classes)
+    try:
+        node = _loaded(shipped)
+        for some in _together(_buckets(batches)):
+            yield _batch(changed(node, some))
+    except (Exception, SystemExit) as error:
+        said = json.dumps(failure(error)).encode()
+        yield _batch([(FAILED, 0, 0, said, 1)])
+
+
+def changed(node: plan.Node, buckets: list[Bucket]) -> list[tuple[str, int, int, bytes, int]]:
+    """What is to be added to the tables `ROWS` and `OUTPUT`."""
+    of = kept_of(node)
+    codec, found = _codec(), []
+    for number, before, new in buckets:
+        after = of.normal(node, before, new)
+        for (side, row), weight in less(after, before).items():
+            found.append((ROWS, number, side, row, weight))
+        for out, weight in of.delta(node, before, after):
+            found.append((OUTPUT, number, 0, codec.dumps(out), weight))
+    return found
+
+
+def shown(node: plan.Node, entries: Iterable[tuple[int, bytes, int]]) -> Bag:
+    """What a part makes of the entries of some buckets: input, packed row, weight."""
+    net: Net = Counter()
+    for side, row, weight in entries:
+        net[side, row] += weight
+    of = kept_of(node)
+    return Counter(dict(consolidate(of.delta(node, Counter(), of.normal(node, Counter(), net)))))
+
+
+def kept_of(node: plan.Node) -> Kept:
+    """What is kept for a part."""
+    return grouped_sums if grouped_sums.are_all_of(node) else kept_rows
+
+
+def failure(error: BaseException) -> tuple[str, str, str | None]:
+    """The type and message of an exception, and the row that it was about if that can be seen."""
+    found = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__", "").startswith(FROM_SCRATCH):
+            names = ("arguments", "row", "member", "value")
+            found = next((frame.f_locals[n] for n in names if n in frame.f_locals), found)
+    return type(error).__name__, str(error), None if found is None else f"{found!r:.200}"
+
+
+def _buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[Bucket]:
+    """The buckets that something new has come to, whole, wherever batches end."""
+    for number, entries in groupby(_entries(batches), itemgetter(0)):
+        before, new = Counter[tuple[int, bytes]](), Counter[tuple[int, bytes]]()
+        has_new = False
+        for _, is_new, side, row, weight in entries:
+            (new if is_new else before)[side, row] += weight
+            has_new = has_new or is_new
+        if has_new:
+            yield Bucket(number, present(before), present(new))
+
+
+def _entries(batches: Iterable[pa.RecordBatch]) -> Iterator[Entry]:
+    for batch in batches:
+        columns = ("bucket", "is_new", "side", "row", "weight")
+        yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+
+
+def _together(buckets: Iterable[Bucket]) -> Iterator[list[Bucket]]:
+    some: list[Bucket] = []
+    size = 0
+    for bucket in buckets:
+        some.append(bucket)
+        size += len(bucket.before) + len(bucket.new)
+        if size >= TOGETHER:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _batch(found: list[tuple[str, int, int, bytes, int]]) -> pa.RecordBatch:
+    columns = zip(*found, strict=True) if found else ((),) * len(CHANGES)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, CHANGES, strict=True)]
+    return pa.record_batch(arrays, schema=CHANGES)
+
+
+@lru_cache(maxsize=1)
+def _codec() -> Codec:
+    return Codec(stable=False)
+
+
+@lru_cache(maxsize=16)
+def _loaded(data: bytes) -> plan.Node:
+    node: plan.Node = pickle.loads(data)
+    return node
