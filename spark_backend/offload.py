@@ -1,7 +1,7 @@
 """Where parts of queries go that outgrow the process: to Spark.
 
-Each part has a folder with its mailbox and the checkpoint of its query. With a checkpoint folder
-that is given, the folder of a part is named after the part, and a later process goes on with it.
+Each part has a folder with its state tables. With a checkpoint folder that is given, the folder of
+a part is named after the part, and a later process goes on with it.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class SparkOffload:
     def close(self) -> None:
         """One of the databases is closed.
 
-        With the last one all queries stop, and the Spark session does if it is ours. A checkpoint
+        With the last one the Spark session stops if it is ours. A checkpoint
         that was given is kept. It can be opened again.
         """
         self._users -= 1

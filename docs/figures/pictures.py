@@ -202,18 +202,18 @@ FLUSH = Picture(
         ),
         Step(
             "send",
-            "entries become file N of the mailbox; a rename makes it stand",
+            "entries go to Spark; a number that counts is not taken again",
             (
                 "reactive/remote/remote.py: RemoteOperator.send",
-                "spark_backend/cluster/mailbox.py: Mailbox",
+                "spark_backend/incremental/bucketed.py: BucketedRemote.apply",
             ),
         ),
         Step(
-            "Spark: batch N of a streaming query",
-            "state store and workers turn touched buckets into a delta",
+            "Spark: one job",
+            "touched buckets, before and after; then a manifest counts",
             (
-                "spark_backend/cluster/stream.py: Stream.apply",
-                "spark_backend/parts/log.py: LogRemote",
+                "spark_backend/state/tables.py: StateTables.flush",
+                "spark_backend/incremental/touched.py: changes",
             ),
         ),
         Step(

@@ -43,6 +43,11 @@ def named_row(columns: tuple[str, ...], values: Iterable[Any]) -> Any:
     return row_class(columns)(*values)
 
 
+def is_row_class(kind: type) -> bool:
+    """Whether a class was made by `row_class`, and is made again where its rows are unpickled."""
+    return vars(kind).get("__reduce__") is _reduced
+
+
 def _reduced(row: Any) -> Any:
     return named_row, (row._fields, tuple(row))
 

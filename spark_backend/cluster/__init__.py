@@ -1,7 +1,7 @@
-"""Spark itself: the session, and streaming queries over folders of files.
+"""Spark itself: the session, and the folders that it and the driver share.
 
-Lives here:  the session and its end, mailboxes, streams over them, progress lines.
-Comes in:    a session or its settings; files of numbered changes.
-Goes out:    batches of a streaming query, in the order in which they were given.
+Lives here:  the session and its end, file systems, files of spilled rows, progress lines.
+Comes in:    a session or its settings; numbered changes of spilled rows.
+Goes out:    a session that is alive; spilled rows, in ranges.
 May import:  reactive.
 """

@@ -24,6 +24,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 from uuid import UUID
 
+from reactive.api.named_rows import is_row_class
 from reactive.collections.multiset import Multiset
 from reactive.collections.zset import DECIMAL_NAN, NAN, Row, canonical, is_nan
 from reactive.errors import OffloadError
@@ -101,7 +102,8 @@ class Codec:
         return kind in self._others or kind in UNORDERED or any(found)
 
     def _learn(self, kind: Any, value: Any) -> None:
-        _check_named(kind)
+        if not is_row_class(kind):
+            _check_named(kind)
         if issubclass(kind, Enum) and kind.__eq__ is object.__eq__:
             self._leaves.add(kind)
         elif issubclass(kind, tuple) and kind.__eq__ is tuple.__eq__:

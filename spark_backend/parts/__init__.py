@@ -1,7 +1,7 @@
-"""Parts of queries that are kept on Spark: what a part was given, and what it comes to.
+"""Tables whose rows only parts on Spark read: on disk, with a mark of each row in the process.
 
-Lives here:  logs of changes by bucket, totals of groups, spilled tables.
-Comes in:    changes of what a part reads.
-Goes out:    changes of its rows, and all of them.
+Lives here:  spilled tables, their marks, and the bytes that equal rows have in common.
+Comes in:    rows that are added and removed.
+Goes out:    whether a row is there, and all rows.
 May import:  cluster, codec, tables.
 """

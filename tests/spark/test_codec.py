@@ -20,7 +20,8 @@ from uuid import UUID
 import pytest
 
 from reactive import Multiset, OffloadError
-from reactive.collections.zset import DECIMAL_NAN
+from reactive.api.named_rows import row_class
+from reactive.collections.zset import DECIMAL_NAN, NAN
 from spark_backend.codec.buckets import Buckets
 from spark_backend.codec.codec import Codec, loads
 
@@ -157,6 +158,12 @@ def test_rows_come_back_as_what_they_were(row: Any) -> None:
 )
 def test_nan_is_one_nan_wherever_it_is(row: Any) -> None:
     assert {loads(Codec(stable=True).dumps(row)): 1} == {row: 1}
+
+
+def test_rows_whose_class_is_made_for_their_columns_come_back() -> None:
+    row = row_class(("town", "total"))("Bonn", math.nan)
+    (found,) = {loads(Codec(stable=True).dumps(row))}
+    assert (found, type(found)) == (("Bonn", NAN), type(row))
 
 
 def made_locally() -> Any:
