@@ -90,8 +90,9 @@ class SparkOffload:
     def takes(self, fragment: Fragment) -> bool:
         """Whether a whole part of a plan can be done in columns, in one job per flush."""
         from spark_backend.incremental.inputs import can_be_columns
+        from spark_backend.recursion.compile import recursion
 
-        return can_be_columns(self.session, fragment)
+        return can_be_columns(self.session, fragment, (recursion,))
 
     def begin(self, fragment: Fragment, name: str) -> BucketedRemote | StateRemote:
         """A place for a part; with what an earlier process left in it, if there is a checkpoint.
@@ -100,10 +101,13 @@ class SparkOffload:
         """
         from spark_backend.incremental.bucketed import BucketedRemote
         from spark_backend.incremental.remote import StateRemote
+        from spark_backend.recursion.compile import recursion
 
         if fragment.is_whole:
             folder = f"{self._folder}/{self._free(_digest(fragment, name))}"
-            found = StateRemote(self.session, fragment, folder, stable=self._is_kept)
+            found = StateRemote(
+                self.session, fragment, folder, stable=self._is_kept, makers=(recursion,)
+            )
             self._begun[folder] = found
             return found
         folder = f"{self._folder}/{self._free(_digest(fragment, name))}"

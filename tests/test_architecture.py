@@ -30,7 +30,7 @@ ROOMS = {
         *("remote", "compiler", "transactions", "subscriptions", "api", "sources"),
         "offload",
     ),
-    "spark_backend": ("cluster", "codec", "state", "tables", "incremental", "parts"),
+    "spark_backend": ("cluster", "codec", "state", "tables", "incremental", "recursion", "parts"),
 }
 """Of each package, the lowest first: a room imports those before it."""
 ROOT_MODULES = {

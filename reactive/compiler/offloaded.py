@@ -93,7 +93,8 @@ class OffloadedNodes:
     def _pays(self, whole: Fragment) -> bool:
         """Whether rows come from where they are in bulk, or would come by between operators."""
         operators = sum(isinstance(node, STATEFUL) for node in whole.of)
-        return operators > 1 or any(map(self.holds, whole.inputs))
+        recurs = any(isinstance(node, plan.Fixpoint) for node in whole.of)
+        return operators > 1 or recurs or any(map(self.holds, whole.inputs))
 
     def _found(self, node: plan.Node) -> Fragment | None:
         whole = whole_of(node, self.holds)

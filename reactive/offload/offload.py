@@ -14,20 +14,19 @@ subscribers and their names.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from optimizer import plan
 from optimizer.plans import explain as explaining
-from optimizer.plans.properties import nodes, tables
+from optimizer.plans.properties import free, nodes, tables
 from optimizer.traverse import without_iterations
 from reactive.collections.zset import Pair
 from reactive.compiler import offloaded as offloaded_nodes
 from reactive.compiler.leaves import reattach, refill
 from reactive.dataflow.node import Node
 from reactive.errors import OffloadError
-from reactive.offload import overflow, remote_table
+from reactive.offload import chain_end, moving_recursions, overflow, remote_table
 from reactive.offload.spilling import Spilled, Spilling
 from reactive.operators.plain import LINEAR
 from reactive.remote import external, fragments
@@ -213,7 +212,7 @@ class Offloading:
         away, gone = self.offloaded(self.moved), set[plan.Node]()
         assert away is not None
         for node in reversed(found):
-            fragment = away.fragment(self._top(node))
+            fragment = away.fragment(chain_end.top_of(self, node))
             if fragment.is_whole and node not in gone:
                 self.hand_over(node)
                 gone.update(fragment.of)
@@ -222,7 +221,7 @@ class Offloading:
     def hand_over(self, node: plan.Node) -> None:
         """Move one node of the plans, with what follows on it row by row."""
         engine, offload = self._engine, self.need()
-        node = self._top(node)
+        node = chain_end.top_of(self, node)
         moved: dict[plan.Node, offloaded_nodes.Begin] = {
             node: lambda part: offload.begin(part, _name(node))
         }
@@ -250,7 +249,7 @@ class Offloading:
 
     def recall(self, view: AnyView) -> None:
         """Bring the parts of a view back into the process."""
-        own = set(nodes(self._plan(view.relation.plan)))
+        own = set(nodes(self.plan_of(view.relation.plan)))
         self.bring_back([node for node in self.moved if node in own])
 
     def bring_back(self, gone: list[plan.Node]) -> None:
@@ -284,13 +283,17 @@ class Offloading:
             )
         return self.offload
 
-    def _plan(self, written: plan.Node) -> plan.Node:
+    def roots(self) -> list[plan.Node]:
+        """The queries of all leaves, as they are run."""
+        return [self.plan_of(leaf.leaf.plan) for leaf in self._engine.graph.leaves()]
+
+    def plan_of(self, written: plan.Node) -> plan.Node:
         """A query as it is run: its iterations are the nodes of all their rounds."""
         return without_iterations(self._engine.queries.optimized(written).plan)
 
     def _parts(self, written: plan.Node) -> tuple[list[plan.Node], list[str]]:
         """The nodes of a query that can be moved, and why the others cannot."""
-        root, found, reasons = self._plan(written), [], []
+        root, found, reasons = self.plan_of(written), [], []
         self.need()
         away = self.offloaded(self.moved)
         assert away is not None
@@ -308,8 +311,10 @@ class Offloading:
     def refused(self, node: plan.Node) -> str | None:
         """Why a node of a plan has to stay, if it has to."""
         try:
-            part = fragments.part_of(node)
             _check_stored(node, "has given out rows that it did not keep")
+            if isinstance(node, moving_recursions.RECURSIONS):
+                return moving_recursions.refused(self, node)
+            part = fragments.part_of(node)
         except (fragments.Unmovable, OffloadError) as error:
             return str(error)
         return self.need().refuse(part)
@@ -318,27 +323,14 @@ class Offloading:
         """What does a node's work elsewhere."""
         return [m.operator for m in self.remotes if node in m.operator.fragment.of]
 
-    def _top(self, node: plan.Node) -> plan.Node:
-        """The end of the chain on a node that nobody reads the middle of."""
-        roots = [self._plan(leaf.leaf.plan) for leaf in self._engine.graph.leaves()]
-        orders = [n for root in roots for n in nodes(root) if isinstance(n, plan.OrderBy)]
-        readers: dict[plan.Node, set[plan.Node]] = defaultdict(set)
-        for reader in {n for root in roots for n in nodes(root)}:
-            for source in reader.inputs():
-                readers[source].add(reader)
-        while len(readers[node]) == 1 and node not in (*roots, *orders):
-            (reader,) = readers[node]
-            if not (isinstance(reader, LINEAR) and fragments.raises_nothing(reader)):
-                break
-            node = reader
-        return node
-
     def where(self, node: plan.Node) -> str | None:
         """Where a node of a plan runs, for `explain`; None if there is nothing to say."""
-        if self.offload is None:
+        if self.offload is None or free(node):
             return None
         for operator in self.operators(node):
             return operator.describe()
+        if isinstance(node, moving_recursions.RECURSIONS):
+            return f"in the process{moving_recursions.placed(self, node)}"
         if isinstance(node, STATELESS):
             return None
         refused = self.refused(node)

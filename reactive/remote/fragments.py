@@ -114,7 +114,10 @@ def part_of(node: plan.Node) -> Fragment:
         case plan.OrderBy():
             raise Unmovable("its rows are in one order, which cannot be spread")
         case plan.Fixpoint() | plan.Component() | plan.Iterate():
-            raise Unmovable("recursions stay in the process; their inputs may be moved")
+            raise Unmovable(
+                "a recursion has no buckets unless it keeps a column; it stays in the process, and "
+                "its inputs may be moved"
+            )
         case _:
             raise Unmovable(f"{headline(node)} has no state to move")
 

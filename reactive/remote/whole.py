@@ -6,7 +6,8 @@
         table customers                an input, or fed from where its rows are
 
 Inputs are tables, with the tests that they pass in the process; of a table that is elsewhere, the
-chain over it. What may be inside is what whoever does it can do (`takes`).
+chain over it. What may be inside is what whoever does it can do (`takes`); of recursions, those
+that are many small ones (`decomposed`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from optimizer import plan
-from optimizer.plans.properties import below_wheres, nodes, shapes
+from optimizer.plans.decomposed import decomposed
+from optimizer.plans.properties import below_wheres, free, nodes, shapes
 from optimizer.traverse import with_inputs
 from reactive.remote.fragments import LEVEL, Fragment, alone, by_row, group_of
 
@@ -23,7 +25,7 @@ Holds = Callable[[plan.Node], bool]
 STATEFUL = (
     *(plan.Join, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Aggregate),
     *(plan.Distinct, plan.Union, plan.Difference, plan.DifferenceAll),
-    *(plan.Intersection, plan.IntersectionAll),
+    *(plan.Intersection, plan.IntersectionAll, plan.Fixpoint),
 )
 _INSIDE = (*STATEFUL, plan.UnionAll, plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
 
@@ -62,11 +64,16 @@ class _Cut:
         return self._made[id(node)]
 
     def _of(self, node: plan.Node) -> plan.Node | None:
+        if isinstance(node, plan.Recursive):
+            return node
         if self._holds(node) or isinstance(below_wheres(node), plan.Table):
             return self._input(node)
         if not isinstance(node, _INSIDE):
             return None
-        self.inside.append(node)
+        if isinstance(node, plan.Fixpoint) and decomposed(node) is None:
+            return None
+        if not free(node):  # else it is of a recursion, which is what goes
+            self.inside.append(node)
         below = [self.of(source) for source in node.inputs()]
         return None if None in below else with_inputs(node, [n for n in below if n is not None])
 

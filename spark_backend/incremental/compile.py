@@ -11,6 +11,7 @@ Rows that equal nodes give, arranged by equal keys, are kept once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -38,6 +39,8 @@ from spark_backend.state.tables import TableSpec
 from spark_backend.tables.chain import Chain
 
 S = TypeVar("S")
+Maker = Callable[["Compiler", plan.Node], Step | None]
+"""Makes the step of a node, if it is one of its kind."""
 _SETS = (
     plan.Distinct,
     plan.Union,
@@ -54,12 +57,16 @@ class Compiler:
     Parameters
     ----------
     inputs: what the rows of the inputs are.
+    makers: what makes steps of nodes that are not made here.
     """
 
-    def __init__(self, session: Session, inputs: tuple[Typed, ...]) -> None:
-        self._session, self._inputs = session, inputs
+    def __init__(
+        self, session: Session, inputs: tuple[Typed, ...], makers: tuple[Maker, ...] = ()
+    ) -> None:
+        self._session, self._inputs, self._makers = session, inputs, makers
         self._chain = Chain(session.paths, is_typed=True)
         self._made: dict[plan.Node, Step] = {}
+        self._given: dict[plan.Node, Step] = {}
         self._known: list[Arranged] = []
         self._count = 0
         self.tables: dict[str, TableSpec] = {}
@@ -81,8 +88,28 @@ class Compiler:
                 raise NotColumns(f"{headline(node)}: {error}") from error
         return self._made[node]
 
+    def give(self, node: plan.Node, step: Step) -> Step:
+        """Let a step be that of a node."""
+        self._made[node] = self._given[node] = step
+        return step
+
+    def beside(self) -> Compiler:
+        """Another one for the same fragment, given the same, whose steps are of no account."""
+        other = Compiler(self._session, self._inputs, self._makers)
+        for node, step in self._given.items():
+            other.give(node, step)
+        return other
+
+    def arranged(self, step: Step) -> list[Arranged]:
+        """The rows of a step by the keys of the joins that have been made of it."""
+        return [known for known in self._known if known.source is step]
+
     def _of(self, node: plan.Node) -> Step:
         found: Step
+        for maker in self._makers:
+            made_there = maker(self, node)
+            if made_there is not None:
+                return made_there
         match node:
             case plan.Recursive(index=index):
                 return Given(index, self._inputs[index])
@@ -121,7 +148,7 @@ class Compiler:
         reason = refused(node)
         if reason is not None:
             raise NotColumns(f"{headline(node)}: {reason}")
-        source, name = node.input, self._free("sums")
+        source, name = node.input, self.free("sums")
         step = self.step(source)
         try:
             made = Totals(node, step, bindings(source), name)
@@ -137,7 +164,7 @@ class Compiler:
         kept = steps[0].kept
         for step in steps[1:]:
             kept = in_common(kept, step.kept)
-        names = tuple(self._free("rows") for _ in steps)
+        names = tuple(self.free("rows") for _ in steps)
         made = ByWeight(node, steps, names, kept)
         return self._with(made, *made.specs)
 
@@ -154,7 +181,7 @@ class Compiler:
                 side.types,
             ):
                 return Arranged(step, side, known.spec.name)
-        made = Arranged(step, side, self._free("by"))
+        made = Arranged(step, side, self.free("by"))
         self._known.append(made)
         return self._with(made, made.spec)
 
@@ -162,7 +189,7 @@ class Compiler:
         self.tables.update((spec.name, spec) for spec in specs)
         return made
 
-    def _free(self, kind: str) -> str:
+    def free(self, kind: str) -> str:
         """A name for a table: the same in any process that compiles the same plan."""
         self._count += 1
         return f"{kind}{self._count}"

@@ -8,7 +8,7 @@ from reactive.operators.plain import chain_over
 from reactive.remote.fragments import Fragment
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Kept, Pickled, Typed, kept_as
-from spark_backend.incremental.compile import Compiler
+from spark_backend.incremental.compile import Compiler, Maker
 from spark_backend.incremental.steps import NotColumns, schema_of
 from spark_backend.tables.chain import Chain, Weighted
 
@@ -23,12 +23,12 @@ def inputs_of(session: Session, fragment: Fragment) -> tuple[Typed, ...]:
     return tuple(_input(session, node) for node in fragment.inputs)
 
 
-def can_be_columns(session: Session, fragment: Fragment) -> bool:
+def can_be_columns(session: Session, fragment: Fragment, makers: tuple[Maker, ...] = ()) -> bool:
     """Whether all of a fragment can be done in columns."""
     if any(isinstance(_base(node), Pickled) for node in fragment.inputs):
         return False  # which is known without Spark
     try:
-        Compiler(session, inputs_of(session, fragment)).step(fragment.node)
+        Compiler(session, inputs_of(session, fragment), makers).step(fragment.node)
     except (NotColumns, OffloadError):
         return False
     return True

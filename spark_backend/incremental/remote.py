@@ -33,7 +33,7 @@ from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.fitting import fitting
 from spark_backend.codec.schema import Typed, Untyped
 from spark_backend.codec.values import Inexact, Value, as_type, literal
-from spark_backend.incremental.compile import Compiler
+from spark_backend.incremental.compile import Compiler, Maker
 from spark_backend.incremental.inputs import inputs_of
 from spark_backend.incremental.keys import bound
 from spark_backend.incremental.sets import hashed
@@ -54,14 +54,23 @@ class StateRemote:
     ----------
     fragment: of the plan; it `can_be_columns`.
     folder: of its state; one that an earlier process left is gone on with, if it is of this plan.
+    makers: of steps of other nodes than those of `Compiler`.
 
     Raises
     ------
     NotColumns: it cannot be done in columns; nothing has been written.
     """
 
-    def __init__(self, session: Session, fragment: Fragment, folder: str, *, stable: bool) -> None:
-        self._session = session
+    def __init__(
+        self,
+        session: Session,
+        fragment: Fragment,
+        folder: str,
+        *,
+        stable: bool,
+        makers: tuple[Maker, ...] = (),
+    ) -> None:
+        self._session, self._makers = session, makers
         self._fragment = fragment
         self._is_kept = stable
         self.is_closed = False
@@ -81,7 +90,7 @@ class StateRemote:
         if self._spark is self._session.spark:
             return
         self._spark = self._session.spark
-        compiler = Compiler(self._session, self._inputs)
+        compiler = Compiler(self._session, self._inputs, self._makers)
         self._top = compiler.step(self._fragment.node)
         self._steps, self._kept = compiler.steps, self._top.kept
         self._output = _rows(OUTPUT, self._kept)

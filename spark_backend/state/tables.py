@@ -281,7 +281,7 @@ class StateTables:
             return self._tagged(added, buckets)
         frames = [self._placed(name, frame, buckets.get(name)) for name, frame in added.items()]
         whole = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
-        tasks = self._tasks()
+        tasks = self.tasks()
         return whole.repartition(tasks, TABLE, BUCKET) if buckets else whole.coalesce(tasks)
 
     def _tagged(self, added: Tagged, buckets: Mapping[str, int]) -> DataFrame:
@@ -326,7 +326,8 @@ class StateTables:
         start = len(folder.rstrip("/")) + 1
         return sorted(path[start:] for path in found if path.endswith(".parquet"))
 
-    def _tasks(self) -> int:
+    def tasks(self) -> int:
+        """How many tasks a job is spread over."""
         return max(1, int(self._session.spark.sparkContext.defaultParallelism))
 
 

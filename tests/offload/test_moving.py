@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive import Count, Database, OffloadError, Sum, iterate
+from reactive import Count, Database, OffloadError, Sum, fixpoint, iterate
 from tests.budget import examples
 from tests.offload.elsewhere import Elsewhere
 from tests.random_queries.drawn import SEEDS, commit, draw
@@ -106,3 +106,27 @@ def test_a_join_of_an_iteration_moves() -> None:
     view.recall()
     assert not db.offload_status()
     view.verify()
+
+
+def test_explain_says_whether_a_recursion_can_move_and_when_it_should() -> None:
+    db = Database(offload=Elsewhere())
+    edges = db.table(tuple[int, int], name="edges")
+    reach = fixpoint(
+        lambda r: edges.union(
+            r.join(edges, on=lambda p, e: p[1] == e[0]).select(lambda p, e: (p[0], e[1]))
+        )
+    )
+    view = reach.materialize("reach")
+    edges.add_all([(1, 2), (2, 3)])
+    said = view.explain()
+    assert "can move, by partitions of r[0]" in said and "this is the better place" in said
+    same = fixpoint(
+        lambda r: edges.union(
+            edges.join(r, on=lambda a, s: a[0] == s[0])
+            .join(edges, on=lambda a, s, b: s[1] == b[0])
+            .select(lambda a, s, b: (a[1], b[1]))
+        )
+    ).materialize("same")
+    assert "no column of its rows is kept by every step" in same.explain()
+    with pytest.raises(OffloadError, match="no column of its rows is kept"):
+        same.offload()

@@ -49,8 +49,21 @@ def test_what_keeps_nothing_needs_no_fragment() -> None:
     assert cut(lambda r, o: r.where(lambda a: a[0] > 3).select(lambda a: a[1])) is None
 
 
-def test_a_recursion_keeps_all_of_it() -> None:
-    assert cut(lambda r, o: _closed(r).group_by(lambda a: a[0]).aggregate(Count())) is None
+def test_a_recursion_is_inside_if_it_keeps_a_column() -> None:
+    found = cut(lambda r, o: _closed(r).group_by(lambda a: a[0]).aggregate(Count()))
+    assert found is not None and names(found) == ["table rows"]
+    assert [type(n).__name__ for n in found.of] == ["Aggregate", "Fixpoint"]
+    assert cut(lambda r, o: _same_generation(r)) is None
+
+
+def _same_generation(rows: Any) -> Any:
+    return fixpoint(
+        lambda same: rows.union(
+            rows.join(same, on=lambda a, s: a[0] == s[0])
+            .join(rows, on=lambda a, s, b: s[1] == b[0])
+            .select(lambda a, s, b: (a[1], b[1]))
+        )
+    )
 
 
 def _closed(edges: Any) -> Any:

@@ -1,0 +1,53 @@
+"""Which recursions of a database's queries can move, and should: for moves, and for `explain`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optimizer import plan
+from reactive.compiler.offloaded import OffloadedNodes
+from reactive.dataflow.node import Node
+from reactive.remote import recursions
+
+if TYPE_CHECKING:
+    from reactive.offload.offload import Offloading
+
+RECURSIONS = (plan.Fixpoint, plan.Iterate)
+
+
+def refused(of: Offloading, node: plan.Node) -> str | None:
+    """Why a recursion, which goes with all that is below it, has to stay; None if it may go."""
+    away = _away(of)
+    found = recursions.why_not(node, away.holds)
+    if found is None and not away.is_whole(node):
+        return "it, or what it reads, cannot be done in columns; its inputs may be moved"
+    return found
+
+
+def goes_with(of: Offloading, node: plan.Node, top: plan.Node) -> bool:
+    """Whether the chain from a recursion up to a node can go with it."""
+    return top is node or _away(of).is_whole(top)
+
+
+def placed(of: Offloading, node: plan.Node) -> str:
+    """Whether a recursion in the process can move, and should; whoever would do it is not asked."""
+    why = recursions.why_not(node, _away(of).holds)
+    if why is not None or not isinstance(node, plan.Fixpoint):
+        return f": {why}"
+    return f", {recursions.advice(node, _held(of, node))}"
+
+
+def _held(of: Offloading, node: plan.Node) -> int | None:
+    """How many rows a node's operator holds in the process; None if it is not computed."""
+
+    def rows(every: list[Node]) -> list[int]:
+        own = [each for each in every if each.plan == node and not each.is_remote]
+        return [n.operator.footprint()[0] for n in own if hasattr(n.operator, "footprint")]
+
+    return max(of.look(rows), default=None)
+
+
+def _away(of: Offloading) -> OffloadedNodes:
+    away = of.offloaded(of.moved)
+    assert away is not None
+    return away

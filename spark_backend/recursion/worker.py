@@ -1,0 +1,179 @@
+"""What runs in Python workers for a recursion by partitions: this engine, to the fixpoint.
+
+    batches of a task      rows of touched partitions as they were, their seeds, all of each side
+    after                  the fixpoint of the seeds, by an engine of its own
+    delta                  after - before
+
+Partitions have nothing to do with each other; some of them at a time are given to the engine, so
+that it holds a few, whatever the number that a task has.
+
+State:  none between flushes.
+Cost:   O(rows of the sides + derivations in the touched partitions).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimizer import plan
+from optimizer.traverse import substituted
+from reactive import Database, OffloadError
+from reactive.api.relation import Relation
+from reactive.codegen.functions import callable_of
+from reactive.collections.zset import Row, canonical
+from reactive.remote.fragments import LEVEL
+from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
+from spark_backend.codec.schema import Typed
+from spark_backend.tables.stateless import RAISED
+from spark_backend.tables.worker import adopt
+
+BEFORE, SEED, SIDE = 0, 1, 2
+"""What a row of a task is: of the relation as it was, a seed, or from `SIDE` on of a side."""
+TOGETHER = 256
+"""How many partitions the engine is given at a time."""
+ROWS = 10_000
+"""Of a batch that is given out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a worker needs to know of a recursion.
+
+    `node` is the fixpoint, and `column` what tells its partitions apart, as bytes; seeds and sides
+    are `Recursive` of `LEVEL`, 0 and from 1 on.
+    """
+
+    node: bytes
+    kept: Typed
+    sides: tuple[Typed, ...]
+
+
+@dataclass(slots=True)
+class _Given:
+    """What a task is given of one bucket of partitions."""
+
+    before: Counter[Row] = field(default_factory=Counter)
+    seeds: Counter[Row] = field(default_factory=Counter)
+    sides: defaultdict[int, Counter[Row]] = field(default_factory=partial(defaultdict, Counter))
+
+
+def changes(
+    task: bytes, classes: dict[str, bytes], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """How the rows of touched partitions change.
+
+    Batches have the columns `p` (bucket of partitions), `kind`, `weight`, `row`, and `side0` and so
+    on, of which the one that `kind` is about has the row.
+    """
+    adopt(classes)
+    of: Task = pickle.loads(task)
+    for given in _taken(of, batches).values():
+        before, after = _there(given.before), _after(of, given)
+        gone, come = [row for row in before if row not in after], after.difference(before)
+        yield from _batches(of.kept, gone, -1)
+        yield from _batches(of.kept, list(come), 1)
+
+
+def _taken(of: Task, batches: Iterable[pa.RecordBatch]) -> dict[int, _Given]:
+    found: dict[int, _Given] = defaultdict(_Given)
+    for batch in batches:
+        for kind in batch.column("kind").unique().to_pylist():
+            name, kept = ("row", of.kept)
+            if kind >= SIDE:
+                name, kept = f"side{kind - SIDE}", of.sides[kind - SIDE]
+            rows = batch.filter(pc.equal(batch.column("kind"), kind))
+            values = from_arrow(kept, rows.column(name))
+            weights = rows.column("weight").to_pylist()
+            for place, row, weight in zip(
+                rows.column("p").to_pylist(), values, weights, strict=True
+            ):
+                _bag(found[place], kind)[row] += weight
+    return found
+
+
+def _bag(given: _Given, kind: int) -> Counter[Row]:
+    if kind >= SIDE:
+        return given.sides[kind - SIDE]
+    return given.before if kind == BEFORE else given.seeds
+
+
+def _there(bag: Counter[Row]) -> list[Row]:
+    return [row for row, weight in bag.items() if weight > 0]
+
+
+def _after(of: Task, given: _Given) -> set[Row]:
+    """The rows of the relation in these partitions."""
+    seeds = _there(given.seeds)
+    if not seeds:
+        return set()
+    engine = _Engine(of, [_there(given.sides[place]) for place in range(len(of.sides))])
+    partitions = defaultdict(list)
+    for row in seeds:
+        partitions[canonical(engine.column(row))].append(row)
+    found, groups = set[Row](), list(partitions.values())
+    for start in range(0, len(groups), TOGETHER):
+        found.update(engine.rows([row for g in groups[start : start + TOGETHER] for row in g]))
+    return found
+
+
+class _Engine:
+    """A database with the fixpoint as a view."""
+
+    def __init__(self, of: Task, sides: Sequence[list[Row]]) -> None:
+        node, column = _loaded(of.node)
+        self.column = callable_of(column)
+        database = Database()
+        self._seeds = database.table(_class_of(of.kept), name="seeds")
+        tables: list[Any] = [self._seeds]
+        for place, kept in enumerate(of.sides):
+            tables.append(database.table(_class_of(kept), name=f"side {place + 1}"))
+            tables[-1].add_all(sides[place])
+        run = substituted(node, LEVEL, lambda given: tables[given.index].plan)
+        self._view: Any = Relation(database._engine, run).materialize()
+
+    def rows(self, seeds: list[Row]) -> Iterable[Row]:
+        """The fixpoint of some partitions."""
+        try:
+            self._seeds.replace_all(seeds)
+            return list(self._view)
+        except Exception as error:
+            raise _told(error) from error
+
+
+def _told(error: Exception) -> RuntimeError:
+    """What the driver finds in the message of Spark."""
+    said = "; ".join(line.strip() for line in str(error).splitlines())
+    return RuntimeError(f"{RAISED}{type(error).__name__}: {said}")
+
+
+def _class_of(kept: Typed) -> Any:
+    """The class of rows, which tells the engine what can be read of them."""
+    return object if kept.optional else kept.kind
+
+
+def _batches(kept: Typed, rows: list[Row], weight: int) -> Iterator[pa.RecordBatch]:
+    schema = pa.schema([("row", arrow_type(kept)), ("weight", pa.int64())])
+    for start in range(0, len(rows), ROWS):
+        some = rows[start : start + ROWS]
+        weights = pa.array([weight] * len(some), pa.int64())
+        try:
+            array = to_arrow(kept, some)
+        except OffloadError as error:
+            raise _told(error) from error
+        yield pa.record_batch([array, weights], schema=schema)
+
+
+@lru_cache(maxsize=16)
+def _loaded(data: bytes) -> tuple[plan.Node, Any]:
+    """The fixpoint and its column; the column goes as a select over nothing."""
+    select = pickle.loads(data)
+    assert isinstance(select, plan.Select)
+    return select.input, select.function

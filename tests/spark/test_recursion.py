@@ -1,0 +1,212 @@
+"""Recursions by partitions: after every flush what plain evaluation gives, in one action."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path as Folder
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from reactive import Count, Database, Min, OffloadError, fixpoint
+from reactive.reference.evaluate import evaluate_part
+from reactive.remote.fragments import LEVEL, Fragment
+from reactive.remote.whole import whole_of
+from spark_backend.cluster.session import Session
+from spark_backend.incremental.inputs import can_be_columns
+from spark_backend.incremental.remote import StateRemote
+from spark_backend.recursion.compile import recursion
+from spark_backend.recursion.decomposed import ByPartition
+from spark_backend.state import tables
+from tests.budget import TIMES
+
+
+class Edge(NamedTuple):
+    src: int
+    dst: int
+
+
+class Way(NamedTuple):
+    src: str | None
+    dst: str | None
+    cost: int
+
+
+Query = Callable[[Any, Any, Any], Any]
+
+
+def reach(edges: Any) -> Any:
+    return fixpoint(
+        lambda reach: edges.union(
+            reach.join(edges, on=lambda p, e: p.dst == e.src).select(
+                lambda p, e: Edge(p.src, e.dst)
+            )
+        )
+    )
+
+
+QUERIES: dict[str, Query] = {
+    "closure, counted": lambda e, f, w: reach(e).group_by(lambda p: p.src).aggregate(Count()),
+    "shortest paths": lambda e, f, w: fixpoint(
+        lambda r: w.union(
+            r.join(w, on=lambda p, e: p.dst == e.src).select(
+                lambda p, e: Way(p.src, e.dst, p.cost + e.cost)
+            )
+        ),
+        keep=Min(lambda r: r.cost),
+        by=lambda r: (r.src, r.dst),
+    ),
+    "with a negation, and seeds of another table": lambda e, f, w: fixpoint(
+        lambda r: f.union(
+            r.join(e, on=lambda p, e: p.dst == e.src).select(lambda p, e: Edge(p.src, e.dst))
+        ).union(r.anti_join(e, on=lambda p, e: p.dst == e.src).select(lambda p: Edge(p.src, p.src)))
+    ),
+    "an edge at the beginning": lambda e, f, w: fixpoint(
+        lambda r: e.union(
+            e.join(r, on=lambda e, p: e.dst == p.src).select(lambda e, p: Edge(e.src, p.dst))
+        )
+    ),
+    "a path at the end": lambda e, f, w: fixpoint(
+        lambda r: e.union(
+            r.join(r, on=lambda p, q: p.dst == q.src).select(lambda p, q: Edge(p.src, q.dst))
+        )
+    ),
+    "with a semi join below a condition": lambda e, f, w: fixpoint(
+        lambda r: e.union(
+            r.where(lambda p: p.src != 2)
+            .semi_join(f, on=lambda p, e: p.dst == e.src)
+            .select(lambda p: Edge(p.src, p.src))
+            .union(
+                r.join(e, on=lambda p, e: p.dst == e.src).select(lambda p, e: Edge(p.src, e.dst))
+            )
+        )
+    ),
+}
+SAMPLE = tuple(QUERIES)[:3]
+SIZES = (0, 8, 1, 2, 30, 1)
+"""How many rows change in each flush; the first one is of nothing."""
+
+
+def fragment_of(query: Query) -> Fragment:
+    db = Database()
+    given = (db.table(Edge, name="e"), db.table(Edge, name="f"), db.table(Way, name="w"))
+    run = db._engine.queries.optimized(query(*given).plan).plan
+    found = whole_of(run, lambda node: False)
+    assert found is not None
+    return found
+
+
+def remote_of(session: Session, fragment: Fragment, folder: Folder) -> StateRemote:
+    return StateRemote(session, fragment, str(folder), stable=False, makers=(recursion,))
+
+
+class History:
+    """Rows of the inputs of a fragment, few nodes, so that there are many cycles."""
+
+    def __init__(self, fragment: Fragment, seed: int) -> None:
+        self._random, self._fragment = Random(seed), fragment
+        self.bags: list[Counter[Any]] = [Counter() for _ in fragment.inputs]
+
+    def changes(self, count: int) -> list[tuple[int, Any, int]]:
+        return [self._change() for _ in range(count)]
+
+    def _change(self) -> tuple[int, Any, int]:
+        place = self._random.randrange(len(self.bags))
+        bag = self.bags[place]
+        if bag and self._random.random() < 0.45:
+            row, weight = self._random.choice(list(bag)), -1
+        else:
+            row, weight = self._row(self._fragment.inputs[place]), 1
+        bag[row] += weight
+        bag += Counter()
+        return place, row, weight
+
+    def _row(self, table: Any) -> Any:
+        if table.row_type is Edge:
+            return Edge(self._random.randrange(6), self._random.randrange(6))
+        ends = ("a", "b", "c", None)
+        return Way(self._random.choice(ends), self._random.choice(ends), self._random.randrange(5))
+
+
+@pytest.mark.parametrize("name", QUERIES if TIMES else SAMPLE)
+def test_a_recursion_after_every_flush_is_what_plain_evaluation_gives(
+    name: str, session: Session, tmp_path: Folder
+) -> None:
+    fragment = fragment_of(QUERIES[name])
+    remote, history = remote_of(session, fragment, tmp_path), History(fragment, len(name))
+    out = Counter[Any]()
+    for number, size in enumerate(SIZES):
+        changes = history.changes(size)
+        entries = [(p, *remote.pack(p, None, row), n) for p, row, n in changes]
+        for row, weight in remote.apply(number, entries):
+            out[row] += weight
+        bags = {(LEVEL, place): bag for place, bag in enumerate(history.bags)}
+        wanted = {row: n for row, n in evaluate_part(fragment.node, bags).items() if n}
+        assert {row: n for row, n in out.items() if n} == wanted, number
+        assert dict(remote.contents()) == wanted, number
+
+
+def test_a_flush_is_one_action_whatever_the_depth_and_its_partitions_run_once(
+    session: Session, tmp_path: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "SHARE", 100.0)  # nothing is put together meanwhile
+    fragment = fragment_of(lambda e, f, w: reach(e))
+    remote = remote_of(session, fragment, tmp_path)
+    path = [Edge(n, n + 1) for n in range(60)]
+    done = [(path, 1), ([Edge(60, 0)], 1), ([Edge(30, 31)], -1), ([Edge(30, 31)], 1)]
+    store = session.spark._jsparkSession.sharedState().statusStore()
+    for number, (rows, weight) in enumerate(done):
+        before = store.executionsCount()
+        changed = remote.apply(number, [(0, 0, row, weight) for row in rows])
+        assert len(list(changed)) == [1830, 1891, 1891, 1891][number]
+        assert store.executionsCount() - before == 1
+        made = store.executionsList().last().physicalPlanDescription().partition("\n\n")[0]
+        assert made.count("MapInArrow") == 1
+
+
+def test_only_partitions_that_a_change_can_touch_are_given_to_workers(
+    session: Session, tmp_path: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote = remote_of(session, fragment_of(lambda e, f, w: reach(e)), tmp_path)
+    remote.apply(0, [(0, 0, edge, 1) for edge in (Edge(1, 2), Edge(2, 3), Edge(5, 6))])
+    touched, find = [], ByPartition._touched
+
+    def noted(step: Any, flush: Any, derived: Any) -> Any:
+        keys = find(step, flush, derived)
+        touched.append({row.key for row in keys.collect()})
+        return keys
+
+    monkeypatch.setattr(ByPartition, "_touched", noted)
+    come_and_go = [(Edge(1, 3), 1), (Edge(3, 4), 1), (Edge(6, 5), 1), (Edge(1, 3), -1)]
+    for number, (edge, weight) in enumerate(come_and_go, 1):
+        remote.apply(number, [(0, 0, edge, weight)])
+    assert touched == [set(), {1, 2, 3}, {5, 6}, {1}]
+
+
+def test_a_number_that_its_column_does_not_hold_is_told(session: Session, tmp_path: Folder) -> None:
+    remote = remote_of(session, fragment_of(QUERIES["shortest paths"]), tmp_path)
+    rows = [Way("a", "b", 2**62), Way("b", "c", 2**62)]
+    with pytest.raises(OffloadError, match="cannot keep"):
+        remote.apply(0, [(0, 0, row, 1) for row in rows])
+
+
+def test_a_recursion_without_a_column_is_not_taken(session: Session) -> None:
+    db = Database()
+    edges = db.table(Edge, name="e")
+    same = fixpoint(
+        lambda r: edges.union(
+            edges.join(r, on=lambda a, r: a.src == r.src)
+            .join(edges, on=lambda a, r, b: r.dst == b.src)
+            .select(lambda a, r, b: Edge(a.dst, b.dst))
+        )
+    )
+    run = db._engine.queries.optimized(same.plan).plan
+    assert whole_of(run, lambda node: False) is None
+    closure = whole_of(db._engine.queries.optimized(reach(edges).plan).plan, lambda node: False)
+    assert closure is not None
+    assert can_be_columns(session, closure, (recursion,))
+    assert not can_be_columns(session, closure)
