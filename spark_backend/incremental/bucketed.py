@@ -20,6 +20,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -42,11 +43,12 @@ from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.incremental import grouped_sums
 from spark_backend.incremental.steps import MOST_BROADCAST
 from spark_backend.incremental.touched import CHANGES_DDL, FAILED, OUTPUT, ROWS
-from spark_backend.incremental.tries import tried
+from spark_backend.incremental.tries import Owed, tried
 from spark_backend.state.staged import Staged
 from spark_backend.state.tables import BUCKET, Refused, StateTables, TableSpec, Tagged, united
 from spark_backend.tables import results
 from spark_backend.tables.chain import Chain
+from spark_backend.tables.frames import net
 from spark_backend.tables.worker import shipped
 
 ENTRIES = pa.schema(
@@ -62,9 +64,10 @@ SCHEMA = T.StructType(
 )
 NAMED = 200
 """Buckets that are named in the query; of more ones, a table of them is joined."""
+FEW = 2
+"""Where there are not so many times as many rows as change, all are read."""
 ONE_TASK = 2_000
 """Changes up to which a flush is one task, without a shuffle."""
-Given = tuple[list[Entry], list[ExternalInput]]
 
 
 class BucketedRemote:
@@ -91,8 +94,7 @@ class BucketedRemote:
         self._rows, self._output = specs[ROWS], specs[OUTPUT]
         self._tables = StateTables(session, folder, _fingerprint(fragment.node), specs)
         self._staged = Staged(folder)
-        self._owed: dict[int, Given] = {}
-        """What flushes were of that have failed, by their number."""
+        self._owed = Owed()
         self.resumed = self._tables.number
 
     @property
@@ -134,9 +136,9 @@ class BucketedRemote:
         OffloadError: Spark is gone; nothing was taken in.
         """
         if number > self.applied:
-            self._owed[number] = (list(entries), list(fed))
-            tried(lambda: self._attempt(number), self._session)
-            self._owed = {}
+            given = self._owed.added(number, entries, fed)
+            tried(lambda: self._attempt(number, *given), self._session)
+            self._owed.clear()
         if self._staged.rows:
             self._staged.forget()
         if quiet:
@@ -191,12 +193,10 @@ class BucketedRemote:
         self.is_closed = True
         self._tables.delete()
 
-    def _attempt(self, number: int) -> None:
+    def _attempt(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
         if not self._session.is_alive():
             self._session.restart()
         self._tables.compact()  # what the flush before wrote has been read by now
-        entries = [entry for given, _ in self._owed.values() for entry in given]
-        fed = [source for _, sources in self._owed.values() for source in sources]
         staged = [*self._staged.frames(self._session.spark, number, [SCHEMA]).values()]
         staged_rows = self._staged.rows if staged else 0
         rows = len(entries) + staged_rows + sum(_changed(source) for source in fed)
@@ -214,7 +214,9 @@ class BucketedRemote:
         here = [self._session.spark.createDataFrame(_table(entries), SCHEMA)] if entries else []
         new = united([*here, *away])
         touched = None if away else {bucket for _, bucket, _, _ in entries}
-        parts = [self._touched(part, touched, new, rows) for part in self._tables.parts(self._rows)]
+        parts = self._tables.parts(self._rows)
+        if sum(self._tables.manifest.rows(ROWS)) > FEW * rows:
+            parts = [self._touched(part, touched, new, rows) for part in parts]
         found = united([_as_new(new, is_new=True), *(_as_new(p, is_new=False) for p in parts)])
         found = self._gathered(found, rows).sortWithinPartitions("bucket")
         given = (self._shipped, serialized_classes())
@@ -244,9 +246,12 @@ class BucketedRemote:
     def _fed(self, source: ExternalInput) -> DataFrame:
         """Entries of rows that Spark has already, which do not come by here."""
         rows: Any = source.rows
+        given = rows.frames.since(source.after, source.upto)
+        if self._owed.is_late:
+            given = replace(given, frame=net(given.frame))
         return Chain(self._session.paths).entries(
             source.chain,
-            rows.frames.since(source.after, source.upto),
+            given,
             self._fragment.of[-1],
             source.place,
             stable=self._is_kept,

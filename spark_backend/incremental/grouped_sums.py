@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,7 +28,7 @@ from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, Su
 from reactive.operators.plain import LINEAR
 from reactive.reference.evaluate import through
 from spark_backend.codec.codec import Codec, loads
-from spark_backend.incremental.kept_rows import Net
+from spark_backend.incremental.kept_rows import Bucket, Net
 
 OF_ROWS, OF_SUMS = 0, 1
 
@@ -78,8 +78,13 @@ def normal(node: plan.Node, before: Net, new: Net) -> Net:
     return Counter({(OF_SUMS, _packed(sums)): 1 for sums in groups.values() if sums})
 
 
-def delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
-    """How the output changes; both are in normal form."""
+def deltas(node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Row, int]]:
+    """How the output of each bucket changes: its number, row, weight."""
+    for number, before, after in buckets:
+        yield from ((number, row, weight) for row, weight in _delta(node, before, after))
+
+
+def _delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
     base, above = _split(node)
     assert isinstance(base, plan.Aggregate)
     out: Counter[Row] = Counter()

@@ -17,11 +17,13 @@ Source: [dbsp] the chain rule, bilinear operators.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from optimizer import plan
-from optimizer.plans.properties import nodes
+from optimizer.plans.properties import below_wheres, nodes
 from reactive.collections.zset import Pair, Row
 from reactive.operators.plain import LINEAR
 from reactive.reference.evaluate import Bag, evaluate_part
@@ -30,6 +32,18 @@ from spark_backend.codec.codec import loads
 
 Net = Counter[tuple[int, bytes]]
 """Weights by input and packed row."""
+SETS = (
+    *(plan.Distinct, plan.Union, plan.Difference, plan.DifferenceAll),
+    *(plan.Intersection, plan.IntersectionAll),
+)
+
+
+class Bucket(NamedTuple):
+    """The entries of a bucket before and after a change, in normal form."""
+
+    number: int
+    before: Net
+    after: Net
 
 
 def normal(node: plan.Node, before: Net, new: Net) -> Net:
@@ -48,13 +62,59 @@ def normal(node: plan.Node, before: Net, new: Net) -> Net:
     return present(found)
 
 
-def delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
-    """How the output changes; both are in normal form."""
+def deltas(node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Row, int]]:
+    """How the output of each bucket changes: its number, row, weight.
+
+    Where a row of the output says which bucket it is of, all are worked on together.
+    """
+    key = _key(node)
+    if key is None or len(buckets) < 2:
+        for number, before, after in buckets:
+            yield from ((number, row, weight) for row, weight in _delta(node, before, after))
+        return
+    was = [_bags(node, bucket.before) for bucket in buckets]
+    now = [_bags(node, bucket.after) for bucket in buckets]
+    numbers = {
+        key(row): bucket.number
+        for times in (was, now)
+        for bucket, bags in zip(buckets, times, strict=True)
+        for bag in bags
+        for row in bag
+    }
+    for row, weight in _change(node, _together(was), _together(now)):
+        yield numbers[key(row)], row, weight
+
+
+def _delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
+    """How the output of a bucket changes."""
     if _is_bilinear(node):
         return _of_join(node, before, after).items()
-    out = _evaluated(node, _bags(node, after))
-    out.subtract(_evaluated(node, _bags(node, before)))
+    return _change(node, _bags(node, before), _bags(node, after))
+
+
+def _change(node: plan.Node, before: tuple[Bag, ...], after: tuple[Bag, ...]) -> list[Pair]:
+    out = _evaluated(node, after)
+    out.subtract(_evaluated(node, before))
     return [pair for pair in out.items() if pair[1]]
+
+
+def _key(node: plan.Node) -> Callable[[Row], Any] | None:
+    """What a row of the output has in common with the rows of its bucket, and of no other."""
+    base = below_wheres(node)
+    if isinstance(base, plan.Aggregate):
+        return itemgetter(0)
+    return _itself if isinstance(base, SETS) else None
+
+
+def _together(bags: Sequence[tuple[Bag, ...]]) -> tuple[Bag, ...]:
+    """The rows of all buckets, of which none is in two."""
+    return tuple(
+        Counter(dict(chain.from_iterable(b.items() for b in of))) for of in zip(*bags, strict=True)
+    )
+
+
+def _itself(row: Row) -> Row:
+    return row
 
 
 def less(after: Net, before: Net) -> Net:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from pyspark.sql import functions as F
 from optimizer import plan
 from optimizer.plans.explain import explain
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
-from reactive.errors import OffloadError
+from reactive.errors import OffloadError, TakenIn
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
@@ -38,11 +39,11 @@ from spark_backend.incremental.inputs import inputs_of
 from spark_backend.incremental.keys import bound
 from spark_backend.incremental.sets import hashed
 from spark_backend.incremental.steps import ODD_VALUE, Flush, schema_of
-from spark_backend.incremental.tries import tried
+from spark_backend.incremental.tries import Owed, tried
 from spark_backend.state.staged import Staged
 from spark_backend.state.tables import StateTables, TableSpec, united
 from spark_backend.tables.chain import Chain, Weighted, raised
-from spark_backend.tables.frames import as_columns
+from spark_backend.tables.frames import as_columns, net
 
 OUTPUT = "output"
 
@@ -81,6 +82,7 @@ class StateRemote:
         plan_of = _fingerprint(fragment.node, self._inputs)
         self._tables = StateTables(session, folder, plan_of, self._specs)
         self._staged = Staged(folder)
+        self._owed = Owed()
         self._fits = [fitting(kept) for kept in self._inputs]
         self._careful = False
         self.resumed = self._tables.number
@@ -141,10 +143,12 @@ class StateRemote:
 
         Raises
         ------
-        OffloadError: Spark is gone, or a callable raised; nothing was taken in.
+        TakenIn: a callable of the query raised. The next number makes up for it.
+        OffloadError: Spark is gone; nothing was taken in.
         """
         if number > self.applied:
-            self._take_in(number, entries, fed)
+            self._take_in(number, *self._owed.added(number, entries, fed))
+            self._owed.clear()
         if self._staged.rows:
             self._staged.forget()
         if quiet:
@@ -180,8 +184,7 @@ class StateRemote:
         parts = [p.select("row", "weight") for p in self._tables.parts(spec)]
         if not parts:
             return None
-        rows = united(parts)
-        return rows.groupBy("row").agg(F.sum("weight").alias("weight")).filter("weight != 0")
+        return net(united(parts))
 
     def to_spark(self, row_type: Any = None) -> DataFrame:
         """All rows, a column per field; nothing of the query is evaluated."""
@@ -226,7 +229,10 @@ class StateRemote:
         """Whether a flush is to be done again, and now with care."""
         told = raised(error)
         if told is not None:
-            raise told from error
+            raise TakenIn(
+                f"{told}\n  its views stay as they were until it is recalled, or the row no longer"
+                " makes it raise"
+            ) from error
         if ODD_VALUE in str(error):
             self._careful = True
         return ODD_VALUE in str(error)
@@ -279,6 +285,8 @@ class StateRemote:
     def _fed(self, source: ExternalInput) -> DataFrame:
         frames: Any = source.rows
         given = frames.frames.since(source.after, source.upto)
+        if self._owed.is_late:
+            given = replace(given, frame=net(given.frame))
         return Chain(self._session.paths, is_typed=True).run(source.chain, given).frame
 
     def _fetched(self, rows: DataFrame) -> Iterator[Pair]:

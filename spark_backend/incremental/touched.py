@@ -15,7 +15,7 @@ import json
 import pickle
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -24,11 +24,10 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from optimizer import plan
-from reactive.collections.zset import Pair, consolidate
-from reactive.reference.evaluate import Bag
+from reactive.collections.zset import Row
 from spark_backend.codec.codec import Codec
 from spark_backend.incremental import grouped_sums, kept_rows
-from spark_backend.incremental.kept_rows import Net, less, present
+from spark_backend.incremental.kept_rows import Bucket, Net, less, present
 from spark_backend.tables.worker import adopt
 
 ROWS, OUTPUT, FAILED = "rows", "output", "failed"
@@ -58,13 +57,13 @@ class Kept(Protocol):
         """The entries after a change, of which equal ones are one."""
         ...
 
-    def delta(self, node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
-        """How the output changes; both are in normal form."""
+    def deltas(self, node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Row, int]]:
+        """How the output of each bucket changes: its number, row, weight."""
         ...
 
 
-class Bucket(NamedTuple):
-    """The entries of a bucket."""
+class Touched(NamedTuple):
+    """The entries of a bucket: those that were there, and new ones."""
 
     number: int
     before: Net
@@ -85,26 +84,18 @@ def changes(
         yield _batch([(FAILED, 0, 0, said, 1)])
 
 
-def changed(node: plan.Node, buckets: list[Bucket]) -> list[tuple[str, int, int, bytes, int]]:
+def changed(node: plan.Node, buckets: list[Touched]) -> list[tuple[str, int, int, bytes, int]]:
     """What is to be added to the tables `ROWS` and `OUTPUT`."""
     of = kept_of(node)
-    codec, found = _codec(), []
-    for number, before, new in buckets:
-        after = of.normal(node, before, new)
-        for (side, row), weight in less(after, before).items():
-            found.append((ROWS, number, side, row, weight))
-        for out, weight in of.delta(node, before, after):
-            found.append((OUTPUT, number, 0, codec.dumps(out), weight))
-    return found
-
-
-def shown(node: plan.Node, entries: Iterable[tuple[int, bytes, int]]) -> Bag:
-    """What a part makes of the entries of some buckets: input, packed row, weight."""
-    net: Net = Counter()
-    for side, row, weight in entries:
-        net[side, row] += weight
-    of = kept_of(node)
-    return Counter(dict(consolidate(of.delta(node, Counter(), of.normal(node, Counter(), net)))))
+    done = [Bucket(n, before, of.normal(node, before, new)) for n, before, new in buckets]
+    found = [
+        (ROWS, number, side, row, weight)
+        for number, before, after in done
+        for (side, row), weight in less(after, before).items()
+    ]
+    dumps = _codec().dumps
+    out = of.deltas(node, done)
+    return [*found, *((OUTPUT, number, 0, dumps(row), weight) for number, row, weight in out)]
 
 
 def kept_of(node: plan.Node) -> Kept:
@@ -122,7 +113,7 @@ def failure(error: BaseException) -> tuple[str, str, str | None]:
     return type(error).__name__, str(error), None if found is None else f"{found!r:.200}"
 
 
-def _buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[Bucket]:
+def _buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[Touched]:
     """The buckets that something new has come to, whole, wherever batches end."""
     for number, entries in groupby(_entries(batches), itemgetter(0)):
         before, new = Counter[tuple[int, bytes]](), Counter[tuple[int, bytes]]()
@@ -131,7 +122,7 @@ def _buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[Bucket]:
             (new if is_new else before)[side, row] += weight
             has_new = has_new or is_new
         if has_new:
-            yield Bucket(number, present(before), present(new))
+            yield Touched(number, present(before), present(new))
 
 
 def _entries(batches: Iterable[pa.RecordBatch]) -> Iterator[Entry]:
@@ -140,8 +131,8 @@ def _entries(batches: Iterable[pa.RecordBatch]) -> Iterator[Entry]:
         yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
 
 
-def _together(buckets: Iterable[Bucket]) -> Iterator[list[Bucket]]:
-    some: list[Bucket] = []
+def _together(buckets: Iterable[Touched]) -> Iterator[list[Touched]]:
+    some: list[Touched] = []
     size = 0
     for bucket in buckets:
         some.append(bucket)

@@ -1,10 +1,21 @@
-"""A flush is tried again where it fails, as one that failed has changed nothing."""
+"""A flush is tried again where it fails, as one that failed has changed nothing.
+
+Where a callable of the query raised, it is done again together with what comes next: that may take
+the row away that made it raise.
+
+State:  what flushes were of that have failed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from reactive.collections.zset import Row
 from reactive.errors import OffloadError
+from reactive.remote.external import ExternalInput
+from reactive.remote.remote import Batch, Entry
 from spark_backend.cluster.session import Session
 
 TRIES = 3
@@ -39,3 +50,35 @@ def tried(
         f"Spark failed at a flush: {str(failed).partition(chr(10))[0]}\n"
         "  the changes are kept and will be tried again at the next flush"
     ) from failed
+
+
+class Owed:
+    """What is to be taken in: by numbers that failed, and by the next one."""
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, Batch] = {}
+
+    @property
+    def is_late(self) -> bool:
+        """Whether some of it is of numbers that failed."""
+        return len(self._by_number) > 1
+
+    def added(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> Batch:
+        """All of it, with what comes with a number; that may come again. What has gone since is
+        not there any more."""
+        self._by_number[number] = (entries, fed)
+        if not self.is_late:
+            return entries, fed
+        weights: Counter[tuple[int, int, Row]] = Counter()
+        places: dict[int, ExternalInput] = {}
+        for given, sources in self._by_number.values():
+            for *entry, weight in given:
+                weights[tuple(entry)] += weight
+            for source in sources:
+                first = places.get(source.place, source)
+                places[source.place] = replace(first, upto=source.upto)
+        return [(*entry, n) for entry, n in weights.items() if n], list(places.values())
+
+    def clear(self) -> None:
+        """It has been taken in."""
+        self._by_number = {}

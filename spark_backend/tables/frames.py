@@ -170,7 +170,7 @@ class Frames:
             check_values(new, self.kept, self.name)
             if self.key is not None:
                 self._check_keys(new)
-            return self._keep(number, _net(_negated(self.current().frame).unionByName(new)), once)
+            return self._keep(number, net(_negated(self.current().frame).unionByName(new)), once)
 
     def since(self, version: int, upto: int | None = None) -> Weighted:
         """The changes after a version, up to another or the last; after -1, all rows.
@@ -194,7 +194,7 @@ class Frames:
         last = self.version if upto is None else upto
         paths = self._changes.paths(1, last)
         rows = self._union(paths, whole=True)
-        return Weighted(_net(rows) if paths else rows, self.kept)
+        return Weighted(net(rows) if paths else rows, self.kept)
 
     def size(self) -> int:
         """How many rows there are; a scan of the weights of the changes."""
@@ -255,7 +255,7 @@ class Frames:
         old, keys = self.current().frame, new.select(key_of(F.col("row"), self.key).alias("key"))
         same = key_of(old["row"], self.key).eqNullSafe(keys["key"])
         gone = _negated(old.join(keys, same, "left_semi"))
-        return self._keep(number, _net(gone.unionByName(new)), once)
+        return self._keep(number, net(gone.unionByName(new)), once)
 
     def _keep(self, number: int, rows: DataFrame, once: Once | None) -> int:
         with self._changes.aside(number) as path:
@@ -318,7 +318,7 @@ def _negated(rows: DataFrame) -> DataFrame:
     return rows.withColumn("weight", -F.col("weight"))
 
 
-def _net(rows: DataFrame) -> DataFrame:
+def net(rows: DataFrame) -> DataFrame:
     """Each row once, with the sum of its weights; without rows whose weights cancel."""
     summed = rows.groupBy("row").agg(F.sum("weight").alias("weight"))
     return summed.filter(F.col("weight") != 0)

@@ -11,6 +11,7 @@ pytest.importorskip("pyspark")
 
 from optimizer import plan
 from reactive import Avg, Count, Database, Max, OffloadError, Sum
+from reactive.errors import TakenIn
 from reactive.remote.whole import whole_of
 from spark_backend.cluster.session import Session
 from spark_backend.codec.returned import returned
@@ -102,6 +103,27 @@ def test_a_result_of_another_type_than_is_said_names_it(session: Session, tmp_pa
     with pytest.raises(OffloadError, match="3 is of type int, not float; annotate"):
         remote.apply(0, [(0, 0, Order(1, 3, 0.5, None), 1)])
     assert remote.applied == -1
+
+
+def fails_for_three(order: Order) -> float:
+    for number in (order.id, 3):
+        if number == 3 and order.id == 3:
+            raise ValueError("three")
+    return order.amount
+
+
+def test_rows_that_raise_are_not_in_the_way_once_they_have_gone(
+    session: Session, tmp_path: Path
+) -> None:
+    """What was given with them comes with the next flush."""
+    query: Query = lambda o, c: o.select(fails_for_three).distinct()  # noqa: E731
+    remote = StateRemote(session, fragment_of(query), str(tmp_path), stable=True)
+    bad, good = Order(3, 3, 0.5, None), Order(1, 1, 2.5, None)
+    for _ in range(2):
+        with pytest.raises(TakenIn, match="ValueError: three"):
+            remote.apply(0, [(0, 0, bad, 1), (0, 0, good, 1)])
+    assert list(remote.apply(1, [(0, 0, bad, -1)])) == [(2.5, 1)]
+    assert list(remote.entries()) == [(0, 0, good, 1)]
 
 
 def test_callables_whose_results_are_of_no_known_type_stay(session: Session) -> None:
