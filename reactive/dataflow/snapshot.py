@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from reactive.dataflow.graph import Graph
     from reactive.dataflow.node import Node
 
-PIECE = 50_000
+PIECE = 20_000
 """Rows that are worked on at a time."""
 
 
@@ -69,7 +69,10 @@ class Snapshot:
             weights = None if found.count(1) == len(found) else found
         if weights is not None and self._weights is None:
             self._weights = array("q", [1]) * len(self._rows)
-        self._rows.extend(rows)
+        if not self._rows and isinstance(rows, list):
+            self._rows = rows
+        else:
+            self._rows.extend(rows)
         if self._weights is not None:
             self._weights.extend(weights or repeat(1, len(rows)))
 
@@ -87,6 +90,8 @@ def _taken(graph: Graph, source: Node) -> Snapshot:
         chain.insert(0, base)
         base = base.inputs[0]
     held = graph.contents(base)
+    if not chain and not base.inputs and isinstance(held, Batch):
+        return Snapshot([held])  # a table makes it anew each time
     pieces = (held[start : start + PIECE] for start in range(0, len(held), PIECE))
     return Snapshot(_through(graph, chain, piece) for piece in pieces)
 

@@ -18,7 +18,7 @@ from reactive.collections.zset import Pair, Row, consolidate
 from reactive.runtime.interrupts import reraise_asynchronous
 from reactive.storage import plain_rows
 from reactive.storage.rows import SURE
-from reactive.storage.store import Absent, Duplicate
+from reactive.storage.store import Absent, Duplicate, fitted
 
 
 class KeyedStore:
@@ -137,7 +137,9 @@ class KeyedStore:
     def take(self, count: int) -> list[Row]:
         """Let `count` rows go to another store; the last ones that came go first."""
         count = min(count, len(self.by_key))
-        return [self.by_key.popitem()[1] for _ in range(count)]
+        taken = [self.by_key.popitem()[1] for _ in range(count)]
+        self.by_key = fitted(self.by_key)
+        return taken
 
     def recount(self) -> None: ...
 

@@ -75,6 +75,13 @@ def take_back(changes: Iterable[Pair], change: Callable[[Row, int], object]) -> 
         raise
 
 
+def fitted(held: dict[Any, Any]) -> dict[Any, Any]:
+    """The same dictionary, or another one if it has far more room than it needs."""
+    return held if sys.getsizeof(held) < ROOMY * (len(held) + 8) else dict(held)
+
+
+ROOMY = 120
+"""Bytes for each entry from which on a dictionary that shrinks is made anew."""
 MANY = 64
 """From so many rows on, which are the first, a field is looked for that tells them apart."""
 
@@ -308,6 +315,7 @@ class BagStore:
         for _ in range(min(count, len(self.held))):
             _, kept = self.held.popitem()
             taken.append((kept.row, kept.count) if kept.__class__ is Copies else (kept, 1))
+        self.held = fitted(self.held)
         self.size -= sum(count for _, count in taken)
         return taken
 

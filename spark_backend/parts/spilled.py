@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
         ("weight", pa.int64()),
     ]
 )
-WRITTEN = 50_000
+WRITTEN = 20_000
 """Changes that are kept here before they are written."""
 GROWN = 4
 """How many times as many entries as rows there may be before they are added up."""

@@ -5,7 +5,11 @@ No Spark here: what reads them is kept apart in memory, and only the rows of tab
 
 from __future__ import annotations
 
+import gc
+import sys
+import tracemalloc
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -15,15 +19,19 @@ from unittest.mock import patch
 import pytest
 
 from reactive import Database, Sum, TableError
+from reactive.remote.fragments import Fragment
+from reactive.remote.remote import Entry
 from reactive.sources.batch import Batch
 from reactive.storage.keyed_store import KeyedStore
 from tests.budget import seeds
-from tests.offload.elsewhere import Elsewhere
+from tests.offload.conftest import small_pieces
+from tests.offload.elsewhere import Elsewhere, Failing
 
 spilled_keyed = pytest.importorskip(
     "spark_backend.parts.spilled_keyed", reason="pyarrow is not installed"
 )
 spilled = pytest.importorskip("spark_backend.parts.spilled")
+fingerprints = pytest.importorskip("spark_backend.parts.fingerprints")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +173,71 @@ def test_what_a_statement_or_a_batch_of_a_source_replaces_is_fetched_at_once(
     assert [n for n in fetched if n] == [40, 3]
     assert len(table) == 50 and table[45].price == 4.0 and 47 not in table
     view.verify()
+
+
+class Counts(Failing):
+    """Keeps nothing of what is handed over, as if it were far away."""
+
+    def __init__(self, part: Fragment, of: Elsewhere) -> None:
+        super().__init__(part, of)
+        self.staged = 0
+
+    def stage(self, number: int, entries: Sequence[Entry]) -> None:
+        self.staged += len(entries)
+
+
+@dataclass
+class FarAway(OnDisk):
+    """All that moves is gone from here, a whole part of a query at once."""
+
+    def takes(self, fragment: Fragment) -> bool:
+        return True
+
+    def begin(self, part: Fragment, name: str) -> Counts:
+        made = Counts(part, self)
+        self.begun.append(made)
+        return made
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_a_move_takes_a_tenth_of_what_is_moved_beside_it_and_leaves_little(
+    keyed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_pieces(monkeypatch, 200)
+    for module in (spilled, spilled_keyed):
+        monkeypatch.setattr(module, "WRITTEN", 500)
+    monkeypatch.setattr(sys.modules["reactive.offload.spilling"], "PIECE", 100)
+    monkeypatch.setattr(fingerprints, "FEW", 200)
+    moved_far(20, str(tmp_path / "first"), keyed=keyed)  # imports what it needs
+    gc.collect()
+    count = 40_000
+    state, most, left = moved_far(count, str(tmp_path), keyed=keyed)
+    assert state > 100 * count
+    assert most - state < state / 10, (most, state)
+    assert left < state / 3, (left, state)
+
+
+def moved_far(count: int, folder: str, *, keyed: bool) -> tuple[int, int, int]:
+    """Bytes of a state of so many rows; the most while it moved; and afterwards."""
+    offload = FarAway(folder=folder)
+    db = Database(offload=offload)
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        table: Any = db.table(Item, name="items", key="id" if keyed else None)
+        kinds: Any = db.table(tuple, name="kinds")
+        joined = table.join(kinds, on=lambda i, k: i.id % 100 == k[0])
+        view = joined.group_by(lambda i, k: k[1]).aggregate(Sum(lambda i, k: i.price)).materialize()
+        table.add_all(Item(n, n / 7) for n in range(count))
+        kinds.add_all((n, n % 7) for n in range(100))
+        state = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.reset_peak()
+        view.offload()
+        most = tracemalloc.get_traced_memory()[1] - before
+        gc.collect()
+        left = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    (there,) = offload.begun
+    assert isinstance(there, Counts) and there.staged == count + 100 and len(table) == count
+    return state, most, left
