@@ -30,11 +30,14 @@ def goes_with(of: Offloading, node: plan.Node, top: plan.Node) -> bool:
 
 
 def placed(of: Offloading, node: plan.Node) -> str:
-    """Whether a recursion in the process can move, and should; whoever would do it is not asked."""
+    """Where a recursion runs that is not elsewhere as a whole: whether it can move, and should.
+    Whoever would do it is not asked."""
+    if isinstance(node, plan.Iterate) and node.times is not None:
+        return "its rounds are written out, one over the other, and move as operators do"
     why = recursions.why_not(node, _away(of).holds)
     if why is not None or not isinstance(node, plan.Fixpoint):
-        return f": {why}"
-    return f", {recursions.advice(node, _held(of, node))}"
+        return f"in the process: {why}"
+    return f"in the process, {recursions.advice(node, _held(of, node))}"
 
 
 def _held(of: Offloading, node: plan.Node) -> int | None:

@@ -330,7 +330,7 @@ class Offloading:
         for operator in self.operators(node):
             return operator.describe()
         if isinstance(node, moving_recursions.RECURSIONS):
-            return f"in the process{moving_recursions.placed(self, node)}"
+            return moving_recursions.placed(self, node)
         if isinstance(node, STATELESS):
             return None
         refused = self.refused(node)

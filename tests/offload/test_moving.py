@@ -130,3 +130,16 @@ def test_explain_says_whether_a_recursion_can_move_and_when_it_should() -> None:
     assert "no column of its rows is kept by every step" in same.explain()
     with pytest.raises(OffloadError, match="no column of its rows is kept"):
         same.offload()
+
+
+def test_explain_says_that_the_rounds_of_a_loop_move_as_operators_do() -> None:
+    db = Database(offload=Elsewhere())
+    edges = db.table(tuple[int, int], name="edges")
+
+    def step(paths: Any) -> Any:
+        joined = paths.join(edges, on=lambda p, e: p[1] == e[0])
+        return joined.select(lambda p, e: (p[0], e[1]))
+
+    assert "its rounds are written out" in iterate(step, edges, times=2).explain()
+    settled = iterate(step, edges, until="settled")
+    assert "a loop that goes on until it settles stays in the process" in settled.explain()

@@ -12,7 +12,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from reactive import Count, Database, Min, OffloadError, fixpoint
+from optimizer.traverse import without_iterations
+from reactive import Count, Database, Min, OffloadError, Sum, fixpoint, iterate
 from reactive.reference.evaluate import evaluate_part
 from reactive.remote.fragments import LEVEL, Fragment
 from reactive.remote.whole import whole_of
@@ -65,6 +66,16 @@ QUERIES: dict[str, Query] = {
             r.join(e, on=lambda p, e: p.dst == e.src).select(lambda p, e: Edge(p.src, e.dst))
         ).union(r.anti_join(e, on=lambda p, e: p.dst == e.src).select(lambda p: Edge(p.src, p.src)))
     ),
+    "two rounds of a loop": lambda e, f, w: iterate(
+        lambda r: (
+            r.join(e, on=lambda r, e: r.src == e.src)
+            .group_by(lambda r, e: e.dst)
+            .aggregate(Sum(lambda r, e: r.dst))
+            .select(lambda node, total: Edge(node, total))
+        ),
+        f,
+        times=2,
+    ),
     "an edge at the beginning": lambda e, f, w: fixpoint(
         lambda r: e.union(
             e.join(r, on=lambda e, p: e.dst == p.src).select(lambda e, p: Edge(e.src, p.dst))
@@ -94,7 +105,7 @@ SIZES = (0, 8, 1, 2, 30, 1)
 def fragment_of(query: Query) -> Fragment:
     db = Database()
     given = (db.table(Edge, name="e"), db.table(Edge, name="f"), db.table(Way, name="w"))
-    run = db._engine.queries.optimized(query(*given).plan).plan
+    run = without_iterations(db._engine.queries.optimized(query(*given).plan).plan)
     found = whole_of(run, lambda node: False)
     assert found is not None
     return found
@@ -210,3 +221,24 @@ def test_a_recursion_without_a_column_is_not_taken(session: Session) -> None:
     assert closure is not None
     assert can_be_columns(session, closure, (recursion,))
     assert not can_be_columns(session, closure)
+
+
+def test_a_view_over_a_recursion_moves_is_notified_and_comes_back(offload: Any) -> None:
+    db = Database(offload=offload)
+    edges = db.table(Edge, name="edges")
+    edges.add_all([Edge(n, n + 1) for n in range(5)])
+    view = reach(edges).materialize("reach")
+    view.offload()
+    assert "by partitions of reach.src" in view.explain()
+    deltas: list[Any] = []
+    with view.subscribe(deltas.append):
+        edges.add(Edge(5, 0))
+        db.flush()
+    assert len(view) == 36
+    assert Edge(3, 3) in view
+    assert sum(len(list(delta)) for delta in deltas) == 21
+    view.verify()
+    view.recall()
+    edges.remove(Edge(2, 3))
+    assert len(view) == 15
+    db.close()

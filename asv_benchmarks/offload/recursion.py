@@ -1,0 +1,115 @@
+"""A closure on Spark, by partitions: the first load, and an edge that comes or goes.
+
+    communities of nodes in a circle with chords, which nothing connects: each node reaches all of
+    its community, so that a community of n nodes is n * n pairs
+
+first load      from no edge to all pairs, beside the same in the process
+an edge         that comes between two nodes that are connected, that goes, or that connects two
+                communities: seconds, actions of Spark, pairs that change
+
+python -m asv_benchmarks.offload.recursion [--communities 100] [--nodes 100] [--rounds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from statistics import median
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from reactive import Database, fixpoint
+from spark_backend import SparkOffload
+
+
+class Edge(NamedTuple):
+    """An edge of a graph, or a pair of its closure."""
+
+    src: int
+    dst: int
+
+
+def closure(edges: Any) -> Any:
+    """The pairs of nodes of which the first leads to the second."""
+    return fixpoint(
+        lambda reach: edges.union(
+            reach.join(edges, on=lambda p, e: p.dst == e.src).select(
+                lambda p, e: Edge(p.src, e.dst)
+            )
+        )
+    )
+
+
+def graph(communities: int, nodes: int) -> Iterator[Edge]:
+    """The edges of all communities: a circle each, and a chord for every fourth node."""
+    for first in range(0, communities * nodes, nodes):
+        for place in range(nodes):
+            yield Edge(first + place, first + (place + 1) % nodes)
+            if place % 4 == 0:
+                yield Edge(first + place, first + (place * 7 + 3) % nodes)
+
+
+class Measured:
+    """A view of the closure on Spark, and what its flushes take."""
+
+    def __init__(self, offload: SparkOffload) -> None:
+        self.db = Database(offload=offload)
+        self.edges: Any = self.db.table(Edge, name="edges")
+        self.view: Any = closure(self.edges).materialize("reach")
+        self.view.offload()
+        spark: Any = offload.session.spark
+        self._store = spark._jsparkSession.sharedState().statusStore()
+        self._pairs = 0
+
+    def flush(self, name: str) -> float:
+        """Bring the view up to date, and print what that took."""
+        actions, began = self._store.executionsCount(), perf_counter()
+        self.db.flush()
+        took = perf_counter() - began
+        actions, before = self._store.executionsCount() - actions, self._pairs
+        self._pairs = len(self.view)
+        print(f"{name:<28} {took:7.2f} s  {actions} actions  {self._pairs - before:+,} pairs")
+        return took
+
+
+def measure(communities: int, nodes: int, rounds: int) -> None:
+    """Print the table."""
+    edges = list(graph(communities, nodes))
+    here = Database()
+    table, began = here.table(Edge, name="edges"), perf_counter()
+    view = closure(table).materialize()
+    table.add_all(edges)
+    print(f"{'in the process, load':<28} {perf_counter() - began:7.2f} s  {len(view):,} pairs")
+    offload = SparkOffload(threshold_rows=None)
+    try:
+        of = Measured(offload)
+        of.edges.add_all(edges)
+        of.flush("first load")
+        times: dict[str, list[float]] = {}
+        for number in range(rounds):
+            first = number % communities * nodes
+            for name, chord in (("an edge inside", 2), ("an edge to another", nodes)):
+                edge = Edge(first, (first + chord) % (communities * nodes))
+                of.edges.add(edge)
+                times.setdefault(f"{name}, comes", []).append(of.flush(f"{name}, comes"))
+                of.edges.remove(edge)
+                times.setdefault(f"{name}, goes", []).append(of.flush(f"{name}, goes"))
+        for name, took in times.items():
+            print(f"median of {name}: {median(took):.2f} s")
+        of.db.close()
+    finally:
+        offload.session.close()
+
+
+def main() -> None:
+    """Read the options and measure."""
+    parser = argparse.ArgumentParser(prog="asv_benchmarks.offload.recursion")
+    parser.add_argument("--communities", type=int, default=100)
+    parser.add_argument("--nodes", type=int, default=100, help="of a community")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    measure(options.communities, options.nodes, options.rounds)
+
+
+if __name__ == "__main__":
+    main()
