@@ -15,6 +15,7 @@ from typing import Protocol
 
 from examples.hot_view import processes
 from examples.hot_view.feeder import Feeder
+from examples.hot_view.figures import held, kept
 from examples.hot_view.questions import QUESTIONS
 from examples.hot_view.shop import Shop
 from examples.terminal import duration, number
@@ -82,6 +83,7 @@ def tell(shop: Shop, feeder: Feeder, board: Board) -> None:
     _wait(feeder, board, lambda: bool(parts(shop)), SOON)
     if not parts(shop):
         raise TooSmall
+    most = held(shop)
     _begin(MOVING, feeder, board)
     before = feeder.orders
     _wait(feeder, board, lambda: all(part.flushes for part in parts(shop)))
@@ -96,6 +98,7 @@ def tell(shop: Shop, feeder: Feeder, board: Board) -> None:
     feeder.allow(1)
     _wait(feeder, board, lambda: not feeder.is_alive())
     shop.db.flush()
+    board.note(kept(most, held(shop)))
 
 
 def parts(shop: Shop) -> OffloadStatus:
