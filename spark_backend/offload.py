@@ -87,12 +87,12 @@ class SparkOffload:
 
         return None if fragment.is_whole else obstacle(fragment.node)
 
-    def takes(self, fragment: Fragment) -> bool:
-        """Whether a whole part of a plan can be done in columns, in one job per flush."""
-        from spark_backend.incremental.inputs import can_be_columns
+    def apart(self, fragment: Fragment) -> str | None:
+        """Why a whole part of a plan cannot be done in columns, in one job per flush."""
+        from spark_backend.incremental.inputs import no_columns
         from spark_backend.recursion.compile import recursion
 
-        return can_be_columns(self.session, fragment, (recursion,))
+        return no_columns(self.session, fragment, (recursion,))
 
     def begin(self, fragment: Fragment, name: str) -> BucketedRemote | StateRemote:
         """A place for a part; with what an earlier process left in it, if there is a checkpoint.

@@ -8,6 +8,7 @@ scan          rows of such tables              wanted in the process, by what ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from optimizer import plan
 from optimizer.plans.properties import nodes
@@ -29,7 +30,7 @@ class OffloadedNodes:
     moved: nodes that are to run there, with how to begin that.
     remote_tables: the tables whose rows are there, by their number.
     begin, scan: how to begin a part that reads such tables, and what fetches rows of them.
-    takes: whether a whole part of a plan can be done there as one.
+    apart: why a whole part of a plan cannot be done there as one, if it cannot.
     """
 
     def __init__(
@@ -38,13 +39,13 @@ class OffloadedNodes:
         remote_tables: Mapping[int, ExternalSource],
         begin: Begin,
         scan: Begin,
-        takes: Callable[[Fragment], bool],
+        apart: Callable[[Fragment], str | None],
     ) -> None:
         self.moved = moved
         self.remote_tables = remote_tables
         self._begin = begin
         self.scan = scan
-        self._takes = takes
+        self._apart = apart
         self._parts: dict[int, Fragment | None] = {}
 
     def __bool__(self) -> bool:
@@ -98,10 +99,14 @@ class OffloadedNodes:
 
     def _found(self, node: plan.Node) -> Fragment | None:
         whole = whole_of(node, self.holds)
-        if whole is not None and self._pays(whole) and self._takes(whole):
-            return whole
+        reason = ""
+        if whole is not None and self._pays(whole):
+            found = self._apart(whole)
+            if found is None:
+                return whole
+            reason = found
         try:
-            return part_of(node)
+            return replace(part_of(node), apart=reason)
         except Unmovable:
             return None
 

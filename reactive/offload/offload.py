@@ -58,8 +58,8 @@ class Offload(Protocol):
         """Why a part cannot go there, if it cannot."""
         ...
 
-    def takes(self, fragment: fragments.Fragment) -> bool:
-        """Whether a whole part of a plan can be done there as one."""
+    def apart(self, fragment: fragments.Fragment) -> str | None:
+        """Why a whole part of a plan cannot be done there as one, if it cannot."""
         ...
 
     def begin(self, fragment: fragments.Fragment, name: str) -> remote_parts.Remote:
@@ -147,7 +147,7 @@ class Offloading:
             self._remote_tables(),
             lambda part: offload.begin(part, _name(part.of[0])),
             lambda part: offload.scan(part, _name(part.of[0])),
-            offload.takes,
+            offload.apart,
         )
 
     def read_here(self, run: plan.Node, offloaded: offloaded_nodes.OffloadedNodes) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -56,6 +56,9 @@ class Fragment:
     """What of the rows is wanted in the process: the first ones of an order."""
     is_whole: bool = False
     """Whether it is of all nodes down to tables, of which none needs to be in buckets."""
+
+    apart: str = field(default="", compare=False)
+    """Why it is not done together with what is below it, if that was asked for."""
 
     @property
     def is_never_empty(self) -> bool:

@@ -340,7 +340,9 @@ class RemoteOperator:
     def describe(self) -> str:
         """Where and how it is kept, and what runs where."""
         fed = [(table.rows, nodes) for table, nodes in self._sources.values() if nodes]
-        return "; ".join([self.remote.describe(), *(s for rows, c in fed for s in rows.steps(c))])
+        apart = [f"by itself: {self.fragment.apart}"] if self.fragment.apart else []
+        steps = (step for rows, chain in fed for step in rows.steps(chain))
+        return "; ".join([self.remote.describe(), *apart, *steps])
 
     def stop(self) -> None:
         """Nobody reads it any more. Stopping twice is no error."""

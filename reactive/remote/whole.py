@@ -6,8 +6,8 @@
         table customers                an input, or fed from where its rows are
 
 Inputs are tables, with the tests that they pass in the process; of a table that is elsewhere, the
-chain over it. What may be inside is what whoever does it can do (`takes`); of recursions, those
-that are many small ones (`decomposed`).
+chain over it. What may be inside is what whoever does it can do; of recursions, those that are many
+small ones (`decomposed`).
 """
 
 from __future__ import annotations

@@ -25,13 +25,20 @@ def inputs_of(session: Session, fragment: Fragment) -> tuple[Typed, ...]:
 
 def can_be_columns(session: Session, fragment: Fragment, makers: tuple[Maker, ...] = ()) -> bool:
     """Whether all of a fragment can be done in columns."""
-    if any(isinstance(_base(node), Pickled) for node in fragment.inputs):
-        return False  # which is known without Spark
+    return no_columns(session, fragment, makers) is None
+
+
+def no_columns(session: Session, fragment: Fragment, makers: tuple[Maker, ...] = ()) -> str | None:
+    """Why not all of a fragment can be done in columns, if it cannot."""
+    for node in fragment.inputs:
+        kept = _base(node)
+        if isinstance(kept, Pickled):
+            return kept.reason  # which is known without Spark
     try:
         Compiler(session, inputs_of(session, fragment), makers).step(fragment.node)
-    except (NotColumns, OffloadError):
-        return False
-    return True
+    except (NotColumns, OffloadError) as error:
+        return str(error).partition("\n")[0]
+    return None
 
 
 def _base(node: plan.Node) -> Kept:

@@ -38,6 +38,7 @@ from spark_backend.incremental.compile import Compiler, Maker
 from spark_backend.incremental.inputs import inputs_of
 from spark_backend.incremental.keys import bound
 from spark_backend.incremental.sets import hashed
+from spark_backend.incremental.split import split_of
 from spark_backend.incremental.steps import ODD_VALUE, Flush, schema_of
 from spark_backend.incremental.tries import Owed, tried
 from spark_backend.state.staged import Staged
@@ -209,7 +210,9 @@ class StateRemote:
 
     def describe(self) -> str:
         """Where and how it is kept, and what runs where."""
-        return "; ".join(["Spark, state tables, one job per flush", *self._steps])
+        odd = ["values without limbs: Python workers"] if self._careful else []
+        split = split_of(self._fragment.node).lines()
+        return "; ".join(["Spark, state tables, one job per flush", *self._steps, *odd, *split])
 
     def stop(self) -> None:
         """Nobody reads it any more; a later process can go on where that was asked for."""

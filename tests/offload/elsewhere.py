@@ -53,8 +53,8 @@ class Elsewhere:
     def progress(self, name: str, rows: int) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def takes(self, fragment: Fragment) -> bool:
-        return False
+    def apart(self, fragment: Fragment) -> str | None:
+        return "one operator at a time"
 
     def begin(self, part: Fragment, name: str) -> Remote:
         remote = Failing(part, self)
