@@ -7,18 +7,21 @@ a part is named after the part, and a later process goes on with it.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 
-from optimizer.plans.explain import explain
+from optimizer.plans.fingerprint import fingerprint
 from reactive.collections.zset import Pair
 from reactive.errors import OffloadError
+from reactive.remote.adoption import Adopt, check_adopt
 from reactive.remote.fragments import Fragment
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore
@@ -30,10 +33,13 @@ if TYPE_CHECKING:
     from spark_backend.incremental.remote import StateRemote
     from spark_backend.parts.spilled import SpilledStore
     from spark_backend.parts.spilled_keyed import SpilledKeyedStore
+    from spark_backend.state.view_ledger import ViewLedger
     from spark_backend.tables.table import ScanRemote, SparkRows
 
 Rows = BagStore | KeyedStore
 """Where the rows of a table are in the process."""
+NO_VIEWS: Mapping[str, str] = MappingProxyType({})
+log = logging.getLogger("reactive")
 
 
 class SparkOffload:
@@ -47,6 +53,11 @@ class SparkOffload:
     checkpoint: a folder to go on from after this process has ended, or a URI that Spark and pyarrow
         know; by default a temporary one, which is deleted at the end. One `SparkOffload` at a time
         may use it.
+    trust: whether pickled rows in the checkpoint may be read, which are there for rows that have no
+        plain types. Reading them runs whatever code somebody put there.
+    adopt: what to do where the tables of a view hold other rows than an earlier process left in the
+        checkpoint: `"state"` puts the rows of the state into the tables, `"process"` sends the
+        difference to the state; None raises `OffloadError`. As `view.offload(adopt=...)`.
     flush_interval: seconds after which views are brought up to date by themselves; None for when
         they are read.
     max_waiting: how many changed rows may wait for a flush until writers wait too.
@@ -55,6 +66,7 @@ class SparkOffload:
     Raises
     ------
     OffloadError: pyspark, pyarrow or Java is missing.
+    ValueError: `adopt` is none of these.
     """
 
     def __init__(
@@ -65,11 +77,14 @@ class SparkOffload:
         master: str = "local[*]",
         session: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        trust: bool = False,
+        adopt: Adopt | None = None,
         flush_interval: float | None = None,
         max_waiting: int = 1_000_000,
         config: Mapping[str, str] | None = None,
     ) -> None:
         check()
+        check_adopt(adopt)
         self.threshold_rows = threshold_rows
         self.threshold_bytes = threshold_bytes
         self.flush_interval = flush_interval
@@ -77,8 +92,13 @@ class SparkOffload:
         self.session = Session(master=master, session=session, config=config)
         self._is_kept = checkpoint is not None
         self._folder = _folder(checkpoint)
+        self._trust = trust
+        self._adopt = adopt
+        self._ledger: ViewLedger | None = None
         self._lock: IO[bytes] | None = None
         self._begun: dict[str, BucketedRemote | StateRemote | SparkRows] = {}
+        self._written: set[str] = set()
+        """Folders that this process has written to, and whose pickled rows are its own."""
         self._users = 0
 
     def refuse(self, fragment: Fragment) -> str | None:
@@ -94,26 +114,52 @@ class SparkOffload:
 
         return no_columns(self.session, fragment, (recursion,))
 
-    def begin(self, fragment: Fragment, name: str) -> BucketedRemote | StateRemote:
+    def begin(
+        self, fragment: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS
+    ) -> BucketedRemote | StateRemote:
         """A place for a part; with what an earlier process left in it, if there is a checkpoint.
 
-        `name` tells parts apart that look alike.
+        Parameters
+        ----------
+        name: tells parts apart that look alike.
+        views: of the views that it is for, the fingerprint of the query by the name.
+
+        Raises
+        ------
+        OffloadError: what an earlier process left cannot be read, or is pickled and not trusted.
         """
+        folder = f"{self._folder}/{self._free(_digest(fragment, name))}"
+        remote = self._begun[folder] = self._made(fragment, folder)
+        remote.adopt = self._adopt
+        if self._is_kept and views:
+            self._note(remote, views)
+        return remote
+
+    def _made(self, fragment: Fragment, folder: str) -> BucketedRemote | StateRemote:
         from spark_backend.incremental.bucketed import BucketedRemote
         from spark_backend.incremental.remote import StateRemote
         from spark_backend.recursion.compile import recursion
 
         if fragment.is_whole:
-            folder = f"{self._folder}/{self._free(_digest(fragment, name))}"
-            found = StateRemote(
+            return StateRemote(
                 self.session, fragment, folder, stable=self._is_kept, makers=(recursion,)
             )
-            self._begun[folder] = found
-            return found
-        folder = f"{self._folder}/{self._free(_digest(fragment, name))}"
-        remote = BucketedRemote(self.session, fragment, folder, stable=self._is_kept)
-        self._begun[folder] = remote
-        return remote
+        trust = self._trust or folder in self._written
+        made = BucketedRemote(self.session, fragment, folder, stable=self._is_kept, trust=trust)
+        self._written.add(folder)
+        return made
+
+    def _note(self, remote: BucketedRemote | StateRemote, views: Mapping[str, str]) -> None:
+        """Take note of the views whose state is kept, and tell of those that begin anew."""
+        from spark_backend.state.view_ledger import ViewLedger
+
+        ledger = self._ledger = self._ledger or ViewLedger(self._folder)
+        changed = ledger.changed(views) if remote.resumed is None else []
+        if changed:
+            names = ", ".join(f"{name!r}" for name in changed)
+            remote.begun_anew = f"begun anew: the query of {names} is another than was kept"
+            log.warning("offloading: %s in %s", remote.begun_anew, self._folder)
+        ledger.note(views)
 
     def scan(self, fragment: Fragment, name: str) -> ScanRemote:
         """What fetches rows of a table that lives on Spark."""
@@ -183,6 +229,7 @@ class SparkOffload:
         for remote in begun.values():
             if not remote.is_closed:
                 remote.stop()
+        self._ledger = None
         self.session.close()
         if self._lock is not None:
             self._lock.close()
@@ -202,7 +249,7 @@ class SparkOffload:
 
 def _digest(fragment: Fragment, name: str) -> str:
     """Short, and the same for the same part in any process."""
-    return _short(f"{name}\n{explain(fragment.node)}")
+    return _short(f"{name}\n{fingerprint(fragment.node, fragment.inputs)}")
 
 
 def _short(text: str) -> str:

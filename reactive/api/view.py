@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from reactive.api.row_errors import RowError
     from reactive.dataflow.channel import Channel
     from reactive.dataflow.node import Node
+    from reactive.remote.adoption import Adopt
     from reactive.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")
@@ -283,18 +284,26 @@ class View(Closeable, Relation[*Ts]):
                 return explaining.Explanation("\n\n".join(parts), parts[0].drawing)
             return self.relation.explain(optimized=optimized)
 
-    def offload(self) -> None:
+    def offload(self, *, adopt: Adopt | None = None) -> None:
         """Move what the view depends on to where the database offloads to.
 
         Its state and work leave the process; from then on the view is brought up to date when it
         is read, or by `db.flush()`.
 
+        Parameters
+        ----------
+        adopt: what to do where its tables hold other rows than an earlier process left in the
+            checkpoint. `"state"` commits to the tables what leads to the rows of the state, as far
+            as the view reads them; `"process"` sends the difference to the state. By default what
+            was given to `SparkOffload(adopt=...)`.
+
         Raises
         ------
-        OffloadError: nothing of it can be moved, for the reasons that it names.
+        OffloadError: nothing of it can be moved, for the reasons that it names; or tables and
+            state differ, and `adopt` says nothing. Nothing has changed then.
         """
         self._check_open()
-        self._engine.offloading.move(self)
+        self._engine.offloading.move(self, adopt)
 
     def recall(self) -> None:
         """Bring what the view depends on back into the process."""

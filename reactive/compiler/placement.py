@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from optimizer import plan
 from reactive.compiler.offloaded import Begin, OffloadedNodes
+from reactive.remote.adoption import Adopt
 
 
 class Overflow(Protocol):
@@ -63,7 +64,7 @@ class Placement(Protocol):
         """Compute all in the process again."""
         ...
 
-    def move(self, view: Any) -> None: ...
+    def move(self, view: Any, adopt: Adopt | None = None) -> None: ...
 
     def recall(self, view: Any) -> None: ...
 

@@ -70,7 +70,7 @@ class Graph:
         """Whether a node is being connected or taken out; so it stays if that is broken off."""
         self.pinned: set[Node] = set()
         """Nodes that are kept though nobody reads them yet."""
-        self.making: object = None
+        self.making: Any = None
         """Whom nodes are being made for, for messages."""
         self.moved: Moved | None = None
         """What updates of tables are in the commit that is made, if somebody is to hear of them."""

@@ -19,19 +19,21 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from optimizer import plan
 from optimizer.plans import explain as explaining
-from optimizer.plans.properties import free, nodes, tables
+from optimizer.plans.properties import free, nodes
 from optimizer.traverse import without_iterations
 from reactive.collections.zset import Pair
 from reactive.compiler import offloaded as offloaded_nodes
 from reactive.compiler.leaves import reattach, refill
 from reactive.dataflow.node import Node
 from reactive.errors import OffloadError
-from reactive.offload import chain_end, moving_recursions, overflow, remote_table
+from reactive.offload import chain_end, moving_recursions, overflow, remote_table, resuming
+from reactive.offload.obstacles import check_stored, refusal
 from reactive.offload.spilling import Spilled, Spilling
 from reactive.operators.plain import LINEAR
 from reactive.remote import external, fragments
 from reactive.remote import flush as flushing
 from reactive.remote import remote as remote_parts
+from reactive.remote.adoption import Adopt, check_adopt
 from reactive.runtime.collector import paused
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore
@@ -62,8 +64,16 @@ class Offload(Protocol):
         """Why a whole part of a plan cannot be done there as one, if it cannot."""
         ...
 
-    def begin(self, fragment: fragments.Fragment, name: str) -> remote_parts.Remote:
-        """A place for a part, without rows yet; `name` is the same for the same query."""
+    def begin(
+        self, fragment: fragments.Fragment, name: str, views: Mapping[str, str] = ...
+    ) -> remote_parts.Remote:
+        """A place for a part, with what an earlier process left of the same.
+
+        Parameters
+        ----------
+        name: the same for the same query.
+        views: of the views that it is for and that have a name, the fingerprint of the query.
+        """
         ...
 
     def scan(self, fragment: fragments.Fragment, name: str) -> remote_parts.Remote:
@@ -145,7 +155,9 @@ class Offloading:
         return offloaded_nodes.OffloadedNodes(
             moved,
             self._remote_tables(),
-            lambda part: offload.begin(part, _name(part.of[0])),
+            lambda part: offload.begin(
+                part, _name(part.of[0]), resuming.views_of(self._engine, part.of[0], self.plan_of)
+            ),
             lambda part: offload.scan(part, _name(part.of[0])),
             offload.apart,
         )
@@ -191,22 +203,28 @@ class Offloading:
 
     # Moves.
 
-    def move(self, view: AnyView) -> None:
+    def move(self, view: AnyView, adopt: Adopt | None = None) -> None:
         """Move the parts of a view that can be moved.
+
+        Parameters
+        ----------
+        adopt: whose rows count where tables hold others than an earlier process left.
 
         Raises
         ------
-        OffloadError: none can, for the reasons that it names.
+        OffloadError: none can, for the reasons that it names; or tables hold other rows than an
+            earlier process left, and nobody has said whose count.
         """
+        check_adopt(adopt)
         found, reasons = self._parts(view.relation.plan)
         if not found:
-            raise OffloadError(_refusal(str(view._channel), reasons))
-        gone = self._move_whole(found)
+            raise OffloadError(refusal(str(view._channel), reasons))
+        gone = self._move_whole(found, adopt)
         for node in found:
             if node not in gone:
-                self.hand_over(node)
+                self.hand_over(node, adopt)
 
-    def _move_whole(self, found: list[plan.Node]) -> set[plan.Node]:
+    def _move_whole(self, found: list[plan.Node], adopt: Adopt | None) -> set[plan.Node]:
         """Move those of the nodes that go with all that is below them, the upper ones first; gives
         the nodes that have gone."""
         away, gone = self.offloaded(self.moved), set[plan.Node]()
@@ -214,16 +232,18 @@ class Offloading:
         for node in reversed(found):
             fragment = away.fragment(chain_end.top_of(self, node))
             if fragment.is_whole and node not in gone:
-                self.hand_over(node)
+                self.hand_over(node, adopt)
                 gone.update(fragment.of)
         return gone
 
-    def hand_over(self, node: plan.Node) -> None:
+    def hand_over(self, node: plan.Node, adopt: Adopt | None = None) -> None:
         """Move one node of the plans, with what follows on it row by row."""
         engine, offload = self._engine, self.need()
         node = chain_end.top_of(self, node)
         moved: dict[plan.Node, offloaded_nodes.Begin] = {
-            node: lambda part: offload.begin(part, _name(node))
+            node: lambda part: offload.begin(
+                part, _name(node), resuming.views_of(engine, node, self.plan_of)
+            )
         }
         with self._engine.inside():
             if node in self.moved:
@@ -235,7 +255,7 @@ class Offloading:
             engine.graph.pinned.add(made)
         try:
             with offload.progress(explaining.headline(node), made.operator.lag):
-                made.operator.fill()
+                resuming.fill(engine, made.operator, adopt)
             self._switch({**self.moved, **moved})
             self.spilling.spill(node, offload)
             if self.overflow is not None and offload.flush_interval is not None:
@@ -260,7 +280,7 @@ class Offloading:
         OffloadError: a table is not stored, so that there is nothing to compute them from.
         """
         for node in gone:
-            _check_stored(node, "cannot be computed in the process again")
+            check_stored(node, "cannot be computed in the process again")
         away = self.offloaded(self.moved)
         assert away is not None
         back = {top for top in self.moved if not set(gone).isdisjoint(away.fragment(top).of)}
@@ -311,7 +331,7 @@ class Offloading:
     def refused(self, node: plan.Node) -> str | None:
         """Why a node of a plan has to stay, if it has to."""
         try:
-            _check_stored(node, "has given out rows that it did not keep")
+            check_stored(node, "has given out rows that it did not keep")
             if isinstance(node, moving_recursions.RECURSIONS):
                 return moving_recursions.refused(self, node)
             part = fragments.part_of(node)
@@ -397,15 +417,3 @@ def _within(node: plan.Node) -> list[plan.Node]:
     if isinstance(node, plan.Fixpoint | plan.Iterate):
         return [n for body in node.bodies for n in nodes(body)]
     return []
-
-
-def _check_stored(node: plan.Node, why: str) -> None:
-    for table in tables(node):
-        if not table.stored:
-            raise OffloadError(f"table {table.name!r} {why}")
-
-
-def _refusal(name: str, reasons: list[str]) -> str:
-    lines = reasons or ["it keeps nothing but its rows"]
-    count = f"{len(lines)} obstacle" + "s" * (len(lines) != 1)
-    return "\n".join([f"{name} cannot be moved: {count}", *(f"  {line}" for line in lines)])

@@ -37,6 +37,8 @@ class Offloaded:
     """How long the last flush took."""
     error: str = ""
     """What went wrong last, if nothing went well since."""
+    note: str = ""
+    """Whether it began anew, and why, although state of its views had been kept."""
 
 
 class OffloadStatus(Sequence[Offloaded]):
@@ -110,4 +112,5 @@ def _line(node: Node) -> Offloaded:
         lag=operator.lag,
         seconds=operator.latency,
         error="" if operator.lost is None else str(operator.lost),
+        note=operator.remote.begun_anew,
     )

@@ -15,7 +15,6 @@ Cost:   O(|dL|) per commit.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from time import perf_counter
@@ -26,6 +25,7 @@ from optimizer import plan
 from reactive.collections.zset import Pair, Pairs, Row, consolidate, negate
 from reactive.dataflow.snapshot import PIECE, Snapshot
 from reactive.errors import OffloadError, TakenIn
+from reactive.remote.adoption import Adopt, difference, refusal
 from reactive.remote.external import BEFORE, ExternalInput, ExternalSource
 from reactive.remote.fragments import Fragment, by_row
 
@@ -43,6 +43,12 @@ class Remote(Protocol):
 
     Its methods are called by one thread at a time, and never while another one of it runs.
     """
+
+    begun_anew: str
+    """Why it does not go on with what an earlier process kept of its views; empty if it does, or if
+    nothing was kept."""
+    adopt: Adopt | None
+    """Whose rows count where tables hold others than an earlier process left; None: an error."""
 
     def bucket(self, key: Any) -> int:
         """Where rows of a key belong: the same for equal keys."""
@@ -129,7 +135,7 @@ class RemoteOperator:
     """
 
     __slots__ = (
-        *("_fed", "_owed", "_sources"),
+        *("_fed", "_is_compared", "_owed", "_sources"),
         *("_batches", "_held", "_last", "_number", "_out", "_sending", "_unseen", "_waiting"),
         *("flushes", "is_closed", "is_filled", "latency", "lost", "fragment", "remote", "touched"),
     )
@@ -140,6 +146,7 @@ class RemoteOperator:
         self._sources = sources
         self._fed = dict.fromkeys(sources, BEFORE)
         self._held: list[tuple[int, Snapshot]] = []
+        self._is_compared = False
         self._waiting: list[Entry] = []
         self._last: list[Entry] = []
         self._batches: list[Batch] = []
@@ -270,22 +277,46 @@ class RemoteOperator:
         self.step(*deltas)
         self.commit()
 
-    def fill(self) -> None:
-        """Hand over what the inputs held from the start, once.
+    def fill(self, adopt: Adopt | None = None) -> None:
+        """Hand over what the inputs held from the start, once; of what an earlier process left,
+        the difference.
 
         That is done in pieces, each of which is forgotten when it is there; what is left goes on
         from the piece that failed.
+
+        Raises
+        ------
+        OffloadError: there is a difference, and nobody has said that the process counts.
         """
         with self._sending:
             if not self.is_filled:
                 if self.remote.resumed is None:
                     for entries in self._pieces():
                         self.remote.stage(self._number, entries)
-                else:
-                    self._compare()
+                elif (adopt or self.remote.adopt) != "process" and self.differs():
+                    raise refusal(self.fragment, self.differs())
+                self.differs()
                 self.remote.apply(self._number, *self._batches[0], quiet=True)
                 self._next()
                 self.is_filled = True
+
+    def differs(self) -> Sequence[Entry]:
+        """What the inputs held from the start, without what an earlier process left."""
+        with self._sending:
+            if self.is_filled or self.remote.resumed is None:
+                return ()
+            if not self._is_compared:
+                entries, fed = self._batches[0]
+                wanted = chain(entries, chain.from_iterable(self._pieces()))
+                self._batches[0] = (difference(wanted, self.remote.entries()), fed)
+                self._is_compared = True
+            return self._batches[0][0]
+
+    def restored(self) -> None:
+        """What was committed since its beginning counts as held from the start. Inside the lock."""
+        entries, fed = self._batches[0]
+        self._batches[0] = (difference([*entries, *self._waiting], ()), fed)
+        self._waiting = []
 
     def _pieces(self) -> Iterator[list[Entry]]:
         pack = self.remote.pack
@@ -295,12 +326,6 @@ class RemoteOperator:
                 yield [(place, *pack(place, row, row), n) for row, n in held.piece(PIECE)]
                 held.forget(PIECE)
             del self._held[0]
-
-    def _compare(self) -> None:
-        """Have the difference to what an earlier process left handed over."""
-        entries, fed = self._batches[0]
-        wanted = chain(entries, chain.from_iterable(self._pieces()))
-        self._batches[0] = (_difference(wanted, self.remote.entries()), fed)
 
     # What is there, as of the last flush that came to its end.
 
@@ -350,16 +375,6 @@ class RemoteOperator:
             if not self.is_closed:
                 self.is_closed = True
                 self.remote.stop()
-
-
-def _difference(wanted: Iterable[Entry], kept: Iterable[Entry]) -> list[Entry]:
-    """What leads from the entries that an earlier process left to those that are wanted."""
-    weights: Counter[tuple[int, int, Row]] = Counter()
-    for place, bucket, row, weight in wanted:
-        weights[place, bucket, row] += weight
-    for place, bucket, row, weight in kept:
-        weights[place, bucket, row] -= weight
-    return [(*entry, weight) for entry, weight in weights.items() if weight]
 
 
 def _weight(pair: Pair) -> int:

@@ -49,6 +49,8 @@ class Window:
         self._bound: _Rank | None = None
         """The last row that is held, if rows beyond it are kept."""
         self._is_known = False
+        self.begun_anew = rows.begun_anew
+        self.adopt = rows.adopt
         self.bucket = rows.bucket
         self.entries = rows.entries
         self.footprint = rows.footprint

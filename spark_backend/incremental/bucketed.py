@@ -16,7 +16,6 @@ Source: [mrql] state that is partitioned as its changes are.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,11 +28,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from optimizer import plan
-from optimizer.plans.explain import explain
+from optimizer.plans.fingerprint import fingerprint
 from reactive.collections.exact import ExactSum
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
 from reactive.errors import TakenIn
+from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
@@ -78,13 +77,28 @@ class BucketedRemote:
     fragment: of one operator, and those above it that look at one row after the other.
     folder: of its state; one that an earlier process left is gone on with, if it is of this plan.
     stable: whether another process may go on with the folder.
+    trust: whether pickled rows that are there may be read.
+
+    Raises
+    ------
+    OffloadError: there are such rows, and they are not trusted; or they are of something else.
     """
 
-    def __init__(self, session: Session, fragment: Fragment, folder: str, *, stable: bool) -> None:
+    def __init__(
+        self,
+        session: Session,
+        fragment: Fragment,
+        folder: str,
+        *,
+        stable: bool,
+        trust: bool = False,
+    ) -> None:
         self._session = session
         self._fragment = fragment
         self._is_kept = stable
         self.is_closed = False
+        self.begun_anew = ""
+        self.adopt: Adopt | None = None
         self._codec = Codec(stable=stable)
         self.bucket = self._codec.bucket
         self._shipped = serialized(fragment.node)
@@ -92,7 +106,8 @@ class BucketedRemote:
         self._summed = grouped_sums.summed(fragment.node) if self._is_sums else []
         specs = {name: _spec(name) for name in (ROWS, OUTPUT, FAILED)}
         self._rows, self._output = specs[ROWS], specs[OUTPUT]
-        self._tables = StateTables(session, folder, _fingerprint(fragment.node), specs)
+        plan_of = fingerprint(fragment.node, fragment.inputs)
+        self._tables = StateTables(session, folder, plan_of, specs, pickled=True, trust=trust)
         self._staged = Staged(folder)
         self._owed = Owed()
         self.resumed = self._tables.number
@@ -304,9 +319,3 @@ def _raised(kind: str, message: str, row: str | None) -> TakenIn:
         f"a callable of a query raised on Spark: {kind}: {message}{where}\n"
         "  its views stay as they were until it is recalled, or the row no longer makes it raise"
     )
-
-
-def _fingerprint(node: plan.Node) -> str:
-    """The same for the same operator."""
-    text = f"by bucket\n{explain(node)}"
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

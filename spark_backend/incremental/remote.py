@@ -13,7 +13,6 @@ Source: [mrql] state that is partitioned as its changes are; [dbsp] the chain ru
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,10 +21,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from optimizer import plan
-from optimizer.plans.explain import explain
+from optimizer.plans.fingerprint import fingerprint
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
 from reactive.errors import OffloadError, TakenIn
+from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
@@ -76,11 +75,13 @@ class StateRemote:
         self._fragment = fragment
         self._is_kept = stable
         self.is_closed = False
+        self.begun_anew = ""
+        self.adopt: Adopt | None = None
         self._spark: Any = None
         self._specs: dict[str, TableSpec] = {}
         self._inputs = inputs_of(session, fragment)
         self._compile()
-        plan_of = _fingerprint(fragment.node, self._inputs)
+        plan_of = fingerprint(fragment.node, fragment.inputs, self._inputs)
         self._tables = StateTables(session, folder, plan_of, self._specs)
         self._staged = Staged(folder)
         self._owed = Owed()
@@ -330,9 +331,3 @@ def _literal(key: Any, of: Typed) -> Any:
         return as_type(literal(key), of)
     except (OffloadError, Inexact, Untyped):
         return None
-
-
-def _fingerprint(node: plan.Node, inputs: tuple[Typed, ...]) -> str:
-    """The same for the same plan over the same rows."""
-    text = f"{explain(node)}\n{inputs!r}"
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

@@ -7,11 +7,14 @@
 A manifest is written aside and renamed. Files that no manifest names are of a flush that did not
 come to its end, or of one that was added up since; they are deleted.
 
-Sound:  a manifest that is of another format, or names files outside its folder, is refused.
+Sound:  nothing in it is executed. One that is of another format or plan, that does not agree with
+        its checksum, or that names files outside its folder, is refused; so is one of tables that
+        hold pickled rows, which run code when they are read, unless the folder is trusted.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,7 +25,7 @@ from pyarrow import fs
 
 from reactive.errors import OffloadError
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Segment:
 class Manifest:
     """All that counts after a flush.
 
-    `plan` tells the plan whose state it is from others; a changed plan begins anew.
+    `plan` tells the plan whose state it is from others.
     """
 
     plan: str
@@ -55,6 +58,8 @@ class Manifest:
     tables: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     tokens: Mapping[str, Any] = field(default_factory=dict)
     """Of each source, up to where it is taken in."""
+    pickled: bool = False
+    """Whether a table has a column of pickled rows."""
 
     def with_flush(
         self, number: int, added: Mapping[str, Segment], tokens: Mapping[str, Any]
@@ -83,26 +88,34 @@ class Manifests:
     ----------
     files, root: a file system of pyarrow, and the folder in it.
     plan: of whom they are.
+    pickled: whether a table is to have a column of pickled rows.
+    trust: whether pickled rows that are there may be read.
     """
 
-    def __init__(self, files: Any, root: str, plan: str) -> None:
+    def __init__(
+        self, files: Any, root: str, plan: str, *, pickled: bool = False, trust: bool = False
+    ) -> None:
         self._files = files
         self._folder = f"{root}/manifest"
-        self._plan = plan
+        self._new = Manifest(plan, pickled=pickled)
+        self._trust = trust
         self._files.create_dir(self._folder, recursive=True)
 
     def last(self) -> Manifest:
-        """The one that counts; an empty one for a folder that is new, or of another plan.
+        """The one that counts; an empty one for a folder that is new.
 
         Raises
         ------
-        OffloadError: it cannot be read, or is none of ours.
+        OffloadError: it cannot be read, is none of ours or of another plan, or its tables hold
+            pickled rows and are not trusted.
         """
         names = sorted(self._names())
         if not names:
-            return Manifest(self._plan)
+            return self._new
         found = self._read(names[-1])
-        return found if found.plan == self._plan else Manifest(self._plan)
+        if found.pickled and not self._trust:
+            raise not_trusted(self._folder)
+        return found
 
     def put(self, manifest: Manifest) -> None:
         """Let a manifest count; those before it are deleted."""
@@ -125,12 +138,24 @@ class Manifests:
         path = f"{self._folder}/{name}"
         try:
             with self._files.open_input_stream(path) as stream:
-                return _manifest(json.loads(stream.read()))
+                found = _manifest(json.loads(stream.read()))
+            if found.plan != self._new.plan:
+                raise ValueError("it is of another query")
+            return found
         except (ValueError, KeyError, TypeError) as error:
             raise OffloadError(
-                f"{path} is no manifest of state tables: {error}\n"
+                f"{path} is no manifest of these state tables: {error}\n"
                 "  give an empty folder as the checkpoint, or the one that it came from"
             ) from error
+
+
+def not_trusted(folder: str) -> OffloadError:
+    """The error about pickled rows that are not to be read."""
+    return OffloadError(
+        f"{folder} holds pickled rows of an earlier process, and reading those can run any code\n"
+        "  if nobody else can write there, say so: SparkOffload(checkpoint=..., trust=True)\n"
+        "  otherwise give an empty folder, or rows of plain types, which are kept as columns"
+    )
 
 
 def _plain(manifest: Manifest) -> dict[str, Any]:
@@ -141,18 +166,27 @@ def _plain(manifest: Manifest) -> dict[str, Any]:
         ]
         for name, segments in manifest.tables.items()
     }
-    return {
+    plain = {
         "format": FORMAT,
         "plan": manifest.plan,
         "number": manifest.number,
         "tables": tables,
         "tokens": dict(manifest.tokens),
+        "pickled": manifest.pickled,
     }
+    return {**plain, "checksum": _checksum(plain)}
+
+
+def _checksum(plain: Mapping[str, Any]) -> str:
+    text = json.dumps({k: v for k, v in plain.items() if k != "checksum"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _manifest(found: dict[str, Any]) -> Manifest:
     if found["format"] != FORMAT:
         raise ValueError(f"its format is {found['format']!r}, not {FORMAT}")
+    if found["checksum"] != _checksum(found):
+        raise ValueError("it has been changed: its checksum is another")
     tables = {
         str(name): tuple(
             Segment(
@@ -165,7 +199,13 @@ def _manifest(found: dict[str, Any]) -> Manifest:
         )
         for name, segments in found["tables"].items()
     }
-    return Manifest(str(found["plan"]), int(found["number"]), tables, dict(found["tokens"]))
+    return Manifest(
+        str(found["plan"]),
+        int(found["number"]),
+        tables,
+        dict(found["tokens"]),
+        bool(found["pickled"]),
+    )
 
 
 def _inside(path: Any) -> str:

@@ -30,6 +30,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from reactive.errors import OffloadError
 from spark_backend.cluster.files import file_system
 from spark_backend.cluster.session import Session
 from spark_backend.state.manifest import Manifest, Manifests, Segment
@@ -83,24 +84,50 @@ class StateTables:
     Parameters
     ----------
     folder: a path, or a URI of a file system that pyarrow and Spark know.
-    plan: tells whose state it is; what is there of another plan does not count.
+    plan: tells whose state it is.
     specs: the tables, by name.
+    pickled: whether a table has a column of pickled rows.
+    trust: whether pickled rows that an earlier process left may be read.
+
+    Raises
+    ------
+    OffloadError: what is there is of another plan, has been changed, is incomplete, or is pickled
+        and not trusted.
     """
 
     def __init__(
-        self, session: Session, folder: str, plan: str, specs: Mapping[str, TableSpec]
+        self,
+        session: Session,
+        folder: str,
+        plan: str,
+        specs: Mapping[str, TableSpec],
+        *,
+        pickled: bool = False,
+        trust: bool = False,
     ) -> None:
         self._session = session
         self._files, self._root = file_system(folder)
         self._uri = folder.rstrip("/") if "://" in folder else f"file://{self._root}"
-        self._manifests = Manifests(self._files, self._root, plan)
+        self._manifests = Manifests(self._files, self._root, plan, pickled=pickled, trust=trust)
         self.manifest: Manifest = self._manifests.last()
+        self._check_files()
         self._specs = specs
 
     @property
     def number(self) -> int | None:
         """The last flush that counts."""
         return self.manifest.number
+
+    def _check_files(self) -> None:
+        """That all files are there that count."""
+        segments = [s for found in self.manifest.tables.values() for s in found]
+        paths = [f"{self._root}/{s.folder}/{name}" for s in segments for name in s.files]
+        for info in self._files.get_file_info(paths):
+            if info.type != fs.FileType.File:
+                raise OffloadError(
+                    f"{info.path} is missing, which the state tables of a query are kept in\n"
+                    "  restore it, or give an empty folder as the checkpoint"
+                )
 
     def parts(self, spec: TableSpec) -> list[DataFrame]:
         """What a table holds, as of the last flush: its base, with the column `b`, and what came

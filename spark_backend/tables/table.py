@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from optimizer import plan
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
+from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput, Once
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
@@ -93,6 +94,8 @@ class ScanRemote:
     """A `Remote` that keeps nothing: rows of a table through a chain of nodes."""
 
     resumed: int | None = None
+    begun_anew = ""
+    adopt: Adopt | None = None
 
     def __init__(self, session: Session, fragment: Fragment) -> None:
         self._chain = Chain(session.paths)

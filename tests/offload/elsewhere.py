@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -19,6 +19,8 @@ from reactive.remote.remote import Entry, Remote
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore
 from tests.remote.in_memory import InMemory
+
+NO_VIEWS: Mapping[str, str] = {}
 
 
 def _open() -> threading.Event:
@@ -56,7 +58,7 @@ class Elsewhere:
     def apart(self, fragment: Fragment) -> str | None:
         return "one operator at a time"
 
-    def begin(self, part: Fragment, name: str) -> Remote:
+    def begin(self, part: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS) -> Remote:
         remote = Failing(part, self)
         self.begun.append(remote)
         return remote

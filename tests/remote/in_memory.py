@@ -8,6 +8,7 @@ from typing import Any
 
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
 from reactive.reference.evaluate import Bag, evaluate_part, through
+from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import LEVEL, Fragment
 from reactive.remote.remote import Entry
@@ -24,6 +25,8 @@ class InMemory:
         self._staged: list[tuple[int, Entry]] = []
 
     resumed: int | None = None
+    begun_anew = ""
+    adopt: Adopt | None = None
 
     def bucket(self, key: Any) -> int:
         return hash(key)

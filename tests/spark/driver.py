@@ -21,7 +21,7 @@ class Order:
 
 
 def main(folder: str, what: str) -> None:
-    offload = SparkOffload(master="local[2]", checkpoint=folder, config=SMALL)
+    offload = SparkOffload(master="local[2]", checkpoint=folder, trust=True, config=SMALL)
     offload.open()
     part = part_of(Database().table(Order, name="orders").distinct().plan)
     remote = offload.begin(part, "orders")

@@ -98,7 +98,7 @@ def part(make: Make) -> Fragment:
 
 
 def remote_of(offload: SparkOffload, of: Fragment, folder: Any) -> BucketedRemote:
-    return BucketedRemote(offload.session, of, str(folder), stable=True)
+    return BucketedRemote(offload.session, of, str(folder), stable=True, trust=True)
 
 
 @pytest.mark.parametrize("name", PARTS)

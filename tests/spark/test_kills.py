@@ -110,7 +110,7 @@ def test_what_a_flush_wrote_without_its_manifest_does_not_count(
     stopped = patch.object(remote._tables._manifests, "put", side_effect=KeyboardInterrupt)
     with stopped, pytest.raises(KeyboardInterrupt):
         remote.apply(twins.number, twins.entries(remote, changes))
-    later = BucketedRemote(offload.session, of, str(tmp_path), stable=True)
+    later = BucketedRemote(offload.session, of, str(tmp_path), stable=True, trust=True)
     assert later.resumed == 0
     twins.remote = later
     twins.check()

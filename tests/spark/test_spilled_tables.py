@@ -9,7 +9,7 @@ import gc
 import sys
 import tracemalloc
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -25,7 +25,7 @@ from reactive.sources.batch import Batch
 from reactive.storage.keyed_store import KeyedStore
 from tests.budget import seeds
 from tests.offload.conftest import small_pieces
-from tests.offload.elsewhere import Elsewhere, Failing
+from tests.offload.elsewhere import NO_VIEWS, Elsewhere, Failing
 
 spilled_keyed = pytest.importorskip(
     "spark_backend.parts.spilled_keyed", reason="pyarrow is not installed"
@@ -193,7 +193,7 @@ class FarAway(OnDisk):
     def takes(self, fragment: Fragment) -> bool:
         return True
 
-    def begin(self, part: Fragment, name: str) -> Counts:
+    def begin(self, part: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS) -> Counts:
         made = Counts(part, self)
         self.begun.append(made)
         return made

@@ -1,0 +1,247 @@
+"""A short text for a query that is the same in every process in which the query means the same.
+
+    plan --> its nodes, expressions, callables, what they capture, types --> SHA-256
+
+A callable counts by its source and not by its line, so that a file may be edited around it; where
+its source is not known, by its code, which another version of Python compiles otherwise. Captured
+values count by their type and content, classes and functions of the user by what they are made of,
+those of libraries by their name. Numbers of tables, names of parameters and places do not count.
+
+Sound:  of an object that is no plain data, its class and the plain data in its fields count, and
+        nothing that these refer to.
+Cost:   O(plan, and the code that it names); callables are parsed once per file.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import pickle
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import partial
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GenericAlias,
+    MethodType,
+    ModuleType,
+)
+from typing import Any, get_args, get_origin
+
+from optimizer import plan
+from optimizer.callables.captures import defaults, global_names
+from optimizer.callables.loads import UNSET
+from optimizer.callables.opaque import Opaque
+from optimizer.callables.source import PACKAGES, Place
+from optimizer.expr import Constant, Lifted
+from optimizer.lifting.syntax import NoSyntax, syntax_of
+
+LENGTH = 32
+PLAIN = (int, float, complex, str, bytes, bool, type(None))
+GENERATED = ("<string>", "<attrs generated")
+"""How the file names of code begin that no user has written, as of methods of a dataclass."""
+
+
+def fingerprint(*values: Any) -> str:
+    """The fingerprint of plans, types and values, in this order.
+
+    >>> from optimizer.plan import Distinct, Table
+    >>> first, second = (Distinct(Table(n, "orders", None, True, int)) for n in (1, 2))
+    >>> fingerprint(first) == fingerprint(second)
+    True
+    >>> fingerprint(first) == fingerprint(Distinct(Table(1, "orders", None, True, str)))
+    False
+    """
+    return _Digests().of(values)[:LENGTH]
+
+
+class _Digests:
+    """The digest of each value that was met; one that is met inside itself is named by its depth.
+
+    State: the values, so that no `id` is given to another.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, str]] = {}
+        self._open: dict[int, int] = {}
+
+    def of(self, value: Any) -> str:
+        number = id(value)
+        if number in self._known:
+            return self._known[number][1]
+        if number in self._open:
+            return f"the {self._open[number]}th around it"
+        self._open[number] = len(self._open)
+        try:
+            text = "\0".join(self._parts(value))
+        finally:
+            del self._open[number]
+        found = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        self._known[number] = (value, found)
+        return found
+
+    def _all(self, *values: Any) -> list[str]:
+        return [self.of(value) for value in values]
+
+    def _parts(self, value: Any) -> list[str]:
+        """What a value is, and the digests of what it is made of."""
+        match value:
+            case Place():
+                return ["place"]
+            case Constant():
+                return ["constant", self.of(value.value)]
+            case Lifted():
+                return ["lifted", *self._all(value.body, value.parameters)]
+            case Opaque():
+                return ["opaque", *self._all(value.function, value.parameters)]
+            case plan.Table():
+                return ["table", *self._all(value.name, value.key, value.stored, value.row_type)]
+            case FunctionType():
+                return ["function", *self._function(value)]
+            case MethodType():
+                return ["method", *self._all(value.__self__, value.__func__)]
+            case partial():
+                return ["partial", *self._all(value.func, value.args, value.keywords)]
+            case type() if not isinstance(value, GenericAlias):
+                return ["class", *self._class(value)]
+            case _:
+                return [type(value).__name__, *self._content(value)]
+
+    def _content(self, value: Any) -> Iterator[str]:
+        """The content of data, of a type that is made of others, or of an object."""
+        match value:
+            case Enum():
+                yield from (self.of(type(value)), value.name)
+            case _ if type(value) in PLAIN:
+                yield repr(value)
+            case tuple() | list():
+                yield from (self.of(type(value)), *self._all(*value))
+            case set() | frozenset():
+                yield from sorted(self._all(*value))
+            case Mapping():
+                yield from self._all(*value.keys(), *value.values())
+            case ModuleType():
+                yield value.__name__
+            case BuiltinFunctionType():
+                owner = value.__self__
+                yield from (value.__qualname__, str(value.__module__), self.of(owner))
+            case _ if get_origin(value) is not None:
+                yield from self._all(get_origin(value), *get_args(value))
+            case _:
+                yield from self._object(value)
+
+    def _object(self, value: Any) -> Iterator[str]:
+        """A record by its fields, an object of a library as it is pickled, others by plain data."""
+        yield self.of(type(value))
+        if is_dataclass(value):
+            for field in fields(value):
+                if field.compare:
+                    yield from (field.name, self.of(getattr(value, field.name)))
+        elif _is_ours(type(value).__module__):
+            yield from self._all(*sorted(_attributes(value).items()))
+        elif not _is_users(type(value).__module__):
+            yield _pickled(value)
+        else:
+            for name, held in sorted(_attributes(value).items()):
+                yield from (name, self.of(held if _is_plain(held) else type(held)))
+
+    def _function(self, function: FunctionType) -> Iterator[str]:
+        """A function of the user by its code and what it reads; of a library by its name."""
+        yield function.__qualname__.rpartition(".")[2]
+        if not _is_users(function.__module__, function.__code__):
+            yield str(function.__module__)
+            return
+        yield _code(function.__code__, function.__globals__)
+        yield self.of(defaults(function))
+        for name, cell in zip(
+            function.__code__.co_freevars, function.__closure__ or (), strict=True
+        ):
+            try:
+                yield from (name, self.of(cell.cell_contents))
+            except ValueError:
+                yield name  # not assigned yet
+        for name in sorted(global_names(function.__code__)):
+            value = function.__globals__.get(name, UNSET)
+            if value is not UNSET:
+                yield from (name, self.of(value))
+
+    def _class(self, kind: type) -> Iterator[str]:
+        """A class of the user by its fields and methods; of a library by its name."""
+        yield kind.__qualname__
+        if not _is_users(kind.__module__):
+            yield "" if _is_ours(kind.__module__) else kind.__module__
+            return
+        yield from self._all(*kind.__bases__)
+        for name, annotation in inspect.get_annotations(kind).items():
+            yield from (name, annotation if isinstance(annotation, str) else self.of(annotation))
+        for name, held in vars(kind).items():
+            method = _written(held, kind.__module__)
+            if method is not None:
+                yield from (name, self.of(method))
+            elif not name.startswith("__") and _is_plain(held):
+                yield from (name, self.of(held))
+
+
+def _written(held: Any, module: str) -> FunctionType | None:
+    """The function behind what a class of a module holds by a name, if it is written there."""
+    function = held.fget if isinstance(held, property) else getattr(held, "__func__", held)
+    if not isinstance(function, FunctionType) or function.__module__ != module:
+        return None
+    return None if function.__code__.co_filename.startswith(GENERATED) else function
+
+
+def _code(code: CodeType, module: dict[str, Any]) -> str:
+    """The source of code as Python writes it; what was compiled if that is not to be had."""
+    found = syntax_of(code, module)
+    if not isinstance(found, NoSyntax):
+        return ast.unparse(found)
+    inner = [_code(c, module) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    return "\0".join([code.co_code.hex(), *code.co_names, *code.co_varnames, *inner])
+
+
+def _is_ours(module: Any) -> bool:
+    """Whether a module is of this library."""
+    return str(module).partition(".")[0] in PACKAGES
+
+
+def _is_users(module: Any, code: CodeType | None = None) -> bool:
+    """Whether a module is none of Python's, of this library's or of an installed package."""
+    if str(module).partition(".")[0] in sys.stdlib_module_names or _is_ours(module):
+        return False
+    file = getattr(sys.modules.get(str(module)), "__file__", None) or ""
+    file = file if code is None else code.co_filename
+    return "site-packages" not in file and "dist-packages" not in file
+
+
+def _is_plain(value: Any, depth: int = 3) -> bool:
+    """Whether a value is data that is told by its content."""
+    if type(value) in PLAIN or isinstance(value, Enum):
+        return True
+    if isinstance(value, dict):
+        return _is_plain([*value, *value.values()], depth)
+    is_container = isinstance(value, tuple | list | set | frozenset)
+    return is_container and depth > 0 and all(_is_plain(one, depth - 1) for one in value)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    names = [n for kind in type(value).__mro__ for n in _slots(kind)]
+    found = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return {**found, **getattr(value, "__dict__", {})}
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _pickled(value: Any) -> str:
+    """What an object of a library is, as far as it says so."""
+    try:
+        return hashlib.sha256(pickle.dumps(value, 4)).hexdigest()
+    except Exception:  # it holds a lock, or a file
+        return ""
