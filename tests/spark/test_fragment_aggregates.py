@@ -90,6 +90,7 @@ def test_a_view_of_all_rows_moves_with_what_is_below_it(session: Session, offloa
 def test_the_average_of_integers_is_rounded_once(session: Session, tmp_path: Path) -> None:
     numbers = [2**53 + 1, 2**62 - 1, 3, -(2**63), 2**63 - 1, -(2**55) - 1, 7]
     groups = {n: numbers[: n + 1] for n in range(len(numbers))}
+    groups[-1] = [2**58 + 32, 2**58 + 33]  # a little above the middle of two floats
     rows = [Order(value, n, float(k), None) for n in groups for k, value in enumerate(groups[n])]
     query: Query = lambda o, c: o.group_by(lambda o: o.customer).aggregate(Avg(lambda o: o.id))  # noqa: E731
     remote = StateRemote(session, fragment_of(query), str(tmp_path), stable=False)
