@@ -38,7 +38,6 @@ START = {
 }
 """Settings of a JVM of our own with a local master; they can be given otherwise."""
 SQL = {
-    "spark.sql.shuffle.partitions": "2",
     "spark.sql.files.maxPartitionBytes": "16m",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -48,6 +47,8 @@ SQL = {
     "spark.sql.streaming.minBatchesToRetain": "10",
 }
 """Settings of our queries."""
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""As many as the session runs tasks at a time, unless they are given."""
 
 
 def check() -> None:
@@ -188,7 +189,8 @@ class Session:
                 raise OffloadError(f"Spark could not be started: {error}\n{said}") from error
 
     def _settled(self, session: Any) -> Any:
-        for name, value in {**SQL, **self._config}.items():
+        tasks = str(max(1, session.sparkContext.defaultParallelism))
+        for name, value in {PARTITIONS: tasks, **SQL, **self._config}.items():
             if name.startswith("spark.sql."):
                 with suppress(_static()):
                     session.conf.set(name, value)

@@ -67,6 +67,17 @@ def test_a_session_that_was_given_is_left_alone(spark: Any, tmp_path: Any) -> No
     other.stop()
 
 
+def test_a_shuffle_has_as_many_partitions_as_tasks_run_at_a_time(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "spark.sql.shuffle.partitions"
+    assert spark.conf.get(name) == str(spark.sparkContext.defaultParallelism)
+    monkeypatch.setattr(type(spark.sparkContext), "defaultParallelism", 7)
+    assert Session(session=spark).spark.conf.get(name) == "7"
+    assert Session(session=spark, config={name: "3"}).spark.conf.get(name) == "3"
+    assert spark.conf.get(name) == "2", "that of others stays"
+
+
 def test_a_session_that_was_given_and_has_gone_is_not_replaced(monkeypatch: Any) -> None:
     session = Session(session=object())
     session._own = object()
