@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 
 from optimizer.plans.fingerprint import fingerprint
+from optimizer.plans.properties import tables
 from reactive.collections.zset import Pair
 from reactive.errors import OffloadError
 from reactive.remote.adoption import Adopt, check_adopt
@@ -97,6 +98,8 @@ class SparkOffload:
         self._ledger: ViewLedger | None = None
         self._lock: IO[bytes] | None = None
         self._begun: dict[str, BucketedRemote | StateRemote | SparkRows] = {}
+        self._on_spark: set[str] = set()
+        """The names of tables that live on Spark."""
         self._written: set[str] = set()
         """Folders that this process has written to, and whose pickled rows are its own."""
         self._users = 0
@@ -128,24 +131,31 @@ class SparkOffload:
         ------
         OffloadError: what an earlier process left cannot be read, or is pickled and not trusted.
         """
-        folder = f"{self._folder}/{self._free(_digest(fragment, name))}"
-        remote = self._begun[folder] = self._made(fragment, folder)
+        is_fed = self._is_fed(fragment)
+        is_kept = self._is_kept and not is_fed
+        digest = f"part-{uuid4().hex}" if is_fed else _digest(fragment, name)
+        folder = f"{self._folder}/{self._free(digest)}"
+        remote = self._begun[folder] = self._made(fragment, folder, is_kept=is_kept)
         remote.adopt = self._adopt
-        if self._is_kept and views:
+        if is_kept and views:
             self._note(remote, views)
         return remote
 
-    def _made(self, fragment: Fragment, folder: str) -> BucketedRemote | StateRemote:
+    def _is_fed(self, fragment: Fragment) -> bool:
+        """Whether it reads a table that lives on Spark: up to where is not kept with its state."""
+        return any(t.name in self._on_spark for node in fragment.inputs for t in tables(node))
+
+    def _made(
+        self, fragment: Fragment, folder: str, *, is_kept: bool
+    ) -> BucketedRemote | StateRemote:
         from spark_backend.incremental.bucketed import BucketedRemote
         from spark_backend.incremental.remote import StateRemote
         from spark_backend.recursion.compile import recursion
 
         if fragment.is_whole:
-            return StateRemote(
-                self.session, fragment, folder, stable=self._is_kept, makers=(recursion,)
-            )
+            return StateRemote(self.session, fragment, folder, stable=is_kept, makers=(recursion,))
         trust = self._trust or folder in self._written
-        made = BucketedRemote(self.session, fragment, folder, stable=self._is_kept, trust=trust)
+        made = BucketedRemote(self.session, fragment, folder, stable=is_kept, trust=trust)
         self._written.add(folder)
         return made
 
@@ -174,6 +184,7 @@ class SparkOffload:
 
         folder = f"{self._folder}/{self._free(f'table-{_short(name)}')}"
         frames = Frames(self.session, rows, row_type, folder, key=key, name=name)
+        self._on_spark.add(name)
         found = self._begun[folder] = SparkRows(self.session, frames, is_kept=self._is_kept)
         return found
 

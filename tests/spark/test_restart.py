@@ -190,3 +190,12 @@ def test_a_manifest_that_somebody_changed_stops_the_move_and_leaves_the_view(
         with pytest.raises(OffloadError, match="its checksum is another"):
             second.view.offload()
         assert dict(second.view) == expected(ORDERS)
+
+
+def test_rows_of_a_table_on_spark_are_taken_in_once(spark: Any, tmp_path: Path) -> None:
+    rows = spark.createDataFrame([(1, 1.0), (2, 2.0), (2, 4.0)], "customer bigint, amount double")
+    for _ in range(2):
+        with Database(offload=SparkOffload(session=spark, checkpoint=tmp_path)) as db:
+            table = db.spark_table(rows, Order, name="orders")
+            totals = table.group_by(lambda o: o.customer).aggregate(Sum(lambda o: o.amount))
+            assert sorted(totals.materialize("totals")) == [(1, 1.0), (2, 6.0)]
