@@ -23,7 +23,9 @@ from reactive.errors import (
 )
 from reactive.offload import remote_table
 from reactive.offload import status as statuses
+from reactive.offload import stream_table as stream_tables
 from reactive.offload.offload import Offload, Offloading
+from reactive.remote import streams
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
@@ -258,6 +260,79 @@ class Database(NotCopied, Closeable):
             )
             self._engine.tables[table.plan.number] = table
             return table
+
+    def spark_stream(
+        self,
+        rows: Any,
+        row_type: type[T],
+        *,
+        name: str | None = None,
+        key: str | None = None,
+        changes: streams.Changes = "append",
+        deletes: Any = None,
+        change_column: str | None = None,
+        order: str | None = None,
+        trigger: str | float = 1.0,
+        format: str = "parquet",
+        on_error: feeding.OnRefusal = "raise",
+        start: bool = True,
+    ) -> stream_tables.StreamTable[T]:
+        """Make a table that a stream on Spark feeds; its rows do not pass through this process.
+
+        Each batch is a commit of its own, and its number is noted with its rows: a batch that comes
+        again after a failure changes nothing. With a checkpoint of the offload, a later process
+        that makes the table again goes on from there. `table.source` starts, stops and waits, and
+        tells the token, which is the number of the last batch, the lag and the error.
+
+        Parameters
+        ----------
+        rows: a streaming `DataFrame`; a path, whose files of a `format` are followed; a callable,
+            `SparkSession` -> `DataFrame`, which can go on in another JVM; or a static `DataFrame`,
+            which is one batch.
+        row_type: as of `spark_table`.
+        name: of the table and its source.
+        key: a field. A row takes the place of the row with its key, and is deleted by its key.
+        changes: how rows say what changes. `"append"`: each is there once more. `"cdf"`: by
+            `_change_type`, as in Delta's change data feed and Iceberg's changelog. `"debezium"`: by
+            `op`, in the columns `before` and `after`. `"weight"`: a column has the number of times
+            that the row comes, or goes. `"snapshot"`: they are all rows, and are read again
+            at each `trigger`; the difference is a change.
+        deletes: as `rows`, of rows that go: a second folder or stream beside the one that adds.
+        change_column: the one that says it, if it is not `_change_type`, `op` or `weight`.
+        order: a column by which the last of several changes of a key in a batch is known; else
+            `_commit_version` or `_change_ordinal` of a feed, `offset` or `ts_ms` of Debezium.
+        trigger: how long rows wait for the next batch: seconds, or text such as `"10s"`; or
+            `"available now"` for what is there now, after which the source has ended.
+        format: of the files: `"parquet"`, `"csv"` with a header, `"json"`.
+        on_error: what becomes of a row that does not fit the type: one that is malformed, null
+            where None is not of the type, beyond the dates that Python has, or of a key that is
+            null. `"raise"`: the source stops before the batch. `"drop"`: it is left out, and is in
+            `table.source.errors`, with the rows on Spark, until the source replaces or removes it.
+        start: `False` if you start it later, by `table.source.start()`.
+
+        Raises
+        ------
+        OffloadError: the database does not offload to Spark, or rows of the type have no columns.
+        TableError: the columns do not fit the row type.
+        PlanError: what is asked of it does not exist.
+        TransactionError: inside a transaction.
+        """
+        offload = self._engine.offloading.need()
+        options = streams.StreamOptions(
+            *(changes, deletes, change_column, order, trigger, format, on_error == "drop")
+        )
+        feeding.check_policy(on_error)
+        with self._engine.shaping(to_write=True):
+            table = stream_tables.stream_table(
+                self._engine,
+                row_type,
+                name,
+                key,
+                lambda name: offload.stream(rows, row_type, key, name, options),
+            )
+        if start:
+            table.source.start()
+        return table
 
     @overload
     def ingest(

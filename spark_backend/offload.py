@@ -30,11 +30,13 @@ from spark_backend.cluster.progress import waiting
 from spark_backend.cluster.session import Session, check
 
 if TYPE_CHECKING:
+    from reactive.remote.streams import StreamOptions
     from spark_backend.incremental.bucketed import BucketedRemote
     from spark_backend.incremental.remote import StateRemote
     from spark_backend.parts.spilled import SpilledStore
     from spark_backend.parts.spilled_keyed import SpilledKeyedStore
     from spark_backend.state.view_ledger import ViewLedger
+    from spark_backend.streams.feed import Feed
     from spark_backend.tables.table import ScanRemote, SparkRows
 
 Rows = BagStore | KeyedStore
@@ -186,6 +188,18 @@ class SparkOffload:
         frames = Frames(self.session, rows, row_type, folder, key=key, name=name)
         self._on_spark.add(name)
         found = self._begun[folder] = SparkRows(self.session, frames, is_kept=self._is_kept)
+        return found
+
+    def stream(self, rows: Any, row_type: Any, key: Any, name: str, options: StreamOptions) -> Feed:
+        """What feeds a table that lives on Spark, and its rows.
+
+        The checkpoint of the query is below the folder of the rows.
+        """
+        from spark_backend.streams.feed import feed_of
+
+        folder = f"{self._folder}/{self._free(f'table-{_short(name)}')}"
+        found = feed_of(self.session, rows, row_type, folder, key, name, options, self._is_kept)
+        self._begun[folder] = found.rows
         return found
 
     def spill(self, name: str, row_type: Any, rows: Rows) -> SpilledStore | SpilledKeyedStore:

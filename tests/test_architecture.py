@@ -30,7 +30,9 @@ ROOMS = {
         *("remote", "compiler", "transactions", "subscriptions", "api", "sources"),
         "offload",
     ),
-    "spark_backend": ("cluster", "codec", "state", "tables", "incremental", "recursion", "parts"),
+    "spark_backend": (
+        *("cluster", "codec", "state", "tables", "streams", "incremental", "recursion", "parts"),
+    ),
 }
 """Of each package, the lowest first: a room imports those before it."""
 ROOT_MODULES = {

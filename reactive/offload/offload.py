@@ -30,7 +30,7 @@ from reactive.offload import chain_end, moving_recursions, overflow, remote_tabl
 from reactive.offload.obstacles import check_stored, refusal
 from reactive.offload.spilling import Spilled, Spilling
 from reactive.operators.plain import LINEAR
-from reactive.remote import external, fragments
+from reactive.remote import external, fragments, streams
 from reactive.remote import flush as flushing
 from reactive.remote import remote as remote_parts
 from reactive.remote.adoption import Adopt, check_adopt
@@ -82,6 +82,12 @@ class Offload(Protocol):
 
     def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> external.ExternalRows:
         """The rows of a table that are there already."""
+        ...
+
+    def stream(
+        self, rows: Any, row_type: Any, key: Any, name: str, options: streams.StreamOptions
+    ) -> streams.ExternalStream:
+        """What feeds a table that is there, and its rows."""
         ...
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:

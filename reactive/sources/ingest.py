@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from optimizer.errors import PlanError
 from reactive.errors import SourceError, TransactionError
-from reactive.sources.batch import Token
+from reactive.sources.batch import Batch, Token
+from reactive.sources.commit_batch import commit_batch
 from reactive.sources.ingestion import Ingestion
 from reactive.sources.ledger import Ledger
 from reactive.sources.source import Batches, Source, as_source
@@ -31,11 +32,7 @@ def ingest(
 ) -> Ingestion[Any]:
     """An ingestion that has not been started."""
     found, called = as_source(source, name)
-    if on_error not in ("raise", "drop"):
-        raise PlanError(
-            f"on_error={on_error!r} is no policy for rows that are refused\n"
-            '  write "raise" or "drop"'
-        )
+    check_policy(on_error)
     if engine.pending is not None and engine.db_lock.is_mine:
         raise TransactionError(
             f"source {called!r} cannot be ingested inside a transaction, which its commits wait "
@@ -58,7 +55,26 @@ def ingest(
         )
     if on_error == "drop":
         ledger.keep_errors()
-    return Ingestion(engine, found, ledger, since, drops=on_error == "drop")
+    drops = on_error == "drop"
+
+    def commit(batch: Any) -> int:
+        if not isinstance(batch, Batch):
+            raise SourceError(
+                f"source {called!r} gave {batch!r:.100}, which is no batch\n"
+                "  give Batch([rows], token=...)"
+            )
+        return commit_batch(engine, ledger, batch, drops=drops)
+
+    return Ingestion(engine, found, ledger, since, commit, drops=drops)
+
+
+def check_policy(on_error: object) -> None:
+    """Raise `PlanError` for what is no policy."""
+    if on_error not in ("raise", "drop"):
+        raise PlanError(
+            f"on_error={on_error!r} is no policy for rows that are refused\n"
+            '  write "raise" or "drop"'
+        )
 
 
 def stop_all(engine: Engine, patience: float) -> None:

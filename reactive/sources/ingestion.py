@@ -19,8 +19,8 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from optimizer.errors import PlanError
 from reactive.api.row_errors import RowError
@@ -30,9 +30,7 @@ from reactive.runtime.boundary import boundary
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
 from reactive.sources.batch import Batch, Token
-from reactive.sources.commit_batch import commit_batch
 from reactive.sources.lag import Clock, Lag
-from reactive.sources.ledger import Ledger, Origins
 from reactive.sources.source import Source
 
 if TYPE_CHECKING:
@@ -46,6 +44,35 @@ REMEMBERED = 1024
 """Tokens that `wait` knows to have been committed."""
 PATIENCE = 10.0
 """Seconds that `stop` waits for a source."""
+
+
+class Notes(Protocol):
+    """What is noted of a source beside its rows. `Ledger` is one."""
+
+    @property
+    def name(self) -> str:
+        """By which its token is kept."""
+        ...
+
+    @property
+    def targets(self) -> object:
+        """The tables that it feeds, as text."""
+        ...
+
+    @property
+    def view(self) -> View[Any] | None:
+        """The rows that are left out, if any may be."""
+        ...
+
+    @property
+    def token(self) -> Token:
+        """That of the last batch that was committed."""
+        ...
+
+    @property
+    def origins(self) -> Mapping[Hashable, tuple[Any, ...]]:
+        """The rows of each origin that are in tables."""
+        ...
 
 
 @boundary
@@ -76,15 +103,17 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
         self,
         engine: Engine,
         source: Source[T] | None,
-        ledger: Ledger,
+        notes: Notes,
         since: Token,
+        commit: Callable[[Any], int],
         *,
         drops: bool,
     ) -> None:
         self._engine = engine
         self._source = source
-        self._ledger = ledger
+        self._notes = notes
         self._since = since
+        self._commit = commit
         self._drops = drops
         self._changed = threading.Condition()
         self._state: State = "new"
@@ -105,7 +134,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
     @property
     def name(self) -> str:
         """What the source is called; its token is kept by this name."""
-        return self._ledger.name
+        return self._notes.name
 
     @property
     def state(self) -> State:
@@ -122,7 +151,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
     def token(self) -> Token:
         """Where it is: the token of the last batch that was committed. Tables and views that are
         read afterwards have that batch."""
-        token = self._ledger.token
+        token = self._notes.token
         return self._since if token is None else token
 
     @property
@@ -144,7 +173,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
     @property
     def origins(self) -> Mapping[Hashable, tuple[T, ...]]:
         """The rows of each origin that are in tables."""
-        return Origins(self._ledger)
+        return self._notes.origins
 
     @property
     def errors(self) -> View[RowError]:
@@ -157,12 +186,12 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
         ------
         PlanError: a row that is refused stops the source, as `ingest` was not told otherwise.
         """
-        if self._ledger.view is None or not self._drops:
+        if self._notes.view is None or not self._drops:
             raise PlanError(
                 f"{self._called()} leaves no rows out: one that is refused stops it\n"
                 '  ingest(..., on_error="drop") leaves such rows out, and tells them'
             )
-        return self._ledger.view
+        return self._notes.view
 
     # What it does.
 
@@ -317,13 +346,8 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
 
     def _receive(self, batch: Batch[T]) -> None:
         """Commit a batch, and say so."""
-        if not isinstance(batch, Batch):
-            raise SourceError(
-                f"{self._called()} gave {batch!r:.100}, which is no batch\n"
-                "  give Batch([rows], token=...)"
-            )
-        self._clock.arrives(batch.made)
-        rows = commit_batch(self._engine, self._ledger, batch, drops=self._drops)
+        self._clock.arrives(getattr(batch, "made", None))
+        rows = self._commit(batch)
         self._clock.is_committed()
         with self._changed:
             self._batches += 1
@@ -365,7 +389,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
             f"token {self.token!r:.60}",
             f"behind {self.lag}",
         ]
-        return f"Ingestion({self.name!r} into {self._ledger.targets}, {', '.join(parts)})"
+        return f"Ingestion({self.name!r} into {self._notes.targets}, {', '.join(parts)})"
 
 
 def _counted(number: int, one: str, many: str) -> str:

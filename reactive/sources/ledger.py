@@ -81,6 +81,11 @@ class Ledger:
             entry = self.held(TOKEN)
         return None if entry is None else entry.token
 
+    @property
+    def origins(self) -> Origins:
+        """The rows of each origin that are in tables."""
+        return Origins(self)
+
     def keep_errors(self) -> None:
         """From now on rows may be left out."""
         if self.errors is None:

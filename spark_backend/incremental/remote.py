@@ -246,20 +246,28 @@ class StateRemote:
             self._session.restart()
         self._compile()
         self._tables.compact()  # what the flush before wrote has been read by now
+        fed = self._not_taken_in(fed)
         given = self._given(number, entries, fed)
-        away = {source.place for source in fed}
         rows = self._staged.rows + _counted(entries, fed)
-        self._flush(number, given, rows, away)
+        self._flush(number, given, rows, {_version_of(source.place): source.upto for source in fed})
 
-    def _flush(self, number: int, given: dict[int, DataFrame], rows: int, fed: set[int]) -> None:
+    def _not_taken_in(self, fed: Sequence[ExternalInput]) -> list[ExternalInput]:
+        """What is fed, without the versions of tables that an earlier process has taken in."""
+        known = self._tables.manifest.tokens
+        later = [replace(f, after=max(f.after, known.get(_version_of(f.place), -1))) for f in fed]
+        return [source for source in later if source.upto > source.after]
+
+    def _flush(
+        self, number: int, given: dict[int, DataFrame], rows: int, versions: dict[str, int]
+    ) -> None:
         flush = Flush(self._spark, self._tables, given, rows, self._careful, self._session.paths)
         found = flush.delta(self._top)
         if found is not None:
             flush.add(self._output, found)
         for place, frame in given.items() if self._is_kept else ():
-            if place not in fed:
+            if _version_of(place) not in versions:
                 flush.add(self._specs[f"input{place}"], frame)
-        self._tables.flush(number, flush.added, rows=rows)
+        self._tables.flush(number, flush.added, rows=rows, tokens=versions)
 
     def _given(
         self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]
@@ -295,6 +303,11 @@ class StateRemote:
 
     def _fetched(self, rows: DataFrame) -> Iterator[Pair]:
         return iter(_pairs(self._kept, rows.toArrow()))
+
+
+def _version_of(place: int) -> str:
+    """The token of an input that is fed: the version of its table that is taken in."""
+    return f"input{place}"
 
 
 def _counted(entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> int:

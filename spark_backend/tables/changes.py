@@ -64,10 +64,11 @@ class Changes:
 
     def rows(self, first: int, last: int) -> int:
         """How many rows the changes from one number to another have."""
-        return sum(self._rows(number) for number in range(first, last + 1))
+        return sum(self.rows_in(path) for path in self.paths(first, last))
 
-    def _rows(self, number: int) -> int:
-        selector = fs.FileSelector(f"{self._root}/{number:012}", recursive=True)
+    def rows_in(self, path: str) -> int:
+        """How many rows a folder has; read from the ends of files."""
+        selector = fs.FileSelector(f"{self._root}/{path.rpartition('/')[2]}", recursive=True)
         paths = [info.path for info in self._files.get_file_info(selector)]
         found = (pq.read_metadata(p, filesystem=self._files) for p in paths if _is_data(p))
         return sum(metadata.num_rows for metadata in found)

@@ -13,6 +13,7 @@ Cost:   a change costs what it brings; `upsert` and `current` read the whole tab
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import reduce
 from typing import Any
 
@@ -31,7 +32,7 @@ from spark_backend.tables.chain import Weighted
 from spark_backend.tables.changes import Changes
 from spark_backend.tables.sources import as_rows, check_values, first_row, key_of, read
 
-Source = DataFrame | str
+Source = DataFrame | str | None
 
 
 class Frames:
@@ -41,7 +42,7 @@ class Frames:
     ----------
     session: whose `spark` runs the queries.
     source: a DataFrame, or the path of Parquet or CSV files or a Delta table. It must go on giving
-        the same rows: changes are made here.
+        the same rows: changes are made here. None for no rows.
     row_type: a frozen dataclass, named tuple or tuple of plain types, or one of these.
     folder: where changes are kept, as a path or URI. Changes that are there are gone on with.
     key: a field, or several, that at most one row has; for `upsert`.
@@ -69,7 +70,9 @@ class Frames:
         self.name = name
         self._session, self._source, self._format = session, source, format
         self._changes = Changes(folder)
-        self.rows_at_first = check_values(self._at_first(), self.kept, name)
+        self.rows_at_first = (
+            0 if source is None else check_values(self._at_first(), self.kept, name)
+        )
 
     @property
     def version(self) -> int:
@@ -133,7 +136,7 @@ class Frames:
         number, given = self.version + 1, to_arrow(self.kept, list(rows))
         with self._changes.aside(number, "given") as path:
             self._changes.put(path, given, [1] * len(given))
-            return self._replace(number, self._read([path]), None)
+            return self._replace(number, self.read([path]), None)
 
     def upsert_frame(self, frame: DataFrame, once: Once | None = None) -> int:
         """Add the rows of a DataFrame, in the place of those that have their keys.
@@ -149,8 +152,8 @@ class Frames:
         number, rows = self.version + 1, as_rows(frame, self.kept, self.name)
         with self._changes.aside(number, "given") as path:
             rows.write.parquet(path)
-            check_values(self._read([path]), self.kept, self.name)
-            return self._replace(number, self._read([path]), once)
+            check_values(self.read([path]), self.kept, self.name)
+            return self._replace(number, self.read([path]), once)
 
     def replace_frame(self, frame: DataFrame, once: Once | None = None) -> int:
         """Make the rows of a DataFrame those of the table; only the difference is a change.
@@ -166,11 +169,50 @@ class Frames:
         number, rows = self.version + 1, as_rows(frame, self.kept, self.name)
         with self._changes.aside(number, "given") as path:
             rows.write.parquet(path)
-            new = self._read([path])
+            new = self.read([path])
             check_values(new, self.kept, self.name)
-            if self.key is not None:
-                self._check_keys(new)
-            return self._keep(number, net(_negated(self.current().frame).unionByName(new)), once)
+            self.check_keys(new)
+            return self._keep(number, self.difference(new), once)
+
+    def aside(self, what: str = "written") -> AbstractContextManager[str]:
+        """A folder to write the next change to; it is gone afterwards, unless it was kept."""
+        return self._changes.aside(self.version + 1, what)
+
+    def keep(self, path: str, once: Once | None) -> int:
+        """Make a folder that was written aside the next change; quick."""
+        return self._changes.keep(path, self.version + 1, once)
+
+    def rows_in(self, path: str) -> int:
+        """How many rows a folder has."""
+        return self._changes.rows_in(path)
+
+    def replaced(self, new: DataFrame, keys: DataFrame) -> DataFrame:
+        """The change by which new rows come, and all that have some keys go.
+
+        Parameters
+        ----------
+        keys: their column `key` is as `key_of` gives it.
+        """
+        old = self.current().frame
+        same = key_of(old["row"], self.own_key).eqNullSafe(keys["key"])
+        gone = _negated(old.join(keys, same, "left_semi"))
+        return net(gone.unionByName(new))
+
+    def difference(self, new: DataFrame) -> DataFrame:
+        """What leads from the rows that are there to others."""
+        return net(_negated(self.current().frame).unionByName(new))
+
+    @property
+    def own_key(self) -> tuple[str, ...]:
+        """The fields of the key.
+
+        Raises
+        ------
+        TableError: there is none.
+        """
+        if self.key is None:
+            raise TableError(f"table {self.name!r} has no key to find rows by")
+        return self.key
 
     def since(self, version: int, upto: int | None = None) -> Weighted:
         """The changes after a version, up to another or the last; after -1, all rows.
@@ -199,7 +241,7 @@ class Frames:
     def size(self) -> int:
         """How many rows there are; a scan of the weights of the changes."""
         paths = self._changes.paths(1, self.version)
-        found = first_row(self._read(paths).agg(F.sum("weight").alias("size"))) if paths else None
+        found = first_row(self.read(paths).agg(F.sum("weight").alias("size"))) if paths else None
         return self.rows_at_first + ((found and found["size"]) or 0)
 
     def verify(self) -> None:
@@ -213,8 +255,7 @@ class Frames:
         wrong = first_row(rows.filter("weight < 0"))
         if wrong is not None:
             raise TableError(f"table {self.name!r}: {wrong['row']} was removed, but not there")
-        if self.key is not None:
-            self._check_keys(rows)
+        self.check_keys(rows)
 
     def close(self) -> None:
         """Delete the changes."""
@@ -222,15 +263,18 @@ class Frames:
 
     def _at_first(self) -> DataFrame:
         source = self._source
+        if source is None:
+            return self.read([])
         if isinstance(source, str):
             source = read(self._session.spark, source, self.kept, self._format)
         return as_rows(source, self.kept, self.name)
 
     def _union(self, paths: list[str], *, whole: bool) -> DataFrame:
-        changes = self._read(paths)
+        changes = self.read(paths)
         return self._at_first().unionByName(changes) if whole else changes
 
-    def _read(self, paths: list[str]) -> DataFrame:
+    def read(self, paths: list[str]) -> DataFrame:
+        """Rows with weights that were written to folders."""
         spark: SparkSession = self._session.spark
         row = spark_type(self.kept)
         schema = T.StructType([T.StructField("row", row), T.StructField("weight", T.LongType())])
@@ -245,25 +289,23 @@ class Frames:
         number, rows = self.version + 1, as_rows(frame, self.kept, self.name)
         with self._changes.aside(number) as path:
             rows.withColumn("weight", F.lit(weight).cast("long")).write.parquet(path)
-            check_values(self._read([path]), self.kept, self.name)
+            check_values(self.read([path]), self.kept, self.name)
             return self._changes.keep(path, number, once)
 
     def _replace(self, number: int, new: DataFrame, once: Once | None) -> int:
-        if self.key is None:
-            raise TableError(f"table {self.name!r} has no key to find rows by")
-        self._check_keys(new)
-        old, keys = self.current().frame, new.select(key_of(F.col("row"), self.key).alias("key"))
-        same = key_of(old["row"], self.key).eqNullSafe(keys["key"])
-        gone = _negated(old.join(keys, same, "left_semi"))
-        return self._keep(number, net(gone.unionByName(new)), once)
+        keys = new.select(key_of(F.col("row"), self.own_key).alias("key"))
+        self.check_keys(new)
+        return self._keep(number, self.replaced(new, keys), once)
 
     def _keep(self, number: int, rows: DataFrame, once: Once | None) -> int:
         with self._changes.aside(number) as path:
             rows.write.parquet(path)
             return self._changes.keep(path, number, once)
 
-    def _check_keys(self, rows: DataFrame) -> None:
-        assert self.key is not None
+    def check_keys(self, rows: DataFrame) -> None:
+        """Raise `TableError` if two rows have one key, or one is NaN."""
+        if self.key is None:
+            return
         keys = rows.select(key_of(F.col("row"), self.key).alias("key"), "weight")
         counts = keys.groupBy("key").agg(F.sum("weight").alias("count"))
         odd = [F.isnan(F.col("key").getField(n)) for n in self.key if _is_float(self.kept, n)]

@@ -73,19 +73,23 @@ def as_rows(frame: DataFrame, of: Typed, name: str) -> DataFrame:
     ------
     TableError: columns are missing, too many or of another type.
     """
-    columns = [frame[f"`{n}`"] for n in frame.columns]
+    row = row_column(frame, of, f"table {name!r}")
+    return frame.select(row.alias("row"), F.lit(1).cast("long").alias("weight"))
+
+
+def row_column(frame: DataFrame, of: Typed, where: str) -> Column:
+    """The columns of a DataFrame as one of rows; raises as `as_rows`."""
+    columns = [F.col(f"`{n}`") for n in frame.columns]
     types = [field.dataType for field in frame.schema.fields]
     if isinstance(of, Record):
         if of.kind is tuple:
-            _check_count(len(columns), len(of.fields), name)
+            _check_count(len(columns), len(of.fields), where)
             found = dict(zip(of.names, zip(columns, types, strict=True), strict=True))
         else:
             found = dict(zip(frame.columns, zip(columns, types, strict=True), strict=True))
-        row = _struct(found, of, f"table {name!r}")
-    else:
-        _check_count(len(columns), 1, name)
-        row = _typed(columns[0], types[0], of, f"table {name!r}")
-    return frame.select(row.alias("row"), F.lit(1).cast("long").alias("weight"))
+        return _struct(found, of, where)
+    _check_count(len(columns), 1, where)
+    return _typed(columns[0], types[0], of, where)
 
 
 def check_values(rows: DataFrame, of: Typed, name: str) -> int:
@@ -97,11 +101,11 @@ def check_values(rows: DataFrame, of: Typed, name: str) -> int:
 
     Cost: a scan of the columns concerned.
     """
-    checks = list(_checks(F.col("row"), of, "row" if isinstance(of, Plain) else ""))
-    counts = [F.count(F.when(wrong, 1)) for _, _, wrong in checks]
+    asked = list(checks(F.col("row"), of, "row" if isinstance(of, Plain) else ""))
+    counts = [F.count(F.when(wrong, 1)) for _, _, wrong in asked]
     found = rows.agg(F.count(F.lit(1)), *counts).toArrow().to_pydict()
     total, *bad = (values[0] for values in found.values())
-    for (path, reason, _), count in zip(checks, bad, strict=True):
+    for (path, reason, _), count in zip(asked, bad, strict=True):
         if count:
             raise TableError(f"table {name!r}: column {path} {reason} in {count} of {total} rows")
     return int(total)
@@ -124,9 +128,9 @@ def _named(missing: list[str], extra: list[str]) -> list[tuple[str, list[str]]]:
     return [("missing", missing), ("extra", extra)]
 
 
-def _check_count(found: int, wanted: int, name: str) -> None:
+def _check_count(found: int, wanted: int, where: str) -> None:
     if found != wanted:
-        raise TableError(f"table {name!r}: {found} columns, but rows of {wanted}")
+        raise TableError(f"{where}: {found} columns, but rows of {wanted}")
 
 
 def _typed(column: Column, kind: T.DataType, of: Typed, where: str) -> Column:
@@ -151,13 +155,13 @@ def _holds(of: Plain, kind: T.DataType) -> bool:
     return isinstance(kind, SHORTER[of.kind])
 
 
-def _checks(column: Column, of: Typed, path: str) -> Iterator[tuple[str, str, Column]]:
+def checks(column: Column, of: Typed, path: str) -> Iterator[tuple[str, str, Column]]:
     """What would be wrong of a value: where, why, and whether it is so."""
     if not of.optional:
         yield path or "row", f"is null, which {type_name(of)} is not,", column.isNull()
     if isinstance(of, Record):
         for name, field in zip(of.names, of.fields, strict=True):
-            for place, reason, wrong in _checks(
+            for place, reason, wrong in checks(
                 column.getField(name), field, f"{path}.{name}".lstrip(".")
             ):
                 yield place, reason, column.isNotNull() & wrong

@@ -16,6 +16,7 @@ from reactive.offload.spilling import Spilled
 from reactive.remote.external import ExternalInput, ExternalRows, Once
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Remote
+from reactive.remote.streams import ExternalStream, StreamOptions
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore
 from tests.remote.in_memory import InMemory
@@ -68,6 +69,11 @@ class Elsewhere:
 
     def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> ExternalRows:
         return Kept(rows, key)
+
+    def stream(
+        self, rows: Any, row_type: Any, key: Any, name: str, options: StreamOptions
+    ) -> ExternalStream:
+        raise OffloadError("there are no streams in memory")
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
         return list(pairs) if remote is None else list(remote.contents())

@@ -1,0 +1,264 @@
+"""What feeds a table: each batch is written aside, looked through, and counts once.
+
+    batch --as_changes--> given    rows, weights, what does not fit: written once, then looked at
+    without key                    given is the change, if all of it fits
+    with key                       the last change of each key; rows of these keys go, new ones come
+    unfit                          a table of its own: what is in both is what the stream gave
+
+State:  the rows and the unfit rows, each with the number of the last batch.
+Cost:   of a batch two jobs over its rows; with a key, a scan of the table.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from reactive.errors import SourceError, TableError
+from reactive.remote.external import Once
+from reactive.remote.streams import FrameBatch, StreamOptions
+from reactive.sources.unfit import UnfitRow
+from spark_backend.cluster.session import Session
+from spark_backend.streams.batches import Batches
+from spark_backend.streams.forms import as_changes
+from spark_backend.streams.reading import frame_of
+from spark_backend.tables.frames import Frames
+from spark_backend.tables.sources import first_row, key_of
+from spark_backend.tables.table import SparkRows
+
+
+def feed_of(
+    session: Session,
+    rows: Any,
+    row_type: Any,
+    folder: str,
+    key: Any,
+    name: str,
+    options: StreamOptions,
+    is_kept: bool,
+) -> Feed:
+    """What feeds a table; unfit rows and the query are in folders below that of its rows."""
+    frames = Frames(session, None, row_type, folder, key=key, name=name)
+    unfit = None
+    if options.drops:
+        by = None if frames.key is None else "key"
+        called = f"errors of {name}"
+        left_out = Frames(session, None, UnfitRow, f"{folder}/unfit", key=by, name=called)
+        unfit = SparkRows(session, left_out, is_kept=is_kept)
+    frame = frame_of(session, rows, frames.kept, options)
+    if options.deletes is not None:
+        options = replace(options, changes="weight")
+    as_changes(frame(), frames.kept, frames.key, name, options)  # raises if columns do not fit
+    batches = Batches(session, frame, f"{folder}/query", options)
+    kept = SparkRows(session, frames, is_kept=is_kept)
+    return Feed(session, kept, unfit, batches, options)
+
+
+class Feed:
+    """A `reactive.remote.streams.ExternalStream`.
+
+    Parameters
+    ----------
+    rows, unfit: of the table, and those that are left out; None if none is to be.
+    batches: where they come from.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        rows: SparkRows,
+        unfit: SparkRows | None,
+        batches: Batches,
+        options: StreamOptions,
+    ) -> None:
+        self.rows, self.unfit = rows, unfit
+        self.name = rows.frames.name
+        self._session, self._batches, self._options = session, batches, options
+        self.waiting = batches.waiting
+
+    @property
+    def token(self) -> int | None:
+        """The number of the last batch that counts."""
+        return max(self.rows.frames.batches.values(), default=None)
+
+    def batches(self, since: Any, stop: threading.Event) -> Iterator[FrameBatch]:
+        """The batches of the query, which goes on from its own checkpoint."""
+        return self._batches.since(self.token, stop)
+
+    @contextmanager
+    def prepared(self, batch: FrameBatch) -> Iterator[_Prepared]:
+        """Write a batch aside, and what it changes.
+
+        Raises
+        ------
+        TableError: a row does not fit, and none is to be left out; or of several changes of a key
+            nobody knows the last.
+        SourceError: batches of another query have come before.
+        """
+        frames = self.rows.frames
+        known = frames.batches
+        if known and batch.query not in known:
+            raise SourceError(
+                f"table {self.name!r} has the rows of another query, up to its batch {self.token}, "
+                "and this one begins anew\n"
+                "  the checkpoint of that query is gone: begin with an empty checkpoint, or give "
+                "the table another name"
+            )
+        once = (batch.query, batch.token)
+        if known.get(batch.query, -1) >= batch.token:
+            yield _Prepared(self, once, None, None, is_change=False)
+            return
+        with ExitStack() as aside:
+            yield self._written(batch.frame, once, aside)
+
+    def _written(self, frame: DataFrame, once: Once, aside: ExitStack) -> _Prepared:
+        frames = self.rows.frames
+        if self._options.changes == "snapshot":
+            return self._snapshot(frame, once, aside)
+        given = aside.enter_context(frames.aside("given"))
+        as_changes(frame, frames.kept, frames.key, self.name, self._options).write.parquet(given)
+        changes = self._session.spark.read.parquet(given)
+        unfit = self._look_through(changes)
+        if frames.key is None:
+            if not unfit:
+                return _Prepared(self, once, given, None)
+            rows = changes.filter("unfit is null").select("row", "weight")
+            left_out = changes.filter("unfit is not null").withColumn("key", F.lit(""))
+        else:
+            last = self._last_by_key(changes, frames.key)
+            new = last.filter("weight > 0 and unfit is null")
+            rows = frames.replaced(
+                new.select("row", F.lit(1).cast("long").alias("weight")), last.select("key")
+            )
+            left_out = self._left_out(changes, last, frames.key)
+        path = aside.enter_context(frames.aside())
+        rows.write.parquet(path)
+        apart = self._unfit_aside(left_out, changes, aside) if self.unfit is not None else None
+        return _Prepared(self, once, path, apart)
+
+    def _snapshot(self, frame: DataFrame, once: Once, aside: ExitStack) -> _Prepared:
+        frames = self.rows.frames
+        given = aside.enter_context(frames.aside("given"))
+        as_changes(frame, frames.kept, frames.key, self.name, self._options).write.parquet(given)
+        changes = self._session.spark.read.parquet(given)
+        unfit = self._look_through(changes)
+        fit = changes.filter("unfit is null").select("row", "weight")
+        frames.check_keys(fit)
+        path = aside.enter_context(frames.aside())
+        frames.difference(fit).write.parquet(path)
+        apart = None
+        if self.unfit is not None and (unfit or self.unfit.version):
+            key = F.lit("") if frames.key is None else _as_text(frames.key)
+            left_out = changes.filter("unfit is not null").withColumn("key", key)
+            apart = aside.enter_context(self.unfit.frames.aside())
+            self.unfit.frames.difference(self._unfit_rows(left_out)).write.parquet(apart)
+        found = _Prepared(self, once, path, apart)
+        found.is_change = bool(found.rows) or not frames.batches
+        return found
+
+    def _look_through(self, changes: DataFrame) -> int:
+        """How many rows do not fit; raises for one unless they are left out."""
+        found = first_row(
+            changes.filter("unfit is not null").agg(
+                F.count(F.lit(1)).alias("count"),
+                F.first(F.struct("unfit", "shown")).alias("first"),
+            )
+        )
+        count = int(found["count"])
+        if count and self.unfit is None:
+            first = found["first"]
+            raise TableError(
+                f"table {self.name!r}: {first['unfit']}, in {count} rows of a batch, such as "
+                f"{str(first['shown'])[:200]}\n"
+                '  mend what the stream reads and start the source again; or on_error="drop" leaves'
+                " such rows out, and tells them"
+            )
+        return count
+
+    def _last_by_key(self, changes: DataFrame, key: tuple[str, ...]) -> DataFrame:
+        """The last change of each key: of those at the last place, the row that comes."""
+        keyed = changes.filter("keyed").withColumn("key", key_of(F.col("row"), key))
+        if self._options.changes in ("weight", "cdf"):  # rows are whole: what comes and goes is not
+            odd = (F.max(name).alias(name) for name in ("unfit", "shown"))
+            total = F.sum("weight").alias("weight")
+            keyed = keyed.groupBy("key", "place", "row").agg(total, *odd).filter("weight != 0")
+            rivals: list[Any] = [F.when(F.col("weight") > 0, F.col("row"))]
+        else:
+            rivals = [F.struct(F.col("weight") > 0, F.when(F.col("weight") > 0, F.col("row")))]
+        by_key = Window.partitionBy("key")
+        last = keyed.withColumn("last", F.max("place").over(by_key)).filter("place <=> last")
+        rival = F.size(F.collect_set(rivals[0]).over(by_key))
+        first = F.row_number().over(by_key.orderBy(F.col("weight").desc()))
+        one = last.withColumn("rivals", rival).withColumn("first", first).filter("first = 1")
+        wrong = first_row(one.filter("rivals > 1").select("key", "rivals"))
+        if wrong is not None:
+            shown = ", ".join(f"{name} {value!r}" for name, value in wrong["key"].items())
+            raise TableError(
+                f"table {self.name!r}: the key {shown} has {wrong['rivals']} changes in one batch, "
+                "and nothing says which is the last\n"
+                '  say by which column changes are ordered: spark_stream(..., order="version")'
+            )
+        return one
+
+    def _left_out(self, changes: DataFrame, last: DataFrame, key: tuple[str, ...]) -> DataFrame:
+        """What does not fit: of each key the last, and what has no key."""
+        names = ("weight", "unfit", "shown", "key")
+        odd = last.filter("unfit is not null").withColumn("key", _as_text(key)).select(*names)
+        lost = changes.filter("not keyed").withColumn("key", F.lit("")).select(*names)
+        return odd.unionByName(lost)
+
+    def _unfit_aside(self, left_out: DataFrame, changes: DataFrame, aside: ExitStack) -> str:
+        """Write the change of the unfit rows: of the keys of the batch, those of before go."""
+        assert self.unfit is not None
+        frames, rows = self.unfit.frames, self._unfit_rows(left_out)
+        key = self.rows.frames.key
+        if key is not None and frames.version:
+            keys = changes.filter("keyed").select(F.struct(_as_text(key).alias("key")).alias("key"))
+            rows = frames.replaced(rows, keys)
+        path = aside.enter_context(frames.aside())
+        rows.write.parquet(path)
+        return path
+
+    def _unfit_rows(self, left_out: DataFrame) -> DataFrame:
+        error = F.struct(F.lit("TableError").alias("kind"), F.col("unfit").alias("message"))
+        row = F.struct(
+            F.lit(f"stream {self.name}").alias("operator"),
+            F.coalesce("shown", F.lit("")).alias("row"),
+            error.alias("error"),
+            F.col("key").alias("key"),
+        )
+        return left_out.select(row.alias("row"), "weight")
+
+
+class _Prepared:
+    """A batch that is written aside."""
+
+    def __init__(
+        self, feed: Feed, once: Once, path: str | None, apart: str | None, *, is_change: bool = True
+    ) -> None:
+        self._feed, self._once, self._path, self._apart = feed, once, path, apart
+        self.is_change = is_change
+        self.rows = 0 if path is None else feed.rows.frames.rows_in(path)
+        if apart is not None and feed.unfit is not None:
+            self.rows += feed.unfit.frames.rows_in(apart)
+
+    def publish(self) -> None:
+        """What is left out first: if this is broken off, the batch comes again."""
+        feed = self._feed
+        if self._apart is not None and feed.unfit is not None:
+            frames = feed.unfit.frames
+            if frames.batches.get(self._once[0], -1) < self._once[1]:
+                frames.keep(self._apart, self._once)
+        assert self._path is not None
+        feed.rows.frames.keep(self._path, self._once)
+
+
+def _as_text(key: tuple[str, ...]) -> Column:
+    """The key of rows as JSON."""
+    return F.to_json(key_of(F.col("row"), key))
