@@ -354,30 +354,34 @@ def test_a_batch_that_spark_runs_again_and_a_later_process_go_on_exactly(
 ) -> None:
     """As if the first process was killed when the table had the batch and Spark's query had not."""
 
-    def opened() -> tuple[Database, Any, Any]:
-        offload = SparkOffload(session=session.spark, checkpoint=tmp_path / "kept")
-        db = Database(offload=offload)
+    def database() -> Database:
+        return Database(offload=SparkOffload(session=session.spark, checkpoint=tmp_path / "kept"))
+
+    def opened(db: Database) -> tuple[Any, Any]:
         orders: Any = db.spark_stream(
             str(tmp_path / "in"), Order, name="orders", trigger="available now"
         )
         view = totals(orders).materialize("totals")
         caught_up(orders)
-        return db, orders, view
+        return orders, view
 
     put(tmp_path / "in", "1", [Order(1, "a", 1.0)])
-    db, orders, view = opened()
-    assert dict(view) == {"a": (1, 1.0)}
-    db.close()
+    with database() as db:
+        _, view = opened(db)
+        assert dict(view) == {"a": (1, 1.0)}
     put(tmp_path / "in", "2", [Order(2, "a", 2.0)])
     for done in next((tmp_path / "kept").glob("table-*")).glob("query/commits/*"):
         done.unlink()
-    db, orders, view = opened()
-    assert sorted(o.id for o in orders) == [1, 2] and orders.source.token == 1
-    assert dict(view) == {"a": (2, 3.0)}
-    db.close()
+    with database() as db:
+        orders, view = opened(db)
+        assert sorted(o.id for o in orders) == [1, 2] and orders.source.token == 1
+        assert dict(view) == {"a": (2, 3.0)}
     shutil.rmtree(next((tmp_path / "kept").glob("table-*/query")))
-    with pytest.raises(SourceError, match="has the rows of another query, up to its batch 1"):
-        opened()
+    with (
+        database() as db,
+        pytest.raises(SourceError, match="has the rows of another query, up to its batch 1"),
+    ):
+        opened(db)
 
 
 def test_a_stream_stops_starts_and_tells_how_it_is_doing(db: Database, spark: Any) -> None:
