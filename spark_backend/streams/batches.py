@@ -172,8 +172,8 @@ def seconds(trigger: str | float) -> float | None:
         return None
     if isinstance(trigger, int | float) and not isinstance(trigger, bool) and trigger >= 0:
         return float(trigger)
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?", str(trigger).strip())
-    unit = None if found is None else _UNITS.get(found[2])
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", str(trigger).strip())
+    unit = None if found is None else _UNITS.get(found[2]) or _UNITS.get(found[2].removesuffix("s"))
     if found is None or unit is None:
         raise PlanError(
             f"trigger={trigger!r} is no time between batches\n"
