@@ -58,11 +58,15 @@ def commit_batch(engine: Engine, ledger: Ledger, batch: Batch[Any], *, drops: bo
 
 
 def _commit(engine: Engine, ledger: Ledger, batch: Given, left_out: LeftOut | None) -> int:
-    with Transaction(engine):
-        net = net_changes(batch, ledger, left_out)
-        _change(ledger, net.gone, net.come)
-        ledger.change(net.entries)
-        ledger.change_errors(net.solved, net.errors)
+    transaction = Transaction(engine)
+    try:
+        with transaction:
+            net = net_changes(batch, ledger, left_out)
+            _change(ledger, net.gone, net.come)
+            ledger.change(net.entries)
+            ledger.change_errors(net.solved, net.errors)
+    finally:
+        transaction.take_back()  # the error is kept, with the frames that hold the transaction
     return len(net)
 
 
@@ -94,8 +98,12 @@ class _Careful:
 
     def _leave_out(self) -> bool:
         """Find rows that raise; whether there are any."""
-        with Transaction(self._engine):
-            net = net_changes(self._batch, self._ledger, self._left_out)
+        reading = Transaction(self._engine)
+        try:
+            with reading:
+                net = net_changes(self._batch, self._ledger, self._left_out)
+        finally:
+            reading.take_back()
         if self._tried((), ()) is not None:
             return False
         going, coming = _places(net.gone), _places(net.come)
@@ -110,8 +118,9 @@ class _Careful:
 
     def _tried(self, going: Sequence[Place], coming: Sequence[Place]) -> Exception | None:
         """What these changes raise; nothing is changed."""
+        trial = Transaction(self._engine, _take_back)
         try:
-            with Transaction(self._engine, _take_back):
+            with trial:
                 _change(self._ledger, _by_table(going), _by_table(coming))
         except _TakenBack:
             return None
@@ -119,6 +128,8 @@ class _Careful:
             if not _may_blame_rows(error):
                 raise
             return error
+        finally:
+            trial.take_back()
         raise AssertionError("a trial was not taken back")
 
 

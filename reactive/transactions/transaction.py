@@ -113,13 +113,16 @@ class Transaction(NotCopied):
 
     def __del__(self) -> None:
         """An interrupt came before its end."""
-        try:
-            entered = self._entered
-        except AttributeError:  # before it was made
-            return
-        while entered:
+        if getattr(self, "_entered", NEVER):  # it has none before it is made
+            self.take_back()
+
+    def take_back(self) -> None:
+        """End it where an interrupt may have come between its beginning and its block.
+
+        Whoever keeps the exception keeps the transaction too, which would stay open.
+        """
+        while self._entered:
             self._leave(True)
-            entered = self._entered
 
     async def __aexit__(
         self,

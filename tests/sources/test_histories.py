@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Batch
+from tests.budget import stride
 from tests.moments import Moments
 from tests.offload.elsewhere import Elsewhere
 from tests.sources.histories import BATCHES, Fact, Fed, Item, Model, parts
@@ -103,7 +104,7 @@ def test_rows_and_token_change_together_at_every_moment() -> None:
         fed.verify()
         if moments.where is None:
             break
-        moment += 7
+        moment += stride(1, 7)
     assert seen == {1, 2}
     assert moment > 200
 
