@@ -24,7 +24,7 @@ from typing import Any
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node, is_deferred
 from reactive.dataflow.step import Step
-from reactive.remote.remote import RemoteOperator
+from reactive.remote.remote_leaf import RemoteLeaf
 
 MOST = 8
 """How many parts are sent to at the same time."""
@@ -50,7 +50,7 @@ class Flush:
                 node.operator.set_barrier()
         inner = [node for node in nodes if node.leaf is None]
         self._leaves = [node for node in nodes if node.leaf is not None]
-        first = [node.operator for node in inner if node.is_remote and not node.deferred]
+        first = [node for node in inner if node.is_remote and not node.deferred]
         self._stages: list[Stage] = [(False, lambda: _send(first))]
         self._stages += [stage for node in inner for stage in self._of(node)]
         self._stages.append((True, self._finish))
@@ -85,7 +85,7 @@ class Flush:
     def _of(self, node: Node) -> list[Stage]:
         stages: list[Stage] = [(True, lambda: self._step(node))] if node.deferred else []
         if node.is_remote:
-            stages += [(False, node.operator.send), (True, lambda: self._hand_out(node))]
+            stages += [(False, lambda: _send_one(node)), (True, lambda: self._hand_out(node))]
         return stages
 
     def _step(self, node: Node) -> None:
@@ -98,10 +98,18 @@ class Flush:
         _give(node, *outs)
 
     def _hand_out(self, node: Node) -> None:
-        _give(node, node.operator.flush())
+        found = node.operator.flush(quiet=not is_heard(node))
+        if found is not None:
+            _give(node, found)
+            return
+        for leaf, _ in node.consumers:
+            leaf.operator.outdated()
 
     def _finish(self) -> None:
         """Change all leaves, or none if one raises."""
+        for node in self._graph.remotes:
+            if is_heard(node):  # perhaps since just now
+                _give(node, node.operator.overlooked())
         step, _ = self._prepare(
             [leaf for leaf in self._leaves if any(leaf.in_flight) and leaf.inputs]
         )
@@ -145,15 +153,29 @@ class _TakenIn:
             self._node.operator.undo()
 
 
-def _send(operators: list[RemoteOperator]) -> None:
+def is_heard(node: Node) -> bool:
+    """Whether somebody in the process is to be told how the output of a remote node changes: all
+    but views that nobody subscribes to, which ask when they are read."""
+    return not all(
+        isinstance(reader.operator, RemoteLeaf) and not reader.leaf.subscribers
+        for reader, _ in node.consumers
+    )
+
+
+def _send(nodes: list[Node]) -> None:
     """Send what several have to send, at the same time; raise what the first of them raised."""
-    waiting = [operator for operator in operators if operator.lag or operator.is_fed]
+    waiting = [node for node in nodes if node.operator.lag or node.operator.is_fed]
     if len(waiting) < 2:
         return  # its own stage does it
     with futures.ThreadPoolExecutor(MOST, thread_name_prefix="reactive-flush") as pool:
-        sent = [pool.submit(operator.send) for operator in waiting]
+        sent = [pool.submit(_send_one, node) for node in waiting]
     for future in sent:
         future.result()
+
+
+def _send_one(node: Node) -> None:
+    """Without the lock: who listens from now on is told all the same, when it is handed out."""
+    node.operator.send(quiet=not is_heard(node))
 
 
 def _give(node: Node, out: Sequence[Any]) -> None:

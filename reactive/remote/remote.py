@@ -36,6 +36,8 @@ Batch = tuple[Sequence[Entry], Sequence[ExternalInput]]
 Sources = Mapping[int, tuple[ExternalSource, tuple[plan.Node, ...]]]
 """The inputs that are fed from elsewhere, by their place: from which table, through which chain."""
 NO_SOURCES: Sources = MappingProxyType({})
+Output = Pairs | int
+"""How the output changes, or the number of the `apply` that can still tell."""
 
 
 class Remote(Protocol):
@@ -126,6 +128,18 @@ class Remote(Protocol):
         ...
 
 
+class Telling(Protocol):
+    """A `Remote` whose output need not be fetched: it can still tell how it has changed."""
+
+    def told(self, number: int) -> Pairs:
+        """How the output changed in an `apply` that was quiet, until there is a later one."""
+        ...
+
+    def size(self) -> int:
+        """How many rows the output has, copies counted."""
+        ...
+
+
 class RemoteOperator:
     """Stands in the graph for a fragment that is elsewhere; its output comes by flushes only.
 
@@ -137,7 +151,8 @@ class RemoteOperator:
     __slots__ = (
         *("_fed", "_is_compared", "_owed", "_sources"),
         *("_batches", "_held", "_last", "_number", "_out", "_sending", "_unseen", "_waiting"),
-        *("flushes", "is_closed", "is_filled", "latency", "lost", "fragment", "remote", "touched"),
+        *("fetched", "flushes", "is_closed", "is_filled", "latency", "lost"),
+        *("fragment", "remote", "touched"),
     )
 
     def __init__(self, fragment: Fragment, remote: Remote, sources: Sources = NO_SOURCES) -> None:
@@ -150,8 +165,8 @@ class RemoteOperator:
         self._waiting: list[Entry] = []
         self._last: list[Entry] = []
         self._batches: list[Batch] = []
-        self._out: list[Pair] = []
-        self._unseen: list[Pair] = []
+        self._out: list[Output] = []
+        self._unseen: list[Output] = []
         self._number = 0 if remote.resumed is None else remote.resumed + 1
         self._sending = threading.RLock()
         self.is_filled = True
@@ -161,6 +176,8 @@ class RemoteOperator:
         self.flushes = 0
         self.latency = 0.0
         self.touched = 0
+        self.fetched = 0
+        """Rows of changes that have been fetched into the process."""
 
     # At commits.
 
@@ -215,21 +232,29 @@ class RemoteOperator:
         self._fed[place] = upto
         return ExternalInput(place, table.rows, through, after, upto) if upto > after else None
 
-    def send(self) -> None:
+    def send(self, *, quiet: bool = False) -> None:
         """Have what was set apart at the barrier applied, once; another thread that does so is
-        waited for."""
+        waited for. If it is `quiet`, nobody asks how the output changes, as far as is known now."""
         with self._sending:
             if self.lost is not None:
                 raise self.lost
             while self._batches:
-                self._apply()
+                self._apply(quiet=quiet and self.can_be_quiet)
             if self._owed is not None:
                 raise self._owed
 
-    def _apply(self) -> None:
+    @property
+    def can_be_quiet(self) -> bool:
+        """Whether it can be asked later how the output changed."""
+        return hasattr(self.remote, "told")
+
+    def _apply(self, *, quiet: bool) -> None:
         began = perf_counter()
+        self._pairs(self._unseen), self._pairs(self._out)  # a later one cannot tell of them
         try:
-            self._out += self.remote.apply(self._number, *self._batches[0])
+            pairs = self.remote.apply(self._number, *self._batches[0], quiet=quiet)
+            self.fetched += len(pairs)
+            self._out.append(self._number if quiet else pairs)
             self._owed = None
         except TakenIn as error:
             self._owed = error
@@ -246,12 +271,34 @@ class RemoteOperator:
         self._number += 1
         del self._batches[0]
 
-    def flush(self) -> Pairs:
-        """What came of it: the delta of the output."""
+    def flush(self, *, quiet: bool = False) -> Pairs | None:
+        """What came of it: the delta of the output; None if that is `quiet` and was not fetched."""
         with self._sending:
-            out, self._out = self._out, []
-            self._unseen += out
-            return sorted(out, key=_weight)  # what goes comes first, as from other operators
+            is_told = not (quiet and any(isinstance(output, int) for output in self._out))
+            pairs = self._pairs(self._out) if is_told else None
+            self._unseen += self._out
+            self._out = []
+            return None if pairs is None else sorted(pairs, key=_weight)  # what goes first
+
+    def overlooked(self) -> Pairs:
+        """What came of it and was not asked for, now that somebody is there to be told."""
+        with self._sending:
+            places = [place for place, out in enumerate(self._unseen) if isinstance(out, int)]
+            self._pairs(self._unseen)
+            found = [pair for place in places for pair in self._unseen[place]]  # type: ignore[union-attr]
+            return sorted(found, key=_weight)
+
+    def _pairs(self, outputs: list[Output]) -> list[Pair]:
+        """What has come of several: what has not been fetched is so now."""
+        for place, output in enumerate(outputs):
+            if isinstance(output, int):
+                pairs = outputs[place] = self.remote.told(output)  # type: ignore[attr-defined]
+                self.fetched += len(pairs)
+        return [pair for output in outputs for pair in output]  # type: ignore[union-attr]
+
+    def _ahead(self) -> list[Pair]:
+        """What has been applied, and is not to be seen yet."""
+        return [*self._pairs(self._unseen), *self._pairs(self._out)]
 
     def flushed(self) -> None:
         """A flush is over: what came of it is now to be seen."""
@@ -333,8 +380,17 @@ class RemoteOperator:
         """The whole output."""
         with self._sending:
             self.fill()
-            found, ahead = self.remote.contents(), [*self._unseen, *self._out]
+            found, ahead = self.remote.contents(), self._ahead()
             return consolidate([*found, *negate(ahead)]) if ahead else found
+
+    def size(self) -> int:
+        """How many rows the output has, copies counted."""
+        with self._sending:
+            self.fill()
+            if not self.can_be_quiet:
+                return sum(weight for _, weight in self.contents())
+            size: int = self.remote.size()  # type: ignore[attr-defined]
+            return size - sum(weight for _, weight in self._ahead())
 
     def at(self, key: Any) -> list[Pair]:
         """What of the output shares the bucket of a key."""
@@ -351,7 +407,7 @@ class RemoteOperator:
         with self._sending:
             self.fill()
             found = [pair for bucket in buckets for pair in self.remote.at(bucket)]
-            ahead = [*self._unseen, *self._out]
+            ahead = self._ahead()
             if not ahead:
                 return found
             rows = {row for row, _ in found}

@@ -55,8 +55,12 @@ class RemoteLeaf:
 
     def __len__(self) -> int:
         if self._size is None:
-            self._size = sum(weight for _, weight in self._operator.contents())
+            self._size = self._operator.size()
         return self._size
+
+    def outdated(self) -> None:
+        """The rows have changed, and it is not told which."""
+        self._size = None
 
     def count(self, row: Row) -> int:
         return self._operator.count(row)

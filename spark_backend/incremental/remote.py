@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.plans.fingerprint import fingerprint
+from optimizer.plans.properties import is_set
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
 from reactive.errors import OffloadError, TakenIn
 from reactive.remote.adoption import Adopt
@@ -36,12 +37,14 @@ from spark_backend.codec.values import Inexact, Value, as_type, literal
 from spark_backend.incremental.compile import Compiler, Maker
 from spark_backend.incremental.inputs import inputs_of
 from spark_backend.incremental.keys import bound
-from spark_backend.incremental.sets import hashed
+from spark_backend.incremental.sets import ByWeight, hashed
 from spark_backend.incremental.split import split_of
 from spark_backend.incremental.steps import ODD_VALUE, Flush, schema_of
+from spark_backend.incremental.totals import Totals
 from spark_backend.incremental.tries import Owed, tried
 from spark_backend.state.staged import Staged
 from spark_backend.state.tables import StateTables, TableSpec, united
+from spark_backend.state.whole import whole
 from spark_backend.tables.chain import Chain, Weighted, raised
 from spark_backend.tables.frames import as_columns, net
 
@@ -153,10 +156,7 @@ class StateRemote:
             self._owed.clear()
         if self._staged.rows:
             self._staged.forget()
-        if quiet:
-            return ()
-        written = self._tables.written(number, self._output)
-        return consolidate(_pairs(self._kept, written)) if written is not None else ()
+        return () if quiet else self.told(number)
 
     def contents(self) -> Iterable[Pair]:
         """The output as of the last `apply`, fetched."""
@@ -180,25 +180,40 @@ class StateRemote:
     def current(self) -> DataFrame | None:
         """The output on Spark, each row once with its weight."""
         self._compile()
-        return self._whole(self._output)
+        is_net = isinstance(self._top, Totals | ByWeight)
+        return whole(self._tables, self._output, is_set=self._is_set, is_net=is_net)
 
-    def _whole(self, spec: TableSpec) -> DataFrame | None:
-        parts = [p.select("row", "weight") for p in self._tables.parts(spec)]
+    @property
+    def _is_set(self) -> bool:
+        """Whether no row of the output occurs twice."""
+        return is_set(self._fragment.node)
+
+    def told(self, number: int) -> Pairs:
+        """How the output changed in the last flush, fetched."""
+        written = self._tables.written(number, self._output)
+        return consolidate(_pairs(self._kept, written)) if written is not None else ()
+
+    def size(self) -> int:
+        """How many rows the output has, copies counted."""
+        self._compile()
+        parts = self._tables.parts(self._output)
         if not parts:
-            return None
-        return net(united(parts))
+            return 0
+        weights = united([part.select("weight") for part in parts])
+        found = weights.agg(F.sum("weight")).first()
+        return int((found and found[0]) or 0)
 
     def to_spark(self, row_type: Any = None) -> DataFrame:
         """All rows, a column per field; nothing of the query is evaluated."""
         found = self.current()
         if found is None:
             found = self._session.spark.createDataFrame([], schema_of(self._kept))
-        return as_columns(Weighted(found, self._kept))
+        return as_columns(Weighted(found, self._kept), once=self._is_set)
 
     def entries(self) -> Iterator[Entry]:
         """What came from the process, where a later one is to go on."""
         for place, kept in enumerate(self._inputs):
-            rows = self._whole(self._specs[f"input{place}"])
+            rows = whole(self._tables, self._specs[f"input{place}"])
             if rows is not None:
                 pairs = _pairs(kept, rows.toArrow())
                 yield from ((place, 0, row, weight) for row, weight in pairs)

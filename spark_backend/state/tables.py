@@ -37,6 +37,8 @@ from spark_backend.state.manifest import Manifest, Manifests, Segment
 
 TABLE, BUCKET = "t", "b"
 """Columns that name folders: of which table, and in a base of which bucket."""
+BASE = "base"
+"""The folder of bases that were made of what had been written before."""
 MOST_SEGMENTS = 16
 """So many later segments are put together."""
 SHARE = 0.3
@@ -132,10 +134,21 @@ class StateTables:
     def parts(self, spec: TableSpec) -> list[DataFrame]:
         """What a table holds, as of the last flush: its base, with the column `b`, and what came
         later. Rows are not added up; without any there is no part."""
+        return list(self.split(spec).values())
+
+    def split(self, spec: TableSpec) -> dict[str, DataFrame]:
+        """The same by `base` and `later`, where there is any of it."""
         segments = self.manifest.tables.get(spec.name, ())
-        bases = [s for s in segments if s.is_base]
-        later = [s for s in segments if not s.is_base]
-        return [self._read(spec, s) for s in (bases, later) if any(one.files for one in s)]
+        parts = {
+            "base": [s for s in segments if s.is_base],
+            "later": [s for s in segments if not s.is_base],
+        }
+        return {n: self._read(spec, s) for n, s in parts.items() if any(one.files for one in s)}
+
+    def is_added_up(self, spec: TableSpec) -> bool:
+        """Whether each row is once in the base, as it was made of what had been written before."""
+        segments = self.manifest.tables.get(spec.name, ())
+        return all(s.folder.startswith(f"{BASE}/") for s in segments if s.is_base)
 
     def buckets(self, spec: TableSpec) -> int:
         """How many buckets the base of a table has."""
@@ -237,8 +250,8 @@ class StateTables:
 
     def _rebase(self, spec: TableSpec, segments: Sequence[Segment]) -> None:
         count = self._buckets(spec, sum(segment.rows for segment in segments))
-        folder = f"base/{spec.name}/{self.number:012}"
-        whole = _added_up(spec, self._all(spec))
+        folder = f"{BASE}/{spec.name}/{self.number:012}"
+        whole = added_up(spec, self._all(spec))
         found = self._write(folder, {spec.name: whole}, {spec.name: count})
         base = found.get(spec.name, Segment(f"{folder}/{TABLE}={spec.name}", (), 0, count))
         self._replace(spec, segments, (base,))
@@ -250,7 +263,7 @@ class StateTables:
     def _merge(self, spec: TableSpec, segments: Sequence[Segment]) -> None:
         """Of what came later, one file; the base stays."""
         later = [s for s in segments if not s.is_base]
-        merged = _added_up(spec, self._read(spec, later)).coalesce(1)
+        merged = added_up(spec, self._read(spec, later)).coalesce(1)
         folder = f"merged/{spec.name}/{self.number:012}"
         found = self._write(folder, {spec.name: merged})
         one = found.get(spec.name, Segment(f"{folder}/{TABLE}={spec.name}", (), 0))
@@ -363,7 +376,7 @@ def united(frames: Sequence[DataFrame]) -> DataFrame:
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
-def _added_up(spec: TableSpec, rows: DataFrame) -> DataFrame:
+def added_up(spec: TableSpec, rows: DataFrame) -> DataFrame:
     """Each row once, with the sums; without rows of which nothing is left."""
     sums = [F.sum(name).alias(name) for name in spec.added]
     left = reduce(lambda a, b: a | b, [F.col(name) != 0 for name in spec.added])

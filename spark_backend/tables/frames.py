@@ -317,14 +317,15 @@ class Frames:
             raise TableError(f"table {self.name!r}: the key {key} {reason}")
 
 
-def as_columns(weighted: Weighted) -> DataFrame:
+def as_columns(weighted: Weighted, *, once: bool = False) -> DataFrame:
     """Rows as an ordinary DataFrame: a column per field, each row repeated by its weight.
 
     A value that is no record is in the column `value`, a pickled row in the column `row`. Weights
-    must be positive.
+    must be positive; if each row is there `once`, they are 1.
     """
     times = F.explode(F.sequence(F.lit(1).cast("long"), F.col("weight")))
-    rows = weighted.frame.select("row", times.alias("time")).select("row")
+    rows = weighted.frame if once else weighted.frame.select("row", times.alias("time"))
+    rows = rows.select("row")
     if isinstance(weighted.kept, Record):
         return rows.select("row.*")
     return rows if isinstance(weighted.kept, Pickled) else rows.withColumnRenamed("row", "value")
