@@ -102,6 +102,8 @@ class SparkOffload:
         self._begun: dict[str, BucketedRemote | StateRemote | SparkRows] = {}
         self._on_spark: set[str] = set()
         """The names of tables that live on Spark."""
+        self._streamed: set[str] = set()
+        """The names of those that streams feed."""
         self._written: set[str] = set()
         """Folders that this process has written to, and whose pickled rows are its own."""
         self._users = 0
@@ -133,9 +135,9 @@ class SparkOffload:
         ------
         OffloadError: what an earlier process left cannot be read, or is pickled and not trusted.
         """
-        is_fed = self._is_fed(fragment)
-        is_kept = self._is_kept and not is_fed
-        digest = f"part-{uuid4().hex}" if is_fed else _digest(fragment, name)
+        is_anew = self._begins_anew(fragment)
+        is_kept = self._is_kept and not is_anew
+        digest = f"part-{uuid4().hex}" if is_anew else _digest(fragment, name)
         folder = f"{self._folder}/{self._free(digest)}"
         remote = self._begun[folder] = self._made(fragment, folder, is_kept=is_kept)
         remote.adopt = self._adopt
@@ -143,9 +145,14 @@ class SparkOffload:
             self._note(remote, views)
         return remote
 
-    def _is_fed(self, fragment: Fragment) -> bool:
-        """Whether it reads a table that lives on Spark: up to where is not kept with its state."""
-        return any(t.name in self._on_spark for node in fragment.inputs for t in tables(node))
+    def _begins_anew(self, fragment: Fragment) -> bool:
+        """Whether its state does not say up to where it has read a table that lives on Spark.
+
+        A whole part does so of a stream, all of whose rows are kept; other tables may be read from
+        files that are others by then.
+        """
+        names = self._on_spark if fragment.is_whole else self._on_spark | self._streamed
+        return any(t.name in names for node in fragment.inputs for t in tables(node))
 
     def _made(
         self, fragment: Fragment, folder: str, *, is_kept: bool
@@ -200,6 +207,7 @@ class SparkOffload:
         folder = f"{self._folder}/{self._free(f'table-{_short(name)}')}"
         found = feed_of(self.session, rows, row_type, folder, key, name, options, self._is_kept)
         self._begun[folder] = found.rows
+        self._streamed.add(name)
         return found
 
     def spill(self, name: str, row_type: Any, rows: Rows) -> SpilledStore | SpilledKeyedStore:

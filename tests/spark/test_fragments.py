@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Avg, Count, Database, Sum
+from reactive.errors import OffloadError
 from reactive.remote.whole import whole_of
 from spark_backend.cluster.session import Session
 from spark_backend.incremental.inputs import can_be_columns
@@ -127,12 +128,11 @@ def test_a_later_remote_goes_on_from_what_is_there(session: Session, tmp_path: P
     assert list(other.contents()) == []
 
 
-def test_state_of_another_plan_does_not_count(session: Session, tmp_path: Path) -> None:
+def test_state_of_another_plan_is_refused(session: Session, tmp_path: Path) -> None:
     one = StateRemote(session, fragment_of(QUERIES["semi join"]), str(tmp_path), stable=True)
     one.apply(0, [(0, 0, Order(1, 2, 0.5, None), 1)])
-    other = StateRemote(session, fragment_of(QUERIES["anti join"]), str(tmp_path), stable=True)
-    assert other.resumed is None
-    assert list(other.contents()) == []
+    with pytest.raises(OffloadError, match="is of another query"):
+        StateRemote(session, fragment_of(QUERIES["anti join"]), str(tmp_path), stable=True)
 
 
 def test_a_row_is_found_by_its_group(session: Session, tmp_path: Path) -> None:
