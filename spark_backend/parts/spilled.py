@@ -1,7 +1,7 @@
 """The rows of a table that only parts on Spark read: on disk, and here a mark of each.
 
     row  --encode, digest-->  mark of 16 bytes      in the process: is it there, and how often
-    row  --pickle---------->  a mailbox             on disk: what it is
+    row  --pickle---------->  files                 on disk: what it is
 
 Marks are equal where rows are, as far as 128 bits tell. Rows of classes that have an equality of
 their own stay in the process. Rows come from a store of the process piece by piece (`move`), and
@@ -23,15 +23,14 @@ import pyarrow as pa
 from reactive.collections.zset import Pair, Row
 from reactive.errors import OffloadError
 from reactive.storage.store import BagStore, take_back
-from spark_backend.cluster.mailbox import Mailbox
 from spark_backend.codec.codec import Codec, loads
+from spark_backend.parts.entry_files import EntryFiles
 from spark_backend.parts.fingerprints import SIZE, Fingerprint, Fingerprints
 from spark_backend.parts.groups import encode
 
 SCHEMA = pa.schema(
     [
         ("bucket", pa.int64()),
-        ("version", pa.int64()),
         ("mark", pa.binary(SIZE)),
         ("row", pa.binary()),
         ("weight", pa.int64()),
@@ -57,14 +56,13 @@ class SpilledStore:
     interns: ClassVar[bool] = False
 
     def __init__(self, folder: str, rows: BagStore) -> None:
-        self._mailbox = Mailbox(folder, SCHEMA)
+        self._files = EntryFiles(folder, SCHEMA)
         self._marks = Fingerprints()
         self._dumps: Callable[[Row], bytes] = Codec(stable=False).dumps
         self._waiting = rows
         self._odd = BagStore()
         self._unwritten: list[Change] = []
         self._size = 0
-        self._number = 0
 
     def move(self, count: int) -> int:
         """Take `count` of the rows to begin with over; how many are left."""
@@ -109,7 +107,7 @@ class SpilledStore:
     def recount(self) -> None:
         """Make the marks anew, from what is written and what is to be."""
         self._marks, self._size = Fingerprints(), 0
-        for table in self._mailbox.ranges(self._number):
+        for table in self._files.pieces():
             columns = (table[name].to_pylist() for name in ("mark", "weight"))
             self._count(list(zip(*columns, strict=True)))
         self._count([(mark, weight) for mark, _, weight in self._unwritten])
@@ -128,7 +126,7 @@ class SpilledStore:
 
     def pairs(self) -> Iterable[Pair]:
         self._write()
-        for table in self._mailbox.ranges(self._number):
+        for table in self._files.pieces():
             kept = _folded(table)
             for data, weight in zip(
                 kept["row"].to_pylist(), kept["weight"].to_pylist(), strict=True
@@ -145,7 +143,7 @@ class SpilledStore:
 
     def close(self) -> None:
         """Delete the files."""
-        self._mailbox.delete()
+        self._files.delete()
 
     def _change(self, row: Row, weight: int) -> Pair:
         return self._add(row, weight) if weight > 0 else self._remove(row, -weight)
@@ -187,18 +185,17 @@ class SpilledStore:
             self._write()
 
     def _write(self) -> None:
-        changes, number = self._unwritten, self._number
+        changes = self._unwritten
         if not changes:
             return
         marks, rows, weights = zip(*changes, strict=True)
         buckets = [int.from_bytes(mark[:8], signed=True) for mark in marks]
-        columns = (buckets, [number] * len(changes), marks, rows, weights)
+        columns = (buckets, marks, rows, weights)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
-        self._mailbox.put(number, pa.table(arrays, schema=SCHEMA))
-        self._unwritten, self._number = [], number + 1
-        first, later = self._mailbox.rows()
-        if first + later > GROWN * max(self._size, WRITTEN):
-            self._mailbox.renew(_folded, number)
+        self._files.put(pa.table(arrays, schema=SCHEMA))
+        self._unwritten = []
+        if self._files.entries > GROWN * max(self._size, WRITTEN):
+            self._files.renew(_folded)
 
 
 def _mark(row: Row) -> Fingerprint:
@@ -209,11 +206,10 @@ def _folded(table: pa.Table) -> pa.Table:
     """One entry per mark, with the sum of the weights; the pickled row is that of any."""
     net: dict[bytes, list[Any]] = {}
     columns = [table[name].to_pylist() for name in SCHEMA.names]
-    for bucket, version, mark, row, weight in zip(*columns, strict=True):
-        found = net.setdefault(mark, [bucket, version, mark, row, 0])
-        found[1] = max(found[1], version)
-        found[3] = found[3] or row
-        found[4] += weight
-    kept = [entry for entry in net.values() if entry[4]]
+    for bucket, mark, row, weight in zip(*columns, strict=True):
+        found = net.setdefault(mark, [bucket, mark, row, 0])
+        found[2] = found[2] or row
+        found[3] += weight
+    kept = [entry for entry in net.values() if entry[3]]
     arrays = [pa.array([e[i] for e in kept], f.type) for i, f in enumerate(SCHEMA)]
     return pa.table(arrays, schema=SCHEMA)

@@ -134,7 +134,7 @@ def test_what_cannot_be_written_changes_nothing_and_is_written_later(tmp_path: P
     with patch.object(spilled, "WRITTEN", 3):
         store = moved(tmp_path, range(5))
         store.add("a", 1)
-        with patch.object(store._mailbox, "put", side_effect=OSError("no space")):
+        with patch.object(store._files, "put", side_effect=OSError("no space")):
             for statement in (store.add, store.remove):
                 with pytest.raises(OSError, match="no space"):
                     statement("a", 1)

@@ -1,0 +1,87 @@
+"""Entries with a bucket in Parquet files, read back in ranges of buckets; for the process itself.
+
+    put(entries)     a file more, sorted by bucket, in small row groups
+    pieces()         all entries, those of a bucket in one piece
+    renew(fold)      one file in the place of all
+
+State:  on disk; here the number of entries of each file.
+Cost:   O(entries) to write; a piece reads the row groups that its buckets are in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from spark_backend.cluster.files import file_system
+
+ROW_GROUP = 16_384
+PIECE = 100_000
+_LEAST, _ENTRIES = -(1 << 63), 1 << 64
+
+
+class EntryFiles:
+    """The files in a folder; each has the columns of the schema, `bucket` (int64) among them.
+
+    `folder` is a path, or a URI of a file system that pyarrow knows.
+    """
+
+    def __init__(self, folder: str, schema: pa.Schema) -> None:
+        self._files, self._root = file_system(folder)
+        self._files.create_dir(self._root, recursive=True)
+        self._schema = schema
+        self._written: dict[str, int] = {}
+        self._number = 0
+
+    @property
+    def entries(self) -> int:
+        """How many there are in all files."""
+        return sum(self._written.values())
+
+    def put(self, table: pa.Table) -> None:
+        """Keep entries."""
+        path, count = self._write([table])
+        self._written[path] = count
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """All entries, in ranges of buckets."""
+        files = list(self._written)
+        if not files:
+            return
+        data = ds.dataset(files, self._schema, "parquet", self._files)
+        count = max(1, -(-self.entries // PIECE))
+        limits = [_LEAST + _ENTRIES * i // count for i in range(count)]
+        for low, high in zip(limits, [*limits[1:], None], strict=True):
+            found = pc.field("bucket") >= low
+            found = found if high is None else found & (pc.field("bucket") < high)
+            yield data.to_table(filter=found) if count > 1 else data.to_table()
+
+    def renew(self, fold: Callable[[pa.Table], pa.Table]) -> None:
+        """One file of what each piece folds to, in the place of all files."""
+        old = list(self._written)
+        path, count = self._write(map(fold, self.pieces()))
+        self._written = {path: count}
+        for file in old:
+            with suppress(FileNotFoundError):
+                self._files.delete_file(file)
+
+    def delete(self) -> None:
+        """Delete all."""
+        with suppress(FileNotFoundError):
+            self._files.delete_dir(self._root)
+
+    def _write(self, tables: Iterable[pa.Table]) -> tuple[str, int]:
+        self._number += 1
+        path, count = f"{self._root}/{self._number:08}.parquet", 0
+        to: dict[str, Any] = {"filesystem": self._files, "compression": "lz4"}
+        with pq.ParquetWriter(path, self._schema, **to) as writer:
+            for table in tables:
+                writer.write_table(table.sort_by("bucket"), row_group_size=ROW_GROUP)
+                count += table.num_rows
+        return path, count
