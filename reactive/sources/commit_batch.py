@@ -23,7 +23,7 @@ from reactive.sources.ledger import Ledger, add, remove
 from reactive.sources.left_out import LeftOut
 from reactive.sources.net_changes import Given, given, net_changes
 from reactive.sources.targets import ByTable
-from reactive.transactions.transaction import Transaction
+from reactive.transactions.transaction import Transaction, end
 
 if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
@@ -66,7 +66,7 @@ def _commit(engine: Engine, ledger: Ledger, batch: Given, left_out: LeftOut | No
             ledger.change(net.entries)
             ledger.change_errors(net.solved, net.errors)
     finally:
-        transaction.take_back()  # the error is kept, with the frames that hold the transaction
+        end(transaction)  # the error is kept, with the frames that hold the transaction
     return len(net)
 
 
@@ -103,7 +103,7 @@ class _Careful:
             with reading:
                 net = net_changes(self._batch, self._ledger, self._left_out)
         finally:
-            reading.take_back()
+            end(reading)
         if self._tried((), ()) is not None:
             return False
         going, coming = _places(net.gone), _places(net.come)
@@ -129,7 +129,7 @@ class _Careful:
                 raise
             return error
         finally:
-            trial.take_back()
+            end(trial)
         raise AssertionError("a trial was not taken back")
 
 

@@ -114,13 +114,9 @@ class Transaction(NotCopied):
     def __del__(self) -> None:
         """An interrupt came before its end."""
         if getattr(self, "_entered", NEVER):  # it has none before it is made
-            self.take_back()
+            self._end_all()
 
-    def take_back(self) -> None:
-        """End it where an interrupt may have come between its beginning and its block.
-
-        Whoever keeps the exception keeps the transaction too, which would stay open.
-        """
+    def _end_all(self) -> None:
         while self._entered:
             self._leave(True)
 
@@ -300,3 +296,11 @@ _NESTED = (
     "the transaction was rolled back: one nested in it had failed\n"
     "  let the inner exception pass, or do not nest what may fail"
 )
+
+
+def end(transaction: Transaction) -> None:
+    """End one whose block an interrupt may have kept from beginning; take back what it changed.
+
+    Whoever keeps the exception keeps the transaction too, which would stay open.
+    """
+    transaction._end_all()
