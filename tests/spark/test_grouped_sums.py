@@ -67,7 +67,7 @@ def made(session: Session, tmp_path: Path) -> Iterator[Made]:
     remotes = []
 
     def make(of: Fragment) -> BucketedRemote:
-        remotes.append(BucketedRemote(session, of, str(tmp_path / "part"), stable=True))
+        remotes.append(BucketedRemote(session, of, str(tmp_path / "part"), stable=True, trust=True))
         return remotes[-1]
 
     yield make
