@@ -32,11 +32,11 @@ class Snapshot:
     """Rows with weights.
 
     >>> snapshot = Snapshot([[("a", 1), ("b", 2)], [("c", 1)]])
-    >>> snapshot.piece(2), len(snapshot)
-    ([('b', 2), ('c', 1)], 3)
-    >>> snapshot.forget(2)
-    >>> snapshot.piece(2)
-    [('a', 1)]
+    >>> snapshot.piece(), len(snapshot)
+    ([('a', 1), ('b', 2), ('c', 1)], 3)
+    >>> snapshot.forget()
+    >>> len(snapshot)
+    0
     """
 
     __slots__ = ("_rows", "_weights")
@@ -50,16 +50,23 @@ class Snapshot:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def piece(self, count: int) -> list[Pair]:
+    def pairs(self) -> list[Pair]:
+        """What has not been forgotten."""
+        return self._last(len(self._rows))
+
+    def piece(self) -> list[Pair]:
         """Some of what has not been forgotten."""
+        return self._last(PIECE)
+
+    def _last(self, count: int) -> list[Pair]:
         weights = repeat(1) if self._weights is None else self._weights[-count:]
         return list(zip(self._rows[-count:], weights, strict=False))
 
-    def forget(self, count: int) -> None:
-        """Forget what `piece(count)` gave."""
-        del self._rows[-count:]
+    def forget(self) -> None:
+        """Forget what `piece` gave."""
+        del self._rows[-PIECE:]
         if self._weights is not None:
-            del self._weights[-count:]
+            del self._weights[-PIECE:]
 
     def _take(self, piece: Sequence[Pair]) -> None:
         if isinstance(piece, Batch) and piece.weight == 1:

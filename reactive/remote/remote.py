@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from optimizer import plan
 from reactive.collections.zset import Pair, Pairs, Row, consolidate, negate
-from reactive.dataflow.snapshot import PIECE, Snapshot
+from reactive.dataflow.snapshot import Snapshot
 from reactive.errors import OffloadError, TakenIn
 from reactive.remote.adoption import Adopt, difference, refusal
 from reactive.remote.external import BEFORE, ExternalInput, ExternalSource
@@ -320,7 +320,7 @@ class RemoteOperator:
 
     def _keep(self, place: int, held: Snapshot) -> None:
         deltas: list[Pairs] = [()] * len(self.fragment.prepare)
-        deltas[place] = held.piece(len(held))
+        deltas[place] = held.pairs()
         self.step(*deltas)
         self.commit()
 
@@ -370,8 +370,8 @@ class RemoteOperator:
         while self._held:
             place, held = self._held[0]
             while len(held):
-                yield [(place, *pack(place, row, row), n) for row, n in held.piece(PIECE)]
-                held.forget(PIECE)
+                yield [(place, *pack(place, row, row), n) for row, n in held.piece()]
+                held.forget()
             del self._held[0]
 
     # What is there, as of the last flush that came to its end.

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-import reactive.dataflow.snapshot
-import reactive.remote.remote  # noqa: F401
+import reactive.dataflow.snapshot  # noqa: F401
 
 
 def small_pieces(patch: pytest.MonkeyPatch, count: int) -> None:
     """Have so few rows handed over at a time."""
-    for name in ("reactive.dataflow.snapshot", "reactive.remote.remote"):
-        patch.setattr(sys.modules[name], "PIECE", count)
+    patch.setattr(sys.modules["reactive.dataflow.snapshot"], "PIECE", count)
 
 
 @pytest.fixture(autouse=True, scope="session")
