@@ -30,16 +30,16 @@ from reactive.offload import chain_end, moving_recursions, overflow, remote_tabl
 from reactive.offload.obstacles import check_stored, refusal
 from reactive.offload.spilling import Spilled, Spilling
 from reactive.operators.plain import LINEAR
-from reactive.remote import external, fragments, streams
+from reactive.remote import adoption, external, fragments, streams
 from reactive.remote import flush as flushing
 from reactive.remote import remote as remote_parts
-from reactive.remote.adoption import Adopt, check_adopt
 from reactive.runtime.collector import paused
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore
 
 if TYPE_CHECKING:
     from reactive.api.view import AnyView
+    from reactive.remote.adoption import Adopt
     from reactive.transactions.engine import Engine
 
 T = TypeVar("T")
@@ -221,7 +221,7 @@ class Offloading:
         OffloadError: none can, for the reasons that it names; or tables hold other rows than an
             earlier process left, and nobody has said whose count.
         """
-        check_adopt(adopt)
+        adoption.check_adopt(adopt)
         found, reasons = self._parts(view.relation.plan)
         if not found:
             raise OffloadError(refusal(str(view._channel), reasons))
