@@ -190,8 +190,8 @@ class Counts(Failing):
 class FarAway(OnDisk):
     """All that moves is gone from here, a whole part of a query at once."""
 
-    def takes(self, fragment: Fragment) -> bool:
-        return True
+    def apart(self, fragment: Fragment) -> str | None:
+        return None
 
     def begin(self, part: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS) -> Counts:
         made = Counts(part, self)
