@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from optimizer import plan
 from reactive.collections.zset import Pair, Pairs, Row, consolidate, negate
@@ -128,6 +128,7 @@ class Remote(Protocol):
         ...
 
 
+@runtime_checkable
 class Telling(Protocol):
     """A `Remote` whose output need not be fetched: it can still tell how it has changed."""
 
@@ -239,14 +240,9 @@ class RemoteOperator:
             if self.lost is not None:
                 raise self.lost
             while self._batches:
-                self._apply(quiet=quiet and self.can_be_quiet)
+                self._apply(quiet=quiet and isinstance(self.remote, Telling))
             if self._owed is not None:
                 raise self._owed
-
-    @property
-    def can_be_quiet(self) -> bool:
-        """Whether it can be asked later how the output changed."""
-        return hasattr(self.remote, "told")
 
     def _apply(self, *, quiet: bool) -> None:
         began = perf_counter()
@@ -387,10 +383,9 @@ class RemoteOperator:
         """How many rows the output has, copies counted."""
         with self._sending:
             self.fill()
-            if not self.can_be_quiet:
+            if not isinstance(self.remote, Telling):
                 return sum(weight for _, weight in self.contents())
-            size: int = self.remote.size()  # type: ignore[attr-defined]
-            return size - sum(weight for _, weight in self._ahead())
+            return self.remote.size() - sum(weight for _, weight in self._ahead())
 
     def at(self, key: Any) -> list[Pair]:
         """What of the output shares the bucket of a key."""

@@ -23,7 +23,7 @@ from reactive.sources.ledger import Ledger, add, remove
 from reactive.sources.left_out import LeftOut
 from reactive.sources.net_changes import Given, given, net_changes
 from reactive.sources.targets import ByTable
-from reactive.transactions.transaction import Transaction, end
+from reactive.transactions.transaction import Transaction, within
 
 if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
@@ -58,16 +58,14 @@ def commit_batch(engine: Engine, ledger: Ledger, batch: Batch[Any], *, drops: bo
 
 
 def _commit(engine: Engine, ledger: Ledger, batch: Given, left_out: LeftOut | None) -> int:
-    transaction = Transaction(engine)
-    try:
-        with transaction:
-            net = net_changes(batch, ledger, left_out)
-            _change(ledger, net.gone, net.come)
-            ledger.change(net.entries)
-            ledger.change_errors(net.solved, net.errors)
-    finally:
-        end(transaction)  # the error is kept, with the frames that hold the transaction
-    return len(net)
+    def change() -> int:
+        net = net_changes(batch, ledger, left_out)
+        _change(ledger, net.gone, net.come)
+        ledger.change(net.entries)
+        ledger.change_errors(net.solved, net.errors)
+        return len(net)
+
+    return within(Transaction(engine), change)
 
 
 def _change(ledger: Ledger, gone: ByTable, come: ByTable) -> None:
@@ -98,12 +96,10 @@ class _Careful:
 
     def _leave_out(self) -> bool:
         """Find rows that raise; whether there are any."""
-        reading = Transaction(self._engine)
-        try:
-            with reading:
-                net = net_changes(self._batch, self._ledger, self._left_out)
-        finally:
-            end(reading)
+        net = within(
+            Transaction(self._engine),
+            lambda: net_changes(self._batch, self._ledger, self._left_out),
+        )
         if self._tried((), ()) is not None:
             return False
         going, coming = _places(net.gone), _places(net.come)
@@ -120,16 +116,13 @@ class _Careful:
         """What these changes raise; nothing is changed."""
         trial = Transaction(self._engine, _take_back)
         try:
-            with trial:
-                _change(self._ledger, _by_table(going), _by_table(coming))
+            within(trial, lambda: _change(self._ledger, _by_table(going), _by_table(coming)))
         except _TakenBack:
             return None
         except Exception as error:
             if not _may_blame_rows(error):
                 raise
             return error
-        finally:
-            end(trial)
         raise AssertionError("a trial was not taken back")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
 
 
+T = TypeVar("T")
 NEVER: tuple[Pending, ...] = ()
 _holder: ContextVar[Any] = ContextVar("transaction", default=None)
 """The transaction that this task is in, or was started in."""
@@ -298,9 +299,14 @@ _NESTED = (
 )
 
 
-def end(transaction: Transaction) -> None:
-    """End one whose block an interrupt may have kept from beginning; take back what it changed.
+def within(transaction: Transaction, do: Callable[[], T]) -> T:
+    """What a callable gives inside a transaction, for whoever keeps what it raises.
 
-    Whoever keeps the exception keeps the transaction too, which would stay open.
+    An interrupt may come between the beginning of a transaction and its block. The exception then
+    holds the frame, and that the transaction, which would stay open.
     """
-    transaction._end_all()
+    try:
+        with transaction:
+            return do()
+    finally:
+        transaction._end_all()

@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +31,6 @@ from optimizer.plans.fingerprint import fingerprint
 from reactive.collections.exact import ExactSum
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
 from reactive.errors import TakenIn
-from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
@@ -40,14 +38,12 @@ from spark_backend.cluster.session import Session
 from spark_backend.codec.codec import Codec, loads
 from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.incremental import grouped_sums
+from spark_backend.incremental.on_tables import OnTables, changed
 from spark_backend.incremental.steps import MOST_BROADCAST
 from spark_backend.incremental.touched import CHANGES_DDL, FAILED, OUTPUT, ROWS
-from spark_backend.incremental.tries import Owed, tried
-from spark_backend.state.staged import Staged
 from spark_backend.state.tables import BUCKET, Refused, StateTables, TableSpec, Tagged, united
 from spark_backend.tables import results
 from spark_backend.tables.chain import Chain
-from spark_backend.tables.frames import net
 from spark_backend.tables.worker import shipped
 
 ENTRIES = pa.schema(
@@ -69,7 +65,7 @@ ONE_TASK = 2_000
 """Changes up to which a flush is one task, without a shuffle."""
 
 
-class BucketedRemote:
+class BucketedRemote(OnTables):
     """A `reactive.remote.remote.Remote` for one operator whose rows fall into buckets.
 
     Parameters
@@ -93,12 +89,7 @@ class BucketedRemote:
         stable: bool,
         trust: bool = False,
     ) -> None:
-        self._session = session
-        self._fragment = fragment
-        self._is_kept = stable
-        self.is_closed = False
-        self.begun_anew = ""
-        self.adopt: Adopt | None = None
+        super().__init__(session, fragment, stable=stable)
         self._codec = Codec(stable=stable)
         self.bucket = self._codec.bucket
         self._shipped = serialized(fragment.node)
@@ -107,15 +98,8 @@ class BucketedRemote:
         specs = {name: _spec(name) for name in (ROWS, OUTPUT, FAILED)}
         self._rows, self._output = specs[ROWS], specs[OUTPUT]
         plan_of = fingerprint(fragment.node, fragment.inputs)
-        self._tables = StateTables(session, folder, plan_of, specs, pickled=True, trust=trust)
-        self._staged = Staged(folder)
-        self._owed = Owed()
-        self.resumed = self._tables.number
-
-    @property
-    def applied(self) -> int:
-        """The last number that has been taken in; -1 for none."""
-        return -1 if self._tables.number is None else self._tables.number
+        tables = StateTables(session, folder, plan_of, specs, pickled=True, trust=trust)
+        self._keep_in(tables, folder)
 
     def pack(self, place: int, key: Any, row: Row) -> tuple[int, bytes]:
         """The bucket of a key, and the row as bytes.
@@ -134,32 +118,6 @@ class BucketedRemote:
         """Write entries to a file, from which the flush of a number reads them."""
         if entries and number > self.applied:
             self._staged.add(number, 0, _table(entries))
-
-    def apply(
-        self,
-        number: int,
-        entries: Sequence[Entry],
-        fed: Sequence[ExternalInput] = (),
-        *,
-        quiet: bool = False,
-    ) -> Pairs:
-        """Take entries in once, and say how the output changes.
-
-        Raises
-        ------
-        TakenIn: a callable of the query raised. The next number makes up for it.
-        OffloadError: Spark is gone; nothing was taken in.
-        """
-        if number > self.applied:
-            given = self._owed.added(number, entries, fed)
-            tried(lambda: self._attempt(number, *given), self._session)
-            self._owed.clear()
-        if self._staged.rows:
-            self._staged.forget()
-        if quiet:
-            return ()
-        written = self._tables.written(number, self._output)
-        return () if written is None else consolidate(_pairs(written))
 
     def contents(self) -> Iterable[Pair]:
         """The output as of the last `apply`, fetched a range of buckets at a time."""
@@ -197,24 +155,14 @@ class BucketedRemote:
         parts = [p.select("bucket", "row", "weight") for p in self._tables.parts(self._output)]
         return results.of_packed(self._session, parts, kept)
 
-    def stop(self) -> None:
-        """Nobody reads it any more; a later process can go on where that was asked for."""
-        self.is_closed = True
-        if not self._is_kept:
-            self._tables.delete()
+    def _change_of(self, number: int) -> Pairs:
+        written = self._tables.written(number, self._output)
+        return () if written is None else consolidate(_pairs(written))
 
-    def close(self) -> None:
-        """Give everything up."""
-        self.is_closed = True
-        self._tables.delete()
-
-    def _attempt(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
-        if not self._session.is_alive():
-            self._session.restart()
-        self._tables.compact()  # what the flush before wrote has been read by now
+    def _flush(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
         staged = [*self._staged.frames(self._session.spark, number, [SCHEMA]).values()]
         staged_rows = self._staged.rows if staged else 0
-        rows = len(entries) + staged_rows + sum(_changed(source) for source in fed)
+        rows = changed(entries, fed) + staged_rows
         away = [*staged, *map(self._fed, fed)]
         added: Any = {}
         if entries or away:
@@ -255,18 +203,13 @@ class BucketedRemote:
         """The rows of a bucket in one task."""
         if rows <= ONE_TASK:
             return found.coalesce(1)
-        tasks = max(1, int(self._session.spark.sparkContext.defaultParallelism))
-        return found.repartition(tasks, "bucket")
+        return found.repartition(self._tables.tasks(), "bucket")
 
     def _fed(self, source: ExternalInput) -> DataFrame:
         """Entries of rows that Spark has already, which do not come by here."""
-        rows: Any = source.rows
-        given = rows.frames.since(source.after, source.upto)
-        if self._owed.is_late:
-            given = replace(given, frame=net(given.frame))
         return Chain(self._session.paths).entries(
             source.chain,
-            given,
+            self._since(source),
             self._fragment.of[-1],
             source.place,
             stable=self._is_kept,
@@ -291,13 +234,6 @@ def _table(entries: Sequence[Entry]) -> pa.Table:
     columns = (buckets, sides, rows, weights)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, ENTRIES, strict=True)]
     return pa.table(arrays, schema=ENTRIES)
-
-
-def _changed(source: ExternalInput) -> int:
-    """How many rows are fed at most."""
-    rows: Any = source.rows
-    count: int = rows.frames.changed(source.after, source.upto)
-    return count
 
 
 def _pairs(found: pa.Table) -> Iterator[Pair]:

@@ -25,7 +25,7 @@ from optimizer import plan
 from reactive.collections.exact import ExactSum
 from reactive.collections.zset import Pair, Row, canonical
 from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
-from reactive.operators.plain import LINEAR
+from reactive.operators.plain import chain_over
 from reactive.reference.evaluate import through
 from spark_backend.codec.codec import Codec, loads
 from spark_backend.incremental.kept_rows import Bucket, Net
@@ -47,7 +47,7 @@ class Sums:
 
 def are_all_of(node: plan.Node) -> bool:
     """Whether a part is an aggregate that needs nothing of its groups except sums."""
-    base = _split(node)[0]
+    _, base = chain_over(node)
     kinds = (CountAccumulator, SumAccumulator, AvgAccumulator)
     return (
         isinstance(base, plan.Aggregate)
@@ -85,7 +85,7 @@ def deltas(node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Ro
 
 
 def _delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
-    base, above = _split(node)
+    above, base = chain_over(node)
     assert isinstance(base, plan.Aggregate)
     out: Counter[Row] = Counter()
     for net, sign in ((before, -1), (after, 1)):
@@ -133,17 +133,8 @@ def _result(accumulator: Any, rows: int, totals: Any) -> Any:
     return canonical(total / rows if isinstance(accumulator, AvgAccumulator) else total)
 
 
-def _split(node: plan.Node) -> tuple[plan.Node, list[plan.Node]]:
-    """The node of a part that has state, and those that look at its rows one by one, in order."""
-    above = list[plan.Node]()
-    while isinstance(node, LINEAR):
-        above.append(node)
-        node = node.input
-    return node, above[::-1]
-
-
 def _aggregate(node: plan.Node) -> plan.Aggregate:
-    base, _ = _split(node)
+    _, base = chain_over(node)
     assert isinstance(base, plan.Aggregate)
     return base
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from optimizer import plan
 from optimizer.plans.properties import below_wheres, nodes
 from reactive.collections.zset import Pair, Row
-from reactive.operators.plain import LINEAR
+from reactive.operators.plain import chain_over
 from reactive.reference.evaluate import Bag, evaluate_part
 from reactive.remote.fragments import LEVEL
 from spark_backend.codec.codec import loads
@@ -131,9 +131,7 @@ def present(net: Counter[Any]) -> Counter[Any]:
 
 
 def _is_bilinear(node: plan.Node) -> bool:
-    while isinstance(node, LINEAR):
-        node = node.input
-    return isinstance(node, plan.Join)
+    return isinstance(chain_over(node)[1], plan.Join)
 
 
 def _of_join(node: plan.Node, before: Net, after: Net) -> Bag:

@@ -25,7 +25,6 @@ from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import is_set
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
 from reactive.errors import OffloadError, TakenIn
-from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
@@ -37,21 +36,20 @@ from spark_backend.codec.values import Inexact, Value, as_type, literal
 from spark_backend.incremental.compile import Compiler, Maker
 from spark_backend.incremental.inputs import inputs_of
 from spark_backend.incremental.keys import bound
+from spark_backend.incremental.on_tables import OnTables, changed
 from spark_backend.incremental.sets import ByWeight, hashed
 from spark_backend.incremental.split import split_of
 from spark_backend.incremental.steps import ODD_VALUE, Flush, schema_of
 from spark_backend.incremental.totals import Totals
-from spark_backend.incremental.tries import Owed, tried
-from spark_backend.state.staged import Staged
 from spark_backend.state.tables import StateTables, TableSpec, united
 from spark_backend.state.whole import whole
 from spark_backend.tables.chain import Chain, Weighted, raised
-from spark_backend.tables.frames import as_columns, net
+from spark_backend.tables.frames import as_columns
 
 OUTPUT = "output"
 
 
-class StateRemote:
+class StateRemote(OnTables):
     """A `reactive.remote.remote.Remote` over state tables.
 
     Parameters
@@ -74,23 +72,16 @@ class StateRemote:
         stable: bool,
         makers: tuple[Maker, ...] = (),
     ) -> None:
-        self._session, self._makers = session, makers
-        self._fragment = fragment
-        self._is_kept = stable
-        self.is_closed = False
-        self.begun_anew = ""
-        self.adopt: Adopt | None = None
+        super().__init__(session, fragment, stable=stable)
+        self._makers = makers
         self._spark: Any = None
         self._specs: dict[str, TableSpec] = {}
         self._inputs = inputs_of(session, fragment)
         self._compile()
         plan_of = fingerprint(fragment.node, fragment.inputs, self._inputs)
-        self._tables = StateTables(session, folder, plan_of, self._specs)
-        self._staged = Staged(folder)
-        self._owed = Owed()
+        self._keep_in(StateTables(session, folder, plan_of, self._specs), folder)
         self._fits = [fitting(kept) for kept in self._inputs]
         self._careful = False
-        self.resumed = self._tables.number
 
     def _compile(self) -> None:
         """Make the steps, whose columns are of one JVM."""
@@ -104,11 +95,6 @@ class StateRemote:
         inputs = (_rows(f"input{place}", kept) for place, kept in enumerate(self._inputs))
         self._specs.update(compiler.tables)
         self._specs.update((spec.name, spec) for spec in (self._output, *inputs))
-
-    @property
-    def applied(self) -> int:
-        """The last number that has been taken in; -1 for none."""
-        return -1 if self._tables.number is None else self._tables.number
 
     def bucket(self, key: Any) -> Any:
         """The key itself."""
@@ -135,28 +121,6 @@ class StateRemote:
         if entries and number > self.applied:
             place, (rows, weights) = entries[0][0], _columns(entries)
             self._staged.add(number, place, self._table(place, rows, weights))
-
-    def apply(
-        self,
-        number: int,
-        entries: Sequence[Entry],
-        fed: Sequence[ExternalInput] = (),
-        *,
-        quiet: bool = False,
-    ) -> Pairs:
-        """Take entries in once, and say how the output changes.
-
-        Raises
-        ------
-        TakenIn: a callable of the query raised. The next number makes up for it.
-        OffloadError: Spark is gone; nothing was taken in.
-        """
-        if number > self.applied:
-            self._take_in(number, *self._owed.added(number, entries, fed))
-            self._owed.clear()
-        if self._staged.rows:
-            self._staged.forget()
-        return () if quiet else self.told(number)
 
     def contents(self) -> Iterable[Pair]:
         """The output as of the last `apply`, fetched."""
@@ -230,19 +194,8 @@ class StateRemote:
         split = split_of(self._fragment.node).lines()
         return "; ".join(["Spark, state tables, one job per flush", *self._steps, *odd, *split])
 
-    def stop(self) -> None:
-        """Nobody reads it any more; a later process can go on where that was asked for."""
-        self.is_closed = True
-        if not self._is_kept:
-            self._tables.delete()
-
-    def close(self) -> None:
-        """Give everything up."""
-        self.is_closed = True
-        self._tables.delete()
-
-    def _take_in(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
-        tried(lambda: self._attempt(number, entries, fed), self._session, self._goes_on)
+    def _change_of(self, number: int) -> Pairs:
+        return self.told(number)
 
     def _goes_on(self, error: Exception) -> bool:
         """Whether a flush is to be done again, and now with care."""
@@ -256,15 +209,15 @@ class StateRemote:
             self._careful = True
         return ODD_VALUE in str(error)
 
-    def _attempt(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
-        if not self._session.is_alive():
-            self._session.restart()
+    def _compact(self) -> None:
         self._compile()
-        self._tables.compact()  # what the flush before wrote has been read by now
+        super()._compact()
+
+    def _flush(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
         fed = self._not_taken_in(fed)
         given = self._given(number, entries, fed)
-        rows = self._staged.rows + _counted(entries, fed)
-        self._flush(number, given, rows, {_version_of(source.place): source.upto for source in fed})
+        rows = self._staged.rows + changed(entries, fed)
+        self._write(number, given, rows, {_version_of(source.place): source.upto for source in fed})
 
     def _not_taken_in(self, fed: Sequence[ExternalInput]) -> list[ExternalInput]:
         """What is fed, without the versions of tables that an earlier process has taken in."""
@@ -272,7 +225,7 @@ class StateRemote:
         later = [replace(f, after=max(f.after, known.get(_version_of(f.place), -1))) for f in fed]
         return [source for source in later if source.upto > source.after]
 
-    def _flush(
+    def _write(
         self, number: int, given: dict[int, DataFrame], rows: int, versions: dict[str, int]
     ) -> None:
         flush = Flush(self._spark, self._tables, given, rows, self._careful, self._session.paths)
@@ -310,11 +263,8 @@ class StateRemote:
         return pa.table({"row": array, "weight": pa.array(weights, pa.int64())})
 
     def _fed(self, source: ExternalInput) -> DataFrame:
-        frames: Any = source.rows
-        given = frames.frames.since(source.after, source.upto)
-        if self._owed.is_late:
-            given = replace(given, frame=net(given.frame))
-        return Chain(self._session.paths, is_typed=True).run(source.chain, given).frame
+        chain = Chain(self._session.paths, is_typed=True)
+        return chain.run(source.chain, self._since(source)).frame
 
     def _fetched(self, rows: DataFrame) -> Iterator[Pair]:
         return iter(_pairs(self._kept, rows.toArrow()))
@@ -323,15 +273,6 @@ class StateRemote:
 def _version_of(place: int) -> str:
     """The token of an input that is fed: the version of its table that is taken in."""
     return f"input{place}"
-
-
-def _counted(entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> int:
-    """How many rows change at most."""
-    rows = len(entries)
-    for source in fed:
-        given: Any = source.rows
-        rows += given.frames.changed(source.after, source.upto)
-    return rows
 
 
 def _columns(entries: Sequence[Entry]) -> tuple[list[Row], list[int]]:

@@ -121,8 +121,7 @@ class Feed:
         frames = self.rows.frames
         if self._options.changes == "snapshot":
             return self._snapshot(frame, once, aside)
-        given = aside.enter_context(frames.aside("given"))
-        as_changes(frame, frames.kept, frames.key, self.name, self._options).write.parquet(given)
+        given = self._given(frame, aside)
         changes = self._session.spark.read.parquet(given)
         unfit = self._look_through(changes)
         if frames.key is None:
@@ -144,9 +143,7 @@ class Feed:
 
     def _snapshot(self, frame: DataFrame, once: Once, aside: ExitStack) -> _Prepared:
         frames = self.rows.frames
-        given = aside.enter_context(frames.aside("given"))
-        as_changes(frame, frames.kept, frames.key, self.name, self._options).write.parquet(given)
-        changes = self._session.spark.read.parquet(given)
+        changes = self._session.spark.read.parquet(self._given(frame, aside))
         unfit = self._look_through(changes)
         fit = changes.filter("unfit is null").select("row", "weight")
         frames.check_keys(fit)
@@ -161,6 +158,13 @@ class Feed:
         found = _Prepared(self, once, path, apart)
         found.is_change = bool(found.rows) or not frames.batches
         return found
+
+    def _given(self, frame: DataFrame, aside: ExitStack) -> str:
+        """The folder of a batch as changes, written once."""
+        frames = self.rows.frames
+        given = aside.enter_context(frames.aside("given"))
+        as_changes(frame, frames.kept, frames.key, self.name, self._options).write.parquet(given)
+        return given
 
     def _look_through(self, changes: DataFrame) -> int:
         """How many rows do not fit; raises for one unless they are left out."""

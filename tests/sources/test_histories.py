@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Batch
+from reactive.transactions.transaction import Transaction
 from tests.budget import stride
 from tests.moments import Moments
 from tests.offload.elsewhere import Elsewhere
@@ -107,6 +108,24 @@ def test_rows_and_token_change_together_at_every_moment() -> None:
         moment += stride(1, 7)
     assert seen == {1, 2}
     assert moment > 200
+
+
+def test_an_interrupt_between_the_beginning_of_a_transaction_and_its_block_leaves_none_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fed = Fed(raising=False)
+    enter = Transaction.__enter__
+
+    def interrupted(transaction: Transaction) -> Transaction:
+        enter(transaction)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+        patch.setattr(Transaction, "__enter__", interrupted)
+        fed.source.take(Batch([Item(1, 1)], token=1))
+    assert isinstance(fed.source.error, KeyboardInterrupt)  # which holds the frames
+    fed.source.take(Batch([Item(1, 1)], token=1))
+    assert (list(fed.items), fed.source.token) == ([Item(1, 1)], 1)
 
 
 @pytest.mark.parametrize("on_error", ["raise", "drop"])
