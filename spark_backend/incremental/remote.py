@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.plans.fingerprint import fingerprint
@@ -41,7 +41,7 @@ from spark_backend.incremental.sets import ByWeight, hashed
 from spark_backend.incremental.split import split_of
 from spark_backend.incremental.steps import ODD_VALUE, Flush, schema_of
 from spark_backend.incremental.totals import Totals
-from spark_backend.state.tables import StateTables, TableSpec, united
+from spark_backend.state.tables import StateTables, TableSpec, added_up, united
 from spark_backend.state.whole import whole
 from spark_backend.tables.chain import Chain, Weighted, raised
 from spark_backend.tables.frames import as_columns
@@ -91,7 +91,7 @@ class StateRemote(OnTables):
         compiler = Compiler(self._session, self._inputs, self._makers)
         self._top = compiler.step(self._fragment.node)
         self._steps, self._kept = compiler.steps, self._top.kept
-        self._output = _rows(OUTPUT, self._kept)
+        self._output = _rows(OUTPUT, self._kept, by_group=self._fragment.is_by_group)
         inputs = (_rows(f"input{place}", kept) for place, kept in enumerate(self._inputs))
         self._specs.update(compiler.tables)
         self._specs.update((spec.name, spec) for spec in (self._output, *inputs))
@@ -128,18 +128,25 @@ class StateRemote(OnTables):
         return iter(()) if found is None else self._fetched(found)
 
     def at(self, bucket: Any) -> Iterable[Pair]:
-        """The rows that begin with a key, or are it."""
-        found = self.current()
-        if found is None:
-            return ()
-        row = Value(F.col("row"), self._kept)
-        if self._fragment.is_by_group:
-            row = bound(row, 2)[0]
-        wanted = _literal(bucket, row.of)
-        if wanted is not None:
-            return list(self._fetched(found.filter(row.column.eqNullSafe(wanted))))
+        """The rows that begin with a key, or are it: of the base, only its bucket is read."""
+        self._compile()
         first = self._fragment.is_by_group
-        return [(r, n) for r, n in self._fetched(found) if (r[0] if first else r) == bucket]
+        row = _looked_up(self._kept, by_group=first)
+        wanted = _literal(bucket, row.of)
+        if wanted is None:
+            return [(r, n) for r, n in self.contents() if (r[0] if first else r) == bucket]
+        parts = self._tables.split(self._output, self._hash(Value(wanted, row.of))).values()
+        if not parts:
+            return ()
+        rows = united([part.select("row", "weight") for part in parts])
+        return list(
+            self._fetched(added_up(self._output, rows.filter(row.column.eqNullSafe(wanted))))
+        )
+
+    def _hash(self, key: Value) -> int:
+        """The hash of a key, which Spark works out without a job."""
+        found = self._spark.sql("select 1").select(hashed(key).alias("hash")).first()
+        return int(found["hash"])
 
     def current(self) -> DataFrame | None:
         """The output on Spark, each row once with its weight."""
@@ -279,11 +286,19 @@ def _columns(entries: Sequence[Entry]) -> tuple[list[Row], list[int]]:
     return [entry[2] for entry in entries], [entry[3] for entry in entries]
 
 
-def _rows(name: str, kept: Typed) -> TableSpec:
-    """A table of rows with weights."""
-    return TableSpec(
-        name, schema_of(kept), ("row",), ("weight",), lambda: hashed(Value(F.col("row"), kept))
-    )
+def _rows(name: str, kept: Typed, *, by_group: bool = False) -> TableSpec:
+    """A table of rows with weights, in buckets by what they are looked up by."""
+
+    def bucket() -> Column:
+        return hashed(_looked_up(kept, by_group=by_group))
+
+    return TableSpec(name, schema_of(kept), ("row",), ("weight",), bucket)
+
+
+def _looked_up(kept: Typed, *, by_group: bool) -> Value:
+    """What of the rows of the output a reader gives: their group, or all of them."""
+    row = Value(F.col("row"), kept)
+    return bound(row, 2)[0] if by_group else row
 
 
 def _pairs(kept: Typed, table: pa.Table) -> list[Pair]:

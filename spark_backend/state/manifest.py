@@ -2,7 +2,8 @@
 
     manifest/000000000012.json      after flush 12: it happened, or it did not
     flush/000000000012/t=left/part-...parquet       what flush 12 added to the table `left`
-    base/left/000000000009/t=left/b=3/part-...parquet    all up to flush 9, added up, by bucket
+    base/left/000000000009/t=left/b=3/part-...parquet    all before flush 9, added up, by bucket
+    merged/left/000000000011/t=left/part-...parquet      some of what came later, added up
 
 A manifest is written aside and renamed. Files that no manifest names are of a flush that did not
 come to its end, or of one that was added up since; they are deleted.
@@ -25,7 +26,7 @@ from pyarrow import fs
 
 from reactive.errors import OffloadError
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)

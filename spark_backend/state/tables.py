@@ -5,8 +5,8 @@
 
 A table is read as its base, of which a join with few keys looks at the buckets of these keys alone
 (Spark's dynamic partition pruning), and the small files that came later. From a number of these on
-they are put together, and from a share of the base on a new base is made, so that both the files
-and the work of a look-up stay bounded.
+they are put together, and from a share of the base on a new base is made (`levels.py`), so that
+both the files and the work of a look-up stay bounded.
 
 State:  on disk.
 Cost:   a flush O(what it adds); each row is written anew some log(rows) times.
@@ -33,12 +33,13 @@ from pyspark.sql import types as T
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import file_system
 from spark_backend.cluster.session import Session
+from spark_backend.state.levels import due
 from spark_backend.state.manifest import Manifest, Manifests, Segment
 
 TABLE, BUCKET = "t", "b"
 """Columns that name folders: of which table, and in a base of which bucket."""
-BASE = "base"
-"""The folder of bases that were made of what had been written before."""
+BASE, MERGED = "base", "merged"
+"""The folders of bases that were made of what had been written before, and of later rows."""
 MOST_SEGMENTS = 16
 """So many later segments are put together."""
 SHARE = 0.3
@@ -136,9 +137,16 @@ class StateTables:
         later. Rows are not added up; without any there is no part."""
         return list(self.split(spec).values())
 
-    def split(self, spec: TableSpec) -> dict[str, DataFrame]:
-        """The same by `base` and `later`, where there is any of it."""
-        segments = self.manifest.tables.get(spec.name, ())
+    def split(self, spec: TableSpec, hash_of: int | None = None) -> dict[str, DataFrame]:
+        """The same by `base` and `later`, where there is any of it.
+
+        Parameters
+        ----------
+        hash_of: of a key: of the base only the files of its bucket. None for all of them.
+        """
+        segments = self._segments(spec)
+        if hash_of is not None:
+            segments = self._in_bucket(spec, hash_of % self.buckets(spec))
         parts = {
             "base": [s for s in segments if s.is_base],
             "later": [s for s in segments if not s.is_base],
@@ -229,14 +237,25 @@ class StateTables:
         return found.to_table(columns=columns, filter=where).rename_columns(names)
 
     def compact(self) -> None:
-        """Put files together where there are too many."""
+        """Put files together where there are too many; not those of the last flush, for which its
+        delta may be asked again."""
         for spec in self._specs.values():
-            segments = self.manifest.tables.get(spec.name, ())
-            base, later = self.manifest.rows(spec.name)
-            if later > SHARE * max(base, PER_BUCKET):
-                self._rebase(spec, segments)
-            elif sum(not s.is_base for s in segments) > MOST_SEGMENTS:
-                self._merge(spec, segments)
+            segments = self._settled(spec)
+            first = due(
+                [s.rows for s in segments],
+                has_base=bool(segments) and segments[0].is_base,
+                most=MOST_SEGMENTS,
+                share=SHARE,
+                least=PER_BUCKET,
+            )
+            if first is not None:
+                self._put_together(spec, segments[first:], is_base=first == 0)
+
+    def _settled(self, spec: TableSpec) -> Sequence[Segment]:
+        """The segments of a table, without what the last flush has added."""
+        segments = self._segments(spec)
+        last = f"{_flush_folder(self.number)}/" if self.number is not None else ""
+        return segments[:-1] if segments and segments[-1].folder.startswith(last) else segments
 
     def bytes(self) -> int:
         """What the files take."""
@@ -248,31 +267,29 @@ class StateTables:
         with suppress(FileNotFoundError):
             self._files.delete_dir(self._root)
 
-    def _rebase(self, spec: TableSpec, segments: Sequence[Segment]) -> None:
-        count = self._buckets(spec, sum(segment.rows for segment in segments))
-        folder = f"{BASE}/{spec.name}/{self.number:012}"
-        whole = added_up(spec, self._all(spec))
-        found = self._write(folder, {spec.name: whole}, {spec.name: count})
-        base = found.get(spec.name, Segment(f"{folder}/{TABLE}={spec.name}", (), 0, count))
-        self._replace(spec, segments, (base,))
+    def _put_together(self, spec: TableSpec, gone: Sequence[Segment], *, is_base: bool) -> None:
+        """Write segments as one, which takes their place."""
+        count = self._buckets(spec, sum(segment.rows for segment in gone)) if is_base else 0
+        folder = f"{BASE if is_base else MERGED}/{spec.name}/{self.number:012}"
+        kinds = [[s for s in gone if s.is_base], [s for s in gone if not s.is_base]]
+        read = [self._read(spec, some) for some in kinds if any(s.files for s in some)]
+        parts = [part.select(*spec.schema.names) for part in read]
+        found: dict[str, Segment] = {}
+        if parts:
+            net = added_up(spec, united(parts))
+            buckets = {spec.name: count} if is_base else {}
+            found = self._write(folder, {spec.name: net if is_base else net.coalesce(1)}, buckets)
+        none = Segment(f"{folder}/{TABLE}={spec.name}", (), 0, count)
+        self._replace(spec, gone, found.get(spec.name, none))
 
     def _buckets(self, spec: TableSpec, rows: int) -> int:
         """Into how many buckets a base is put."""
         return max(1, min(MOST_BUCKETS, rows // PER_BUCKET)) if spec.bucket else 1
 
-    def _merge(self, spec: TableSpec, segments: Sequence[Segment]) -> None:
-        """Of what came later, one file; the base stays."""
-        later = [s for s in segments if not s.is_base]
-        merged = added_up(spec, self._read(spec, later)).coalesce(1)
-        folder = f"merged/{spec.name}/{self.number:012}"
-        found = self._write(folder, {spec.name: merged})
-        one = found.get(spec.name, Segment(f"{folder}/{TABLE}={spec.name}", (), 0))
-        bases = tuple(s for s in segments if s.is_base)
-        self._replace(spec, later, (*bases, one))
-
-    def _replace(self, spec: TableSpec, gone: Sequence[Segment], now: tuple[Segment, ...]) -> None:
-        """Let these be the segments of a table, and delete those that have gone into them."""
-        self._count(self.manifest.with_segments(spec.name, now))
+    def _replace(self, spec: TableSpec, gone: Sequence[Segment], now: Segment) -> None:
+        """Let a segment be in the place of others, and delete the files of those."""
+        kept = [now if s is gone[0] else s for s in self._segments(spec) if s not in gone[1:]]
+        self._count(self.manifest.with_segments(spec.name, tuple(kept)))
         for segment in gone:
             with suppress(FileNotFoundError):
                 self._files.delete_dir(f"{self._root}/{segment.folder}")
@@ -281,9 +298,8 @@ class StateTables:
         self._manifests.put(manifest)
         self.manifest = manifest
 
-    def _all(self, spec: TableSpec) -> DataFrame:
-        parts = [part.select(*spec.schema.names) for part in self.parts(spec)]
-        return united(parts)
+    def _segments(self, spec: TableSpec) -> Sequence[Segment]:
+        return self.manifest.tables.get(spec.name, ())
 
     def _read(self, spec: TableSpec, segments: Sequence[Segment]) -> DataFrame:
         paths = [f"{self._uri}/{s.folder}/{name}" for s in segments for name in s.files]

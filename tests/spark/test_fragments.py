@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,8 @@ from spark_backend.cluster.session import Session
 from spark_backend.incremental.inputs import can_be_columns
 from spark_backend.incremental.remote import StateRemote
 from spark_backend.state import tables
+from spark_backend.state.manifest import Segment
+from spark_backend.state.tables import StateTables, TableSpec
 from tests.budget import TIMES, cases
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 from tests.spark.test_database import kill
@@ -143,6 +146,32 @@ def test_a_row_is_found_by_its_group(session: Session, tmp_path: Path) -> None:
     assert list(remote.at(remote.bucket(1.0))) == [((1.0, 3), 1)]
     assert list(remote.at(remote.bucket(True))) == [((1.0, 3), 1)]
     assert list(remote.at(remote.bucket("a"))) == []
+
+
+def test_a_look_up_reads_one_bucket_of_the_base_and_what_came_later(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "PER_BUCKET", 6)
+    remote = StateRemote(
+        session, fragment_of(QUERIES["distinct, counted"]), str(tmp_path), stable=False
+    )
+    remote.apply(0, [(0, 0, Order(n, n, float(n % 12), None), 1) for n in range(24)])
+    remote.apply(1, [(0, 0, Order(99, 99, 7.0, None), 1)])
+    base, later = remote._tables.manifest.tables["output"]
+    assert (base.buckets, later.is_base) == (4, False)
+    read: list[Segment] = []
+    real = StateTables._read
+
+    def spied(state: StateTables, spec: TableSpec, segments: list[Segment]) -> Any:
+        read.extend(segments)
+        return real(state, spec, segments)
+
+    monkeypatch.setattr(StateTables, "_read", spied)
+    for key in range(12):
+        read.clear()
+        assert list(remote.at(float(key))) == [((float(key), 3 if key == 7 else 2), 1)]
+        of_base = {file.partition("/")[0] for s in read if s.is_base for file in s.files}
+        assert len(of_base) == 1
 
 
 @pytest.mark.parametrize(

@@ -91,12 +91,26 @@ def test_files_stay_few_and_rows_the_same(
     assert held(StateTables(session, str(tmp_path), "plan", SPECS)) == held(state)
 
 
+def test_what_the_last_flush_added_is_there_after_files_are_put_together(
+    state: StateTables, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "SHARE", 0)
+    for number in range(3):
+        state.flush(number, {"numbers": frame(session, [(number, 1)])})
+        state.compact()
+        found = state.written(number, NUMBERS)
+        assert found is not None
+        assert found.to_pylist() == [{"k": number, "weight": 1}]
+    assert held(state) == {0: 1, 1: 1, 2: 1}
+
+
 def test_rows_that_come_to_nothing_leave_no_file(
     state: StateTables, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "SHARE", 0)
     state.flush(0, {"numbers": frame(session, [(1, 1)])})
     state.flush(1, {"numbers": frame(session, [(1, -1)])})
+    state.flush(2, {"others": frame(session, [(7, 1)])})
     state.compact()
     assert state.parts(NUMBERS) == []
 
