@@ -51,8 +51,10 @@ class SparkOffload:
     Parameters
     ----------
     threshold_rows, threshold_bytes: how much an operator keeps when it moves; None for no limit.
-    master: where Spark runs; `"local[*]"` is on all cores of this machine.
-    session: a `SparkSession` to use instead. It is never stopped, and keeps its settings.
+    master: where Spark runs; `"local[*]"` is on all cores of this machine, `"sc://host:15002"` a
+        server of Spark Connect.
+    session: a `SparkSession` to use instead, also one of Spark Connect. It is never stopped, and
+        keeps its settings.
     checkpoint: a folder to go on from after this process has ended, or a URI that Spark and pyarrow
         know; by default a temporary one, which is deleted at the end. One `SparkOffload` at a time
         may use it.
@@ -86,7 +88,7 @@ class SparkOffload:
         max_waiting: int = 1_000_000,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        check()
+        check(java=session is None and not master.startswith("sc://"))
         check_adopt(adopt)
         self.threshold_rows = threshold_rows
         self.threshold_bytes = threshold_bytes
@@ -225,7 +227,7 @@ class SparkOffload:
         from spark_backend.tables import results
 
         if hasattr(remote, "to_spark"):
-            return remote.to_spark(row_type)
+            return self.session.given(remote.to_spark(row_type))
         given = list(pairs if remote is None else remote.contents())
         return results.of_pairs(self.session, given, results.typed_as(given, row_type))
 

@@ -6,7 +6,8 @@ SQL are those of a session of our own, which others do not see.
 
 A cluster needs: Python of the same version on its workers, with this library and the modules of the
 rows installed (or sent along with `--py-files`), and a folder for `checkpoint` that driver and
-workers both reach. With a local master, workers import what the driver can import.
+workers both reach. With a local master, workers import what the driver can import. A server of
+Spark Connect is such a cluster, and is never stopped.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from reactive.errors import OffloadError
+from spark_backend.cluster import connect
 
 JAVA = 17
 START = {
@@ -51,8 +53,8 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 """As many as the session runs tasks at a time, unless they are given."""
 
 
-def check() -> None:
-    """Whether Spark can be started here.
+def check(*, java: bool = True) -> None:
+    """Whether Spark can be started here, which needs Java, or used where it runs.
 
     Raises
     ------
@@ -64,7 +66,7 @@ def check() -> None:
             f"Spark cannot be used: {' and '.join(missing)} missing\n"
             "  pip install 'reactive-collections[spark]'"
         )
-    found = _java_version()
+    found = _java_version() if java else JAVA
     if found is None or found < JAVA:
         shown = "no Java found" if found is None else f"Java {found} is too old"
         raise OffloadError(
@@ -78,7 +80,8 @@ class Session:
 
     Parameters
     ----------
-    master: where Spark runs, such as `"local[*]"` or `"spark://host:7077"`.
+    master: where Spark runs, such as `"local[*]"`, `"spark://host:7077"` or, of Spark Connect,
+        `"sc://host:15002"`.
     session: a `SparkSession` to use instead; it is never stopped, and keeps its settings.
     config: further settings, such as `{"spark.driver.memory": "4g"}`.
     """
@@ -94,6 +97,7 @@ class Session:
         self._given = session
         self._config = dict(config or {})
         self._own: Any = None
+        self._tasks: int | None = None
         self._lock = threading.RLock()
 
     @property
@@ -107,7 +111,34 @@ class Session:
     @property
     def is_local(self) -> bool:
         """Whether workers are on this machine."""
-        return str(self.spark.sparkContext.master).startswith("local")
+        return str(self.spark.conf.get("spark.master", "")).startswith("local")
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks it runs at a time."""
+        return self._tasks_of(self.spark)
+
+    def _tasks_of(self, session: Any) -> int:
+        if not connect.is_connect(session):
+            return max(1, int(session.sparkContext.defaultParallelism))
+        if self._tasks is None:
+            self._tasks = connect.tasks(session)
+        return self._tasks
+
+    def own(self, frame: Any) -> Any:
+        """A DataFrame that a user has given, as one of our session."""
+        return connect.of_session(frame, self.spark)
+
+    def given(self, frame: Any) -> Any:
+        """A DataFrame of ours, as one that a user can join with those of a session that was
+        given."""
+        return frame if self._given is None else connect.of_session(frame, self._given)
+
+    @property
+    def outer(self) -> Any:
+        """The session whose DataFrames users are given: theirs, where those of two do not mix."""
+        is_theirs = self._given is not None and connect.is_connect(self._given)
+        return self._given if is_theirs else self.spark
 
     @property
     def paths(self) -> list[str]:
@@ -116,7 +147,10 @@ class Session:
 
     def is_alive(self) -> bool:
         """Whether the JVM answers."""
-        return self._own is not None and _answers(self._own.sparkContext)
+        own = self._own
+        if own is None:
+            return False
+        return connect.answers(own) if connect.is_connect(own) else _answers(own.sparkContext)
 
     def restart(self) -> None:
         """Start anew after the JVM has gone; nothing is done if it is there.
@@ -132,16 +166,23 @@ class Session:
         if self.is_alive():
             return
         had, self._own = self._own, None
-        if had is not None and self._given is not None:
+        if had is not None and self._given is not None and not self._goes_on():
             raise OffloadError(
                 "the Spark session that was given is gone\n"
                 "  make a new one, and a new SparkOffload with the same checkpoint"
             )
         _ = self.spark
 
+    def _goes_on(self) -> bool:
+        """Whether a session that was given can make another of ours: its server is there again."""
+        return connect.is_connect(self._given) and not self._given.is_stopped
+
     def close(self) -> None:
         """Stop the JVM if it is ours and nobody else of us uses it."""
         own, self._own = self._own, None
+        if connect.is_connect(own):
+            connect.release(own)
+            return
         if own is None or self._given is not None:
             return
         context = own.sparkContext
@@ -155,8 +196,12 @@ class Session:
             _stop_jvm()
 
     def _begin(self) -> Any:
+        if self._given is not None and connect.is_connect(self._given):
+            return self._settled(connect.another(self._given))
         if self._given is not None:
             return self._settled(self._given.newSession())
+        if self._master.startswith(connect.SCHEME):
+            return self._settled(connect.connected(self._master))
         from pyspark import SparkContext
 
         with SparkContext._lock:
@@ -189,7 +234,7 @@ class Session:
                 raise OffloadError(f"Spark could not be started: {error}\n{said}") from error
 
     def _settled(self, session: Any) -> Any:
-        tasks = str(max(1, session.sparkContext.defaultParallelism))
+        tasks = str(self._tasks_of(session))
         for name, value in {PARTITIONS: tasks, **SQL, **self._config}.items():
             if name.startswith("spark.sql."):
                 with suppress(_static()):

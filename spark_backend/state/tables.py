@@ -384,7 +384,7 @@ class StateTables:
 
     def tasks(self) -> int:
         """How many tasks a job is spread over."""
-        return max(1, int(self._session.spark.sparkContext.defaultParallelism))
+        return self._session.tasks
 
 
 def united(frames: Sequence[DataFrame]) -> DataFrame:

@@ -267,7 +267,7 @@ class Frames:
             return self.read([])
         if isinstance(source, str):
             source = read(self._session.spark, source, self.kept, self._format)
-        return as_rows(source, self.kept, self.name)
+        return as_rows(self._session.own(source), self.kept, self.name)
 
     def _union(self, paths: list[str], *, whole: bool) -> DataFrame:
         changes = self.read(paths)

@@ -84,7 +84,7 @@ def of_pairs(session: Session, pairs: Iterable[Pair], kept: Typed) -> DataFrame:
             "weight": pa.array([weight for _, weight in given], pa.int64()),
         }
     )
-    return as_columns(Weighted(session.spark.createDataFrame(table, _schema(kept)), kept))
+    return as_columns(Weighted(session.outer.createDataFrame(table, _schema(kept)), kept))
 
 
 def typed_rows(

@@ -31,7 +31,7 @@ class SparkRows:
         self.frames = frames
         self.is_closed = False
         self._is_kept = is_kept
-        self._paths = session.paths
+        self._session = session
         self._size: tuple[int, int] = (-1, 0)
 
     @property
@@ -77,7 +77,7 @@ class SparkRows:
     def steps(self, chain: Sequence[plan.Node]) -> list[str]:
         """Which nodes of a chain run as columns, and which in Python workers, and why."""
         none = self.frames.since(self.version, self.version)
-        return [str(step) for step in Chain(self._paths).run(tuple(chain), none).steps]
+        return [str(step) for step in Chain(self._session.paths).run(tuple(chain), none).steps]
 
     def stop(self) -> None:
         """Nobody reads it any more; changes are kept where a later process is to go on."""
@@ -87,7 +87,8 @@ class SparkRows:
 
     def frame(self) -> DataFrame:
         """All rows, a column per field."""
-        return as_columns(self.frames.current())
+        found: DataFrame = self._session.given(as_columns(self.frames.current()))
+        return found
 
 
 class ScanRemote:

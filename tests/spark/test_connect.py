@@ -1,0 +1,41 @@
+"""Spark Connect: a server elsewhere, whose JVM this process cannot ask."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reactive import OffloadError
+from spark_backend import SparkOffload
+from spark_backend.cluster import connect, session
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_all_is_as_on_a_session_of_its_own() -> None:
+    pytest.importorskip("grpc", reason="pip install 'reactive-collections[spark-connect]'")
+    command = [sys.executable, "-m", "tests.spark.connect"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    told = done.stdout.splitlines()
+    assert told == [
+        "views are their queries",
+        "tables are on Spark",
+        "the session that was given is as it was",
+    ], done.stderr[-3000:]
+
+
+def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "find_spec", lambda name: None)
+    offload = SparkOffload(master="sc://nowhere:1")
+    with pytest.raises(OffloadError, match=r"pip install 'reactive-collections\[spark-connect\]'"):
+        _ = offload.session.spark
+
+
+def test_it_needs_no_java_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_java_version", lambda: None)
+    SparkOffload(master="sc://nowhere:1")
+    with pytest.raises(OffloadError, match="no Java found"):
+        SparkOffload()
