@@ -20,6 +20,8 @@ from reactive.remote.whole import STATEFUL, whole_of
 
 Begin = Callable[[Fragment], Remote]
 Feeding = tuple[ExternalSource, plan.Table, tuple[plan.Node, ...]]
+_ONLY_WHOLE = (plan.Fixpoint, plan.Top)
+"""What goes in no other way."""
 
 
 class OffloadedNodes:
@@ -47,6 +49,7 @@ class OffloadedNodes:
         self.scan = scan
         self._apart = apart
         self._parts: dict[int, Fragment | None] = {}
+        self._reasons: dict[int, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self.moved or self.remote_tables)
@@ -77,6 +80,11 @@ class OffloadedNodes:
         part = self._part(node)
         return part is not None and part.is_whole
 
+    def stays(self, node: plan.Node) -> str:
+        """Why a node does not go together with what is below it; empty if that is not known."""
+        self._part(node)
+        return self._reasons.get(id(node), "")
+
     def begin(self, node: plan.Node) -> Begin:
         """How to begin the part of a node."""
         return self.moved.get(node, self._begin)
@@ -94,8 +102,8 @@ class OffloadedNodes:
     def _pays(self, whole: Fragment) -> bool:
         """Whether rows come from where they are in bulk, or would come by between operators."""
         operators = sum(isinstance(node, STATEFUL) for node in whole.of)
-        recurs = any(isinstance(node, plan.Fixpoint) for node in whole.of)
-        return operators > 1 or recurs or any(map(self.holds, whole.inputs))
+        alone = any(isinstance(node, _ONLY_WHOLE) for node in whole.of)
+        return operators > 1 or alone or any(map(self.holds, whole.inputs))
 
     def _found(self, node: plan.Node) -> Fragment | None:
         whole = whole_of(node, self.holds)
@@ -104,7 +112,7 @@ class OffloadedNodes:
             found = self._apart(whole)
             if found is None:
                 return whole
-            reason = found
+            reason = self._reasons[id(node)] = found
         try:
             return replace(part_of(node), apart=reason)
         except Unmovable:

@@ -331,7 +331,10 @@ class Offloading:
             if refused is None or away.is_whole(node):
                 found.append(node)
             else:
-                reasons.append(f"{explaining.headline(node)}: {refused}")
+                apart = away.stays(node)
+                reasons.append(
+                    f"{explaining.headline(node)}: {refused}{f' ({apart})' * bool(apart)}"
+                )
         return found, reasons
 
     def refused(self, node: plan.Node) -> str | None:

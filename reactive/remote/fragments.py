@@ -111,7 +111,7 @@ def part_of(node: plan.Node) -> Fragment:
         case plan.Unnest(source):
             return _chained(node, part_of(source))
         case plan.Top():
-            raise Unmovable("the orders of its groups are in the process")
+            raise Unmovable("the orders of its groups are in the process, or in a whole fragment")
         case plan.OrderBy(source, limit=int()):
             return Fragment(_given(0, source), (node,), (source,), (by_row,), alone, node)
         case plan.OrderBy():

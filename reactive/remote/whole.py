@@ -13,6 +13,7 @@ small ones (`decomposed`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from optimizer import plan
 from optimizer.plans.decomposed import decomposed
@@ -25,7 +26,7 @@ Holds = Callable[[plan.Node], bool]
 STATEFUL = (
     *(plan.Join, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Aggregate),
     *(plan.Distinct, plan.Union, plan.Difference, plan.DifferenceAll),
-    *(plan.Intersection, plan.IntersectionAll, plan.Fixpoint),
+    *(plan.Intersection, plan.IntersectionAll, plan.Fixpoint, plan.Top, plan.OrderBy),
 )
 _INSIDE = (*STATEFUL, plan.UnionAll, plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
 
@@ -39,13 +40,20 @@ def whole_of(top: plan.Node, holds: Holds) -> Fragment | None:
     last = below_wheres(top)
     is_by_group = isinstance(last, plan.Aggregate) and last.key is not None
     return Fragment(
-        node,
+        _with_first(node),
         tuple(cut.inside),
         tuple(cut.inputs),
         (by_row,) * len(cut.inputs),
         group_of if is_by_group else alone,
         is_whole=True,
     )
+
+
+def _with_first(node: plan.Node) -> plan.Node:
+    """Of an order that the process sorts again, also the rows before the offset."""
+    if not isinstance(node, plan.OrderBy) or node.limit is None:
+        return node
+    return replace(node, limit=node.limit + node.offset, offset=0)
 
 
 class _Cut:
@@ -68,7 +76,7 @@ class _Cut:
             return node
         if self._holds(node) or isinstance(below_wheres(node), plan.Table):
             return self._input(node)
-        if not isinstance(node, _INSIDE):
+        if not isinstance(node, _INSIDE) or (isinstance(node, plan.OrderBy) and node.limit is None):
             return None
         if isinstance(node, plan.Fixpoint) and decomposed(node) is None:
             return None

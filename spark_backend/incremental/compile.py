@@ -5,6 +5,7 @@
     join, semi, anti, outer      by a key that columns have
     distinct, union, ...         by weights
     aggregate                    sums
+    top, order with a limit      the rows that are first
 
 Rows that equal nodes give, arranged by equal keys, are kept once.
 """
@@ -22,17 +23,22 @@ from optimizer import plan
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import residual
+from optimizer.plans.unique_keys import unique_key
 from reactive.operators.plain import chain_over
+from reactive.remote.fragments import Fragment
 from spark_backend.cluster.session import Session
 from spark_backend.codec.columns import truth_of
 from spark_backend.codec.schema import Plain, Typed, Untyped, in_common, tuple_of
 from spark_backend.codec.values import Inexact, Value, as_type, record_value
 from spark_backend.incremental.computed import with_computed
+from spark_backend.incremental.first_of_all import First
+from spark_backend.incremental.firsts import Firsts
 from spark_backend.incremental.join import Arranged, Join, pair_of
 from spark_backend.incremental.keys import Side, bound, sides_of
 from spark_backend.incremental.linear import Linear, Together
 from spark_backend.incremental.matching import Matched
 from spark_backend.incremental.sets import ByWeight
+from spark_backend.incremental.standing import unique_of
 from spark_backend.incremental.steps import Given, NotColumns, Step, schema_of
 from spark_backend.incremental.totals import Totals, refused
 from spark_backend.state.tables import TableSpec
@@ -61,9 +67,14 @@ class Compiler:
     """
 
     def __init__(
-        self, session: Session, inputs: tuple[Typed, ...], makers: tuple[Maker, ...] = ()
+        self,
+        session: Session,
+        fragment: Fragment,
+        inputs: tuple[Typed, ...],
+        makers: tuple[Maker, ...] = (),
     ) -> None:
-        self._session, self._inputs, self._makers = session, inputs, makers
+        self._session, self._fragment = session, fragment
+        self._inputs, self._makers = inputs, makers
         self._chain = Chain(session.paths, is_typed=True)
         self._made: dict[plan.Node, Step] = {}
         self._given: dict[plan.Node, Step] = {}
@@ -95,7 +106,7 @@ class Compiler:
 
     def beside(self) -> Compiler:
         """Another one for the same fragment, given the same, whose steps are of no account."""
-        other = Compiler(self._session, self._inputs, self._makers)
+        other = Compiler(self._session, self._fragment, self._inputs, self._makers)
         for node, step in self._given.items():
             other.give(node, step)
         return other
@@ -126,6 +137,8 @@ class Compiler:
                 found = self._outer(node, left, right)
             case plan.Aggregate():
                 found = self._aggregate(node)
+            case plan.Top() | plan.OrderBy(limit=int()):
+                found = self._first(node)
             case _ if isinstance(node, _SETS):
                 found = self._by_weight(node)
             case _:
@@ -158,6 +171,16 @@ class Compiler:
                 raise
             made = Totals(computed, self.step(computed.input), 1, name)
         return self._with(made, *made.specs)
+
+    def _first(self, node: plan.Top | plan.OrderBy) -> Step:
+        step, count = self.step(node.input), bindings(node.input)
+        unique = unique_of(node.input, tuple(map(unique_key, self._fragment.inputs)))
+        if isinstance(node, plan.Top):
+            top = Firsts(node, step, count, self.free("rows"), unique)
+            return self._with(top, top.spec)
+        names, is_last = (self.free("rows"), self.free("held")), node is self._fragment.node
+        first = First(node, step, count, names, unique, is_last=is_last)
+        return self._with(first, *first.specs)
 
     def _by_weight(self, node: plan.Node) -> Step:
         steps = tuple(map(self.step, node.inputs()))

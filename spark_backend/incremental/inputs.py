@@ -35,7 +35,8 @@ def no_columns(session: Session, fragment: Fragment, makers: tuple[Maker, ...] =
         if isinstance(kept, Pickled):
             return kept.reason  # which is known without Spark
     try:
-        Compiler(session, inputs_of(session, fragment), makers).step(fragment.node)
+        inputs = inputs_of(session, fragment)
+        Compiler(session, fragment, inputs, makers).step(fragment.node)
     except (NotColumns, OffloadError) as error:
         return str(error).partition("\n")[0]
     return None

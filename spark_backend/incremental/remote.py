@@ -39,7 +39,7 @@ from spark_backend.incremental.keys import bound
 from spark_backend.incremental.on_tables import OnTables, changed
 from spark_backend.incremental.sets import ByWeight, hashed
 from spark_backend.incremental.split import split_of
-from spark_backend.incremental.steps import ODD_VALUE, Flush, schema_of
+from spark_backend.incremental.steps import ODD_VALUE, TOO_FEW, Flush, schema_of
 from spark_backend.incremental.totals import Totals
 from spark_backend.state.tables import StateTables, TableSpec, added_up, united
 from spark_backend.state.whole import whole
@@ -81,14 +81,14 @@ class StateRemote(OnTables):
         plan_of = fingerprint(fragment.node, fragment.inputs, self._inputs)
         self._keep_in(StateTables(session, folder, plan_of, self._specs), folder)
         self._fits = [fitting(kept) for kept in self._inputs]
-        self._careful = False
+        self._careful = self._looks_through = False
 
     def _compile(self) -> None:
         """Make the steps, whose columns are of one JVM."""
         if self._spark is self._session.spark:
             return
         self._spark = self._session.spark
-        compiler = Compiler(self._session, self._inputs, self._makers)
+        compiler = Compiler(self._session, self._fragment, self._inputs, self._makers)
         self._top = compiler.step(self._fragment.node)
         self._steps, self._kept = compiler.steps, self._top.kept
         self._output = _rows(OUTPUT, self._kept, by_group=self._fragment.is_by_group)
@@ -212,9 +212,10 @@ class StateRemote(OnTables):
                 f"{told}\n  its views stay as they were until it is recalled, or the row no longer"
                 " makes it raise"
             ) from error
-        if ODD_VALUE in str(error):
-            self._careful = True
-        return ODD_VALUE in str(error)
+        is_odd, is_short = ODD_VALUE in str(error), TOO_FEW in str(error)
+        self._careful = self._careful or is_odd
+        self._looks_through = self._looks_through or is_short
+        return is_odd or is_short
 
     def _compact(self) -> None:
         self._compile()
@@ -235,7 +236,15 @@ class StateRemote(OnTables):
     def _write(
         self, number: int, given: dict[int, DataFrame], rows: int, versions: dict[str, int]
     ) -> None:
-        flush = Flush(self._spark, self._tables, given, rows, self._careful, self._session.paths)
+        flush = Flush(
+            self._spark,
+            self._tables,
+            given,
+            rows,
+            self._careful,
+            self._session.paths,
+            self._looks_through,
+        )
         found = flush.delta(self._top)
         if found is not None:
             flush.add(self._output, found)
@@ -243,6 +252,7 @@ class StateRemote(OnTables):
             if _version_of(place) not in versions:
                 flush.add(self._specs[f"input{place}"], frame)
         self._tables.flush(number, flush.added, rows=rows, tokens=versions)
+        self._looks_through = False
 
     def _given(
         self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]

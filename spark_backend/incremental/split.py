@@ -65,6 +65,10 @@ def _of(node: plan.Node) -> tuple[str, tuple[str, ...]]:
     match node:
         case plan.Aggregate():
             return _of_aggregate(node)
+        case plan.Top():
+            return f"the rows by {written(node.key)}", (headline(node),)
+        case plan.OrderBy():
+            return "the rows, and the first of them apart", (headline(node),)
         case plan.Distinct():
             return "the weight of each row", ("1 of each row that is there",)
         case plan.SemiJoin() | plan.AntiJoin():

@@ -28,6 +28,8 @@ MOST_BROADCAST = 100_000
 
 ODD_VALUE = "a value that columns do not add up"
 """What a job fails with that is to be careful instead."""
+TOO_FEW = "an order of which too few rows are at hand"
+"""What a job fails with that is to look through all rows of an order instead."""
 
 
 class NotColumns(Exception):
@@ -59,6 +61,8 @@ class Flush:
     """Whether what columns cannot finish is finished by Python."""
     paths: list[str]
     """What workers are to add to where they import from."""
+    looks_through: bool = False
+    """Whether orders look through all their rows for the first ones."""
     added: dict[str, DataFrame] = field(default_factory=dict)
     _made: dict[int, DataFrame | None] = field(default_factory=dict)
 

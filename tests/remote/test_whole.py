@@ -72,3 +72,17 @@ def _closed(edges: Any) -> Any:
             paths.join(edges, on=lambda a, b: a[1] == b[0]).select(lambda a, b: (a[0], b[1]))
         )
     )
+
+
+def test_an_order_with_a_limit_is_inside_and_one_without_is_not() -> None:
+    found = cut(lambda r, o: joined(r, o).order_by(lambda a, b: a[1]).limit(2, offset=3))
+    assert found is not None
+    assert [type(node) for node in found.of] == [plan.OrderBy, plan.Join]
+    assert headline(found.node).endswith("limit 5")
+    assert cut(lambda r, o: joined(r, o).order_by(lambda a, b: a[1])) is None
+
+
+def test_the_first_rows_of_groups_are_inside() -> None:
+    found = cut(lambda r, o: r.group_by(lambda a: a[0]).top(2, by=lambda a: a[1]).distinct())
+    assert found is not None
+    assert {type(node) for node in found.of} >= {plan.Top}
