@@ -24,6 +24,7 @@ CONTENTS = {
         "guide",
         "recursion",
         "feeding",
+        "writing",
         "services",
         "threads",
         "notebooks",
@@ -41,7 +42,8 @@ CONTENTS = {
 API = [
     f"api/{page}"
     for page in (
-        *("database", "feeding", "relations", "aggregates", "views", "changes", "spark", "errors"),
+        *("database", "feeding", "relations", "aggregates", "views", "changes", "writing"),
+        *("spark", "errors"),
     )
 ]
 LINK = re.compile(r"\]\((\.\.?/[^)#\s]+)")

@@ -67,9 +67,11 @@ if TYPE_CHECKING:
     from reactive.api.row_errors import Raised, RowError
     from reactive.api.stats import OperatorStats, Stats
     from reactive.offload.status import Offloaded, OffloadStatus
+    from reactive.runtime.lag import Lag
+    from reactive.sinks.sink import Sink
+    from reactive.sinks.target import Position
     from reactive.sources.batch import Batch
     from reactive.sources.ingestion import Ingestion
-    from reactive.sources.lag import Lag
     from reactive.sources.ready import from_rows, poll
     from reactive.sources.source import Source
     from reactive.transactions.transaction import Transaction
@@ -110,11 +112,13 @@ __all__ = [
     "OrderedRelation",
     "OrderedView",
     "PlanError",
+    "Position",
     "Queue",
     "Raised",
     "ReactiveError",
     "Relation",
     "RowError",
+    "Sink",
     "SortKey",
     "Source",
     "SourceError",
@@ -144,7 +148,7 @@ __getattr__ = exported(
         "Batch": "reactive.sources.batch",
         "Family": "reactive.api.family",
         "Ingestion": "reactive.sources.ingestion",
-        "Lag": "reactive.sources.lag",
+        "Lag": "reactive.runtime.lag",
         "Metrics": "reactive.api.metrics",
         "NamedGroups": "reactive.api.named_groups",
         "NamedGroupsView": "reactive.api.named_groups",
@@ -152,9 +156,11 @@ __getattr__ = exported(
         "Offloaded": "reactive.offload.status",
         "OperatorStats": "reactive.api.stats",
         "OrderedView": "reactive.api.ordered_view",
+        "Position": "reactive.sinks.target",
         "Queue": "reactive.api.metrics",
         "Raised": "reactive.api.row_errors",
         "RowError": "reactive.api.row_errors",
+        "Sink": "reactive.sinks.sink",
         "Source": "reactive.sources.source",
         "Stats": "reactive.api.stats",
         "Transaction": "reactive.transactions.transaction",

@@ -450,13 +450,17 @@ class Database(NotCopied, Closeable):
         """Bring views that depend on parts elsewhere up to date with the last commit.
 
         They change together, and their subscribers are told once, of all commits since the last
-        flush. Commits of other threads go on meanwhile.
+        flush. Commits of other threads go on meanwhile. Then sinks without a trigger write.
 
         Raises
         ------
         OffloadError: the parts cannot be reached; nothing has changed.
+        Exception: what the target of a sink raises; its changes are kept.
         """
         self._engine.offloading.flush()
+        for sink in list(self._engine.sinks):
+            if not sink.is_timed:
+                sink.flush()
 
     def offload_status(self) -> statuses.OffloadStatus:
         """What is elsewhere: which views, how large, how far behind; prints as a table."""
@@ -499,13 +503,15 @@ class Database(NotCopied, Closeable):
         return self._engine.live_views()
 
     def close(self) -> None:
-        """End it: sources, views and subscriptions with it. Using any of them afterwards is an
-        error."""
+        """End it: sources, sinks, views and subscriptions with it. Using any of them afterwards is
+        an error. Sinks write no more: `flush` before, if they are to."""
         engine = self._engine
         if engine.db_lock.is_closed:
             return
         if engine.ingestions and not (engine.pending is not None and engine.db_lock.is_mine):
             feeding.stop_all(engine, PATIENCE)
+        for sink in list(engine.sinks):
+            sink.stop()
         if engine.overflow is not None and engine.pending is None:
             engine.overflow.stop()
         with engine.inside(to_write=True):

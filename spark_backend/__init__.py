@@ -4,10 +4,18 @@ It depends on `reactive`, never the other way round, and is the only place that 
 `import spark_backend` itself needs neither pyspark nor Java.
 """
 
+from typing import TYPE_CHECKING
+
 from reactive.runtime.siblings import check_siblings
 
 check_siblings()
 
+from optimizer.lazy import exported
 from spark_backend.offload import SparkOffload
 
-__all__ = ["SparkOffload"]
+if TYPE_CHECKING:
+    from spark_backend.sinks.changes_folder import ChangesFolder
+
+__all__ = ["ChangesFolder", "SparkOffload"]
+
+__getattr__ = exported(__name__, {"ChangesFolder": "spark_backend.sinks.changes_folder"})

@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -31,6 +31,8 @@ from spark_backend.cluster.session import Session, check
 
 if TYPE_CHECKING:
     from reactive.remote.streams import StreamOptions
+    from reactive.sinks.making import SinkOptions
+    from reactive.sinks.target import Outbox, Target
     from spark_backend.incremental.bucketed import BucketedRemote
     from spark_backend.incremental.remote import StateRemote
     from spark_backend.parts.spilled import SpilledStore
@@ -224,12 +226,52 @@ class SparkOffload:
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
         """The rows of a view as a DataFrame: those of a remote, or those that are given."""
+        from spark_backend.codec.guessed import typed_as
         from spark_backend.tables import results
 
         if hasattr(remote, "to_spark"):
             return self.session.given(remote.to_spark(row_type))
         given = list(pairs if remote is None else remote.contents())
-        return results.of_pairs(self.session, given, results.typed_as(given, row_type))
+        return results.of_pairs(self.session, given, typed_as(given, row_type))
+
+    def target(self, place: str, options: SinkOptions) -> Target:
+        """What a view is written to: a folder.
+
+        Raises
+        ------
+        OffloadError: it cannot be read.
+        """
+        from spark_backend.sinks.changes_folder import ChangesFolder
+
+        if options.mode == "upsert":
+            raise OffloadError('mode="upsert" is not known yet')
+        return ChangesFolder(place, row_type=options.row_type)
+
+    def outbox(self, name: str | None, row_type: Any) -> Outbox | None:
+        """Where batches wait for a receiver, if there is a checkpoint for a later process.
+
+        Raises
+        ------
+        OffloadError: there is, and it has no name to be found by.
+        """
+        from spark_backend.sinks.outbox import FileOutbox
+
+        if not self._is_kept:
+            return None
+        if name is None:
+            raise OffloadError(
+                "a sink needs a name, by which a later process finds its batches\n"
+                "  name the view, or say changes_to(..., name=...)"
+            )
+        return FileOutbox(f"{self._folder}/sink-{_short(name)}", row_type=row_type)
+
+    def framed(
+        self, function: Callable[[Any, int], object], row_type: Any
+    ) -> Callable[[int, Sequence[Pair]], None]:
+        """A function of DataFrames, and numbers of batches, as one that is called with changes."""
+        from spark_backend.sinks.frames import Framed
+
+        return Framed(self.session, function, row_type)
 
     def progress(self, name: str, rows: int) -> AbstractContextManager[None]:
         """A context while `rows` rows are handed over, or awaited; shows that at a terminal."""

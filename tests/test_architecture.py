@@ -27,11 +27,12 @@ ROOMS = {
     "optimizer": ("callables", "expressions", "lifting", "plans", "rules", "rewriting"),
     "reactive": (
         *("runtime", "collections", "codegen", "storage", "operators", "reference", "dataflow"),
-        *("remote", "compiler", "transactions", "subscriptions", "api", "sources"),
+        *("remote", "compiler", "transactions", "subscriptions", "sinks", "api", "sources"),
         "offload",
     ),
     "spark_backend": (
-        *("cluster", "codec", "state", "tables", "streams", "incremental", "recursion", "parts"),
+        *("cluster", "codec", "sinks", "state", "tables", "streams", "incremental", "recursion"),
+        "parts",
     ),
 }
 """Of each package, the lowest first: a room imports those before it."""

@@ -80,6 +80,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.collections.ranked.LOAD": Threshold(2, 512),
     "reactive.collections.ranked.MOST": Threshold(4, 1024),
     "reactive.dataflow.schedule.OFTEN": Threshold(0),
+    "reactive.sinks.gathered.FEWEST": Threshold(0),
     "reactive.sources.ingestion.REMEMBERED": Threshold(1, 1024),
     "reactive.collections.arcs.FEWEST": Threshold(0),
     "reactive.collections.bits.SPARSE": Threshold(0),
@@ -111,6 +112,7 @@ THRESHOLDS: dict[str, Threshold] = {
 
 NO_THRESHOLDS: dict[str, str] = {
     "reactive.database.PATIENCE": "seconds that closing waits for a source",
+    "reactive.sinks.sink.PATIENCE": "seconds that stopping waits for a batch",
     "reactive.sources.ingestion.PATIENCE": "seconds that stopping waits for a source",
     "reactive.sources.targets.NOWHERE": "a mark",
     "optimizer.callables.captures.DEEPEST": "which changes of captured variables are told",

@@ -33,6 +33,7 @@ from reactive.reference import verify as verifying
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
+from reactive.sinks import making
 from reactive.subscriptions.observe import Subscription, drop_with
 from reactive.subscriptions.relay import Relay
 from reactive.subscriptions.subscribe import join
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from reactive.dataflow.channel import Channel
     from reactive.dataflow.node import Node
     from reactive.remote.adoption import Adopt
+    from reactive.sinks.sink import Sink
     from reactive.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")
@@ -330,6 +332,93 @@ class View(Closeable, Relation[*Ts]):
             source = self._node.inputs[0]
             remote = source.operator.remote if source.is_remote else None
             return offload.frame(remote, self._contents.items() if remote is None else (), row_type)
+
+    def write_to(
+        self,
+        target: Any,
+        mode: making.Mode = "upsert",
+        *,
+        trigger: making.Trigger = None,
+        key: str | Iterable[str] = (),
+        row_type: Any = None,
+    ) -> Sink:
+        """Write the view to a table or folder, and go on writing what changes, each change once.
+
+        What was written is a part of the target, so a process that is killed, at whatever moment,
+        and begins again with the same rows and view, goes on after it: nothing is lost or doubled.
+
+        Parameters
+        ----------
+        target: a path, whose folder is made, as text with a `/` in it or a `Path`; or the name of
+            a table in Spark's catalog. Rows are columns of Parquet files. Also a `Target`.
+        mode: `"upsert"`: the target has the rows of the view, as of one commit. `"changes"`: each
+            batch is a folder `batch=N` of rows with a `weight`: how often each comes, or goes if it
+            is negative. That only begins: it refuses another query.
+        trigger: how long changes wait, in seconds or as text such as `"10s"`. By default they wait
+            for `Sink.flush` or `Database.flush`.
+        key: of `"upsert"`, the fields that tell rows apart; by default all of them. Only files of
+            keys that have changed are written anew.
+        row_type: what the rows are, such as `tuple[int, float | None]`; by default what they look
+            like.
+
+        Raises
+        ------
+        OffloadError: the target cannot be read, holds the changes of another query, or the database
+            does not know how to write it.
+        PlanError: an argument is none of these.
+
+        Returns
+        -------
+        A `Sink`. It has written nothing yet: fill the tables, then flush.
+        """
+        self._check_open()
+        return making.write_to(self, target, mode, trigger, key, row_type)
+
+    def changes_to(
+        self,
+        function: Callable[[int, Any], object],
+        *,
+        frames: bool = False,
+        trigger: making.Trigger = None,
+        name: str | None = None,
+        row_type: Any = None,
+    ) -> Sink:
+        """Call a function with the changes of the view, in batches that are numbered from 0 on.
+
+        A batch is kept until the function has returned: if it raises, or the process ends, it is
+        called again with the same changes under the same number. So one that takes note of the
+        number together with what it does has each change once. Across processes that needs a
+        `checkpoint` of the offload, where batches are kept under the name.
+
+        Parameters
+        ----------
+        function: callable, (number, list of (row, weight)). Each row is there once, with the number
+            of times that it comes, or goes if it is negative.
+        frames: whether it is a callable, (DataFrame, number), with the row's columns and `weight`.
+        trigger: as of `write_to`.
+        name: of the sink; by default that of the view.
+        row_type: as of `write_to`.
+
+        Raises
+        ------
+        OffloadError: what is kept under the name is of another query: give it another name.
+        PlanError: an argument is none of these.
+
+        >>> from reactive import Count, Database
+        >>> db = Database()
+        >>> words = db.table(str, name="words")
+        >>> lengths = words.group_by(len).aggregate(Count()).materialize("lengths")
+        >>> sink = lengths.changes_to(lambda number, changes: print(number, sorted(changes)))
+        >>> words.add_all(["to", "be", "that"])
+        >>> db.flush()
+        0 [((2, 2), 1), ((4, 1), 1)]
+        >>> words.remove("to")
+        >>> db.flush()
+        1 [((2, 1), 1), ((2, 2), -1)]
+        >>> sink.stop()
+        """
+        self._check_open()
+        return making.changes_to(self, function, trigger, name, row_type, frames=frames)
 
     def read(self, *, stale_ok: bool = False) -> list[Any]:
         """The rows of now; with `stale_ok` those of the last flush, without another."""

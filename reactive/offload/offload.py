@@ -40,6 +40,8 @@ from reactive.storage.store import BagStore
 if TYPE_CHECKING:
     from reactive.api.view import AnyView
     from reactive.remote.adoption import Adopt
+    from reactive.sinks.making import SinkOptions
+    from reactive.sinks.target import Called, Outbox, Target
     from reactive.transactions.engine import Engine
 
 T = TypeVar("T")
@@ -92,6 +94,18 @@ class Offload(Protocol):
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
         """Rows as a DataFrame: the output of a remote, or what is given if that is None."""
+        ...
+
+    def target(self, place: str, options: SinkOptions) -> Target:
+        """What a view is written to."""
+        ...
+
+    def outbox(self, name: str | None, row_type: Any) -> Outbox | None:
+        """Where batches of changes wait for a later process, if anything is kept for one."""
+        ...
+
+    def framed(self, function: Callable[[Any, int], object], row_type: Any) -> Called:
+        """A function of frames of changes as one of changes."""
         ...
 
     def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> Spilled:

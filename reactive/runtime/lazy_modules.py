@@ -85,6 +85,7 @@ LAZY_MODULES = (
     "reactive.remote.remote_leaf",
     "reactive.remote.streams",
     "reactive.remote.window",
+    "reactive.sinks.making",
     "reactive.sources.ingest",
     "reactive.sources.ingestion",
     "reactive.sources.source",

@@ -29,8 +29,8 @@ from reactive.errors import ClosedError, SourceError, TransactionError
 from reactive.runtime.boundary import boundary
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
+from reactive.runtime.lag import Clock, Lag
 from reactive.sources.batch import Batch, Token
-from reactive.sources.lag import Clock, Lag
 from reactive.sources.source import Source
 
 if TYPE_CHECKING:

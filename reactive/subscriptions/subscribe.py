@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -73,11 +74,7 @@ def join(
     """
     channel = leaf.leaf
     with engine.shaping():
-        subscription = Subscription(channel, callback, held, way)
-        reference = channel.add(subscription)
-        engine.feeds.add(channel)
-        if channel.lineage is None:
-            channel.lineage = Lineage(leaf)
+        subscription, reference = listen(engine, leaf, callback, held, way)
         if snapshot is not None:
             rows, order = snapshot()
             engine.graph.send((reference,), channel.snapshot(engine.version, rows, order))
@@ -86,6 +83,19 @@ def join(
             warnings.warn_explicit(_UNHELD, RuntimeWarning, place.file, place.line)
         note(subscription)
         return subscription
+
+
+def listen(
+    engine: Engine, leaf: Node, callback: Callback, held: object, way: Relay | None = None
+) -> tuple[Subscription[Any], weakref.ref[Subscription[Any]]]:
+    """A subscription to all deltas of a leaf from now on, and how the leaf knows it. Inside."""
+    channel = leaf.leaf
+    subscription = Subscription(channel, callback, held, way)
+    reference = channel.add(subscription)
+    engine.feeds.add(channel)
+    if channel.lineage is None:
+        channel.lineage = Lineage(leaf)
+    return subscription, reference
 
 
 _UNHELD = (

@@ -76,6 +76,8 @@ class Engine:
         """What is noted of sources, by their names; kept when they have stopped."""
         self.ingestions: dict[str, Any] = {}
         """The sources that run, by their names."""
+        self.sinks: list[Any] = []
+        """What views are written to, until it is stopped."""
         self.version = 0
         """How many commits there were that changed something."""
         self.times = CommitTimes()

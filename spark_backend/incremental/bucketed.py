@@ -36,6 +36,7 @@ from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
 from spark_backend.cluster.session import Session
 from spark_backend.codec.codec import Codec, loads
+from spark_backend.codec.guessed import typed_as
 from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.incremental import grouped_sums
 from spark_backend.incremental.on_tables import OnTables, changed
@@ -151,7 +152,7 @@ class BucketedRemote(OnTables):
 
     def to_spark(self, row_type: Any = None) -> DataFrame:
         """The output as of the last `apply`, a column per field; nothing is evaluated."""
-        kept = results.typed_as(self.contents(), row_type)
+        kept = typed_as(self.contents(), row_type)
         parts = [p.select("bucket", "row", "weight") for p in self._tables.parts(self._output)]
         return results.of_packed(self._session, parts, kept)
 

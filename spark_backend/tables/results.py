@@ -8,31 +8,18 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from reactive.collections.zset import Pair, Row, consolidate
-from reactive.errors import OffloadError
+from reactive.collections.zset import Pair, consolidate
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import arrow_type, to_arrow
 from spark_backend.codec.codec import loads
-from spark_backend.codec.schema import (
-    Kept,
-    Pickled,
-    Plain,
-    Typed,
-    Untyped,
-    in_common,
-    kept_as,
-    record_of,
-    tuple_of,
-)
+from spark_backend.codec.schema import Typed
 from spark_backend.codec.serialization import serialized_classes
 from spark_backend.codec.values import spark_type
 from spark_backend.state.tables import united
@@ -40,29 +27,8 @@ from spark_backend.tables import worker
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.frames import as_columns
 
-SAMPLE = 1_000
-"""Rows that are looked at to find the types of columns."""
 TOGETHER = 10_000
 """Rows of a batch that goes to Spark, or more of one bucket."""
-
-
-def typed_as(rows: Iterable[Pair], row_type: Any) -> Typed:
-    """The types of columns for rows: those of a row type, or what the first rows are.
-
-    Raises
-    ------
-    OffloadError: no columns hold them.
-    """
-    try:
-        if row_type is not None:
-            return _declared(kept_as(row_type))
-        found = [_type_of(row) for row, _ in islice(rows, SAMPLE)]
-        return reduce(in_common, found) if found else Plain(str, optional=True)
-    except Untyped as untyped:
-        raise OffloadError(
-            f"the rows fit no columns: {untyped}\n"
-            "  select what does, or say of what type they are: view.to_spark(RowType)"
-        ) from None
 
 
 def of_packed(session: Session, parts: Sequence[DataFrame], kept: Typed) -> DataFrame:
@@ -120,18 +86,3 @@ def _entries(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes, in
 def _schema(kept: Typed) -> T.StructType:
     fields = [T.StructField("row", spark_type(kept)), T.StructField("weight", T.LongType())]
     return T.StructType(fields)
-
-
-def _declared(kept: Kept) -> Typed:
-    if isinstance(kept, Pickled):
-        raise Untyped(kept.reason)
-    return kept
-
-
-def _type_of(row: Row) -> Typed:
-    """What a value is kept as; of a plain tuple, what its parts are."""
-    if type(row) is tuple:
-        return tuple_of(tuple(map(_type_of, row)))
-    if hasattr(type(row), "_fields"):
-        return record_of(type(row), tuple(map(_type_of, row)))
-    return _declared(kept_as(type(row)))

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import reactive
+import spark_backend
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -68,7 +69,9 @@ def test_methods_have_their_docstrings_on_the_site(site: Path) -> None:
 
 def test_every_exported_name_is_once_in_the_reference() -> None:
     listed = Counter(name for page in PAGES for name in REFERENCE["names_in"](page.read_text()))
-    assert listed == Counter([*reactive.__all__, "spark_backend.SparkOffload"])
+    assert listed == Counter(
+        [*reactive.__all__, *(f"spark_backend.{name}" for name in spark_backend.__all__)]
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

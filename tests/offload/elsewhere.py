@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -17,6 +17,8 @@ from reactive.remote.external import ExternalInput, ExternalRows, Once
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Remote
 from reactive.remote.streams import ExternalStream, StreamOptions
+from reactive.sinks.making import SinkOptions
+from reactive.sinks.target import Called, Outbox, Target
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore
 from tests.remote.in_memory import InMemory
@@ -77,6 +79,15 @@ class Elsewhere:
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
         return list(pairs) if remote is None else list(remote.contents())
+
+    def target(self, place: str, options: SinkOptions) -> Target:
+        raise OffloadError("there are no files in memory")
+
+    def outbox(self, name: str | None, row_type: Any) -> Outbox | None:
+        return None
+
+    def framed(self, function: Callable[[Any, int], object], row_type: Any) -> Called:
+        return lambda number, changes: function(changes, number)
 
     def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> Spilled:
         return Apart(rows) if isinstance(rows, BagStore) else ApartByKey(rows)

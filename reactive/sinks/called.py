@@ -1,0 +1,76 @@
+"""Changes that a function is called with, each batch until the function has returned.
+
+    outbox: batch n is kept  -->  function(n, changes)  -->  outbox: n is delivered
+
+A function that raises, or a process that ends, leaves the batch in the outbox: the function is
+called with it again, the same changes under the same number. So one that takes note of the number
+together with what it does has each batch once.
+
+State:  that of the outbox.
+Cost:   O(changes), written once before the call.
+Source: the transactional outbox of message brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reactive.collections.zset import Pair, consolidate, integrate, negate
+from reactive.sinks.target import Called, ChangeBatch, Changed, Outbox, Position
+
+
+class CalledTarget:
+    """A `Target` that calls a function."""
+
+    def __init__(self, function: Called, outbox: Outbox) -> None:
+        self._function = function
+        self._outbox = outbox
+
+    def open(self, plan: str) -> Position | None:
+        """Where the outbox is."""
+        return self._outbox.open(plan)
+
+    def difference(self, rows: Iterable[Pair]) -> Changed:
+        """What the function has not been told of these rows."""
+        return self._outbox.difference(rows)
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """Keep a batch."""
+        self._outbox.stage(batch)
+
+    def deliver(self) -> None:
+        """Call the function with the batch that is kept, if there is one."""
+        batch = self._outbox.staged()
+        if batch is not None:
+            self._function(batch.number, list(batch.changes))
+            self._outbox.delivered()
+
+
+class MemoryOutbox:
+    """An `Outbox` that lives as long as the process."""
+
+    def __init__(self) -> None:
+        self._rows: dict[object, int] = {}
+        self._staged: ChangeBatch | None = None
+        self._position: Position | None = None
+
+    def open(self, plan: str) -> Position | None:
+        """Where it is."""
+        return self._position
+
+    def difference(self, rows: Iterable[Pair]) -> Changed:
+        """What has not been staged."""
+        return consolidate([*rows, *negate(self._rows.items())])
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """Keep a batch."""
+        integrate(self._rows, batch.changes)
+        self._staged, self._position = batch, batch.position
+
+    def staged(self) -> ChangeBatch | None:
+        """The batch that was kept last, if it is not delivered."""
+        return self._staged
+
+    def delivered(self) -> None:
+        """Forget it."""
+        self._staged = None

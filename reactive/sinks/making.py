@@ -1,0 +1,156 @@
+"""Make sinks: find out where a view is to be written, and how its changes are gathered.
+
+a path or a table    files, by what the database offloads to
+a function           called with each batch, from an outbox
+a `Target`           whatever it does
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from optimizer.errors import PlanError
+from optimizer.plans.fingerprint import fingerprint
+from reactive.collections.zset import Pair
+from reactive.dataflow.delta import Delta
+from reactive.errors import OffloadError
+from reactive.sinks.called import CalledTarget, MemoryOutbox
+from reactive.sinks.gathered import Gathered
+from reactive.sinks.sink import Sink
+from reactive.sinks.target import Outbox, Target
+from reactive.subscriptions.observe import Subscription
+from reactive.subscriptions.subscribe import listen
+
+if TYPE_CHECKING:
+    from reactive.transactions.engine import Engine
+
+Mode: TypeAlias = Literal["upsert", "changes"]
+"""What a table or folder holds: the rows of a view, or their changes by batch."""
+Trigger: TypeAlias = str | float | None
+"""How long changes wait: seconds, or text such as `"10s"`; None until somebody asks."""
+UNITS = {"ms": 0.001, "s": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "hour": 3600.0}
+METHODS = ("open", "difference", "stage", "deliver")
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """How a view is written; the names are those of `View.write_to`."""
+
+    mode: Mode = "upsert"
+    key: tuple[str, ...] = ()
+    row_type: Any = None
+
+
+def write_to(
+    view: Any, target: Any, mode: Mode, trigger: Trigger, key: str | Iterable[str], row_type: Any
+) -> Sink:
+    """The sink of `View.write_to`."""
+    interval = seconds(trigger)
+    options = SinkOptions(mode, (key,) if isinstance(key, str) else tuple(key), row_type)
+    if mode not in ("upsert", "changes"):
+        raise PlanError(f'mode={mode!r} is none of "upsert" and "changes"')
+    engine: Engine = view._engine
+    if _is_target(target):
+        made: Target = target
+    elif isinstance(target, str | os.PathLike):
+        target = os.fspath(target)
+        made = _offload(engine, "files are written by pyarrow").target(target, options)
+    else:
+        raise PlanError(
+            f"write_to takes a path, the name of a table, or a Target, not {target!r:.100}\n"
+            "  changes_to takes a function that is called with each batch"
+        )
+    return _sink(view, f"of {view._channel} to {target!r:.200}", made, interval)
+
+
+def changes_to(
+    view: Any, function: Any, trigger: Trigger, name: str | None, row_type: Any, *, frames: bool
+) -> Sink:
+    """The sink of `View.changes_to`."""
+    interval = seconds(trigger)
+    if not callable(function):
+        raise PlanError(
+            f"changes_to takes a function (number, changes), not {function!r:.100}\n"
+            "  write_to takes a path, a table or a Target"
+        )
+    engine: Engine = view._engine
+    called = name or view.name
+    outbox = _outbox(engine, called, row_type)
+    if frames or getattr(function, "takes_frames", False):
+        function = _offload(engine, "a DataFrame is of Spark").framed(function, row_type)
+    to = getattr(function, "__qualname__", type(function).__name__)
+    text = f"of {view._channel} to {to if called is None else repr(called)}"
+    return _sink(view, text, CalledTarget(function, outbox), interval)
+
+
+def seconds(trigger: Trigger) -> float | None:
+    """An interval in seconds.
+
+    Raises
+    ------
+    PlanError: it is none.
+
+    >>> seconds("10s"), seconds("500 ms"), seconds(2), seconds(None)
+    (10.0, 0.5, 2.0, None)
+    """
+    if trigger is None:
+        return None
+    found: float | None = None
+    if isinstance(trigger, str):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?) *([a-z]+)", trigger.strip().lower())
+        unit = None if match is None else UNITS.get(match[2], UNITS.get(match[2].removesuffix("s")))
+        found = None if match is None or unit is None else float(match[1]) * unit
+    elif isinstance(trigger, int | float) and not isinstance(trigger, bool):
+        found = float(trigger)
+    if found is None or not 0 < found < math.inf:
+        raise PlanError(
+            f"trigger={trigger!r} is no interval\n"
+            '  give seconds, or text such as "10s" or "5 minutes"; None writes when you flush'
+        )
+    return found
+
+
+def _is_target(target: Any) -> bool:
+    return all(callable(getattr(target, method, None)) for method in METHODS)
+
+
+def _offload(engine: Engine, why: str) -> Any:
+    if not engine.offloading.is_possible:
+        raise OffloadError(
+            f"this database cannot make the target: {why}\n"
+            "  make it with Database(offload=SparkOffload(...)), or give write_to a Target, such "
+            "as spark_backend.ChangesFolder(path)"
+        )
+    return engine.offloading.need()
+
+
+def _outbox(engine: Engine, name: str | None, row_type: Any) -> Outbox:
+    """Where batches wait for a function: in the checkpoint, if there is one that is kept."""
+    if not engine.offloading.is_possible:
+        return MemoryOutbox()
+    kept: Outbox | None = engine.offloading.need().outbox(name, row_type)
+    return MemoryOutbox() if kept is None else kept
+
+
+def _sink(view: Any, name: str, target: Target, interval: float | None) -> Sink:
+    engine: Engine = view._engine
+    if any(sink.name == name for sink in engine.sinks):
+        raise PlanError(f"the sink {name} is there already\n  stop() that one first")
+    gathered = Gathered(engine.shaping, partial(_rows, view), partial(_listen, view))
+    return Sink(engine, name, gathered, target, fingerprint(view.relation.plan), interval)
+
+
+def _rows(view: Any) -> tuple[list[Pair], int]:
+    return list(view._contents.items()), view._engine.version
+
+
+def _listen(view: Any, callback: Callable[[Delta[Any]], object]) -> Subscription[Any]:
+    view._check_open()
+    subscription, _ = listen(view._engine, view._node, callback, view)
+    return subscription

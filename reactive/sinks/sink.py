@@ -1,0 +1,267 @@
+"""A sink: the changes of a view, in numbered batches, each of which is in the target once.
+
+    batch n + 1  =  rows of the view - what batches 0 .. n come to
+
+The first batch of a process is found that way, by comparing. From then on it is what the view has
+told since, which comes to the same. So nothing is lost or doubled by whatever happens between two
+batches: a view that begins anew, moves, or comes back after a restart is compared once more.
+
+State:  what has changed since the last batch.
+Cost:   a batch O(changes) and the target's own; the first of a process O(rows of the view).
+Source: change data capture with an idempotent receiver; effectively once by batch numbers, as of
+        Spark's `foreachBatch`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from reactive.collections.zset import Pair
+from reactive.errors import ClosedError, OffloadError, TransactionError
+from reactive.runtime.boundary import boundary
+from reactive.runtime.closeable import Closeable
+from reactive.runtime.copying import NotCopied
+from reactive.runtime.lag import Lag
+from reactive.sinks.gathered import Gathered
+from reactive.sinks.target import ChangeBatch, Position, Target
+
+if TYPE_CHECKING:
+    from reactive.transactions.engine import Engine
+
+State: TypeAlias = Literal["running", "failed", "stopped"]
+PATIENCE = 10.0
+"""Seconds that `stop` waits for a batch that is being written."""
+log = logging.getLogger("reactive")
+
+
+@boundary
+class Sink(NotCopied, Closeable):
+    """What writes the changes of a view. Made by `View.write_to` and `View.changes_to`.
+
+    It goes on if nobody holds it, until it is stopped or its database is closed. As a context
+    manager it writes what there is at the end, and stops.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> sink = words.materialize("all").changes_to(lambda number, changes: print(number, changes))
+    >>> words.add_all(["to", "be"])
+    >>> print(sink.flush())
+    0 [('to', 1), ('be', 1)]
+    batch 0, through commit 1
+    >>> words.remove("to")
+    >>> sink.run()
+    1 [('to', -1)]
+    >>> sink.position.batch, sink.state, sink.error
+    (1, 'running', None)
+    >>> sink.stop()
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        gathered: Gathered,
+        target: Target,
+        plan: str,
+        trigger: float | None,
+    ) -> None:
+        self._engine = engine
+        self.name = name
+        """What it writes, and where to."""
+        self._gathered = gathered
+        self._target = target
+        self._plan = plan
+        self.is_timed = trigger is not None
+        """Whether it writes by itself, at intervals."""
+        self._writing, self._is_writing = threading.RLock(), False
+        self._error: BaseException | None = None
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._position = target.open(plan)
+        engine.sinks.append(self)
+        if trigger is not None:
+            self._start(trigger)
+
+    _copy_instead = "each call of view.write_to(...) makes another one"
+    _pickle_instead = "make it again: it goes on after the last batch that its target has"
+
+    # What it says of itself.
+
+    @property
+    def state(self) -> State:
+        """`running`; `failed` if the last batch could not be written, with an `error`: it is tried
+        again with the next; or `stopped`."""
+        if self._ended.is_set():
+            return "stopped"
+        return "running" if self._error is None else "failed"
+
+    @property
+    def error(self) -> BaseException | None:
+        """What kept the last batch from being written."""
+        return self._error
+
+    @property
+    def position(self) -> Position | None:
+        """Up to where the view is written, or on its way; None before the first batch."""
+        return self._position
+
+    @property
+    def lag(self) -> Lag:
+        """For how long changes have waited, and how many do. Nothing is known of either before the
+        first batch of a process, which is found by comparing."""
+        return Lag(*self._gathered.waiting())
+
+    # What it does.
+
+    def flush(self) -> Position | None:
+        """Write what has changed, as one batch; nothing if nothing has. Gives the position.
+
+        All that subscribers have been told is in it.
+
+        Raises
+        ------
+        Exception: what the target raises. The changes are kept, and are written with those that
+            come until the next try.
+        ClosedError: it was stopped.
+        TransactionError: inside a transaction.
+        """
+        self._check()
+        with self._writing:
+            if self._is_writing:  # a function that the target calls has asked for it
+                return self._position
+            self._is_writing = True
+            try:
+                self._write()
+            except BaseException as error:
+                self._error = error
+                if not isinstance(error, Exception):
+                    self._gathered.doubt()
+                raise
+            finally:
+                self._is_writing = False
+            self._error = None
+            return self._position
+
+    def run(self) -> None:
+        """`flush`, for who asks for no position."""
+        self.flush()
+
+    def stop(self, timeout: float | None = PATIENCE) -> None:
+        """Write no more. Stopping twice is no error.
+
+        What has changed since the last batch is not written: `flush` before, if it is to be. A
+        sink that is made again writes it.
+
+        Parameters
+        ----------
+        timeout: seconds to wait for a batch that is being written.
+
+        Raises
+        ------
+        TimeoutError: it is still being written.
+        """
+        self._ended.set()
+        if not self._writing.acquire(timeout=-1 if timeout is None else timeout):
+            raise TimeoutError(f"{self._called()} is still writing after {timeout:g} s")
+        try:
+            self._gathered.end()
+            if self in self._engine.sinks:
+                self._engine.sinks.remove(self)
+        finally:
+            self._writing.release()
+
+    def close(self) -> None:
+        """`stop`."""
+        self.stop()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None and not self._ended.is_set():
+                self.flush()
+        finally:
+            self.stop()
+
+    # How.
+
+    def _write(self) -> None:
+        self._engine.offloading.flush()
+        if not self._gathered.is_sure:
+            self._compare()
+        self._target.deliver()
+        pairs = self._gathered.take()
+        if pairs:
+            self._write_batch(pairs)
+
+    def _compare(self) -> None:
+        """Have what leads from the target to the view wait, and what changes from now on."""
+        self._position = self._target.open(self._plan)
+        try:
+            self._gathered.put_back(self._target.difference(self._gathered.begin()))
+        except BaseException:
+            self._gathered.doubt()
+            raise
+
+    def _write_batch(self, pairs: list[Pair]) -> None:
+        number = 0 if self._position is None else self._position.batch + 1
+        batch = ChangeBatch(number, pairs, self._plan, self._gathered.version)
+        try:
+            self._target.stage(batch)
+        except OffloadError:  # what the target does not take is perhaps not there any more
+            self._gathered.doubt()
+            raise
+        except Exception:
+            self._gathered.put_back(pairs)
+            raise
+        self._position = batch.position
+        self._target.deliver()
+
+    def _check(self) -> None:
+        if self._ended.is_set():
+            raise ClosedError(f"{self._called()} was stopped\n  make it again: it goes on")
+        engine = self._engine
+        if engine.pending is not None and engine.db_lock.is_mine:
+            raise TransactionError(
+                f"{self._called()} cannot write inside a transaction\n"
+                "  what is not committed may be rolled back: flush after the `with` block"
+            )
+
+    def _start(self, interval: float) -> None:
+        self._thread = threading.Thread(
+            target=_tick,
+            args=(weakref.ref(self), self._ended, interval),
+            name=f"reactive {self._called()}",
+            daemon=True,
+        )
+        self._thread.start()
+
+    def _called(self) -> str:
+        return f"the sink {self.name}"
+
+    def __repr__(self) -> str:
+        position: Any = self._position
+        return f"Sink({self.name}, {self.state}, {position or 'nothing written'})"
+
+
+def _tick(reference: weakref.ref[Sink], ended: threading.Event, interval: float) -> None:
+    """Write at intervals, until the sink is stopped or what it writes is closed."""
+    while not ended.wait(interval):
+        sink = reference()
+        if sink is None:
+            return
+        try:
+            sink.flush()
+        except ClosedError:
+            return
+        except Exception as error:
+            log.error("%s could not write a batch; it tries again", sink._called(), exc_info=error)
+        del sink

@@ -1,0 +1,86 @@
+"""The types of columns for rows of which nothing is declared: those that the rows look like.
+
+Cost:   O(rows that are looked at).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import reduce
+from itertools import islice
+from types import NoneType
+from typing import Any
+
+from reactive.collections.zset import Pair, Row
+from reactive.errors import OffloadError
+from spark_backend.codec.schema import (
+    Kept,
+    Pickled,
+    Plain,
+    Record,
+    Typed,
+    Untyped,
+    in_common,
+    kept_as,
+    record_of,
+    tuple_of,
+)
+
+SAMPLE = 1_000
+"""Rows that are looked at to find the types of columns."""
+
+
+def typed_as(rows: Iterable[Pair], row_type: Any, *, sample: int | None = SAMPLE) -> Typed:
+    """The types of columns for rows: those of a row type, or what the first rows are.
+
+    Parameters
+    ----------
+    sample: how many rows are looked at; None for all.
+
+    Raises
+    ------
+    OffloadError: no columns hold them.
+    """
+    try:
+        if row_type is not None:
+            return _declared(kept_as(row_type))
+        found = {_type_of(row): None for row, _ in islice(rows, sample)}
+        return reduce(in_common, found) if found else Plain(str, optional=True)
+    except Untyped as untyped:
+        raise OffloadError(
+            f"the rows fit no columns: {untyped}\n"
+            "  select what does, or say of what type they are: row_type=RowType"
+        ) from None
+
+
+def _declared(kept: Kept) -> Typed:
+    if isinstance(kept, Pickled):
+        raise Untyped(kept.reason)
+    return kept
+
+
+def with_known(found: Typed, known: Typed) -> Typed:
+    """A type in which what has been nothing but None is what is known of it."""
+    if found.kind is NoneType:
+        return replace(known, optional=True)
+    if not isinstance(found, Record) or not isinstance(known, Record):
+        return found
+    if len(found.fields) != len(known.fields):
+        return found
+    both = zip(found.fields, known.fields, strict=True)
+    return replace(found, fields=tuple(with_known(a, b) for a, b in both))
+
+
+def _type_of(row: Row) -> Typed:
+    """What a value is kept as; of a tuple, what its parts are."""
+    kind = type(row)
+    if row is None:
+        return Plain(NoneType, optional=True)
+    if kind is tuple:
+        return tuple_of(tuple(map(_type_of, row)))
+    declared = kept_as(kind)
+    if not hasattr(kind, "_fields"):
+        return _declared(declared)
+    found = record_of(kind, tuple(map(_type_of, row)))
+    return found if isinstance(declared, Pickled) else with_known(found, declared)

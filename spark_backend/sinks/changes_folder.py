@@ -1,0 +1,145 @@
+"""A folder with the changes of a view, batch by batch, as Parquet files.
+
+    batch=000000000012/part-0.parquet       the rows' columns, and a weight: 1 came, -1 went
+    batch=000000000012/_position.json       which batch it is, and of which query
+    _batch=000000000013/                    a batch that is being written: readers do not see it
+
+A batch is moved into place together with its position, in one step: it is there, or it is not.
+What all batches come to is what the view was. Whoever reads the folder as a table has the number of
+the batch as a column; `db.spark_stream(folder, Row, changes="weight")` follows it.
+
+State:  on disk.
+Cost:   a batch O(its changes); what is in it, O(all changes), once per process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from reactive.collections.zset import Pair, consolidate, negate
+from reactive.errors import OffloadError
+from reactive.sinks.target import ChangeBatch, Changed, Position
+from spark_backend.cluster.files import file_system
+from spark_backend.sinks.position import Note, note_of, noted, read_json, unreadable, write_json
+from spark_backend.sinks.rows import WEIGHT, RowColumns
+
+BATCH = "batch"
+PART, POSITION = "part-0.parquet", "_position.json"
+
+
+class ChangesFolder:
+    """A `Target` for the changes of a view: a folder of Parquet files, a folder in it per batch.
+
+    It needs pyarrow alone, and no Spark.
+
+    Parameters
+    ----------
+    folder: a path, or a URI of a file system that pyarrow knows, and that moves folders in one
+        step. One sink at a time may write it.
+    row_type: what the rows are, such as `tuple[int, float | None]`; by default what they look like.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, row_type: Any = None) -> None:
+        self._files, self._root = file_system(os.fspath(folder))
+        self._columns = RowColumns(row_type, (WEIGHT, BATCH))
+        self._staged: int | None = None
+
+    def open(self, plan: str) -> Position | None:
+        """Where it is.
+
+        Raises
+        ------
+        OffloadError: it has the changes of another query, a batch is missing, or the folder has
+            other files.
+        """
+        self._staged = None
+        numbers = self._numbers()
+        if numbers != list(range(len(numbers))):
+            missing = min(set(range(len(numbers))) - set(numbers))
+            raise OffloadError(
+                f"batch {missing} is missing in {self._root}, so nobody knows what was written\n"
+                "  restore it, or give the view a new target"
+            )
+        if not numbers:
+            return None
+        note = self._note(numbers[-1])
+        note.check(plan, self._root)
+        with self._files.open_input_file(f"{self._root}/{_name(numbers[-1])}/{PART}") as opened:
+            self._columns.wrote(pq.read_schema(opened))
+        return note.position
+
+    def difference(self, rows: Iterable[Pair]) -> Changed:
+        """What leads from all batches to these rows."""
+        wanted = list(rows)
+        self._columns.learn([row for row, _ in wanted])
+        paths = [f"{self._root}/{_name(number)}/{PART}" for number in self._numbers()]
+        found = [self._read(path) for path in paths]
+        written = self._columns.pairs(pa.concat_tables(found)) if found else []
+        return consolidate([*wanted, *negate(written)])
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """Write a batch to a folder that readers do not see."""
+        table = self._columns.weighted(batch.changes)
+        folder = f"{self._root}/_{_name(batch.number)}"
+        with suppress(FileNotFoundError):
+            self._files.delete_dir(folder)
+        self._files.create_dir(folder, recursive=True)
+        with self._files.open_output_stream(f"{folder}/{PART}") as stream:
+            pq.write_table(table, stream)
+        write_json(self._files, f"{folder}/{POSITION}", noted(batch))
+        self._staged = batch.number
+
+    def deliver(self) -> None:
+        """Move the batch into place.
+
+        Raises
+        ------
+        OffloadError: there is a batch of that number, which this one did not write.
+        """
+        if self._staged is None:
+            return
+        to = f"{self._root}/{_name(self._staged)}"
+        if self._files.get_file_info(to).type != fs.FileType.NotFound:
+            raise OffloadError(f"{to} is there already: another sink writes to the same folder")
+        self._files.move(f"{self._root}/_{_name(self._staged)}", to)
+        self._staged = None
+
+    def _numbers(self) -> list[int]:
+        """The batches that are there, in order; what was being written is not."""
+        found = fs.FileSelector(self._root, allow_not_found=True)
+        numbers = []
+        for info in self._files.get_file_info(found):
+            name = info.base_name
+            if name.startswith(f"{BATCH}=") and name[len(BATCH) + 1 :].isdecimal():
+                numbers.append(int(name[len(BATCH) + 1 :]))
+            elif not name.startswith(("_", ".")):
+                raise OffloadError(
+                    f"{self._root} has {name!r}, which no sink has written there\n"
+                    "  give the view an empty folder"
+                )
+        return sorted(numbers)
+
+    def _note(self, number: int) -> Note:
+        path = f"{self._root}/{_name(number)}/{POSITION}"
+        try:
+            note = note_of(read_json(self._files, path))
+            if note.position.batch != number:
+                raise ValueError(f"it is of batch {note.position.batch}")
+            return note
+        except (FileNotFoundError, KeyError, TypeError, ValueError) as error:
+            raise unreadable(path, error) from error
+
+    def _read(self, path: str) -> pa.Table:
+        with self._files.open_input_file(path) as opened:
+            return pq.ParquetFile(opened).read()
+
+
+def _name(number: int) -> str:
+    return f"{BATCH}={number:012}"

@@ -1,0 +1,188 @@
+"""Batches that wait for a receiver, in files of a checkpoint, and what all of them come to.
+
+    manifest.json               up to which batch, which of them is delivered, and the files
+    000000000012.parquet        the changes of batch 12
+    sum-000000000011.parquet    those of batches before it, added up
+
+The manifest is written aside and renamed. Files are added up as they grow: each change is written
+some log(changes) times, and what is kept is about what the view holds.
+
+State:  on disk.
+Cost:   a batch O(its changes); what was given, O(rows of the view), once per process.
+Source: the transactional outbox; log-structured merge trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from reactive.collections.zset import Pair, consolidate, negate
+from reactive.errors import OffloadError
+from reactive.sinks.target import ChangeBatch, Changed, Position
+from spark_backend.cluster.files import file_system
+from spark_backend.sinks.position import Note, note_of, noted, read_json, unreadable, write_json
+from spark_backend.sinks.rows import ROW_TYPE, WEIGHT, RowColumns
+
+MANIFEST = "manifest.json"
+MOST_FILES = 8
+"""So many files, the last of which is that of the last batch."""
+Files = tuple[tuple[str, int], ...]
+"""The names, with how many rows each has."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """What counts. The last file has the changes of the last batch."""
+
+    note: Note
+    delivered: bool
+    files: Files
+    has_classes: bool
+
+
+class FileOutbox:
+    """An `Outbox` in a folder.
+
+    Parameters
+    ----------
+    folder: a path, or a URI of a file system that pyarrow knows.
+    row_type: what the rows are; by default what they look like.
+    """
+
+    def __init__(self, folder: str, *, row_type: Any = None) -> None:
+        self._files, self._root = file_system(folder)
+        self._columns = RowColumns(row_type, (WEIGHT,))
+        self._found: _Manifest | None = None
+
+    def open(self, plan: str) -> Position | None:
+        """Where it is; what no manifest names is deleted.
+
+        Raises
+        ------
+        OffloadError: it has the changes of another query, or cannot be read.
+        """
+        self._files.create_dir(self._root, recursive=True)
+        self._found = self._manifest()
+        self._sweep()
+        if self._found is None:
+            return None
+        self._found.note.check(plan, self._root)
+        self._columns.wrote(self._read(self._found.files[-1][0]).schema)
+        return self._found.note.position
+
+    def difference(self, rows: Iterable[Pair]) -> Changed:
+        """What leads from all that was staged to these rows."""
+        wanted = list(rows)
+        self._columns.learn([row for row, _ in wanted])
+        return consolidate([*wanted, *negate(self._sum(self._segments()))])
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """Keep a batch."""
+        table = self._columns.weighted(batch.changes)
+        name = f"{batch.number:012}.parquet"
+        self._write(name, table)
+        files = (*self._added_up(batch.number), (name, table.num_rows))
+        note = Note(batch.position, batch.plan)
+        self._put(_Manifest(note, False, files, self._columns.has_classes))
+        self._sweep()
+
+    def staged(self) -> ChangeBatch | None:
+        """The batch that was kept last, if it is not delivered.
+
+        Raises
+        ------
+        OffloadError: an earlier process has kept it, and nobody says of what class its rows are.
+        """
+        found = self._found
+        if found is None or found.delivered:
+            return None
+        if found.has_classes and not self._columns.is_known:
+            raise OffloadError(
+                f"batch {found.note.position.batch} in {self._root} has rows of a class of yours, "
+                f"and the view has none now\n{ROW_TYPE}"
+            )
+        changes = self._columns.pairs(self._read(found.files[-1][0]))
+        at = found.note.position
+        return ChangeBatch(at.batch, changes, found.note.plan, at.version)
+
+    def delivered(self) -> None:
+        """The receiver has it."""
+        assert self._found is not None
+        self._put(replace(self._found, delivered=True))
+
+    def _segments(self) -> Files:
+        return () if self._found is None else self._found.files
+
+    def _added_up(self, number: int) -> Files:
+        """The files of all batches before one, those together that are of about the same size."""
+        files = list(self._segments())
+        if len(files) < MOST_FILES:
+            return tuple(files)
+        last, rows = [files.pop()], 0
+        rows = last[0][1]
+        while files and files[-1][1] <= 2 * rows:
+            last.append(files.pop())
+            rows += last[-1][1]
+        if len(last) > 1:
+            summed = self._sum(last)
+            name = f"sum-{number - 1:012}.parquet"
+            self._write(name, self._columns.weighted(summed))
+            last = [(name, len(summed))]
+        return (*files, *last)
+
+    def _sum(self, files: Iterable[tuple[str, int]]) -> list[Pair]:
+        found = [self._read(name) for name, _ in files]
+        return self._columns.pairs(pa.concat_tables(found)) if found else []
+
+    def _manifest(self) -> _Manifest | None:
+        path = f"{self._root}/{MANIFEST}"
+        try:
+            found = read_json(self._files, path)
+            files = tuple((_plain(name), int(rows)) for name, rows in found["files"])
+            if not files:
+                raise ValueError("it names no files")
+            flags = bool(found["delivered"]), bool(found["classes"])
+            return _Manifest(note_of(found), flags[0], files, flags[1])
+        except FileNotFoundError:
+            return None
+        except (KeyError, TypeError, ValueError) as error:
+            raise unreadable(path, error) from error
+
+    def _put(self, manifest: _Manifest) -> None:
+        """Let a manifest count."""
+        at = manifest.note.position
+        note = noted(ChangeBatch(at.batch, (), manifest.note.plan, at.version))
+        rest = {"delivered": manifest.delivered, "classes": manifest.has_classes}
+        aside = f"{self._root}/_{MANIFEST}"
+        write_json(self._files, aside, {**note, **rest, "files": list(manifest.files)})
+        self._files.move(aside, f"{self._root}/{MANIFEST}")
+        self._found = manifest
+
+    def _sweep(self) -> None:
+        """Delete what does not count."""
+        kept = {MANIFEST, *(name for name, _ in self._segments())}
+        for info in self._files.get_file_info(fs.FileSelector(self._root)):
+            if info.base_name not in kept:
+                with suppress(FileNotFoundError):
+                    self._files.delete_file(f"{self._root}/{info.base_name}")
+
+    def _write(self, name: str, table: pa.Table) -> None:
+        with self._files.open_output_stream(f"{self._root}/{name}") as stream:
+            pq.write_table(table, stream)
+
+    def _read(self, name: str) -> pa.Table:
+        with self._files.open_input_file(f"{self._root}/{name}") as opened:
+            return pq.ParquetFile(opened).read()
+
+
+def _plain(name: Any) -> str:
+    if not isinstance(name, str) or "/" in name or name.startswith("."):
+        raise ValueError(f"it names {name!r}, which is not in its folder")
+    return name

@@ -1,0 +1,216 @@
+"""Rows of a view as columns of files, and back.
+
+    Order(1, "ann", 2.5)  with weight 1      number: 1, customer: "ann", price: 2.5, weight: 1
+    "ann"                                    value: "ann"
+
+The types are those of a row type, or what the rows look like; once something is written, what comes
+has to fit it.
+
+State:  the types.
+Cost:   about a microsecond per value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from types import NoneType
+from typing import Any
+
+import pyarrow as pa
+
+from reactive.collections.zset import Pair, consolidate
+from reactive.errors import OffloadError
+from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
+from spark_backend.codec.guessed import typed_as, with_known
+from spark_backend.codec.schema import (
+    WIDEST,
+    Plain,
+    Record,
+    Typed,
+    Untyped,
+    in_common,
+    tuple_of,
+)
+
+VALUE, WEIGHT = "value", "weight"
+ROW_TYPE = "  say of what type rows are: row_type=RowType"
+
+
+class RowColumns:
+    """How rows are columns.
+
+    Parameters
+    ----------
+    row_type: what the rows are, if that is said.
+    reserved: names that no field may have.
+    """
+
+    def __init__(self, row_type: Any = None, reserved: Sequence[str] = ()) -> None:
+        self._is_declared = row_type is not None
+        self._kept = None if row_type is None else typed_as((), row_type)
+        self._reserved = frozenset(reserved)
+        self.schema: pa.Schema | None = None
+        """The columns of what is written."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the classes of rows are known."""
+        return self._kept is not None
+
+    def wrote(self, schema: pa.Schema) -> None:
+        """What is written has these columns, and perhaps a weight."""
+        names = [name for name in schema.names if name != WEIGHT or WEIGHT not in self._reserved]
+        self.schema = pa.schema([schema.field(name).remove_metadata() for name in names])
+
+    def table(self, rows: Sequence[Any]) -> pa.Table:
+        """Rows as columns.
+
+        Raises
+        ------
+        OffloadError: no columns hold them, or not those of what is written.
+        """
+        if not rows and self.schema is not None:
+            return self.schema.empty_table()
+        kept, array = self._array(rows)
+        names = kept.names if isinstance(kept, Record) else (VALUE,)
+        arrays = array.flatten() if isinstance(kept, Record) else [array]
+        self._check_names(names)
+        table = pa.Table.from_arrays(list(arrays), names=list(names))
+        if self.schema is None:
+            _check_known(kept)
+        self._check(table.schema)
+        return table
+
+    def weighted(self, pairs: Sequence[Pair]) -> pa.Table:
+        """Rows as columns, with their weights."""
+        table = self.table([row for row, _ in pairs])
+        return table.append_column(WEIGHT, pa.array([n for _, n in pairs], pa.int64()))
+
+    def learn(self, rows: Sequence[Any]) -> None:
+        """Find out what rows are, if there are any and nobody has said so."""
+        if rows and not self._is_declared:
+            self._widen(rows)
+
+    def rows(self, table: pa.Table) -> list[Any]:
+        """The rows of columns: of the class that is known, else as tuples.
+
+        Raises
+        ------
+        OffloadError: the columns are not those of the rows.
+        """
+        self.wrote(table.schema)
+        assert self.schema is not None
+        kept = self._kept or _typed(self.schema)
+        columns = [table.column(name).combine_chunks() for name in self.schema.names]
+        if not isinstance(kept, Record):
+            self._check(pa.schema([(VALUE, arrow_type(kept))]))
+            return from_arrow(kept, columns[0])
+        self._check(pa.schema(list(arrow_type(kept))))
+        return from_arrow(kept, pa.StructArray.from_arrays(columns, fields=list(arrow_type(kept))))
+
+    def pairs(self, table: pa.Table) -> list[Pair]:
+        """The rows with their weights, each once."""
+        rows = self.rows(table)
+        return consolidate(list(zip(rows, table.column(WEIGHT).to_pylist(), strict=True)))
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether rows are, or have in them, anything but plain values and tuples."""
+        return self._kept is not None and _has_classes(self._kept)
+
+    def _array(self, rows: Sequence[Any]) -> tuple[Typed, Any]:
+        """Rows, and what they are: as known, or else as what is written, or as they look."""
+        known = self._kept or (None if self.schema is None else _typed(self.schema))
+        if known is not None:
+            try:
+                return known, to_arrow(known, rows)
+            except OffloadError:
+                if self._is_declared:
+                    raise
+        self._widen(rows)
+        assert self._kept is not None
+        return self._kept, to_arrow(self._kept, rows)
+
+    def _widen(self, rows: Sequence[Any]) -> None:
+        """Have the types be those of these rows too."""
+        found = typed_as(((row, 1) for row in rows), None, sample=None)
+        try:
+            if self._kept is not None:
+                found = in_common(self._kept, found)
+            if self.schema is not None:
+                found = with_known(found, _typed(self.schema))
+        except Untyped as untyped:
+            raise OffloadError(f"rows of one view fit no columns: {untyped}\n{ROW_TYPE}") from None
+        if isinstance(found, Record) and found.optional:
+            raise OffloadError("a row that is None has no columns\n  leave it out of the view")
+        self._kept = found
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        taken = sorted(self._reserved.intersection(names))
+        if taken:
+            raise OffloadError(
+                f"the rows have a field {taken[0]!r}, a name that the files have another use for\n"
+                "  select the rows with another name for it"
+            )
+
+    def _check(self, schema: pa.Schema) -> None:
+        """Raise unless these are the columns of what is written."""
+        if self.schema is None:
+            self.schema = schema
+        elif not self.schema.equals(schema):
+            was, now = (_described(each) for each in (self.schema, schema))
+            raise OffloadError(
+                f"the target has the columns {was}, and the rows are {now}\n"
+                "  write them to a new target"
+            )
+
+
+def _check_known(kept: Typed) -> None:
+    unknown = _of_none(kept, "")
+    if unknown is not None:
+        raise OffloadError(f"column {unknown!r} has had nothing but None\n{ROW_TYPE}")
+
+
+def _described(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
+def _typed(schema: pa.Schema) -> Typed:
+    """What columns hold, as tuples and plain values."""
+    fields = tuple(_typed_as(field.type) for field in schema)
+    if schema.names == [VALUE]:
+        return fields[0]
+    return replace(tuple_of(fields), names=tuple(schema.names))
+
+
+def _typed_as(of: pa.DataType) -> Typed:
+    if pa.types.is_struct(of):
+        fields = tuple(_typed_as(field.type) for field in of)
+        return Record(tuple, tuple(field.name for field in of), fields, optional=True)
+    if pa.types.is_decimal(of) and not of.scale:
+        return Plain(int, optional=True, low=-WIDEST, high=WIDEST)
+    for kind in (bool, int, float, str, bytes, datetime, date, Decimal):
+        if arrow_type(Plain(kind)) == of:
+            return Plain(kind, optional=True)
+    raise OffloadError(f"a column of {of} is none that rows have\n  write to a new target")
+
+
+def _of_none(kept: Typed, name: str) -> str | None:
+    """A field that is always None."""
+    if kept.kind is NoneType:
+        return name or VALUE
+    if isinstance(kept, Record):
+        for inner, of in zip(kept.names, kept.fields, strict=True):
+            found = _of_none(of, f"{name}.{inner}" if name else inner)
+            if found is not None:
+                return found
+    return None
+
+
+def _has_classes(kept: Typed) -> bool:
+    if not isinstance(kept, Record):
+        return False
+    return kept.kind is not tuple or any(map(_has_classes, kept.fields))

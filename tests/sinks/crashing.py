@@ -1,0 +1,56 @@
+"""A file system that fails at the n-th thing that is done to it, before, during or after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+class Crashing:
+    """Passes on what is done to files, until it is time to crash.
+
+    Parameters
+    ----------
+    at: the step at which it crashes, counted from 0; each thing that is done is two of them.
+    """
+
+    def __init__(self, files: Any, at: int | None) -> None:
+        self._files = files
+        self._at = at
+        self.steps = 0
+
+    def step(self) -> None:
+        """One step more."""
+        if self.steps == self._at:
+            raise Crash
+        self.steps += 1
+
+    def _done(self, name: str, *given: Any, **named: Any) -> Any:
+        self.step()
+        found = getattr(self._files, name)(*given, **named)
+        if name == "open_output_stream" and self.steps == self._at:
+            found.write(b"half of")
+            found.close()
+        self.step()
+        return found
+
+    def move(self, *given: Any) -> Any:
+        return self._done("move", *given)
+
+    def create_dir(self, *given: Any, **named: Any) -> Any:
+        return self._done("create_dir", *given, **named)
+
+    def delete_dir(self, *given: Any) -> Any:
+        return self._done("delete_dir", *given)
+
+    def delete_file(self, *given: Any) -> Any:
+        return self._done("delete_file", *given)
+
+    def open_output_stream(self, *given: Any, **named: Any) -> Any:
+        return self._done("open_output_stream", *given, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
