@@ -26,6 +26,7 @@ from reactive.remote.adoption import Adopt, check_adopt
 from reactive.remote.fragments import Fragment
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore
+from spark_backend.cluster.files import writing
 from spark_backend.cluster.progress import waiting
 from spark_backend.cluster.session import Session, check
 
@@ -137,8 +138,15 @@ class SparkOffload:
 
         Raises
         ------
-        OffloadError: what an earlier process left cannot be read, or is pickled and not trusted.
+        OffloadError: what an earlier process left cannot be read, or is pickled and not trusted;
+            or the folder cannot be written.
         """
+        with writing(self._folder):
+            return self._begin(fragment, name, views)
+
+    def _begin(
+        self, fragment: Fragment, name: str, views: Mapping[str, str]
+    ) -> BucketedRemote | StateRemote:
         is_anew = self._begins_anew(fragment)
         is_kept = self._is_kept and not is_anew
         digest = f"part-{uuid4().hex}" if is_anew else _digest(fragment, name)

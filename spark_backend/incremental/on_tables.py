@@ -78,6 +78,7 @@ class OnTables(ABC):
     def stop(self) -> None:
         """Nobody reads it any more; a later process can go on where that was asked for."""
         self.is_closed = True
+        self._staged.forget()
         if not self._is_kept:
             self._tables.delete()
 

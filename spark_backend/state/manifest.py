@@ -1,12 +1,12 @@
 """What counts of a folder of state tables: which files, of which table, up to which flush.
 
     manifest/000000000012.json      after flush 12: it happened, or it did not
-    flush/000000000012/t=left/part-...parquet       what flush 12 added to the table `left`
-    base/left/000000000009/t=left/b=3/part-...parquet    all before flush 9, added up, by bucket
-    merged/left/000000000011/t=left/part-...parquet      some of what came later, added up
+    flush/000000000012-5f/t=left/part-...parquet       what flush 12 added to the table `left`
+    base/left/000000000009-91/t=left/b=3/part-...parquet    all before flush 9, added up, by bucket
+    merged/left/000000000011-07/t=left/part-...parquet      some of what came later, added up
 
 A manifest is written aside and renamed. Files that no manifest names are of a flush that did not
-come to its end, or of one that was added up since; they are deleted.
+come to its end, or of one that was added up since; they are deleted (`leftovers.py`).
 
 Sound:  nothing in it is executed. One that is of another format or plan, that does not agree with
         its checksum, or that names files outside its folder, is refused; so is one of tables that
@@ -26,7 +26,7 @@ from pyarrow import fs
 
 from reactive.errors import OffloadError
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class Segment:
     """Below the root; the files are at any depth in it."""
     files: tuple[str, ...]
     """Below the folder."""
+    ends: tuple[str, ...]
+    """The mark of the end of each file (`ends.py`)."""
     rows: int
     buckets: int = 0
     """Of a base, how many buckets its rows fall into; else 0."""
@@ -128,7 +130,7 @@ class Manifests:
         self._files.move(aside, f"{self._folder}/{name}")
         for old in self._names():
             if old < name:
-                with suppress(FileNotFoundError):
+                with suppress(OSError):  # one that stays does not count
                     self._files.delete_file(f"{self._folder}/{old}")
 
     def _names(self) -> list[str]:
@@ -162,7 +164,13 @@ def not_trusted(folder: str) -> OffloadError:
 def _plain(manifest: Manifest) -> dict[str, Any]:
     tables = {
         name: [
-            {"folder": s.folder, "files": list(s.files), "rows": s.rows, "buckets": s.buckets}
+            {
+                "folder": s.folder,
+                "files": list(s.files),
+                "ends": list(s.ends),
+                "rows": s.rows,
+                "buckets": s.buckets,
+            }
             for s in segments
         ]
         for name, segments in manifest.tables.items()
@@ -189,16 +197,7 @@ def _manifest(found: dict[str, Any]) -> Manifest:
     if found["checksum"] != _checksum(found):
         raise ValueError("it has been changed: its checksum is another")
     tables = {
-        str(name): tuple(
-            Segment(
-                _inside(s["folder"]),
-                tuple(map(_inside, s["files"])),
-                int(s["rows"]),
-                int(s["buckets"]),
-            )
-            for s in segments
-        )
-        for name, segments in found["tables"].items()
+        str(name): tuple(map(_segment, segments)) for name, segments in found["tables"].items()
     }
     return Manifest(
         str(found["plan"]),
@@ -207,6 +206,13 @@ def _manifest(found: dict[str, Any]) -> Manifest:
         dict(found["tokens"]),
         bool(found["pickled"]),
     )
+
+
+def _segment(found: dict[str, Any]) -> Segment:
+    files, ends = tuple(map(_inside, found["files"])), tuple(map(str, found["ends"]))
+    if len(files) != len(ends):
+        raise ValueError("it does not say of each file what it is")
+    return Segment(_inside(found["folder"]), files, ends, int(found["rows"]), int(found["buckets"]))
 
 
 def _inside(path: Any) -> str:

@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from spark_backend.cluster.files import file_system
+from spark_backend.cluster.files import file_system, writing
+from spark_backend.state.ends import VERIFY
 
 FOLDER = "staged"
 
@@ -45,15 +46,21 @@ class Staged:
         self.forget()
 
     def add(self, number: int, place: int, rows: pa.Table) -> None:
-        """Keep rows of an input in a file, for the flush of a number."""
+        """Keep rows of an input in a file, for the flush of a number.
+
+        Raises
+        ------
+        OffloadError: it cannot be written.
+        """
         if number != self._number:
             self.forget()
             self._number = number
         written = self._written.setdefault(place, [])
         folder, name = f"{number:012}/{place}", f"{len(written):06}.parquet"
-        self._files.create_dir(f"{self._root}/{folder}", recursive=True)
-        with self._files.open_output_stream(f"{self._root}/{folder}/{name}") as stream:
-            pq.write_table(rows, stream)
+        with writing(self._root):
+            self._files.create_dir(f"{self._root}/{folder}", recursive=True)
+            with self._files.open_output_stream(f"{self._root}/{folder}/{name}") as stream:
+                pq.write_table(rows, stream, write_page_checksum=True)
         written.append(f"{self._uri}/{folder}/{name}")
         self.rows += rows.num_rows
 
@@ -62,12 +69,12 @@ class Staged:
         if number != self._number:
             return {}
         return {
-            place: spark.read.schema(schemas[place]).parquet(*written)
+            place: spark.read.schema(schemas[place]).option(VERIFY, "true").parquet(*written)
             for place, written in self._written.items()
         }
 
     def forget(self) -> None:
         """Delete the files, which have been taken in."""
         self._written, self._number, self.rows = {}, None, 0
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # they count for nothing
             self._files.delete_dir(self._root)

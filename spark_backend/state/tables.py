@@ -16,7 +16,7 @@ Source: log-structured merge trees; state that is partitioned as its changes are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -24,28 +24,38 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import file_system
+from spark_backend.cluster.files import file_system, reading
 from spark_backend.cluster.session import Session
+from spark_backend.state.ends import VERIFIED, VERIFY, end_of
+from spark_backend.state.leftovers import (
+    BASE,
+    FLUSH,
+    MERGED,
+    discard,
+    drop,
+    of_flush,
+    place_of,
+    sweep,
+)
 from spark_backend.state.levels import due
 from spark_backend.state.manifest import Manifest, Manifests, Segment
 
 TABLE, BUCKET = "t", "b"
 """Columns that name folders: of which table, and in a base of which bucket."""
-BASE, MERGED = "base", "merged"
-"""The folders of bases that were made of what had been written before, and of later rows."""
 MOST_SEGMENTS = 16
 """So many later segments are put together."""
 SHARE = 0.3
 """A new base is made when what came later has this share of its rows."""
 PER_BUCKET = 100_000
 MOST_BUCKETS = 512
+AT_A_TIME = 8
+"""Files that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +124,7 @@ class StateTables:
         self._manifests = Manifests(self._files, self._root, plan, pickled=pickled, trust=trust)
         self.manifest: Manifest = self._manifests.last()
         self._check_files()
+        sweep(self._files, self._root, self.manifest)
         self._specs = specs
 
     @property
@@ -122,15 +133,29 @@ class StateTables:
         return self.manifest.number
 
     def _check_files(self) -> None:
-        """That all files are there that count."""
+        """That all files are there that count, as they were."""
         segments = [s for found in self.manifest.tables.values() for s in found]
-        paths = [f"{self._root}/{s.folder}/{name}" for s in segments for name in s.files]
-        for info in self._files.get_file_info(paths):
-            if info.type != fs.FileType.File:
-                raise OffloadError(
-                    f"{info.path} is missing, which the state tables of a query are kept in\n"
-                    "  restore it, or give an empty folder as the checkpoint"
-                )
+        given = [
+            (f"{self._root}/{s.folder}/{name}", end)
+            for s in segments
+            for name, end in zip(s.files, s.ends, strict=True)
+        ]
+        with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="reactive-state") as pool:
+            for path, wrong in pool.map(lambda one: self._wrong(*one), given):
+                if wrong is not None:
+                    raise OffloadError(
+                        f"{path} {wrong}; the state tables of a query are kept in it\n"
+                        "  restore it, or give an empty folder as the checkpoint"
+                    )
+
+    def _wrong(self, path: str, end: str) -> tuple[str, str | None]:
+        """What is wrong with a file, if anything is."""
+        try:
+            return path, None if end_of(self._files, path)[1] == end else "has been changed"
+        except FileNotFoundError:
+            return path, "is missing"
+        except (OSError, ValueError) as error:
+            return path, f"cannot be read: {error}"
 
     def parts(self, spec: TableSpec) -> list[DataFrame]:
         """What a table holds, as of the last flush: its base, with the column `b`, and what came
@@ -190,16 +215,17 @@ class StateTables:
         names = added.tables if isinstance(added, Tagged) else tuple(added)
         is_first = not self.manifest.tables and rows > PER_BUCKET
         buckets = {n: self._buckets(self._specs[n], rows) for n in names} if is_first else {}
-        found = self._write(_flush_folder(number), added, buckets) if names else {}
+        found = self._write(FLUSH, number, added, buckets) if names else {}
         if refused is not None and refused in found:
-            raise Refused(self._fetched(self._specs[refused], [found[refused]]))
+            told = Refused(self._fetched(self._specs[refused], [found[refused]]))
+            drop(self._files, self._root, self.manifest, found.values())
+            raise told
         self._count(self.manifest.with_flush(number, found, tokens or {}))
 
     def written(self, number: int, spec: TableSpec) -> pa.Table | None:
-        """What a flush has added to a table, in the driver; None for nothing."""
-        folder = f"{_flush_folder(number)}/{TABLE}={spec.name}"
-        files = self._parquet(f"{self._root}/{folder}")
-        return self._fetched(spec, [Segment(folder, tuple(files), 0)]) if files else None
+        """What the last flush has added to a table, in the driver; None for nothing."""
+        found = [s for s in self._segments(spec) if s.folder.startswith(of_flush(number))]
+        return self._fetched(spec, found) if found else None
 
     def look_up(self, spec: TableSpec, hash_of: int) -> pa.Table:
         """The rows with a hash, in the driver; not added up."""
@@ -227,14 +253,20 @@ class StateTables:
         ]
 
     def _fetched(self, spec: TableSpec, segments: Sequence[Segment], where: Any = None) -> pa.Table:
-        """The rows of files, in the driver."""
+        """The rows of files, in the driver.
+
+        Raises
+        ------
+        OffloadError: they cannot be read.
+        """
         names = spec.schema.names
         paths = [f"{self._root}/{s.folder}/{name}" for s in segments for name in s.files]
         if not paths:
             return pa.table({name: [] for name in names})
-        found = ds.dataset(paths, filesystem=self._files, format="parquet")
-        columns = [_column(spec, name) for name in names]
-        return found.to_table(columns=columns, filter=where).rename_columns(names)
+        with reading(self._root):
+            found = ds.dataset(paths, filesystem=self._files, format=VERIFIED)
+            columns = [_column(spec, name) for name in names]
+            return found.to_table(columns=columns, filter=where).rename_columns(names)
 
     def compact(self) -> None:
         """Put files together where there are too many; not those of the last flush, for which its
@@ -254,7 +286,7 @@ class StateTables:
     def _settled(self, spec: TableSpec) -> Sequence[Segment]:
         """The segments of a table, without what the last flush has added."""
         segments = self._segments(spec)
-        last = f"{_flush_folder(self.number)}/" if self.number is not None else ""
+        last = of_flush(self.number)
         return segments[:-1] if segments and segments[-1].folder.startswith(last) else segments
 
     def bytes(self) -> int:
@@ -263,14 +295,13 @@ class StateTables:
         return sum(info.size or 0 for info in found)
 
     def delete(self) -> None:
-        """Remove all."""
-        with suppress(FileNotFoundError):
-            self._files.delete_dir(self._root)
+        """Remove all that can be removed."""
+        discard(self._files, self._root)
 
     def _put_together(self, spec: TableSpec, gone: Sequence[Segment], *, is_base: bool) -> None:
         """Write segments as one, which takes their place."""
         count = self._buckets(spec, sum(segment.rows for segment in gone)) if is_base else 0
-        folder = f"{BASE if is_base else MERGED}/{spec.name}/{self.number:012}"
+        kind = f"{BASE if is_base else MERGED}/{spec.name}"
         kinds = [[s for s in gone if s.is_base], [s for s in gone if not s.is_base]]
         read = [self._read(spec, some) for some in kinds if any(s.files for s in some)]
         parts = [part.select(*spec.schema.names) for part in read]
@@ -278,8 +309,9 @@ class StateTables:
         if parts:
             net = added_up(spec, united(parts))
             buckets = {spec.name: count} if is_base else {}
-            found = self._write(folder, {spec.name: net if is_base else net.coalesce(1)}, buckets)
-        none = Segment(f"{folder}/{TABLE}={spec.name}", (), 0, count)
+            given = {spec.name: net if is_base else net.coalesce(1)}
+            found = self._write(kind, self.number or 0, given, buckets)
+        none = Segment(f"{kind}/none/{TABLE}={spec.name}", (), (), 0, count)
         self._replace(spec, gone, found.get(spec.name, none))
 
     def _buckets(self, spec: TableSpec, rows: int) -> int:
@@ -290,9 +322,7 @@ class StateTables:
         """Let a segment be in the place of others, and delete the files of those."""
         kept = [now if s is gone[0] else s for s in self._segments(spec) if s not in gone[1:]]
         self._count(self.manifest.with_segments(spec.name, tuple(kept)))
-        for segment in gone:
-            with suppress(FileNotFoundError):
-                self._files.delete_dir(f"{self._root}/{segment.folder}")
+        drop(self._files, self._root, self.manifest, gone)
 
     def _count(self, manifest: Manifest) -> None:
         self._manifests.put(manifest)
@@ -307,7 +337,7 @@ class StateTables:
         is_base = segments[0].is_base
         if is_base:
             fields.append(T.StructField(BUCKET, T.IntegerType()))
-        reader = self._session.spark.read.schema(T.StructType(fields))
+        reader = self._session.spark.read.schema(T.StructType(fields)).option(VERIFY, "true")
         if is_base:
             reader = reader.option("basePath", f"{self._uri}/{segments[0].folder}")
         names = [F.col(_column(spec, name)).alias(name) for name in spec.schema.names]
@@ -316,18 +346,30 @@ class StateTables:
 
     def _write(
         self,
-        folder: str,
+        kind: str,
+        number: int,
         added: Mapping[str, DataFrame] | Tagged,
-        buckets: Mapping[str, int] | None = None,
+        buckets: Mapping[str, int],
     ) -> dict[str, Segment]:
-        """One job, whatever the number of tables; with `buckets` what is written is bases."""
-        buckets = buckets or {}
-        by = (BUCKET,) if buckets else ()
+        """What one job has written, in a folder of its own; with `buckets` these are bases."""
         names = added.tables if isinstance(added, Tagged) else tuple(added)
-        whole = self._whole(added, buckets)
-        whole.write.mode("overwrite").partitionBy(TABLE, *by).parquet(f"{self._uri}/{folder}")
-        found = {n: self._segment(folder, n, buckets.get(n, 0)) for n in names}
+        folder = place_of(kind, number)
+        found: dict[str, Segment | None] = {}
+        try:
+            self._job(folder, added, buckets)
+            found = {n: self._segment(folder, n, buckets.get(n, 0)) for n in names}
+        finally:
+            if not any(found.values()):
+                discard(self._files, f"{self._root}/{folder}")
         return {name: segment for name, segment in found.items() if segment is not None}
+
+    def _job(
+        self, folder: str, added: Mapping[str, DataFrame] | Tagged, buckets: Mapping[str, int]
+    ) -> None:
+        """Write what is added to all tables."""
+        by = (BUCKET,) if buckets else ()
+        whole = self._whole(added, buckets)
+        whole.write.partitionBy(TABLE, *by).parquet(f"{self._uri}/{folder}")
 
     def _whole(
         self, added: Mapping[str, DataFrame] | Tagged, buckets: Mapping[str, int]
@@ -369,11 +411,9 @@ class StateTables:
         files = self._parquet(f"{self._root}/{inside}")
         if not files:
             return None
-        rows = 0
-        for file in files:
-            with self._files.open_input_file(f"{self._root}/{inside}/{file}") as opened:
-                rows += pq.read_metadata(opened).num_rows
-        return Segment(inside, tuple(files), rows, buckets)
+        ends = [end_of(self._files, f"{self._root}/{inside}/{file}") for file in files]
+        rows = sum(count for count, _ in ends)
+        return Segment(inside, tuple(files), tuple(end for _, end in ends), rows, buckets)
 
     def _parquet(self, folder: str) -> list[str]:
         """The files in a folder, by their path in it."""
@@ -408,7 +448,3 @@ def _place(spec: TableSpec, buckets: int) -> Any:
 def _column(spec: TableSpec, name: str) -> str:
     """The name of a column in files, which have those of all tables of a flush."""
     return f"{spec.name}_{name}"
-
-
-def _flush_folder(number: int) -> str:
-    return f"flush/{number:012}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -14,9 +13,8 @@ pytest.importorskip("pyspark")
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from reactive.errors import OffloadError
 from spark_backend.cluster.session import Session
-from spark_backend.state import manifest, tables
+from spark_backend.state import tables
 from spark_backend.state.manifest import Manifest
 from spark_backend.state.tables import StateTables, TableSpec
 
@@ -113,58 +111,6 @@ def test_rows_that_come_to_nothing_leave_no_file(
     state.flush(2, {"others": frame(session, [(7, 1)])})
     state.compact()
     assert state.parts(NUMBERS) == []
-
-
-def rechecked(found: dict[str, Any]) -> str:
-    """As somebody who knows how would change it."""
-    found["checksum"] = manifest._checksum(found)
-    return "with a checksum of its own"
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (lambda m: m.update(format=1), "its format is 1"),
-        (lambda m: m["tables"]["numbers"][0].update(rows=7), "its checksum is another"),
-        (lambda m: m.update(tokens={"source": 9}), "its checksum is another"),
-        (lambda m: m.pop("checksum"), "checksum"),
-        (lambda m: (m["tables"]["numbers"][0].update(folder="../x"), rechecked(m)), "not below"),
-        (lambda m: (m["tables"]["numbers"][0].update(files=["/x"]), rechecked(m)), "not below"),
-        (lambda m: (m.pop("tables"), rechecked(m)), "tables"),
-        (lambda m: (m.update(number="x"), rechecked(m)), "invalid literal"),
-        (lambda m: (m.update(plan="another"), rechecked(m)), "it is of another query"),
-    ],
-)
-def test_a_manifest_that_is_not_ours_is_refused(
-    change: Any, why: str, state: StateTables, session: Session, tmp_path: Path
-) -> None:
-    state.flush(0, {"numbers": frame(session, [(1, 1)])})
-    (path,) = (tmp_path / "manifest").glob("*.json")
-    found = json.loads(path.read_text())
-    change(found)
-    path.write_text(json.dumps(found))
-    with pytest.raises(OffloadError, match=f"is no manifest of these state tables: .*{why}"):
-        StateTables(session, str(tmp_path), "plan", SPECS)
-
-
-def test_state_without_one_of_its_files_is_refused(
-    state: StateTables, session: Session, tmp_path: Path
-) -> None:
-    state.flush(0, {"numbers": frame(session, [(1, 1)])})
-    (file,) = tmp_path.rglob("*.parquet")
-    file.unlink()
-    with pytest.raises(OffloadError, match="is missing, which the state tables"):
-        StateTables(session, str(tmp_path), "plan", SPECS)
-
-
-def test_pickled_rows_are_read_only_where_they_are_trusted(
-    session: Session, tmp_path: Path
-) -> None:
-    state = StateTables(session, str(tmp_path), "plan", SPECS, pickled=True)
-    state.flush(0, {"numbers": frame(session, [(1, 1)])})
-    with pytest.raises(OffloadError, match="trust=True"):
-        StateTables(session, str(tmp_path), "plan", SPECS)
-    assert StateTables(session, str(tmp_path), "plan", SPECS, trust=True).number == 0
 
 
 def test_a_manifest_counts_rows_by_what_is_added_up() -> None:
