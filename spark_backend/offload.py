@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
@@ -26,9 +26,10 @@ from reactive.remote.adoption import Adopt, check_adopt
 from reactive.remote.fragments import Fragment
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore
-from spark_backend.cluster.files import writing
 from spark_backend.cluster.progress import waiting
+from spark_backend.cluster.refusals import writing
 from spark_backend.cluster.session import Session, check
+from spark_backend.state.checkpoint import ANEW, SPILLED, lock
 
 if TYPE_CHECKING:
     from reactive.remote.streams import StreamOptions
@@ -149,7 +150,7 @@ class SparkOffload:
     ) -> BucketedRemote | StateRemote:
         is_anew = self._begins_anew(fragment)
         is_kept = self._is_kept and not is_anew
-        digest = f"part-{uuid4().hex}" if is_anew else _digest(fragment, name)
+        digest = f"{ANEW}{uuid4().hex}" if is_anew else _digest(fragment, name)
         folder = f"{self._folder}/{self._free(digest)}"
         remote = self._begun[folder] = self._made(fragment, folder, is_kept=is_kept)
         remote.adopt = self._adopt
@@ -227,10 +228,11 @@ class SparkOffload:
         from spark_backend.parts.spilled import SpilledStore
         from spark_backend.parts.spilled_keyed import SpilledKeyedStore
 
-        folder = f"{self._folder}/spilled/{name}-{uuid4().hex}"
-        if isinstance(rows, KeyedStore):
-            return SpilledKeyedStore(folder, row_type, rows)
-        return SpilledStore(folder, rows)
+        folder = f"{self._folder}/{SPILLED}/{name}-{uuid4().hex}"
+        with writing(folder):
+            if isinstance(rows, KeyedStore):
+                return SpilledKeyedStore(folder, row_type, rows)
+            return SpilledStore(folder, rows)
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
         """The rows of a view as a DataFrame: those of a remote, or those that are given."""
@@ -292,14 +294,19 @@ class SparkOffload:
         trim()
 
     def open(self) -> None:
-        """A database that uses it has been made."""
+        """A database that uses it has been made.
+
+        Raises
+        ------
+        OffloadError: the folder is in use, or cannot be written.
+        """
+        if self._users == 0:
+            if self._is_kept:
+                self._lock = lock(self._folder)
+            elif "://" not in self._folder:
+                with writing(self._folder):
+                    Path(self._folder).mkdir(0o700, parents=True, exist_ok=True)
         self._users += 1
-        if self._users > 1:
-            return
-        if self._is_kept:
-            self._lock = _locked(self._folder)
-        elif "://" not in self._folder:
-            Path(self._folder).mkdir(0o700, parents=True, exist_ok=True)
 
     def close(self) -> None:
         """One of the databases is closed.
@@ -346,23 +353,3 @@ def _folder(checkpoint: str | os.PathLike[str] | None) -> str:
         return str(Path(tempfile.gettempdir()) / f"reactive-collections-{uuid4().hex}")
     path = os.fspath(checkpoint)
     return path.rstrip("/") if "://" in path else str(Path(path).absolute())
-
-
-def _locked(folder: str) -> IO[bytes] | None:
-    """A lock on a local folder, which the system frees when the process ends, however it does."""
-    if "://" in folder:
-        return None
-    with suppress(ImportError):  # there are no such locks on Windows
-        import fcntl
-
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        file = (Path(folder) / "lock").open("wb")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise OffloadError(
-                f"checkpoint {folder!r} is in use\n  one SparkOffload at a time may use a folder"
-            ) from None
-        return file
-    return None

@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from spark_backend.cluster.files import file_system
+from spark_backend.cluster.refusals import writing
 
 ROW_GROUP = 16_384
 PIECE = 100_000
@@ -45,7 +46,12 @@ class EntryFiles:
         return sum(self._written.values())
 
     def put(self, table: pa.Table) -> None:
-        """Keep entries."""
+        """Keep entries.
+
+        Raises
+        ------
+        OffloadError: they cannot be written; nothing has changed.
+        """
         path, count = self._write([table])
         self._written[path] = count
 
@@ -68,20 +74,32 @@ class EntryFiles:
         path, count = self._write(map(fold, self.pieces()))
         self._written = {path: count}
         for file in old:
-            with suppress(FileNotFoundError):
-                self._files.delete_file(file)
+            self._drop(file)
 
     def delete(self) -> None:
         """Delete all."""
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             self._files.delete_dir(self._root)
 
     def _write(self, tables: Iterable[pa.Table]) -> tuple[str, int]:
         self._number += 1
-        path, count = f"{self._root}/{self._number:08}.parquet", 0
+        path = f"{self._root}/{self._number:08}.parquet"
+        try:
+            with writing(self._root):
+                return path, self._put(path, tables)
+        except BaseException:
+            self._drop(path)  # it may take the room that there is
+            raise
+
+    def _put(self, path: str, tables: Iterable[pa.Table]) -> int:
+        count = 0
         to: dict[str, Any] = {"filesystem": self._files, "compression": "lz4"}
         with pq.ParquetWriter(path, self._schema, **to) as writer:
             for table in tables:
                 writer.write_table(table.sort_by("bucket"), row_group_size=ROW_GROUP)
                 count += table.num_rows
-        return path, count
+        return count
+
+    def _drop(self, file: str) -> None:
+        with suppress(OSError):  # nobody reads it
+            self._files.delete_file(file)

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from reactive.collections.zset import Row
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import file_system
+from spark_backend.cluster.refusals import writing
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.codec import Codec, loads
 from spark_backend.codec.fitting import fitting
@@ -69,13 +70,19 @@ class RowFiles:
         return packed if self._fits is not None else loads(packed)
 
     def write(self, packed: Sequence[Any]) -> int:
-        """Write rows to a new file; the place of the first one, which others follow."""
+        """Write rows to a new file; the place of the first one, which others follow.
+
+        Raises
+        ------
+        OffloadError: it cannot be written; nothing has changed.
+        """
         number = max(self.written, default=0) + 1
         if isinstance(self._kept, Pickled):
             array = pa.array(packed, pa.binary())
         else:
             array = to_arrow(self._kept, packed)
-        with self._files.open_output_stream(self._path(number)) as stream:
+        path = self._path(number)
+        with writing(self._root), self._files.open_output_stream(path) as stream:
             pq.write_table(pa.table({"row": array}), stream, row_group_size=ROW_GROUP)
         self.written[number] = len(packed)
         return number * FILE
@@ -107,12 +114,12 @@ class RowFiles:
     def drop(self, number: int) -> None:
         """Delete a file."""
         del self.written[number]
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             self._files.delete_file(self._path(number))
 
     def delete(self) -> None:
         """Delete all."""
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             self._files.delete_dir(self._root)
 
     def _rows(self, array: pa.Array) -> list[Row]:

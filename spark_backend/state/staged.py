@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from spark_backend.cluster.files import file_system, writing
+from spark_backend.cluster.files import file_system
+from spark_backend.cluster.refusals import writing
 from spark_backend.state.ends import VERIFY
 
 FOLDER = "staged"

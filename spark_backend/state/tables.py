@@ -30,7 +30,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import file_system, reading
+from spark_backend.cluster.files import file_system
+from spark_backend.cluster.refusals import reading
 from spark_backend.cluster.session import Session
 from spark_backend.state.ends import VERIFIED, VERIFY, end_of
 from spark_backend.state.leftovers import (

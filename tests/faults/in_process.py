@@ -129,6 +129,9 @@ class Operator(BucketedRemote):
 class Here(Session):
     """No session at all: nothing asks for one."""
 
+    spark = None
+    paths: list[str] = []
+
     def is_alive(self) -> bool:
         return True
 

@@ -1,0 +1,51 @@
+"""What is said where a folder cannot be written or read: what failed, why, and what to do.
+
+State:  none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from reactive.errors import OffloadError
+
+NEW_LINE = "\n"
+
+
+@contextmanager
+def writing(folder: str) -> Iterator[None]:
+    """What is done meanwhile changes files in a folder, and nothing if it fails.
+
+    Raises
+    ------
+    OffloadError: that cannot be done, as there is no room for instance; it says what to do.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OffloadError(
+            f"{folder} cannot be written: {error}\n"
+            "  nothing has changed; see that the folder is there, may be written and has room,"
+            " and try again"
+        ) from error
+
+
+@contextmanager
+def reading(folder: str) -> Iterator[None]:
+    """State is read meanwhile that somebody else may have removed or damaged.
+
+    Raises
+    ------
+    OffloadError: it cannot be read; it says what to do.
+    """
+    try:
+        yield
+    except OffloadError:
+        raise
+    except Exception as error:
+        raise OffloadError(
+            f"what is kept in {folder} cannot be read: {str(error).partition(NEW_LINE)[0]:.500}\n"
+            "  view.recall() computes its views in the process again, and view.offload() makes the"
+            " state anew"
+        ) from error
