@@ -23,7 +23,7 @@ SECTIONS = {"Parameters", "Raises", "Returns"}
 ENTRY = re.compile(r"([^\s:`][^:`]*): (.*)")
 PAGE = re.compile(r"docs/(\w+)\.md")
 SOURCE = re.compile(r"\[([a-z0-9]+)\](?!\w)")
-MADE_BY_USERS = {"Database", "Multiset", "SparkOffload", "ChangesFolder"}
+MADE_BY_USERS = {"Database", "Multiset", "SparkOffload", "ChangesFolder", "RowsFolder"}
 
 
 def setup(app: Sphinx) -> None:

@@ -15,7 +15,14 @@ from spark_backend.offload import SparkOffload
 
 if TYPE_CHECKING:
     from spark_backend.sinks.changes_folder import ChangesFolder
+    from spark_backend.sinks.rows_folder import RowsFolder
 
-__all__ = ["ChangesFolder", "SparkOffload"]
+__all__ = ["ChangesFolder", "RowsFolder", "SparkOffload"]
 
-__getattr__ = exported(__name__, {"ChangesFolder": "spark_backend.sinks.changes_folder"})
+__getattr__ = exported(
+    __name__,
+    {
+        "ChangesFolder": "spark_backend.sinks.changes_folder",
+        "RowsFolder": "spark_backend.sinks.rows_folder",
+    },
+)

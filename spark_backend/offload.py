@@ -245,17 +245,25 @@ class SparkOffload:
         return results.of_pairs(self.session, given, typed_as(given, row_type))
 
     def target(self, place: str, options: SinkOptions) -> Target:
-        """What a view is written to: a folder.
+        """What a view is written to: a folder, or one with a name in the catalog.
 
         Raises
         ------
         OffloadError: it cannot be read.
         """
         from spark_backend.sinks.changes_folder import ChangesFolder
+        from spark_backend.sinks.rows_folder import RowsFolder
 
-        if options.mode == "upsert":
-            raise OffloadError('mode="upsert" is not known yet')
-        return ChangesFolder(place, row_type=options.row_type)
+        def made(folder: str) -> Target:
+            if options.mode == "changes":
+                return ChangesFolder(folder, row_type=options.row_type)
+            return RowsFolder(folder, key=options.key, row_type=options.row_type)
+
+        if "/" in place or os.sep in place:
+            return made(place)
+        from spark_backend.sinks.catalog import CatalogTarget
+
+        return CatalogTarget(self.session, place, made)
 
     def outbox(self, name: str | None, row_type: Any) -> Outbox | None:
         """Where batches wait for a receiver, if there is a checkpoint for a later process.

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from optimizer.errors import PlanError
@@ -59,7 +60,7 @@ def write_to(
     if _is_target(target):
         made: Target = target
     elif isinstance(target, str | os.PathLike):
-        target = os.fspath(target)
+        target = target if isinstance(target, str) else str(Path(target).absolute())
         made = _offload(engine, "files are written by pyarrow").target(target, options)
     else:
         raise PlanError(

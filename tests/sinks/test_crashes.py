@@ -13,6 +13,8 @@ import pytest
 
 from reactive import Sink, View
 from reactive.sinks.called import CalledTarget
+from spark_backend import RowsFolder
+from spark_backend.sinks import rows_folder
 from spark_backend.sinks.changes_folder import ChangesFolder
 from spark_backend.sinks.outbox import FileOutbox
 from tests.budget import seeds, stride
@@ -55,6 +57,22 @@ class Changes(Kind):
                 found[row] += weight
             assert min(found.values()) >= 0, "nothing goes that is not there"
         return +found
+
+
+class Rows(Kind):
+    """A folder of rows."""
+
+    def target(self) -> Any:
+        target = RowsFolder(self.folder / "out", row_type=self.row_type)
+        target._files = self.wrapped(target._files)
+        return target
+
+    def content(self) -> Counter[Any]:
+        if not (self.folder / "out" / "_spark_metadata" / "0").exists():
+            return Counter()
+        table = RowsFolder(self.folder / "out").read()
+        rows = zip(*(table.column(n).to_pylist() for n in table.column_names), strict=True)
+        return bag(rows)
 
 
 class Called(Kind):
@@ -100,12 +118,16 @@ def batch_of(path: Path) -> list[tuple[Any, int]]:
     return found
 
 
-KINDS: tuple[type[Kind], ...] = (Changes, Called)
+KINDS: tuple[type[Kind], ...] = (Changes, Rows, Called)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make_view", VIEWS)
-def test_a_process_may_end_at_any_step(kind: type[Kind], make_view: Any, tmp_path: Path) -> None:
+def test_a_process_may_end_at_any_step(
+    kind: type[Kind], make_view: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_folder, "PER_BUCKET", 1)
+    monkeypatch.setattr(rows_folder, "GROWTH", 2)
     for seed in seeds(8):
         at, crashed = 0, True
         while crashed:

@@ -1,0 +1,245 @@
+"""A folder with the rows of a view, as of one commit, as Parquet files.
+
+    _spark_metadata/0               which files count, and of which batch they are
+    _b=3-000000000012.parquet       the rows of bucket 3 of their keys, written by batch 12
+
+A batch writes anew the files of the buckets whose keys have changed; then the list is replaced, in
+one step. `spark.read.parquet(folder)` reads the files of the list, which are the rows of one
+moment; so does `read`. The files of the list before are there until the next batch, for those who
+read them.
+
+State:  on disk.
+Cost:   a batch O(rows of the buckets with changes); what is in it, O(rows), once per process.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from reactive.collections.zset import Pair, consolidate, negate, repeat
+from reactive.errors import OffloadError
+from reactive.sinks.target import ChangeBatch, Changed, Position
+from spark_backend.cluster.files import file_system
+from spark_backend.sinks.listing import Listed, Listing, Listings
+from spark_backend.sinks.position import Note
+from spark_backend.sinks.rows import RowColumns
+
+PER_BUCKET = 10_000
+"""Rows of a bucket, when buckets are made."""
+MOST_BUCKETS = 512
+GROWTH = 4
+"""New buckets are made when there are so many times as many rows."""
+TRIES = 10
+NO_ROWS = -1
+"""The bucket of the file that has columns and no rows."""
+BY_VALUE = "crc32"
+
+
+class RowsFolder:
+    """A `Target` for the rows of a view: a folder of Parquet files, of one moment.
+
+    It needs pyarrow alone, and no Spark. `spark.read.parquet(folder)` and `read` give the rows;
+    readers that do not know Spark's list of files find no files.
+
+    Parameters
+    ----------
+    folder: a path, or a URI of a file system that pyarrow knows. One sink at a time may write it.
+    key: fields that no two rows agree on; only files of keys that have changed are written anew. By
+        default a row is its own key, and may be there more than once.
+    row_type: what the rows are, such as `tuple[int, float | None]`; by default what they look like.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, key: Sequence[str] = (), row_type: Any = None
+    ) -> None:
+        folder = os.fspath(folder)
+        self._files, self._root = file_system(folder)
+        if "://" not in folder:
+            self._root = str(Path(self._root).absolute())
+        self._list = Listings(self._root, folder.rstrip("/") if "://" in folder else None)
+        self._key = (key,) if isinstance(key, str) else tuple(key)
+        self._columns = RowColumns(row_type)
+        self._now: Listing | None = None
+        self._next: Listing | None = None
+
+    def read(self) -> pa.Table:
+        """The rows, as of the last batch.
+
+        Raises
+        ------
+        OffloadError: nothing has been written, or it cannot be read.
+        """
+        for _ in range(TRIES):
+            found = self._list.read(self._files)
+            if found is None:
+                raise OffloadError(f"{self._root} has no rows of a sink yet")
+            with suppress(FileNotFoundError):  # it has been replaced twice meanwhile
+                return pa.concat_tables(self._table(file.name) for file in found.files)
+        raise OffloadError(f"{self._root} is written faster than it can be read: try again")
+
+    def open(self, plan: str) -> Position | None:
+        """Where it is. The rows of another query are replaced."""
+        self._next = None
+        self._now = self._list.read(self._files)
+        if self._now is None:
+            self._check_empty()
+            return None
+        self._columns.wrote(self._schema(self._now))
+        return self._now.note.position
+
+    def difference(self, rows: Iterable[Pair]) -> Changed:
+        """What leads from what is in it to these rows; all of them if its columns are others."""
+        wanted = list(rows)
+        self._columns.learn([row for row, _ in wanted])
+        try:
+            written = [(row, 1) for row in self._rows(() if self._now is None else self._now.files)]
+        except OffloadError:
+            if not self._columns.is_known:
+                raise
+            self._columns.schema, written = None, []
+            self._now = None if self._now is None else _emptied(self._now)
+        return consolidate([*wanted, *negate(written)])
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """Write the buckets with changes anew, to files that are not in the list."""
+        now = self._now
+        buckets = 1 if now is None else now.buckets
+        rows = sum(weight for _, weight in batch.changes) + (0 if now is None else now.rows)
+        whole = now is None or now.by != self._by or rows > GROWTH * PER_BUCKET * buckets
+        changes: list[Pair] = list(batch.changes)
+        kept: tuple[Listed, ...] = ()
+        if whole:
+            buckets = max(1, min(MOST_BUCKETS, -(-rows // PER_BUCKET)))
+            changes += [(row, 1) for row in self._rows(() if now is None else now.files)]
+            parts = self._parts(changes, buckets)
+        else:
+            assert now is not None
+            parts = self._parts(changes, buckets)
+            for file in now.of(set(parts)):
+                parts[file.bucket] += [(row, 1) for row in self._rows([file])]
+            kept = tuple(f for f in now.files if f.bucket not in parts and f.bucket != NO_ROWS)
+        files = [self._written(b, batch.number, self._whole(pairs)) for b, pairs in parts.items()]
+        empty = self._written(NO_ROWS, batch.number, [])
+        listed = (empty, *kept, *(file for file in files if file.rows))
+        note = Note(batch.position, batch.plan)
+        self._next = Listing(note, buckets, self._by, listed, now.names if now is not None else ())
+
+    def deliver(self) -> None:
+        """Replace the list, and delete files that no reader needs."""
+        if self._next is not None:
+            self._list.put(self._files, self._next)
+            self._now, self._next = self._next, None
+            self._sweep(self._now)
+
+    @property
+    def _by(self) -> str:
+        """What puts rows into buckets."""
+        return f"{BY_VALUE} of {', '.join(self._key) or 'all'}"
+
+    def _parts(self, pairs: Sequence[Pair], buckets: int) -> dict[int, list[Pair]]:
+        """Rows by the bucket of their key."""
+        found: dict[int, list[Pair]] = {}
+        table = self._columns.table([row for row, _ in pairs])
+        for pair, values in zip(pairs, self._keys(table), strict=True):
+            found.setdefault(zlib.crc32(repr(values).encode()) % buckets, []).append(pair)
+        return found
+
+    def _keys(self, table: pa.Table) -> Iterable[Any]:
+        """The keys of rows: equal for equal ones."""
+        names = self._key or table.column_names
+        missing = [name for name in names if name not in table.column_names]
+        if missing:
+            raise OffloadError(
+                f"key {missing[0]!r} is none of the columns {', '.join(table.column_names)}"
+            )
+        columns = [table.column(name).to_pylist() for name in names]
+        return (tuple(map(_plain, values)) for values in zip(*columns, strict=True))
+
+    def _whole(self, pairs: list[Pair]) -> list[Any]:
+        """The rows that are in a bucket now."""
+        found = consolidate(pairs)
+        for row, weight in found:
+            if weight < 0:
+                raise OffloadError(
+                    f"{self._root} does not have {row!r:.100}, which is to go: somebody else has "
+                    "changed it\n  the next batch compares it with the view"
+                )
+        rows = list(repeat(found))
+        if self._key and len(rows) > 1:
+            self._check_keys(rows)
+        return rows
+
+    def _check_keys(self, rows: list[Any]) -> None:
+        """Raise if two rows have one key."""
+        seen: set[str] = set()
+        keys = map(repr, self._keys(self._columns.table(rows)))
+        for row, key in zip(rows, keys, strict=True):
+            if key in seen:
+                raise OffloadError(
+                    f"two rows have the key {', '.join(self._key)} of {row!r:.100}\n"
+                    "  give a key that no two rows of the view agree on, or none"
+                )
+            seen.add(key)
+
+    def _written(self, bucket: int, number: int, rows: list[Any]) -> Listed:
+        """A file with the rows of a bucket; none if there are none."""
+        name = f"_b={'none' if bucket == NO_ROWS else bucket}-{number:012}.parquet"
+        if not rows and bucket != NO_ROWS:
+            return Listed(name, bucket, 0, 0)
+        path = f"{self._root}/{name}"
+        self._files.create_dir(self._root, recursive=True)
+        with self._files.open_output_stream(path) as stream:
+            pq.write_table(self._columns.table(rows), stream)
+        (info,) = self._files.get_file_info([path])
+        return Listed(name, bucket, len(rows), info.size)
+
+    def _rows(self, files: Iterable[Listed]) -> list[Any]:
+        tables = [self._table(file.name) for file in files if file.rows]
+        return self._columns.rows(pa.concat_tables(tables)) if tables else []
+
+    def _schema(self, listing: Listing) -> pa.Schema:
+        with self._files.open_input_file(f"{self._root}/{listing.files[0].name}") as opened:
+            return pq.read_schema(opened)
+
+    def _table(self, name: str) -> pa.Table:
+        with self._files.open_input_file(f"{self._root}/{name}") as opened:
+            return pq.ParquetFile(opened).read()
+
+    def _sweep(self, listing: Listing) -> None:
+        kept = {*listing.names, *listing.before}
+        for info in self._files.get_file_info(fs.FileSelector(self._root)):
+            if info.base_name.startswith("_b=") and info.base_name not in kept:
+                with suppress(FileNotFoundError):
+                    self._files.delete_file(info.path)
+
+    def _check_empty(self) -> None:
+        """Raise if there are files of somebody else."""
+        for info in self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True)):
+            if not info.base_name.startswith(("_b=", "_spark_metadata", ".")):
+                raise OffloadError(
+                    f"{self._root} has {info.base_name!r}, which no sink has written there\n"
+                    "  give the view an empty folder"
+                )
+
+
+def _emptied(listing: Listing) -> Listing:
+    """The same without rows, and with what was there as what readers may still read."""
+    return Listing(listing.note, 1, "nothing", (), listing.names)
+
+
+def _plain(value: Any) -> Any:
+    """A value that has the same text as all that are equal to it."""
+    if isinstance(value, float):
+        return value or 0.0
+    if isinstance(value, dict):
+        return tuple(map(_plain, value.values()))
+    return value
