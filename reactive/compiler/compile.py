@@ -109,7 +109,10 @@ def chosen(
         values = [value for value in wanted if not isinstance(value, Between)]
         return (len(set(values)) or 1) if len(values) >= MANY_READERS else 0
 
-    run = without_iterations(root, lambda node: generate and not offloaded and loops.pays(node))
+    def keeps(loop: plan.Iterate) -> bool:
+        return offloaded.takes(loop) if offloaded else generate and loops.pays(loop)
+
+    run = without_iterations(root, keeps)
     chooser = Chooser(
         run, CHOICES, values_wanted, generate=generate, offloaded=offloaded or None, without=without
     )

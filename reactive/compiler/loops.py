@@ -116,7 +116,7 @@ def loop_of(
         whole = whole_of(node.bodies, len(places), len(node.names)) if generate else None
         anew = Anew(loop, places, whole, ByReference(node))
         if node.times is not None:
-            return Measured(anew, body)
+            return anew if any(near) else Measured(anew, body)
         if node.contraction is None or not all(near):
             return anew
         shown = [Tolerate(each.by, each.value, each.least) for each in near if each is not None]

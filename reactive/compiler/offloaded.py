@@ -12,15 +12,16 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.plans.properties import nodes
+from optimizer.traverse import has_components
 from reactive.operators.plain import LINEAR, chain_over
 from reactive.remote.external import ExternalSource
 from reactive.remote.fragments import Fragment, Unmovable, part_of
 from reactive.remote.remote import Remote
-from reactive.remote.whole import STATEFUL, whole_of
+from reactive.remote.whole import RECURSIONS, STATEFUL, is_loop, whole_of
 
 Begin = Callable[[Fragment], Remote]
 Feeding = tuple[ExternalSource, plan.Table, tuple[plan.Node, ...]]
-_ONLY_WHOLE = (plan.Fixpoint, plan.Top)
+_ONLY_WHOLE = (*RECURSIONS, plan.Top)
 """What goes in no other way."""
 
 
@@ -48,7 +49,7 @@ class OffloadedNodes:
         self._begin = begin
         self.scan = scan
         self._apart = apart
-        self._parts: dict[int, Fragment | None] = {}
+        self._parts: dict[int, tuple[plan.Node, Fragment | None]] = {}
         self._reasons: dict[int, str] = {}
 
     def __bool__(self) -> bool:
@@ -85,6 +86,15 @@ class OffloadedNodes:
         self._part(node)
         return self._reasons.get(id(node), "")
 
+    def takes(self, loop: plan.Iterate) -> bool:
+        """Whether a loop can run there as one, so that its rounds are not written out."""
+        if not is_loop(loop):
+            return False
+        if has_components(loop):
+            found = self._found(plan.Component(loop, 0))
+            return found is not None and found.is_whole
+        return self.is_whole(loop)
+
     def begin(self, node: plan.Node) -> Begin:
         """How to begin the part of a node."""
         return self.moved.get(node, self._begin)
@@ -96,8 +106,8 @@ class OffloadedNodes:
     def _part(self, node: plan.Node) -> Fragment | None:
         """The part of a node of the plan that is compiled, if it can be one; made once."""
         if id(node) not in self._parts:
-            self._parts[id(node)] = self._found(node)
-        return self._parts[id(node)]
+            self._parts[id(node)] = node, self._found(node)
+        return self._parts[id(node)][1]
 
     def _pays(self, whole: Fragment) -> bool:
         """Whether rows come from where they are in bulk, or would come by between operators."""

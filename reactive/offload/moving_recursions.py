@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optimizer import plan
+from optimizer.traverse import has_components
 from reactive.compiler.offloaded import OffloadedNodes
 from reactive.dataflow.node import Node
 from reactive.remote import recursions
@@ -12,7 +13,7 @@ from reactive.remote import recursions
 if TYPE_CHECKING:
     from reactive.offload.offload import Offloading
 
-RECURSIONS = (plan.Fixpoint, plan.Iterate)
+RECURSIONS = (plan.Fixpoint, plan.Iterate, plan.Component)
 
 
 def refused(of: Offloading, node: plan.Node) -> str | None:
@@ -29,13 +30,13 @@ def goes_with(of: Offloading, node: plan.Node, top: plan.Node) -> bool:
     return top is node or _away(of).is_whole(top)
 
 
-def placed(of: Offloading, node: plan.Node) -> str:
+def placed(of: Offloading, node: plan.Node) -> str | None:
     """Where a recursion runs that is not elsewhere as a whole: whether it can move, and should.
-    Whoever would do it is not asked."""
-    if isinstance(node, plan.Iterate) and node.times is not None:
-        return "its rounds are written out, one over the other, and move as operators do"
+    Whoever would do it is not asked. Of relations that are defined together, each is told of."""
+    if has_components(node):
+        return None
     why = recursions.why_not(node, _away(of).holds)
-    if why is not None or not isinstance(node, plan.Fixpoint):
+    if why is not None:
         return f"in the process: {why}"
     return f"in the process, {recursions.advice(node, _held(of, node))}"
 

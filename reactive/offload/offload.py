@@ -328,8 +328,11 @@ class Offloading:
         return [self.plan_of(leaf.leaf.plan) for leaf in self._engine.graph.leaves()]
 
     def plan_of(self, written: plan.Node) -> plan.Node:
-        """A query as it is run: its iterations are the nodes of all their rounds."""
-        return without_iterations(self._engine.queries.optimized(written).plan)
+        """A query as it is run: its iterations are the nodes of all their rounds, but for those
+        that can be elsewhere as one."""
+        away = self.offloaded(self.moved)
+        found = self._engine.queries.optimized(written).plan
+        return found if away is None else without_iterations(found, away.takes)
 
     def _parts(self, written: plan.Node) -> tuple[list[plan.Node], list[str]]:
         """The nodes of a query that can be moved, and why the others cannot."""
@@ -427,7 +430,7 @@ class Offloading:
             self.offload.close()
 
 
-STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Empty, plan.Component)
+STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Empty)
 
 
 def _name(node: plan.Node) -> str:
@@ -437,6 +440,10 @@ def _name(node: plan.Node) -> str:
 
 def _within(node: plan.Node) -> list[plan.Node]:
     """The nodes of a recursion, which go where it goes."""
-    if isinstance(node, plan.Fixpoint | plan.Iterate):
-        return [n for body in node.bodies for n in nodes(body)]
-    return []
+    match node:
+        case plan.Component(source):
+            return [source]
+        case plan.Fixpoint() | plan.Iterate():
+            return [n for body in node.bodies for n in nodes(body)]
+        case _:
+            return []

@@ -22,7 +22,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, Item, Lifted, Parameter, constant
 from optimizer.expressions.knowledge import total
 from optimizer.plans.explain import headline
-from optimizer.plans.properties import bindings, shapes
+from optimizer.plans.properties import bindings, nodes, shapes
 from optimizer.record import record
 from optimizer.traverse import functions
 from reactive.collections.index import ERROR_KEY, FILTERED, NO_MATCH
@@ -63,7 +63,8 @@ class Fragment:
     @property
     def is_never_empty(self) -> bool:
         """Whether there may be rows in the output where there are none in the inputs."""
-        return any(isinstance(node, plan.Aggregate) and node.key is None for node in self.of)
+        inside = nodes(self.node)
+        return any(isinstance(node, plan.Aggregate) and node.key is None for node in inside)
 
     @property
     def is_by_group(self) -> bool:
@@ -118,8 +119,8 @@ def part_of(node: plan.Node) -> Fragment:
             raise Unmovable("its rows are in one order, which cannot be spread")
         case plan.Fixpoint() | plan.Component() | plan.Iterate():
             raise Unmovable(
-                "a recursion has no buckets unless it keeps a column; it stays in the process, and "
-                "its inputs may be moved"
+                "a recursion has no buckets, and goes only together with all that it reads; it "
+                "stays in the process, and its inputs may be moved"
             )
         case _:
             raise Unmovable(f"{headline(node)} has no state to move")

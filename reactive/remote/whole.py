@@ -6,8 +6,8 @@
         table customers                an input, or fed from where its rows are
 
 Inputs are tables, with the tests that they pass in the process; of a table that is elsewhere, the
-chain over it. What may be inside is what whoever does it can do; of recursions, those that are many
-small ones (`decomposed`).
+chain over it. What may be inside is what whoever does it can do; also recursions, and loops of many
+rounds (`is_loop`), which are not written out then.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.plans.decomposed import decomposed
-from optimizer.plans.properties import below_wheres, free, nodes, shapes
-from optimizer.traverse import with_inputs
+from optimizer.plans.properties import below_wheres, free, may_be_negative, nodes, shapes
+from optimizer.traverse import has_components, with_inputs
 from reactive.remote.fragments import LEVEL, Fragment, alone, by_row, group_of
 
 Holds = Callable[[plan.Node], bool]
@@ -26,13 +25,34 @@ Holds = Callable[[plan.Node], bool]
 STATEFUL = (
     *(plan.Join, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Aggregate),
     *(plan.Distinct, plan.Union, plan.Difference, plan.DifferenceAll),
-    *(plan.Intersection, plan.IntersectionAll, plan.Fixpoint, plan.Top, plan.OrderBy),
+    *(plan.Intersection, plan.IntersectionAll, plan.Fixpoint, plan.Iterate),
+    *(plan.Top, plan.OrderBy),
 )
-_INSIDE = (*STATEFUL, plan.UnionAll, plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
+RECURSIONS = (plan.Fixpoint, plan.Iterate)
+WRITTEN_OUT = 3
+"""Rounds of a loop up to which it goes elsewhere as the operators of all rounds: the query of one
+job grows with them."""
+_INSIDE = (
+    *STATEFUL,
+    plan.Component,
+    plan.UnionAll,
+    plan.Where,
+    plan.Select,
+    plan.SelectMany,
+    plan.Unnest,
+)
+
+
+def is_loop(node: plan.Iterate) -> bool:
+    """Whether a loop that goes elsewhere goes as one, and not as the operators of its rounds."""
+    return node.times is None or node.times > WRITTEN_OUT or node.is_tolerant()
 
 
 def whole_of(top: plan.Node, holds: Holds) -> Fragment | None:
-    """The fragment from a node down to its inputs; None if something in it has to stay."""
+    """The fragment from a node down to its inputs; None if something in it has to stay, or if it is
+    several relations that are defined together."""
+    if has_components(top):
+        return None
     cut = _Cut(holds)
     node = cut.of(top)
     if node is None or not any(isinstance(n, STATEFUL) for n in cut.inside):
@@ -78,7 +98,7 @@ class _Cut:
             return self._input(node)
         if not isinstance(node, _INSIDE) or (isinstance(node, plan.OrderBy) and node.limit is None):
             return None
-        if isinstance(node, plan.Fixpoint) and decomposed(node) is None:
+        if isinstance(node, RECURSIONS) and not _may_go(node):
             return None
         if not free(node):  # else it is of a recursion, which is what goes
             self.inside.append(node)
@@ -92,3 +112,8 @@ class _Cut:
             self.inputs.append(node)
         place = self.inputs.index(node)
         return plan.Recursive(LEVEL, place, f"input {place + 1}", False, shapes(node))
+
+
+def _may_go(node: plan.Fixpoint | plan.Iterate) -> bool:
+    """Whether a recursion is no part of another, and of rows that are there or not."""
+    return not free(node) and not (isinstance(node, plan.Iterate) and may_be_negative(node))

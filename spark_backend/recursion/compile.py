@@ -1,8 +1,11 @@
-"""From a fixpoint in a fragment to its step.
+"""From a recursion in a fragment to its step.
 
-What rows of the relation are follows from its seeds; integers stay what they are declared as,
-however large the sums that the recursion might make of them: what does not fit is told when it
-happens.
+    fixpoint that keeps a column        by partitions of the column
+    any other, also a loop of rounds    in one worker
+
+What rows of a relation are follows from those that are made of inputs alone; integers stay what
+they are declared as, however large the sums that the recursion might make of them: what does not
+fit is told when it happens.
 """
 
 from __future__ import annotations
@@ -10,20 +13,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from optimizer.plans.clauses import is_closed
 from optimizer.plans.decomposed import Decomposed, decomposed
 from optimizer.plans.explain import headline
-from optimizer.plans.properties import below_wheres, bindings, shapes
+from optimizer.plans.forwarding import ways_of
+from optimizer.plans.properties import below_wheres, bindings, nodes, shapes
+from optimizer.plans.sides import apart_from_sides
 from optimizer.traverse import substituted, with_inputs
 from reactive.remote.fragments import LEVEL
-from spark_backend.codec.schema import LARGEST, LEAST, WIDEST, Plain, Record, Typed, in_common
+from spark_backend.codec.schema import (
+    LARGEST,
+    LEAST,
+    WIDEST,
+    Plain,
+    Record,
+    Typed,
+    Untyped,
+    in_common,
+)
 from spark_backend.codec.serialization import serialized, serialized_classes
+from spark_backend.codec.values import Inexact
 from spark_backend.incremental.join import Arranged
 from spark_backend.incremental.steps import NotColumns, Step
 from spark_backend.recursion.decomposed import ByPartition, Own, Parts
+from spark_backend.recursion.one_worker import InOneWorker, Relation
 
 if TYPE_CHECKING:
     from spark_backend.incremental.compile import Compiler
@@ -34,17 +50,39 @@ JOINS = (plan.Join, plan.SemiJoin, plan.AntiJoin)
 
 
 def recursion(compiler: Compiler, node: plan.Node) -> Step | None:
-    """The step of a fixpoint; None of another node.
+    """The step of a recursion; None of another node.
 
     Raises
     ------
-    NotColumns: it is not many small ones, or a part of it is not done in columns.
+    NotColumns: its inputs are not done in columns, or it is not known what its rows are.
     """
-    if not isinstance(node, plan.Fixpoint):
-        return None
-    of = decomposed(_over_tables(compiler, node))
+    match node:
+        case plan.Component(source, index):
+            first = compiler.step(source)
+            assert isinstance(first, Relation)
+            return first.beside(index)
+        case plan.Fixpoint() | plan.Iterate():
+            over = _over_tables(compiler, node)
+            return _by_partition(compiler, over) or _in_one_worker(compiler, over)
+        case _:
+            return None
+
+
+def _by_partition(compiler: Compiler, node: plan.Node) -> Step | None:
+    """The step of a fixpoint by partitions; None if it is not many small ones, or if a way of it is
+    not done in columns."""
+    of = decomposed(node)
     if of is None:
-        raise NotColumns(f"{headline(node)} keeps no column of its rows")
+        return None
+    said = len(compiler.steps)
+    try:
+        return _partitioned(compiler, of)
+    except (NotColumns, Inexact, Untyped):
+        del compiler.steps[said:]
+        return None
+
+
+def _partitioned(compiler: Compiler, of: Decomposed) -> Step:
     kept = _kept(compiler, of)
     own = compiler.give(_recursive(of), Own(kept))
     assert isinstance(own, Own)
@@ -61,14 +99,102 @@ def recursion(compiler: Compiler, node: plan.Node) -> Step | None:
     made = ByPartition(parts, names, _for_workers(of), serialized_classes())
     compiler.tables.update((spec.name, spec) for spec in made.specs)
     compiler.steps.append(
-        f"{headline(node)}: by partitions of {of.column_name}, "
+        f"{headline(of.node)}: by partitions of {of.column_name}, "
         "each by this engine in Python workers"
     )
     return made
 
 
-def _over_tables(compiler: Compiler, node: plan.Fixpoint) -> plan.Node:
-    """The fixpoint over tables in the place of the inputs of the fragment, so that no relation is
+def _in_one_worker(compiler: Compiler, node: plan.Node) -> Step:
+    """The step of any recursion, all of whose relations are brought to their end together."""
+    assert isinstance(node, plan.Fixpoint | plan.Iterate)
+    over, sides = apart_from_sides(node, LEVEL)
+    steps = tuple(map(compiler.step, sides))
+    relations = _relations(compiler, node)
+    names = [compiler.free("recursion") for _ in relations]
+    names += [compiler.free("side") for _ in sides]
+    made = InOneWorker(relations, steps, names, _sent(over), serialized_classes())
+    compiler.tables.update((spec.name, spec) for spec in made.specs)
+    compiler.steps.append(
+        f"{headline(node)}: anew in each flush, by this engine in one Python worker"
+    )
+    return Relation(made, 0)
+
+
+def _sent(over: plan.Node) -> bytes:
+    """All relations of a recursion, as bytes for workers. Rounds are exact; how much of what they
+    come to is shown is for the worker to see.
+
+    Raises
+    ------
+    NotColumns: a callable cannot be sent.
+    """
+    assert isinstance(over, plan.Fixpoint | plan.Iterate)
+    shown: tuple[plan.Tolerance | None, ...] = (None,) * len(over.names)
+    if isinstance(over, plan.Iterate) and over.times is not None and over.tolerances:
+        over, shown = replace(over, tolerances=()), over.tolerances
+    places = range(len(over.names))
+    tops = [plan.Component(over, n) for n in places] if len(places) > 1 else [over]
+    try:
+        return serialized(
+            tuple(
+                top if how is None else plan.Tolerate(top, how)
+                for top, how in zip(tops, shown, strict=True)
+            )
+        )
+    except Exception as error:
+        raise NotColumns(f"{headline(over)} cannot be sent to Spark: {error}") from error
+
+
+def _relations(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> tuple[Typed, ...]:
+    """What rows of each relation are: what all ways to make them have in common.
+
+    Raises
+    ------
+    NotColumns, Untyped: that is not known, or no column holds all of them.
+    """
+    known: list[Typed | None] = [None] * len(node.names)
+    for _ in range(ROUNDS + len(known)):
+        scratch = compiler.beside()
+        for body in node.bodies:
+            for read in _own(body, node.level):
+                of = known[read.index]
+                if of is not None:
+                    scratch.give(read, Own(of))
+        before = list(known)
+        for place, ways in enumerate(_ways(node)):
+            for way in ways:
+                if all(before[read.index] is not None for read in _own(way, node.level)):
+                    known[place] = _wider(known[place], scratch.step(way).kept)
+        if known == before:
+            break
+    found = [of for of in known if of is not None]
+    if known != before or len(found) < len(known):
+        raise NotColumns(f"{headline(node)}: it is not known what its rows are")
+    return tuple(found)
+
+
+def _ways(node: plan.Fixpoint | plan.Iterate) -> list[list[plan.Node]]:
+    """What makes rows of each relation."""
+    ways = [ways_of(body) for body in node.bodies]
+    if isinstance(node, plan.Iterate):
+        ways = [[start, *own] for start, own in zip(node.starts, ways, strict=True)]
+    return ways
+
+
+def _wider(known: Typed | None, made: Typed) -> Typed:
+    if known is None:
+        return _bounded(made)
+    return in_common(known, _clipped(made, known))
+
+
+def _own(node: plan.Node, level: Any) -> list[plan.Recursive]:
+    """The relations of a recursion that a part of it reads."""
+    return [n for n in nodes(node) if isinstance(n, plan.Recursive) and n.level == level]
+
+
+def _over_tables(compiler: Compiler, node: plan.Fixpoint | plan.Iterate) -> plan.Node:
+    """The recursion over tables in the place of the inputs of the fragment, so that no relation is
     recursive but its own."""
 
     def table(given: plan.Recursive) -> plan.Node:

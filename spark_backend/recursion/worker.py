@@ -131,10 +131,10 @@ class _Engine:
         node, column = _loaded(of.node)
         self.column = callable_of(column)
         database = Database()
-        self._seeds = database.table(_class_of(of.kept), name="seeds")
+        self._seeds = database.table(class_of(of.kept), name="seeds")
         tables: list[Any] = [self._seeds]
         for place, kept in enumerate(of.sides):
-            tables.append(database.table(_class_of(kept), name=f"side {place + 1}"))
+            tables.append(database.table(class_of(kept), name=f"side {place + 1}"))
             tables[-1].add_all(sides[place])
         run = substituted(node, LEVEL, lambda given: tables[given.index].plan)
         self._view: Any = Relation(database._engine, run).materialize()
@@ -145,16 +145,16 @@ class _Engine:
             self._seeds.replace_all(seeds)
             return list(self._view)
         except Exception as error:
-            raise _told(error) from error
+            raise told(error) from error
 
 
-def _told(error: Exception) -> RuntimeError:
+def told(error: Exception) -> RuntimeError:
     """What the driver finds in the message of Spark."""
     said = "; ".join(line.strip() for line in str(error).splitlines())
     return RuntimeError(f"{RAISED}{type(error).__name__}: {said}")
 
 
-def _class_of(kept: Typed) -> Any:
+def class_of(kept: Typed) -> Any:
     """The class of rows, which tells the engine what can be read of them."""
     return object if kept.optional else kept.kind
 
@@ -164,11 +164,15 @@ def _batches(kept: Typed, rows: list[Row], weight: int) -> Iterator[pa.RecordBat
     for start in range(0, len(rows), ROWS):
         some = rows[start : start + ROWS]
         weights = pa.array([weight] * len(some), pa.int64())
-        try:
-            array = to_arrow(kept, some)
-        except OffloadError as error:
-            raise _told(error) from error
-        yield pa.record_batch([array, weights], schema=schema)
+        yield pa.record_batch([arrow_rows(kept, some), weights], schema=schema)
+
+
+def arrow_rows(kept: Typed, rows: list[Row]) -> pa.Array:
+    """Rows that the engine has made, as a column."""
+    try:
+        return to_arrow(kept, rows)
+    except OffloadError as error:
+        raise told(error) from error
 
 
 @lru_cache(maxsize=16)

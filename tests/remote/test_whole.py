@@ -6,7 +6,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.plans.explain import headline
-from reactive import Count, Database, fixpoint
+from reactive import Count, Database, fixpoint, iterate
 from reactive.remote.fragments import Fragment
 from reactive.remote.whole import whole_of
 
@@ -49,11 +49,28 @@ def test_what_keeps_nothing_needs_no_fragment() -> None:
     assert cut(lambda r, o: r.where(lambda a: a[0] > 3).select(lambda a: a[1])) is None
 
 
-def test_a_recursion_is_inside_if_it_keeps_a_column() -> None:
+def test_a_recursion_is_inside_and_so_is_a_loop_of_many_rounds() -> None:
     found = cut(lambda r, o: _closed(r).group_by(lambda a: a[0]).aggregate(Count()))
     assert found is not None and names(found) == ["table rows"]
     assert [type(n).__name__ for n in found.of] == ["Aggregate", "Fixpoint"]
-    assert cut(lambda r, o: _same_generation(r)) is None
+    assert cut(lambda r, o: _same_generation(r)) is not None
+    loop = cut(lambda r, o: iterate(lambda x: x.difference(o).union_all(r), r, times=20))
+    assert loop is not None and [type(n) for n in loop.of] == [plan.Iterate]
+    assert names(loop) == ["table rows", "table others"]
+
+
+def test_relations_that_are_defined_together_are_inside_below_one_of_them() -> None:
+    found = cut(lambda r, o: iterate(lambda x, y: (y.union(x), x), (r, o), times=5)[1])
+    assert found is not None
+    assert [type(n).__name__ for n in found.of] == ["Component", "Iterate"]
+    assert whole_of(found.of[1], lambda node: False) is None
+
+
+def test_a_loop_over_rows_that_are_not_kept_stays() -> None:
+    db: Any = Database()
+    passing = db.table(tuple[int, int], name="passing", stored=False)
+    loop = iterate(lambda x: x.union_all(x), passing, times=9)
+    assert whole_of(db._engine.queries.optimized(loop.plan).plan, lambda node: False) is None
 
 
 def _same_generation(rows: Any) -> Any:

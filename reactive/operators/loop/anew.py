@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from reactive.collections.zset import Pair, Pairs, Row, canonical, consolidate
 from reactive.errors import FixpointError
+from reactive.operators.tolerate import Tolerate
 from reactive.runtime.collector import paused
 from reactive.runtime.interrupts import reraise_asynchronous
 
@@ -68,6 +69,19 @@ class Near:
                 moved = moved or old is known or row != old
         return rows, moved
 
+    def shown(self, before: Iterable[Row], made: list[Row]) -> list[Row]:
+        """Rows, those of before where they are near; there is one of each key.
+
+        Raises
+        ------
+        FixpointError: there are several.
+        """
+        tolerate = Tolerate(self.by, self.value, self.least)
+        tolerate.reset(before)
+        was = dict.fromkeys(before, 1)
+        tolerate.step(changes(dict(Counter(made)), was))
+        return [row for row, _ in tolerate.contents()]
+
 
 @dataclass(frozen=True, slots=True)
 class Loop:
@@ -87,6 +101,15 @@ class Loop:
             if not moved:
                 return before
         raise self._endless(before, rows)
+
+    def shown(self, before: Sequence[dict[Row, int]], made: list[list[Row]]) -> list[list[Row]]:
+        """What is shown of what a number of rounds come to: with a tolerance, that is near it."""
+        if self.times is None or not any(self.near):
+            return made
+        return [
+            now if near is None else near.shown(was, now)
+            for near, was, now in zip(self.near, before, made, strict=True)
+        ]
 
     def _passed_on(
         self, before: list[list[Row]], made: list[list[Row]]
@@ -158,11 +181,12 @@ class Anew:
     def evaluate(self) -> Sequence[Sequence[Pair]]:
         """How the rows of all relations change when the loop is evaluated."""
         with paused():
-            made = [dict(Counter(found)) for found in self._evaluated(self._starts())]
+            found = self._loop.shown(self._rows, self._evaluated(self._starts()))
+            made = [dict(Counter(rows)) for rows in found]
         before, self._rows = self._rows, made
         self._before = before
-        found = [changes(now, was) for now, was in zip(made, before, strict=True)]
-        return found if any(found) else ()
+        changed = [changes(now, was) for now, was in zip(made, before, strict=True)]
+        return changed if any(changed) else ()
 
     def accept(self, found: Sequence[Pairs]) -> Sequence[Sequence[Pair]]:
         """Be told how the rows of all relations change."""

@@ -1,0 +1,132 @@
+"""What runs in a Python worker for a recursion that is in one: this engine, to the end.
+
+    batches      rows of each relation as they were, all rows of each side
+    after        the recursion over the sides, by an engine of its own
+    delta        after - before; with a tolerance, of what is shown
+
+State:  none between flushes.
+Cost:   O(rows of the sides + rounds from scratch).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from optimizer import plan
+from optimizer.traverse import substituted
+from reactive import Database
+from reactive.api.relation import Relation
+from reactive.collections.zset import Row
+from reactive.operators.loop.anew import Near
+from reactive.operators.loop.anew import changes as difference
+from reactive.operators.plain import spread
+from reactive.remote.fragments import LEVEL
+from spark_backend.codec.arrow import arrow_type, from_arrow
+from spark_backend.codec.schema import Typed
+from spark_backend.recursion.worker import ROWS, arrow_rows, class_of, told
+from spark_backend.tables.worker import adopt
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a worker needs to know of a recursion.
+
+    `node` are its relations over sides, as bytes: sides are `Recursive` of `LEVEL`, and a relation
+    is below `Tolerate` if some of its changes are not shown. `kinds` are what rows are: of the
+    relations, `own` of them, and of the sides.
+    """
+
+    node: bytes
+    kinds: tuple[Typed, ...]
+    own: int
+
+
+def changes(
+    task: bytes, classes: dict[str, bytes], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """How the rows of all relations change.
+
+    Batches have the columns `kind`, `weight`, `row0` and so on, of which the one of the kind has
+    the row.
+    """
+    adopt(classes)
+    of: Task = pickle.loads(task)
+    bags = _taken(of, batches)
+    before, sides = bags[: of.own], bags[of.own :]
+    tops = _loaded(of.node)
+    try:
+        after = _after(of, tops, sides)
+        found = list(map(_change, tops, before, after))
+    except Exception as error:
+        raise told(error) from error
+    for place, pairs in enumerate(found):
+        yield from _batches(of, place, pairs)
+
+
+def _taken(of: Task, batches: Iterable[pa.RecordBatch]) -> list[Counter[Row]]:
+    bags = [Counter[Row]() for _ in of.kinds]
+    for batch in batches:
+        for kind in batch.column("kind").unique().to_pylist():
+            rows = batch.filter(pc.equal(batch.column("kind"), kind))
+            values = from_arrow(of.kinds[kind], rows.column(f"row{kind}"))
+            bag = bags[kind]
+            for row, weight in zip(values, rows.column("weight").to_pylist(), strict=True):
+                bag[row] += weight
+    return bags
+
+
+def _after(
+    of: Task, tops: Sequence[plan.Node], sides: Sequence[Counter[Row]]
+) -> list[dict[Row, int]]:
+    """The rows of all relations, before any tolerance."""
+    database = Database()
+    tables: list[Any] = []
+    for place, (kept, rows) in enumerate(zip(of.kinds[of.own :], sides, strict=True)):
+        tables.append(database.table(class_of(kept), name=f"side {place + 1}"))
+        tables[-1].add_all((+rows).elements())
+    views: list[Any] = []
+    for top in tops:
+        exact = top.input if isinstance(top, plan.Tolerate) else top
+        run = substituted(exact, LEVEL, lambda given: tables[given.index].plan)
+        views.append(Relation(database._engine, run).materialize())
+    return [dict(Counter(view)) for view in views]
+
+
+def _change(top: plan.Node, before: Counter[Row], after: dict[Row, int]) -> list[tuple[Row, int]]:
+    """How what is shown of a relation changes."""
+    was = {row: weight for row, weight in before.items() if weight}
+    if not isinstance(top, plan.Tolerate):
+        return difference(after, was)
+    tolerance = top.tolerance
+    near = Near(spread(tolerance.by, 1), spread(tolerance.value, 1), tolerance.least)
+    return difference(dict(Counter(near.shown(was, list(Counter(after).elements())))), was)
+
+
+def _batches(of: Task, place: int, pairs: list[tuple[Row, int]]) -> Iterator[pa.RecordBatch]:
+    """The changes of a relation."""
+    fields = [("kind", pa.int32()), ("weight", pa.int64())]
+    fields += [(f"row{kind}", arrow_type(of.kinds[kind])) for kind in range(of.own)]
+    schema = pa.schema(fields)
+    for start in range(0, len(pairs), ROWS):
+        some = pairs[start : start + ROWS]
+        rows = arrow_rows(of.kinds[place], [row for row, _ in some])
+        columns = [pa.nulls(len(some), field.type) for field in schema][2:]
+        columns[place] = rows
+        kinds = pa.array([place] * len(some), pa.int32())
+        weights = pa.array([weight for _, weight in some], pa.int64())
+        yield pa.record_batch([kinds, weights, *columns], schema=schema)
+
+
+@lru_cache(maxsize=16)
+def _loaded(data: bytes) -> tuple[plan.Node, ...]:
+    """The relations over their sides."""
+    tops: tuple[plan.Node, ...] = pickle.loads(data)
+    return tops

@@ -1,0 +1,135 @@
+"""A recursion in one Python worker: brought to its end anew when what it reads changes.
+
+    sides as they were, and their deltas -+-> one task: this engine, to the end --> after - before
+    rows as they were                    -+
+
+Whatever the rounds, a flush is one job, and nothing of it passes the driver. Rounds elsewhere would
+be a job each, and most loops have no small changes: one edge moves the ranks of all pages.
+
+Sound:  the recursion is evaluated as in the process. With a tolerance, rounds are exact, and what
+        is shown differs from that by less than the tolerance.
+State:  the rows of each relation, and of each side.
+Cost:   O(rows of the sides + rounds from scratch), in one worker, which has to hold them.
+Source: [mrql] repeat.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spark_backend.codec.schema import Typed
+from spark_backend.codec.values import Value, spark_type
+from spark_backend.incremental.sets import hashed
+from spark_backend.incremental.steps import Flush, Step, schema_of
+from spark_backend.recursion.loop_worker import Task
+from spark_backend.state.tables import TableSpec, united
+from spark_backend.tables.worker import shipped
+
+
+class Relation:
+    """One of the relations of a recursion; `is_alone` if there is no other."""
+
+    def __init__(self, of: InOneWorker, place: int) -> None:
+        self.of, self.kept, self._place = of, of.relations[place], place
+
+    def beside(self, place: int) -> Relation:
+        """Another relation of the same recursion."""
+        return Relation(self.of, place)
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        found = flush.delta(self.of)
+        return None if found is None else self.of.rows(found, self._place)
+
+
+class InOneWorker:
+    """All relations of a recursion.
+
+    Parameters
+    ----------
+    relations: what their rows are.
+    names: of the tables of their rows, and of those of the sides.
+    node: the recursion over its sides, as bytes for workers.
+    classes: those of the script that is run, for workers.
+    """
+
+    def __init__(
+        self,
+        relations: tuple[Typed, ...],
+        sides: tuple[Step, ...],
+        names: Sequence[str],
+        node: bytes,
+        classes: dict[str, bytes],
+    ) -> None:
+        self.relations, self._sides = relations, sides
+        self.kept = relations[0]
+        self._kinds = (*relations, *(side.kept for side in sides))
+        self.specs = tuple(map(_spec, names, self._kinds))
+        self._task, self._classes = pickle.dumps(Task(node, self._kinds, len(relations))), classes
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        """How all relations change: the columns `kind`, `weight`, and one for each."""
+        deltas = [flush.delta(side) for side in self._sides]
+        if not flush.is_first and all(delta is None for delta in deltas):
+            return None
+        own = len(self.relations)
+        found = self._brought_to_end(flush, [*[None] * own, *deltas])
+        for place, spec in enumerate(self.specs[:own]):
+            flush.add(spec, self.rows(found, place))
+        for spec, delta in zip(self.specs[own:], deltas, strict=True):
+            if delta is not None:
+                flush.add(spec, delta)
+        return found
+
+    def rows(self, found: DataFrame, place: int) -> DataFrame:
+        """How one of the relations changes."""
+        rows = found.select(F.col(_name(place)).alias("row"), "weight", "kind")
+        if len(self.relations) > 1:
+            # As it depends on chance, it is not asked before the exchange that all relations share.
+            kind = F.when(F.rand() >= 0.0, F.col("kind"))
+            rows = rows.filter(kind == place)
+        return rows.select("row", "weight")
+
+    def _brought_to_end(self, flush: Flush, deltas: Sequence[DataFrame | None]) -> DataFrame:
+        frames = [
+            frame.select(*self._columns(kind, frame["row"]))
+            for kind, (spec, delta) in enumerate(zip(self.specs, deltas, strict=True))
+            for frame in (*flush.tables.parts(spec), *([] if delta is None else [delta]))
+        ]
+        empty = flush.empty(self._kinds[0])
+        given = united(frames or [empty.select(*self._columns(0, empty["row"]))])
+        run = shipped(
+            flush.paths, "spark_backend.recursion.loop_worker", "changes", self._task, self._classes
+        )
+        changes = given.repartition(1).mapInArrow(run, self._changed())
+        # An exchange, so that all tables that it is written to share what the worker made: by all
+        # columns, so that all of them are in it, whichever are read.
+        return changes.repartition(flush.tables.tasks(), *changes.columns)
+
+    def _columns(self, of: int, row: Column) -> list[Column]:
+        """What the worker is given of a row of a kind."""
+        columns = [
+            (row if kind == of else F.lit(None)).cast(spark_type(kept)).alias(_name(kind))
+            for kind, kept in enumerate(self._kinds)
+        ]
+        return [F.lit(of).alias("kind"), F.col("weight"), *columns]
+
+    def _changed(self) -> T.StructType:
+        fields = [T.StructField("kind", T.IntegerType()), T.StructField("weight", T.LongType())]
+        for place, kept in enumerate(self.relations):
+            fields.append(T.StructField(_name(place), spark_type(kept)))
+        return T.StructType(fields)
+
+
+def _spec(name: str, kept: Typed) -> TableSpec:
+    return TableSpec(
+        name, schema_of(kept), ("row",), ("weight",), lambda: hashed(Value(F.col("row"), kept))
+    )
+
+
+def _name(kind: int) -> str:
+    return f"row{kind}"
