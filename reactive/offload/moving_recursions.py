@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optimizer import plan
+from optimizer.plans.properties import nodes
 from optimizer.traverse import has_components
 from reactive.compiler.offloaded import OffloadedNodes
 from reactive.dataflow.node import Node
@@ -39,6 +40,17 @@ def placed(of: Offloading, node: plan.Node) -> str | None:
     if why is not None:
         return f"in the process: {why}"
     return f"in the process, {recursions.advice(node, _held(of, node))}"
+
+
+def within(node: plan.Node) -> list[plan.Node]:
+    """The nodes of a recursion, which go where it goes."""
+    match node:
+        case plan.Component(source):
+            return [source]
+        case plan.Fixpoint() | plan.Iterate():
+            return [n for body in node.bodies for n in nodes(body)]
+        case _:
+            return []
 
 
 def _held(of: Offloading, node: plan.Node) -> int | None:

@@ -340,7 +340,7 @@ class Offloading:
         self.need()
         away = self.offloaded(self.moved)
         assert away is not None
-        inside = {id(n) for node in nodes(root) for n in _within(node)}
+        inside = {id(n) for node in nodes(root) for n in moving_recursions.within(node)}
         for node in nodes(root):
             if id(node) in inside or isinstance(node, STATELESS):
                 continue
@@ -436,14 +436,3 @@ STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Empty)
 def _name(node: plan.Node) -> str:
     """The same for the same query."""
     return str(explaining.explain(node))
-
-
-def _within(node: plan.Node) -> list[plan.Node]:
-    """The nodes of a recursion, which go where it goes."""
-    match node:
-        case plan.Component(source):
-            return [source]
-        case plan.Fixpoint() | plan.Iterate():
-            return [n for body in node.bodies for n in nodes(body)]
-        case _:
-            return []
