@@ -99,6 +99,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.offload.spilling.PIECE": Threshold(1),
     "reactive.dataflow.snapshot.PIECE": Threshold(1),
     "reactive.storage.store.ROOMY": Threshold(0),
+    "reactive.remote.whole.WRITTEN_OUT": Threshold(0),
     "reactive.operators.loop.measured.FEW": Threshold(0),
     "reactive.operators.loop.onward.FEW": Threshold(0),
     "reactive.operators.loop.onward.PART": Threshold(1),
