@@ -10,8 +10,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-"""Every JVM that a test starts is there soon: it compiles quickly, not well."""
+QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICKLY_COMPILED)
+"""Every JVM that a test starts is there soon: it compiles quickly, not well. The cache is that of
+both compilers: one of the first alone is full after some minutes, and then nothing is compiled."""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)

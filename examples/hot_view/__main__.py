@@ -44,7 +44,11 @@ from spark_backend import SparkOffload
 SAME, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 FLUSH_INTERVAL = 1.0
 """Seconds between flushes that nobody asks for."""
-QUICK_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+QUICK_START = {
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+    )
+}
 """A JVM that is there for minutes does better without its slower, more thorough compiler."""
 
 

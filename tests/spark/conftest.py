@@ -10,13 +10,14 @@ import pytest
 from reactive import OffloadError
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import check
+from tests.budget import TIMES
 
-SMALL = {
-    "spark.driver.memory": "1g",
-    "spark.default.parallelism": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+SMALL = {"spark.driver.memory": "1g", "spark.default.parallelism": "2"}
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""A JVM that is there soon: it compiles quickly, not well."""
+"""Of few rows, generating and compiling code takes longer than running it: `make soak` does it."""
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +27,7 @@ def offload() -> Iterator[SparkOffload]:
         check()
     except OffloadError as error:
         pytest.skip(str(error))
-    made = SparkOffload(master="local[2]", config=SMALL)
+    made = SparkOffload(master="local[2]", config=SMALL if TIMES else {**SMALL, **INTERPRETED})
     made.open()
     yield made
     made.close()

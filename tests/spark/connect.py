@@ -27,7 +27,6 @@ settings = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 service = getattr(spark._jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
