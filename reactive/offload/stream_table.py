@@ -101,6 +101,11 @@ class StreamNotes:
         """The number of the last batch."""
         return self._stream.token
 
+    def has_come_to(self, token: object) -> bool:
+        """Whether a batch counts, also one of an earlier process: its number, or a later one."""
+        last = self.token
+        return last is not None and isinstance(token, int) and token <= last
+
     def check_same(self, targets: object) -> None:
         """Raise `SourceError`: another source cannot have this name."""
         raise SourceError(

@@ -74,6 +74,10 @@ class Notes(Protocol):
         """The rows of each origin that are in tables."""
         ...
 
+    def has_come_to(self, token: Token) -> bool:
+        """Whether the batch of a token is committed, as far as what is noted tells."""
+        ...
+
 
 @boundary
 class Ingestion(NotCopied, Closeable, Generic[T]):
@@ -377,7 +381,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
         return token is not None and self._is_reached(token)
 
     def _is_reached(self, token: Token) -> bool:
-        return token in self._tokens or bool(self.token == token)
+        return token in self._tokens or bool(self._notes.has_come_to(token))
 
     def _called(self) -> str:
         return f"source {self.name!r}"

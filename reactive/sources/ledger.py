@@ -81,6 +81,10 @@ class Ledger:
             entry = self.held(TOKEN)
         return None if entry is None else entry.token
 
+    def has_come_to(self, token: Token) -> bool:
+        """Whether the last commit with a token had this one; tokens have no order."""
+        return bool(self.token == token)
+
     @property
     def origins(self) -> Origins:
         """The rows of each origin that are in tables."""

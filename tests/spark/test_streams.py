@@ -385,6 +385,7 @@ def test_a_batch_that_spark_runs_again_and_a_later_process_go_on_exactly(
     with database() as db:
         orders, view = opened(db)
         assert sorted(o.id for o in orders) == [1, 2] and orders.source.token == 1
+        orders.source.wait(token=0, timeout=PATIENCE)  # it came in the process before
         assert dict(view) == {"a": (2, 3.0)}
     shutil.rmtree(next((tmp_path / "kept").glob("table-*/query")))
     with (
