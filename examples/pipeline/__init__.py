@@ -1,0 +1,1 @@
+"""A pipeline on Spark: folders of files in, live queries, tables out."""

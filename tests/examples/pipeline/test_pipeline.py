@@ -1,0 +1,117 @@
+"""The pipeline: its files, what it is compared with, and a run that is killed in the middle."""
+
+from __future__ import annotations
+
+import doctest
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow")
+import pyarrow.parquet as pq
+
+from examples.graphs.edges import Edge
+from examples.graphs.page_rank import page_rank
+from examples.pipeline import chart, pipeline
+from examples.pipeline.__main__ import main
+from examples.pipeline.compare import differences
+from examples.pipeline.feed import Totals, batches, customers, write
+from examples.pipeline.rows import Customer, Order, Revenue
+from reactive import Database, OffloadError
+from spark_backend import RowsFolder
+from spark_backend.cluster.session import check
+
+ROOT = Path(__file__).parents[3]
+BATCHES, ORDERS, CUSTOMERS = 4, 200, 30
+
+
+def totals(count: int = BATCHES) -> Totals:
+    found = Totals(Counter(), Counter())
+    for batch in batches(count, ORDERS, CUSTOMERS, 0):
+        found.take(batch)
+    return found
+
+
+def test_a_seed_gives_the_same_batches_and_another_gives_others() -> None:
+    first, again, other = (list(batches(BATCHES, ORDERS, CUSTOMERS, seed)) for seed in (0, 0, 1))
+    assert first == again != other
+
+
+def test_only_what_is_there_goes() -> None:
+    found = Totals(Counter(), Counter())
+    for batch in batches(BATCHES, ORDERS, CUSTOMERS, 0):
+        found.take(batch)
+        assert set(found.orders.values()) | set(found.links.values()) == {1}
+    gone = int(ORDERS * 0.05)
+    assert len(found.orders) == BATCHES * ORDERS - (BATCHES - 1) * gone
+
+
+def test_the_files_of_a_batch_say_what_it_is(tmp_path: Path) -> None:
+    first, second = batches(2, ORDERS, CUSTOMERS, 0)
+    write(tmp_path, 0, first)
+    write(tmp_path, 1, second)
+    rows = pq.read_table(tmp_path / "orders" / "000001.parquet").to_pylist()
+    found = [(Order(r["number"], r["customer"], r["amount"]), r["weight"]) for r in rows]
+    assert tuple(found) == second.orders
+    assert sorted(path.name for path in (tmp_path / "links").iterdir()) == [
+        "000000.parquet",
+        "000001.parquet",
+    ]
+
+
+def test_tables_that_lack_something_are_found(tmp_path: Path) -> None:
+    db, all_of_it = Database(), totals()
+    orders, people, links = db.table(Order), db.table(Customer), db.table(Edge)
+    revenue = pipeline.revenue(orders, people).materialize("revenue")
+    ranks = page_rank(links, rounds=pipeline.ROUNDS).materialize("ranks")
+    people.add_all(customers(CUSTOMERS))
+    orders.add_all(all_of_it.orders)
+    links.add_all(all_of_it.links)
+    for view, row_type in ((revenue, Revenue), (ranks, None)):
+        view.write_to(RowsFolder(tmp_path / str(view.name), row_type=row_type)).flush()
+    assert differences(tmp_path, all_of_it, customers(CUSTOMERS)) == []
+    extra = Order(10**6, 0, 1.0)
+    all_of_it.orders[extra] = 1
+    assert differences(tmp_path, all_of_it, customers(CUSTOMERS)) == ["revenue: 2 rows"]
+    all_of_it.links = Counter(list(all_of_it.links)[6:])
+    assert len(differences(tmp_path, all_of_it, customers(CUSTOMERS))) == 2
+
+
+def test_the_examples_in_docstrings_are_right() -> None:
+    for module in (chart, pipeline):
+        tried = doctest.testmod(module)
+        assert tried.attempted and not tried.failed
+
+
+def test_a_pipeline_that_is_killed_is_gone_on_with_and_right_at_the_end() -> None:
+    try:
+        check()
+    except OffloadError as error:
+        pytest.skip(str(error))
+    sizes = ["--batches", "2", "--orders", "500", "--customers", "50"]
+    command = [sys.executable, "-m", "examples.pipeline", *sizes]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "into the batch; another process is there after" in done.stdout
+    told = done.stdout.splitlines()
+    assert [line.split()[0] for line in told[1:2]] == ["0"]
+    assert told[-1] == "both tables are the same as by plain Python, after 2 batches"
+
+
+def test_without_java_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    assert main([]) == 2
+    assert "Java 17" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--orders", "0"], ["--batches", "few"], ["more"]])
+def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(arguments)
+    assert raised.value.code == 2
