@@ -6,9 +6,9 @@ Files of orders and of links appear in folders, batch by batch; some orders are 
 links go. Two live queries follow them: the revenue of each region, by a join and an aggregate, and
 PageRank. Both are written to tables, each change once. `pipeline.py` is all of it.
 
-At each batch the same is evaluated by Spark alone, from all files: that grows with the orders, the
-live queries do not. In the middle the process is killed by SIGKILL, with its JVM, while it takes a
-batch; another one goes on from the files. At the end both tables are compared with plain Python.
+At each batch the same is evaluated by Spark alone, from all files, to be compared with. In the
+middle the process is killed by SIGKILL, with its JVM, while it takes a batch; another one goes on
+from the files. At the end both tables are compared with plain Python.
 
 Needs Java 17 or newer. Exit codes: 0 if both tables are right, 1 if they are not or the process
 has failed, 2 for wrong usage and where Java is missing, 130 if interrupted.
