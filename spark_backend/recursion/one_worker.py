@@ -106,8 +106,9 @@ class InOneWorker:
             flush.paths, "spark_backend.recursion.loop_worker", "changes", self._task, self._classes
         )
         changes = given.repartition(1).mapInArrow(run, self._changed())
-        # An exchange, so that all tables that it is written to share what the worker made: by all
-        # columns, so that all of them are in it, whichever are read.
+        # An exchange, so that tables that it is written to can share what the worker made: by all
+        # columns, so that all of them are in it. Spark does not always see that it is the same: of
+        # relations that are defined together the worker may then run once for each.
         return changes.repartition(flush.tables.tasks(), *changes.columns)
 
     def _columns(self, of: int, row: Column) -> list[Column]:
