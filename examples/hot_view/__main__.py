@@ -30,6 +30,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
+from examples.arguments import positive
 from examples.hot_view.compare import differences, in_process
 from examples.hot_view.feeder import Feeder
 from examples.hot_view.rows import Customer
@@ -124,24 +125,17 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Run it in the folder of the repository. It needs Java 17 or newer.",
     )
     add = parser.add_argument
-    add("--orders", type=_positive, default=100_000, metavar="N", help="default: 100,000")
-    add("--customers", type=_positive, default=30_000, metavar="N", help="default: 30,000")
+    add("--orders", type=positive, default=100_000, metavar="N", help="default: 100,000")
+    add("--customers", type=positive, default=30_000, metavar="N", help="default: 30,000")
     add(
         "--threshold",
-        type=_positive,
+        type=positive,
         default=10,
         metavar="N",
         help="megabytes that an operator may hold in the process; default: 10",
     )
     add("--seed", type=int, default=0, metavar="N", help="of the stream; default: 0")
     return parser
-
-
-def _positive(text: str) -> int:
-    found = int(text)
-    if found < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
-    return found
 
 
 if __name__ == "__main__":

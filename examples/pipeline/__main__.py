@@ -28,6 +28,7 @@ from time import perf_counter
 
 from rich.console import Console
 
+from examples.arguments import positive
 from examples.pipeline import chart
 from examples.pipeline.compare import differences
 from examples.pipeline.feed import Totals, batches, customers, write
@@ -128,18 +129,11 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Run it in the folder of the repository. It needs Java 17 or newer.",
     )
     add = parser.add_argument
-    add("--batches", type=_positive, default=12, metavar="N", help="default: 12")
-    add("--orders", type=_positive, default=50_000, metavar="N", help="per batch; default: 50,000")
-    add("--customers", type=_positive, default=5_000, metavar="N", help="default: 5,000")
+    add("--batches", type=positive, default=12, metavar="N", help="default: 12")
+    add("--orders", type=positive, default=50_000, metavar="N", help="per batch; default: 50,000")
+    add("--customers", type=positive, default=5_000, metavar="N", help="default: 5,000")
     add("--seed", type=int, default=0, metavar="N", help="of the stream; default: 0")
     return parser
-
-
-def _positive(text: str) -> int:
-    found = int(text)
-    if found < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
-    return found
 
 
 if __name__ == "__main__":

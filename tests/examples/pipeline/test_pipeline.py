@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq
 
+from examples import arguments
 from examples.graphs.edges import Edge
 from examples.graphs.page_rank import page_rank
 from examples.pipeline import chart, pipeline
@@ -81,7 +82,7 @@ def test_tables_that_lack_something_are_found(tmp_path: Path) -> None:
 
 
 def test_the_examples_in_docstrings_are_right() -> None:
-    for module in (chart, pipeline):
+    for module in (arguments, chart, pipeline):
         tried = doctest.testmod(module)
         assert tried.attempted and not tried.failed
 
