@@ -43,5 +43,8 @@ def end_of(files: Any, path: str) -> tuple[int, str]:
             raise ValueError("it is no Parquet file, or was cut off")
         opened.seek(size - length)
         end = opened.read()
-    rows = pq.read_metadata(pa.BufferReader(end)).num_rows
+    try:
+        rows = pq.read_metadata(pa.BufferReader(end)).num_rows
+    except pa.ArrowException as error:  # what it says of its columns may be anything
+        raise ValueError(f"its end says nothing that Parquet knows: {error}") from error
     return rows, f"{size}-{blake2b(end, digest_size=8).hexdigest()}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import OffloadError
+from spark_backend.cluster.files import file_system
 from spark_backend.state import manifest
+from spark_backend.state.ends import end_of
 from tests.budget import TIMES
 from tests.faults.in_process import Offload, in_process
 from tests.faults.test_every_moment import FLUSHES, Play, parts
@@ -64,6 +67,19 @@ def test_one_changed_bit_anywhere_is_told_or_changes_nothing(play: Play) -> None
         path.write_bytes(data)
     assert told > FLIPS // 2
     play.check(play.begin(), FLUSHES - 1)
+
+
+def test_any_changed_byte_of_an_end_is_told_whatever_arrow_makes_of_it(play: Play) -> None:
+    """It may look like a file of another kind, of types that nobody has, or of no columns."""
+    path = next(path for path in files(play) if path.suffix == ".parquet")
+    here, name = file_system(str(path))
+    data, before = path.read_bytes(), end_of(here, name)
+    end = int.from_bytes(data[-8:-4], "little") + 8
+    for place in range(len(data) - end, len(data)):
+        for bit in range(8):
+            path.write_bytes(data[:place] + bytes((data[place] ^ 1 << bit,)) + data[place + 1 :])
+            with contextlib.suppress(OSError, ValueError):
+                assert end_of(here, name) != before
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
