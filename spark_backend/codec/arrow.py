@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from decimal import Context, Decimal
+from functools import partial
 from itertools import repeat
 from operator import attrgetter
 from types import NoneType
@@ -20,6 +21,7 @@ import pyarrow as pa
 
 from reactive.collections.zset import NAN
 from reactive.errors import OffloadError
+from spark_backend.codec import whole
 from spark_backend.codec.schema import (
     LARGEST,
     LEAST,
@@ -28,6 +30,7 @@ from spark_backend.codec.schema import (
     Plain,
     Record,
     Typed,
+    Whole,
     fits,
     is_text,
     type_name,
@@ -51,6 +54,8 @@ def arrow_type(of: Typed) -> pa.DataType:
     """The Arrow type of such values."""
     if isinstance(of, Plain):
         return pa.decimal128(38, 0) if of.is_wide else _TYPES[of.kind]
+    if isinstance(of, Whole):
+        return whole.arrow_type(of, None if of.of is None else arrow_type(of.of))
     return pa.struct([_field(n, f) for n, f in zip(of.names, of.fields, strict=True)])
 
 
@@ -75,6 +80,8 @@ def from_arrow(of: Typed, array: pa.Array) -> list[Any]:
     """The rows again, with every NaN the one that rows hold."""
     if isinstance(of, Record):
         return _records(of, array)
+    if isinstance(of, Whole):
+        return whole.from_arrow(array, None if of.of is None else partial(from_arrow, of.of))
     if of.kind is NoneType:
         return [None] * len(array)
     values: list[Any] = array.to_pylist()
@@ -101,6 +108,8 @@ def _field(name: str, of: Typed) -> pa.Field:
 
 
 def _array(of: Typed, values: Sequence[Any]) -> pa.Array:
+    if isinstance(of, Whole):
+        return whole.to_arrow(of, values, None if of.of is None else partial(_array, of.of))
     expected = {of.kind, NoneType} if of.optional else {of.kind}
     if not set(map(type, values)) <= expected:
         _tell(of, values)

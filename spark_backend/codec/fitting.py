@@ -13,6 +13,7 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
+from reactive.collections.multiset import Multiset
 from spark_backend.codec.schema import (
     LARGEST,
     LEAST,
@@ -20,6 +21,7 @@ from spark_backend.codec.schema import (
     Plain,
     Record,
     Typed,
+    Whole,
     fits,
     is_text,
 )
@@ -35,7 +37,14 @@ def fitting(of: Typed) -> Fits:
     >>> fits_row((1, None)), fits_row((True, "a")), fits_row((2**64, "a"))
     (True, False, False)
     """
-    inside = _record(of) if isinstance(of, Record) else _plain(of)
+    match of:
+        case Record():
+            inside = _record(of)
+        case Whole():
+            kind: Any = Decimal if of.of is None else Multiset
+            inside = lambda value: type(value) is kind  # noqa: E731
+        case _:
+            inside = _plain(of)
     return (lambda value: value is None or inside(value)) if of.optional else inside
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from functools import reduce
 from types import FunctionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -59,6 +60,7 @@ from spark_backend.codec.values import Inexact, Value
 
 _TESTS = ("not", "in", "not in", "is", "is not", "==", "!=", "<", "<=", ">", ">=")
 _ARITHMETIC = ("+", "-", "*", "/", "//", "%")
+_BITS = ("&", "|", "^")
 _PLAIN = (int, float, bool, str, bytes)
 _TEXTS = (
     *("upper", "lower", "title", "capitalize", "casefold", "swapcase", "strip", "lstrip"),
@@ -200,6 +202,10 @@ class _Returned:
             return Plain(str)
         if all(kind in (int, float, bool) for kind in kinds) and symbol in _ARITHMETIC:
             return Plain(float if symbol == "/" or float in kinds else int)
+        if all(kind in (int, bool) for kind in kinds) and symbol in _BITS:
+            return Plain(int if int in kinds else bool)
+        if all(kind in (int, bool, Decimal) for kind in kinds) and symbol in ("+", "-", "*"):
+            return Plain(Decimal)
         raise Untyped(f"{symbol} is of no known type")
 
     def _call(self, call: Call) -> Typed:

@@ -65,6 +65,23 @@ class Record:
         return self.fields[self.names.index(name)]
 
 
+class Digits:
+    """Stands for the type of a `Whole` that is a Decimal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A value that columns keep, and do not look into.
+
+    `kind` is `Multiset`, of values of a type: an array of values with weights, in order; or
+    `Digits`: a Decimal of any number of digits, as text.
+    """
+
+    kind: type[Any]
+    of: Typed | None = None
+    optional: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Pickled:
     """A row in one column of bytes, and why it has no type on Spark."""
@@ -72,8 +89,8 @@ class Pickled:
     reason: str
 
 
-Typed: TypeAlias = Plain | Record
-Kept: TypeAlias = Plain | Record | Pickled
+Typed: TypeAlias = Plain | Record | Whole
+Kept: TypeAlias = Plain | Record | Whole | Pickled
 
 
 class Untyped(Exception):
@@ -156,7 +173,9 @@ def described(kept: Kept) -> str:
 
 def type_name(of: Typed) -> str:
     """A type as one would annotate it."""
-    if isinstance(of, Record) and of.kind is tuple:
+    if isinstance(of, Whole):
+        name = "Decimal" if of.of is None else f"Multiset[{type_name(of.of)}]"
+    elif isinstance(of, Record) and of.kind is tuple:
         name = f"tuple[{', '.join(map(type_name, of.fields))}]"
     else:
         name = "None" if of.kind is NoneType else of.kind.__name__
@@ -179,6 +198,8 @@ def in_common(left: Typed, right: Typed) -> Typed:
     if isinstance(left, Record) and isinstance(right, Record) and _alike(left, right):
         both = zip(left.fields, right.fields, strict=True)
         return replace(left, optional=optional, fields=tuple(in_common(a, b) for a, b in both))
+    if isinstance(left, Whole) and replace(left, optional=right.optional) == right:
+        return replace(left, optional=optional)
     raise Untyped(f"it is {type_name(left)} or {type_name(right)}")
 
 

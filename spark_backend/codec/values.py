@@ -34,6 +34,7 @@ from spark_backend.codec.schema import (
     Record,
     Typed,
     Untyped,
+    Whole,
     fits,
     in_common,
     is_text,
@@ -82,8 +83,16 @@ def spark_type(of: Typed) -> T.DataType:
     """The Spark type of such values."""
     if isinstance(of, Plain):
         return _WIDE if of.is_wide else _TYPES[of.kind]
+    if isinstance(of, Whole):
+        return T.StringType() if of.of is None else T.ArrayType(_counted(of.of))
     pairs = zip(of.names, of.fields, strict=True)
     return T.StructType([T.StructField(n, spark_type(f)) for n, f in pairs])
+
+
+def _counted(of: Typed) -> T.StructType:
+    """A value with how often it is there."""
+    fields = [T.StructField("value", spark_type(of)), T.StructField("weight", T.LongType())]
+    return T.StructType(fields)
 
 
 def literal(value: Any) -> Value:
@@ -225,6 +234,8 @@ def _truth(of: Typed, column: Column) -> Column:
         return column != F.lit(0).cast(spark_type(of))
     if of.kind in (str, bytes):
         return F.length(column) > 0
+    if isinstance(of, Whole):
+        raise Inexact(f"the truth of {type_name(of)} is not in its column")
     if isinstance(of, Record) and not issubclass(of.kind, tuple) and _has_truth(of.kind):
         raise Inexact(f"the truth of {type_name(of)} is its own")
     return column.isNotNull()

@@ -40,7 +40,7 @@ from spark_backend.incremental.matching import Matched
 from spark_backend.incremental.sets import ByWeight
 from spark_backend.incremental.standing import unique_of
 from spark_backend.incremental.steps import Given, NotColumns, Step, schema_of
-from spark_backend.incremental.totals import Totals, refused
+from spark_backend.incremental.totals import Totals
 from spark_backend.state.tables import TableSpec
 from spark_backend.tables.chain import Chain
 
@@ -143,7 +143,7 @@ class Compiler:
                 found = self._by_weight(node)
             case _:
                 raise NotColumns(f"{headline(node)} is not done in columns yet")
-        self.steps.append(f"{headline(node)}: Spark columns")
+        self.steps.append(f"{headline(node)}: {_where(found)}")
         return found
 
     def _linear(self, node: plan.Node) -> Step:
@@ -158,9 +158,6 @@ class Compiler:
         return made
 
     def _aggregate(self, node: plan.Aggregate) -> Step:
-        reason = refused(node)
-        if reason is not None:
-            raise NotColumns(f"{headline(node)}: {reason}")
         source, name = node.input, self.free("sums")
         step = self.step(source)
         try:
@@ -261,6 +258,14 @@ class _As:
             return None
         row = as_type(Value(F.col("row"), self._source.kept), self.kept)
         return found.select(row.alias("row"), "weight")
+
+
+def _where(step: Step) -> str:
+    """Where a step is done."""
+    own = step.own if isinstance(step, Totals) else ()
+    if not own:
+        return "Spark columns"
+    return f"Spark columns; {', '.join(own)}: Python workers, of the groups that changed"
 
 
 def _fits(node: Any, left: Typed, right: Typed, names: tuple[str, str]) -> Column | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow as pa
 from reactive.collections.zset import canonical
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.limbs import total
-from spark_backend.codec.schema import Record, Typed
+from spark_backend.codec.schema import Digits, Record, Typed
 
 ODD = "odd_values"
 _BITS = 32
@@ -87,7 +88,8 @@ def _values(result: Result, batch: pa.RecordBatch, when: str) -> list[Any] | Non
     if result.kind != "value":
         return None
     found = from_arrow(result.of, batch.column(f"{when}{result.name}"))
-    return found if result.of.optional or result.of.kind is not int else [v or 0 for v in found]
+    zero = {int: 0, Digits: Decimal(0)}.get(result.of.kind)
+    return found if result.of.optional or zero is None else [v or zero for v in found]
 
 
 def _row(kept: Typed, items: Sequence[Any]) -> Any:

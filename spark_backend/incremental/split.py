@@ -24,12 +24,18 @@ _HELD = {
     accumulators.MinAccumulator: "values with their weights",
     accumulators.MaxAccumulator: "values with their weights",
     accumulators.CountDistinctAccumulator: "values with their weights",
+    accumulators.CollectAccumulator: "values with their weights",
+    accumulators.UserAccumulator: "values with their weights",
+    accumulators.MonoidAccumulator: "values with their weights",
 }
 _SHOWN = {
     accumulators.AvgAccumulator: "Avg = sum / count",
     accumulators.MinAccumulator: "Min = least value",
     accumulators.MaxAccumulator: "Max = greatest value",
     accumulators.CountDistinctAccumulator: "CountDistinct = number of values",
+    accumulators.CollectAccumulator: "Collect = the values",
+    accumulators.UserAccumulator: "what its callables make of the values",
+    accumulators.MonoidAccumulator: "what its callables make of the values",
 }
 ADDED = "+, of weights and sums"
 

@@ -159,12 +159,12 @@ def _check_tuple(of: Record) -> None:
 
 def _of_tie(value: Value) -> Iterator[By]:
     """The columns by which rows of equal keys stand; none of what does not compare."""
-    if not isinstance(value.of, Record):
+    if isinstance(value.of, Plain):
         yield _by(value)
         return
     if value.optional:
         yield By(value.column.isNotNull())
-    if compares(value.of.kind):
+    if isinstance(value.of, Record) and compares(value.of.kind):
         for place in range(len(value.of.fields)):
             yield from _of_tie(field_of(value, place))
 
@@ -173,6 +173,8 @@ def _is_decided(of: Typed, path: Expr, known: frozenset[Expr]) -> bool:
     """Whether values that differ never tie, as they compare, or as keys are made of their parts."""
     if isinstance(of, Plain) or path in known:
         return True
+    if not isinstance(of, Record):
+        return False
     paths = [_part(of, path, place) for place in range(len(of.fields))]
     if compares(of.kind):
         return all(_is_decided(f, p, known) for f, p in zip(of.fields, paths, strict=True))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -111,6 +112,8 @@ def summed(node: plan.Aggregate, values: Sequence[Value]) -> dict[Read, Summed]:
         if not isinstance(folded.accumulator, SumAccumulator | AvgAccumulator):
             continue
         value = value_read(folded, values)
+        if value.of.kind is Decimal:
+            continue  # which has more digits than limbs do: of the values (`valued.py`)
         if value.of.kind not in (int, float, bool):
             raise Inexact(f"{folded.name} of {type_name(value.of)} is not added up in columns")
         found.setdefault(read(folded), _made(f"s{len(found)}", value))

@@ -32,8 +32,8 @@ from spark_backend.incremental.join import in_bucket
 from spark_backend.incremental.keys import bound
 from spark_backend.incremental.sets import hashed
 from spark_backend.incremental.steps import ODD_VALUE, Flush, Step, schema_of
-from spark_backend.incremental.summed import LINEAR, Summed, read, result, result_type, summed
-from spark_backend.incremental.valued import VALUED, Valued, valued
+from spark_backend.incremental.summed import Summed, read, result, result_type, summed
+from spark_backend.incremental.valued import Asked, Valued, valued
 from spark_backend.state.tables import TableSpec, united
 from spark_backend.tables.worker import shipped
 
@@ -76,6 +76,10 @@ class Totals:
         spec = TableSpec(name, T.StructType(fields), by, tuple(self._sums), self._hash)
         self._spec = spec
         self.specs = [spec, *(v.spec for v in self._valued.values())]
+        self.own = tuple(
+            one.folded.name for v in self._valued.values() for one in v.asked if not one.is_column
+        )
+        """The aggregates that Python workers work out."""
         self._prepare()
 
     def delta(self, flush: Flush) -> DataFrame | None:
@@ -105,7 +109,7 @@ class Totals:
         for of in self._valued.values():
             more = of.change(given)
             flush.add(of.spec, more)
-            results = of.results(more, self._at(flush, of.spec, keys))
+            results = of.results(self._with_one(more), self._at(flush, of.spec, keys), flush.paths)
             parts.append(results.select(*self._as_results[of.name]))
         if not self._is_keyed and flush.is_first:
             parts.append(self._nothing(flush))
@@ -125,6 +129,18 @@ class Totals:
                 bucket = hashed(Value(part["key"], self._key.of)) == keys["h"]
             found.append(part.join(keys, on & bucket, "left_semi"))
         return found
+
+    def _with_one(self, change: DataFrame) -> DataFrame:
+        """Without a key, the one group is there whether it has values or not."""
+        if self._is_keyed:
+            return change
+        one = change.sparkSession.range(1).select(
+            *(
+                F.lit(0).cast("long").alias(n) if n != "value" else F.lit(None).alias(n)
+                for n in change.columns
+            )
+        )
+        return change.unionByName(one)
 
     def _nothing(self, flush: Flush) -> DataFrame:
         """The one group, of no rows."""
@@ -258,18 +274,23 @@ class Totals:
         return as_type(row, self.kept)
 
     def _result(self, folded: plan.Folded, when: str) -> Column:
-        if isinstance(folded.accumulator, VALUED):
-            of = self._valued[read(folded)]
-            column = F.col(f"{when}{of.column(folded)}")
-            is_count = self._type(folded).kind is int and "distinct" in of.column(folded)
-            return F.coalesce(column, F.lit(0).cast("long")) if is_count else column
+        asked = self._asked(folded)
+        return asked.shown(when) if asked is not None else self._of_sums(folded, when)
+
+    def _of_sums(self, folded: plan.Folded, when: str) -> Column:
         return result(folded, self._summed.get(read(folded)), when)
 
+    def _asked(self, folded: plan.Folded) -> Asked | None:
+        """What is asked of the values for an aggregate; None of one that is made of sums."""
+        of = self._valued.get(read(folded))
+        found = () if of is None else of.asked
+        return next((asked for asked in found if asked.folded == folded), None)
+
     def _type(self, folded: plan.Folded) -> Typed:
-        if isinstance(folded.accumulator, VALUED):
-            of = self._valued[read(folded)]
-            may_be_empty = not self._is_keyed or of.value.optional
-            return of.result_type(folded, may_be_empty=may_be_empty)
+        asked = self._asked(folded)
+        if asked is not None:
+            may_be_empty = not self._is_keyed or self._valued[read(folded)].value.optional
+            return asked.result_type(may_be_empty=may_be_empty)
         return result_type(folded, self._summed.get(read(folded)), may_be_empty=not self._is_keyed)
 
     def _row_type(self) -> Typed:
@@ -281,9 +302,9 @@ class Totals:
 
     def _result_of(self, folded: plan.Folded) -> Result:
         """How Python makes it of the sums."""
-        if isinstance(folded.accumulator, VALUED):
-            of = self._valued[read(folded)]
-            return Result("value", of.column(folded), self._type(folded))
+        asked = self._asked(folded)
+        if asked is not None:
+            return Result("value", asked.column, self._type(folded))
         summed_as: Summed | None = self._summed.get(read(folded))
         if summed_as is None:
             return Result("count", "n", Plain(int))
@@ -292,14 +313,6 @@ class Totals:
 
     def _hash(self) -> Column:
         return hashed(Value(F.col("key"), self._key.of))
-
-
-def refused(node: plan.Aggregate) -> str | None:
-    """Why an aggregate is not done in columns, if one can tell by its kind."""
-    for folded in node.aggregates:
-        if not isinstance(folded.accumulator, (*LINEAR, *VALUED)):
-            return f"{folded.name} is Python's own, of whole groups"
-    return None
 
 
 def result_kind(folded: plan.Folded) -> str:

@@ -1,7 +1,10 @@
-"""Min, Max and CountDistinct by group: of a table of the values of each group, with their weights.
+"""Aggregates of a table of the values of each group, with their weights.
 
     group  value  weight        a row of the state for each flush that changed the weight
     of a touched group: the values whose weight is positive, before and after
+
+    Min, Max, CountDistinct, Collect    in columns
+    of one's own, sums of Decimal       by Python workers, which are sent the values (`folded.py`)
 
 The order and the equality are Python's where the type of the column has them in Spark: NaN comes
 after all numbers in both, 0.0 and -0.0 are one value in both; text is ordered by code points.
@@ -13,6 +16,7 @@ Source: [dbsp] aggregates that are not linear, by the touched groups.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -26,18 +30,52 @@ from pyspark.sql import types as T
 
 from optimizer import plan
 from reactive.operators.accumulators import (
+    CollectAccumulator,
+    CountAccumulator,
     CountDistinctAccumulator,
     MaxAccumulator,
     MinAccumulator,
+    SumAccumulator,
 )
+from reactive.remote.fragments import LEVEL
 from spark_backend.codec.columns import value_of
-from spark_backend.codec.schema import Plain, Record, Typed, type_name
-from spark_backend.codec.values import Inexact, Value, as_type, spark_type
-from spark_backend.incremental.summed import Read, read, value_read
+from spark_backend.codec.schema import Digits, Plain, Record, Typed, Whole, type_name
+from spark_backend.codec.serialization import serialized, serialized_classes
+from spark_backend.codec.values import Inexact, Value, as_type, record_value, spark_type
+from spark_backend.incremental.folded import VALUES, Folding
+from spark_backend.incremental.own_results import own_result
+from spark_backend.incremental.summed import LINEAR, Read, read, value_read
 from spark_backend.state.tables import TableSpec, united
+from spark_backend.tables.worker import shipped
 
-VALUED = (MinAccumulator, MaxAccumulator, CountDistinctAccumulator)
 _ORDERED = (int, float, bool, str, bytes, date, datetime, Decimal)
+_BEFORE, _AFTER = "b_", "a_"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An aggregate of the values, the column of its result, and the type of that.
+
+    Without any values the result is None if it `may_be_none`.
+    """
+
+    folded: plan.Folded
+    column: str
+    of: Typed
+    is_column: bool
+    may_be_none: bool
+
+    def result_type(self, *, may_be_empty: bool) -> Typed:
+        """The type of the result, where there may be no values."""
+        return replace(self.of, optional=self.of.optional or (may_be_empty and self.may_be_none))
+
+    def shown(self, when: str) -> Column:
+        """The result, of a column whose name begins with `when`."""
+        column = F.col(f"{when}{self.column}")
+        if isinstance(self.folded.accumulator, CountDistinctAccumulator):
+            return F.coalesce(column, F.lit(0).cast("long"))
+        is_sum = isinstance(self.folded.accumulator, SumAccumulator)
+        return F.coalesce(column, F.lit("0")) if is_sum else column
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +86,8 @@ class Valued:
     value: Value
     skips_none: bool
     spec: TableSpec
-    asked: tuple[plan.Folded, ...]
+    asked: tuple[Asked, ...]
+    is_keyed: bool
 
     def change(self, given: DataFrame) -> DataFrame:
         """How weights of values change, of rows with `key`, `{name}_in` and `weight`."""
@@ -58,12 +97,15 @@ class Valued:
             rows = rows.filter(F.col("value").isNotNull())
         return rows.groupBy("key", "value").agg(F.sum("weight").alias("weight"))
 
-    def results(self, change: DataFrame, stored: Sequence[DataFrame]) -> DataFrame:
+    def results(
+        self, change: DataFrame, stored: Sequence[DataFrame], paths: list[str]
+    ) -> DataFrame:
         """A row per touched group: `key`, and each result before and after.
 
         Parameters
         ----------
         stored: the rows of the table that are of touched groups.
+        paths: what workers are to add to where they import from.
         """
         none = F.lit(0).cast("long")
         parts = [change.select("key", "value", none.alias("b"), F.col("weight").alias("d"))]
@@ -73,47 +115,65 @@ class Valued:
         weights = (
             united(parts).groupBy("key", "value").agg(F.sum("b").alias("b"), F.sum("d").alias("d"))
         )
-        there = {"b_": F.col("b") > 0, "a_": F.col("b") + F.col("d") > 0}
+        weights = weights.select("key", "value", "b", (F.col("b") + F.col("d")).alias("a"))
         found = [
-            _asked(folded, is_there).alias(f"{when}{self.column(folded)}")
-            for when, is_there in there.items()
-            for folded in self.asked
+            _column(one.folded, when).alias(f"{when}_{one.column}")
+            for when in ("b", "a")
+            for one in self.asked
+            if one.is_column
         ]
-        return weights.groupBy("key").agg(*found)
+        if not self._own:
+            return weights.groupBy("key").agg(*found)
+        values = F.sort_array(F.collect_list(F.struct("value", "b", "a"))).alias(VALUES)
+        return self._by_workers(weights.groupBy("key").agg(*found, values), paths)
 
-    def column(self, folded: plan.Folded) -> str:
-        """The column of a result."""
-        return f"{self.name}_{_kind(folded)}"
+    @property
+    def _own(self) -> tuple[Asked, ...]:
+        return tuple(one for one in self.asked if not one.is_column)
+
+    def _by_workers(self, groups: DataFrame, paths: list[str]) -> DataFrame:
+        own = self._own
+        given = plan.Recursive(LEVEL, 0, "values", False, (None,))
+        folds = tuple(replace(one.folded, value=None) for one in own)
+        names, results = tuple(o.column for o in own), tuple(o.of for o in own)
+        of = Folding(self.value.of, names, results, not self.is_keyed)
+        run = shipped(
+            paths,
+            "spark_backend.incremental.folded",
+            "folded",
+            serialized(plan.Aggregate(given, None, folds)),
+            serialized_classes(),
+            pickle.dumps(of),
+        )
+        kept = [field for field in groups.schema.fields if field.name != VALUES]
+        more = [
+            T.StructField(f"{when}_{one.column}", spark_type(one.of))
+            for when in ("b", "a")
+            for one in own
+        ]
+        return groups.mapInArrow(run, T.StructType([*kept, *more]))
 
     def columns(self) -> dict[str, T.DataType]:
         """The columns of all results."""
-        return {
-            self.column(f): spark_type(self.result_type(f, may_be_empty=True)) for f in self.asked
-        }
-
-    def result_type(self, folded: plan.Folded, *, may_be_empty: bool) -> Typed:
-        """What an aggregate shows; without any values the extremes are None."""
-        if isinstance(folded.accumulator, CountDistinctAccumulator):
-            return Plain(int)
-        return replace(self.value.of, optional=may_be_empty)
+        return {one.column: spark_type(one.of) for one in self.asked}
 
 
 def valued(
     node: plan.Aggregate, values: Sequence[Value], key: Typed, hashed: Any, name: str
 ) -> dict[Read, Valued]:
-    """The values of which all are kept, each once.
+    """The values of which all are kept, each once, for what is not made of sums.
 
     Raises
     ------
-    Inexact: Spark has another order of them, or Python has none.
+    Inexact: a value or a result is of no known type.
     """
     asked: dict[Read, list[plan.Folded]] = {}
     for folded in node.aggregates:
-        if isinstance(folded.accumulator, VALUED):
+        if not _is_summed(folded, values):
             asked.setdefault(read(folded), []).append(folded)
     found: dict[Read, Valued] = {}
     for what, several in asked.items():
-        value = _checked(several, values)
+        value = _value(several[0], values)
         own = f"v{len(found)}"
         schema = T.StructType(
             [
@@ -124,36 +184,84 @@ def valued(
         )
         spec = TableSpec(f"{name}{own}", schema, ("key", "value"), ("weight",), hashed)
         typed = Value(as_type(value, value.of), value.of)
-        distinct = tuple({_kind(folded): folded for folded in several}.values())
-        found[what] = Valued(own, typed, what[1], spec, distinct)
+        distinct = dict.fromkeys(several)
+        made = tuple(_made(f, f"{own}_{place}", typed) for place, f in enumerate(distinct))
+        found[what] = Valued(own, typed, what[1], spec, made, node.key is not None)
     return found
 
 
-def _checked(several: Sequence[plan.Folded], values: Sequence[Value]) -> Value:
-    value: Value | None = None
-    for folded in several:
-        if isinstance(folded.accumulator, CountDistinctAccumulator):
-            assert folded.value is not None or len(values) == 1
-            value = values[0] if folded.value is None else value_of(folded.value, values)
-        else:
-            value = value_read(folded, values)
-            _check_order(value.of, folded)
-    assert value is not None
+def _is_summed(folded: plan.Folded, values: Sequence[Value]) -> bool:
+    """Whether it is made of sums in columns (`summed.py`)."""
+    if not isinstance(folded.accumulator, LINEAR):
+        return False
+    if isinstance(folded.accumulator, CountAccumulator):
+        return True
+    return value_read(folded, values).of.kind is not Decimal
+
+
+def _value(folded: plan.Folded, values: Sequence[Value]) -> Value:
+    """What an aggregate reads; without a callable of its own, the row."""
+    if folded.value is not None:
+        value = value_of(folded.value, values)
+    else:
+        value = values[0] if len(values) == 1 else record_value(tuple(values))
     if value.of.kind is NoneType:
         raise Inexact("a value that is always None")
     return value
 
 
-def _check_order(of: Typed, folded: plan.Folded, *, inside: bool = False) -> None:
-    """Spark orders structs by their fields, one after the other, as Python orders tuples."""
+def _made(folded: plan.Folded, column: str, value: Value) -> Asked:
+    match folded.accumulator:
+        case CountDistinctAccumulator():
+            return Asked(folded, column, Plain(int), True, False)
+        case CollectAccumulator():
+            return Asked(folded, column, own_result(folded, value), True, False)
+        case MinAccumulator() | MaxAccumulator():
+            return _extreme(folded, column, value)
+        case _:
+            of = own_result(folded, value)
+            is_average = isinstance(of, Whole) and of.kind is Digits and "Avg" in folded.name
+            may_be_none = is_average or of.optional
+            return Asked(folded, column, of, False, may_be_none)
+
+
+def _extreme(folded: plan.Folded, column: str, value: Value) -> Asked:
+    """Min or Max: in columns, if Spark orders the values as Python does; by Python otherwise, where
+    it raises for none of them."""
+    if value.optional and not folded.accumulator.skip_none:
+        raise Inexact(f"{folded.name} may raise for None")
+    of = replace(value.of, optional=value.optional)
+    if _is_in_order(value.of):
+        return Asked(folded, column, of, True, True)
+    _check_compares(value.of, folded)
+    return Asked(folded, column, of, False, True)
+
+
+def _is_in_order(of: Typed, *, inside: bool = False) -> bool:
+    """Whether Spark's order is Python's: of structs by their fields, one after the other, as of
+    tuples."""
+    if inside and (of.optional or of.kind is float):
+        return False
     if isinstance(of, Record) and issubclass(of.kind, tuple) and _is_plain_order(of.kind):
-        if of.optional and inside:
-            raise Inexact(f"{folded.name} may raise for a None inside")
+        return all(_is_in_order(part, inside=True) for part in of.fields)
+    return of.kind in _ORDERED
+
+
+def _check_compares(of: Typed, folded: plan.Folded, *, inside: bool = False) -> None:
+    """That Python compares any two of the values without raising, and one way round."""
+    if inside and (of.optional or of.kind is float):
+        raise Inexact(f"{folded.name} of {type_name(of)} inside of a record: None or NaN")
+    if isinstance(of, Record) and _has_order(of.kind):
         for part in of.fields:
-            _check_order(part, folded, inside=True)
-        return
-    if of.kind not in _ORDERED or (inside and (of.optional or of.kind is float)):
-        raise Inexact(f"{folded.name} of {type_name(of)}, whose order is not Spark's")
+            _check_compares(part, folded, inside=True)
+    elif of.kind not in _ORDERED:
+        raise Inexact(f"{folded.name} of {type_name(of)}, which has no order")
+
+
+def _has_order(kind: Any) -> bool:
+    """Whether a record is compared by its fields: a tuple, or a dataclass made with an order."""
+    code = getattr(kind.__lt__, "__code__", None)
+    return _is_plain_order(kind) or (code is not None and code.co_filename == "<string>")
 
 
 def _is_plain_order(kind: Any) -> bool:
@@ -161,18 +269,17 @@ def _is_plain_order(kind: Any) -> bool:
     return kind.__lt__ is plain.__lt__ and kind.__gt__ is plain.__gt__
 
 
-def _asked(folded: plan.Folded, is_there: Column) -> Column:
-    if isinstance(folded.accumulator, CountDistinctAccumulator):
-        return F.sum(F.when(is_there, F.lit(1).cast("long")).otherwise(F.lit(0).cast("long")))
+def _column(folded: plan.Folded, when: str) -> Column:
+    """The result of the values that are there, how often the column `when` says."""
+    is_there = F.col(when) > 0
     value = F.when(is_there, F.col("value"))
-    return F.min(value) if isinstance(folded.accumulator, MinAccumulator) else F.max(value)
-
-
-def _kind(folded: plan.Folded) -> str:
     match folded.accumulator:
+        case CountDistinctAccumulator():
+            return F.sum(F.when(is_there, F.lit(1).cast("long")).otherwise(F.lit(0).cast("long")))
+        case CollectAccumulator():
+            one = F.struct("value", F.col(when).alias("weight"))
+            return F.sort_array(F.collect_list(F.when(is_there, one)))
         case MinAccumulator():
-            return "min"
-        case MaxAccumulator():
-            return "max"
+            return F.min(value)
         case _:
-            return "distinct"
+            return F.max(value)

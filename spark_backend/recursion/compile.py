@@ -243,7 +243,7 @@ def _bounded(of: Typed) -> Typed:
     to begin with."""
     if isinstance(of, Record):
         return replace(of, fields=tuple(map(_bounded, of.fields)))
-    if of.kind is not int:
+    if not isinstance(of, Plain) or of.kind is not int:
         return of
     is_wide = of.is_wide
     return replace(of, low=-WIDEST if is_wide else LEAST, high=WIDEST if is_wide else LARGEST)

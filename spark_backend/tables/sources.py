@@ -139,7 +139,7 @@ def _typed(column: Column, kind: T.DataType, of: Typed, where: str) -> Column:
         inner = {f.name: (column.getField(f.name), f.dataType) for f in kind.fields}
         made = _struct(inner, of, where)
         return F.when(column.isNotNull(), made) if of.optional else made
-    if isinstance(of, Record) or not _holds(of, kind):
+    if not isinstance(of, Plain) or not _holds(of, kind):
         hint = next((h for k, h in HINTS.items() if isinstance(kind, k)), "cast it")
         raise TableError(f"{where} is {kind.simpleString()}, not {type_name(of)}\n  {hint}")
     return column if kind == spark_type(of) else column.cast(spark_type(of))

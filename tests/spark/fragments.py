@@ -131,11 +131,12 @@ def check(
     counts: tuple[int, ...] = (25, 6, 8),
 ) -> None:
     """Flush some changes, and compare the output with the query from scratch after each."""
-    from spark_backend.incremental.inputs import can_be_columns
+    from spark_backend.incremental.inputs import no_columns
     from spark_backend.incremental.remote import StateRemote
 
     fragment = fragment_of(query)
-    assert can_be_columns(session, fragment)
+    reason = no_columns(session, fragment)
+    assert reason is None, reason
     remote = StateRemote(session, fragment, str(folder), stable=False)
     history, shown = Histories(seed), Counter[Any]()
     places = inputs_in_order(fragment)

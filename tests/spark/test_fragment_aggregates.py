@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,20 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from reactive import Avg, Collect, Count, CountDistinct, Database, Max, Min, Sum
+from reactive import (
+    Aggregate,
+    Avg,
+    Collect,
+    Count,
+    CountDistinct,
+    Database,
+    Max,
+    Min,
+    Monoid,
+    Sum,
+)
+from reactive.collections.multiset import Multiset
+from reactive.errors import OffloadError
 from reactive.remote.whole import whole_of
 from spark_backend.cluster.session import Session
 from spark_backend.incremental.inputs import can_be_columns
@@ -17,7 +32,52 @@ from spark_backend.incremental.remote import StateRemote
 from tests.budget import TIMES
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 
+
+def price(o: Order) -> Decimal:
+    return Decimal(o.id % 12 * 10 + 1) * Decimal("1e17") + Decimal("0.125")
+
+
+def rate(c: Customer | None) -> Decimal | None:
+    return None if c is None else Decimal(c.id) * Decimal("0.1")
+
+
+def _added(state: tuple[int, int], value: int) -> tuple[int, int]:
+    return state[0] + value, state[1] + 1
+
+
+def _taken(state: tuple[int, int], value: int) -> tuple[int, int]:
+    return state[0] - value, state[1] - 1
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    number: int
+    name: int
+
+
 QUERIES: dict[str, Query] = {
+    "of Python's own": lambda o, c: (
+        o.left_join(c, on=lambda o, c: o.customer == c.id)
+        .group_by(lambda o, c: o.tag)
+        .aggregate(
+            *(Sum(lambda o, c: price(o)), Avg(lambda o, c: price(o))),
+            *(Sum(lambda o, c: rate(c), skip_none=True), Avg(lambda o, c: rate(c), skip_none=True)),
+            *(Count(), Sum(lambda o, c: o.amount), Collect(lambda o, c: (o.amount, o.tag))),
+            Aggregate(0, lambda s, v: s ^ v, lambda s, v: s ^ v, of=lambda o, c: o.id % 8),
+            Monoid(0, max, lambda s: (s, -s), of=lambda o, c: o.customer),
+        )
+    ),
+    "of Python's own, of all rows": lambda o, c: (
+        o.where(lambda o: o.customer > 2)
+        .distinct()
+        .aggregate(
+            Min(lambda o: Place(o.customer, o.id)),
+            Max(lambda o: Place(o.customer, o.id)),
+            Collect(lambda o: o.tag),
+            Sum(lambda o: price(o)),
+            Aggregate((0, 0), _added, _taken, lambda s: s[0] - s[1], of=lambda o: o.id),
+        )
+    ),
     "of groups of floats, odd ones among them": lambda o, c: (
         o.join(c, on=lambda o, c: o.customer == c.id)
         .group_by(lambda o, c: (c.town, o.tag))
@@ -58,7 +118,11 @@ QUERIES: dict[str, Query] = {
 }
 
 
-@pytest.mark.parametrize("name", QUERIES if TIMES else list(QUERIES)[:3])
+SAMPLE = (*("of Python's own", "of Python's own, of all rows", "with None left out"),)
+"""What is tried where not all of them are."""
+
+
+@pytest.mark.parametrize("name", QUERIES if TIMES else SAMPLE)
 def test_after_every_flush_aggregates_are_those_of_the_query(
     name: str, session: Session, tmp_path: Path
 ) -> None:
@@ -103,11 +167,21 @@ def test_the_average_of_integers_is_rounded_once(session: Session, tmp_path: Pat
     [
         lambda o, c: o.group_by(lambda o: o.customer).aggregate(Min(lambda o: o.tag)),
         lambda o, c: o.group_by(lambda o: o.customer).aggregate(Sum(lambda o: o.tag)),
-        lambda o, c: o.group_by(lambda o: o.customer).aggregate(Collect(lambda o: o.tag)),
+        lambda o, c: o.group_by(lambda o: o.customer).aggregate(Min(lambda o: (o.id, o.tag))),
         lambda o, c: o.group_by(lambda o: o.customer).aggregate(Min(lambda o: (o.id, o.amount))),
         lambda o, c: o.group_by(lambda o: o.customer).aggregate(Min(lambda o: o)),
+        lambda o, c: o.group_by(lambda o: o.customer).aggregate(
+            Aggregate(0, int.__xor__, int.__xor__, of=lambda o: o.id)
+        ),
+        lambda o, c: o.group_by(lambda o: o.customer).aggregate(
+            Monoid(0.0, max, of=lambda o: o.id)
+        ),
     ],
-    ids=["None has no order", "text is not summed", "no type", "NaN in a tuple", "no order"],
+    ids=[
+        *("None has no order", "text is not summed", "None in a tuple", "NaN in a tuple"),
+        "no order",
+        *("no known type", "a zero of another type"),
+    ],
 )
 def test_aggregates_that_columns_do_not_have_are_refused(query: Query, session: Session) -> None:
     db = Database()
@@ -116,3 +190,39 @@ def test_aggregates_that_columns_do_not_have_are_refused(query: Query, session: 
     found = whole_of(optimized, lambda node: False)
     assert found is not None
     assert not can_be_columns(session, found)
+
+
+def _inverse(state: int) -> float:
+    return 12 / state
+
+
+def test_what_a_callable_of_ones_own_raises_is_told_and_gone_with_its_row(offload: Any) -> None:
+    with Database(offload=offload) as db:
+        orders, customers = db.table(Order), db.table(Customer)
+        joined = orders.join(customers, on=lambda o, c: o.customer == c.id)
+        view = (
+            joined.group_by(lambda o, c: c.town)
+            .aggregate(
+                Collect(lambda o, c: o.tag),
+                Aggregate(
+                    0, lambda s, v: s + v, lambda s, v: s - v, _inverse, of=lambda o, c: o.id
+                ),
+            )
+            .where(lambda town, tags, share: "x" in tags and share < 5)
+            .materialize("shares")
+        )
+        customers.add_all([Customer(1, "a", 1.0, None), Customer(2, "b", 1.0, None)])
+        orders.add_all([Order(3, 1, 0.5, "x"), Order(1, 1, 0.5, "x"), Order(2, 2, 0.5, None)])
+        view.offload()
+        where = str(db.offload_status()[0].where)
+        assert "Aggregate: Python workers, of the groups that changed" in where
+        assert list(view) == [("a", Multiset({"x": 2}), 3.0)]
+        assert view["a"] == (Multiset(["x", "x"]), 3.0)
+        orders.add(Order(-4, 1, 0.5, None))
+        with pytest.raises(OffloadError, match=r"ZeroDivisionError.*in Aggregate, on values"):
+            list(view)
+        orders.add(Order(4, 1, 0.5, None))
+        assert list(view) == [("a", Multiset({"x": 2, None: 2}), 3.0)]
+        orders.remove(Order(3, 1, 0.5, "x"))
+        view.verify()
+        assert view.to_spark().count() == len(view) == 0
