@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from optimizer.plans.explain import headline
+from reactive.errors import OffloadError
 
 if TYPE_CHECKING:
     from reactive.dataflow.node import Node
@@ -101,7 +102,11 @@ def status(of: Offloading) -> OffloadStatus:
 
 def _line(node: Node) -> Offloaded:
     operator = node.operator
-    rows, size = operator.remote.footprint()
+    wrong, (rows, size) = "" if operator.lost is None else str(operator.lost), (0, 0)
+    try:
+        rows, size = operator.remote.footprint()
+    except OffloadError as error:
+        wrong = wrong or str(error)
     return Offloaded(
         view=", ".join(sorted({str(channel) for channel in node.leaves()})),
         operator="" if node.plan is None else headline(node.plan),
@@ -111,6 +116,6 @@ def _line(node: Node) -> Offloaded:
         flushes=operator.flushes,
         lag=operator.lag,
         seconds=operator.latency,
-        error="" if operator.lost is None else str(operator.lost),
+        error=wrong,
         note=operator.remote.begun_anew,
     )

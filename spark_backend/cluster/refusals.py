@@ -10,7 +10,9 @@ from contextlib import contextmanager
 
 from reactive.errors import OffloadError
 
-NEW_LINE = "\n"
+MAKE_ANEW = (
+    "view.recall() computes its views in the process again, and view.offload() makes the state anew"
+)
 
 
 @contextmanager
@@ -45,7 +47,12 @@ def reading(folder: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise OffloadError(
-            f"what is kept in {folder} cannot be read: {str(error).partition(NEW_LINE)[0]:.500}\n"
-            "  view.recall() computes its views in the process again, and view.offload() makes the"
-            " state anew"
+            f"what is kept in {folder} cannot be read: {said(error)}\n  {MAKE_ANEW}"
         ) from error
+
+
+def said(error: Exception) -> str:
+    """What Spark said: the line after the one that only names the call, where there is one."""
+    lines = [line.strip(": ") for line in str(error).splitlines() if line.strip()]
+    of_call = len(lines) > 1 and lines[0].startswith("An error occurred while calling")
+    return f"{(lines or [''])[of_call]:.500}"

@@ -152,6 +152,14 @@ class Session:
             return False
         return connect.answers(own) if connect.is_connect(own) else _answers(own.sparkContext)
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the session that was given has been stopped, or its JVM has gone: for good."""
+        given = self._given
+        if given is None or connect.is_connect(given):
+            return False
+        return not _answers(given.sparkContext)
+
     def restart(self) -> None:
         """Start anew after the JVM has gone; nothing is done if it is there.
 
@@ -167,10 +175,7 @@ class Session:
             return
         had, self._own = self._own, None
         if had is not None and self._given is not None and not self._goes_on():
-            raise OffloadError(
-                "the Spark session that was given is gone\n"
-                "  make a new one, and a new SparkOffload with the same checkpoint"
-            )
+            raise _gone()
         _ = self.spark
 
     def _goes_on(self) -> bool:
@@ -198,6 +203,8 @@ class Session:
     def _begin(self) -> Any:
         if self._given is not None and connect.is_connect(self._given):
             return self._settled(connect.another(self._given))
+        if self.is_gone:
+            raise _gone()
         if self._given is not None:
             return self._settled(self._given.newSession())
         if self._master.startswith(connect.SCHEME):
@@ -207,7 +214,7 @@ class Session:
         with SparkContext._lock:
             context = SparkContext._active_spark_context
             if context is None or not _answers(context):
-                _forget_jvm()
+                _forget_context()
                 context = self._start()
                 context._reactive_users = 0
             if hasattr(context, "_reactive_users"):
@@ -226,7 +233,7 @@ class Session:
         with _python_of_workers(), tempfile.TemporaryFile() as log:
             try:
                 launcher: Any = java_gateway
-                gateway = launcher.launch_gateway(conf, {"stderr": log})
+                gateway = SparkContext._gateway or launcher.launch_gateway(conf, {"stderr": log})
                 return _quiet(SparkContext(conf=conf, gateway=gateway))
             except Exception as error:
                 log.seek(0)
@@ -291,14 +298,25 @@ def _answers(context: Any) -> bool:
         return False
 
 
-def _forget_jvm() -> None:
-    """PySpark keeps what belongs to a JVM that has died, and would go on asking it."""
+def _gone() -> OffloadError:
+    return OffloadError(
+        "the Spark session that was given is gone: it was stopped, or its JVM has ended\n"
+        "  make a new one, and a new SparkOffload with the same checkpoint"
+    )
+
+
+def _forget_context() -> None:
+    """PySpark keeps what belongs to a context that was stopped; and to a JVM that has died, which
+    it would go on asking. One that is there starts another context."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
-    _stop_jvm()
+    try:
+        SparkContext._jvm.java.lang.System.currentTimeMillis()  # type: ignore[union-attr]
+    except Exception:
+        _stop_jvm()
 
 
 def _stop_jvm() -> None:

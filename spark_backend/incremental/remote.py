@@ -123,14 +123,24 @@ class StateRemote(OnTables):
             self._staged.add(number, place, self._table(place, rows, weights))
 
     def contents(self) -> Iterable[Pair]:
-        """The output as of the last `apply`, fetched."""
-        found = self.current()
-        return iter(()) if found is None else self._fetched(found)
+        """The output as of the last `apply`, fetched; from its files where Spark cannot."""
+        found = self._if_spark_can(lambda: self._fetched(self.current()))
+        return self._in_files() if found is None else found
+
+    def _in_files(self) -> Pairs:
+        """The output, added up here."""
+        return consolidate(_pairs(self._kept, self._tables.all_rows(self._output)))
 
     def at(self, bucket: Any) -> Iterable[Pair]:
         """The rows that begin with a key, or are it: of the base, only its bucket is read."""
-        self._compile()
         first = self._fragment.is_by_group
+        found = self._if_spark_can(lambda: self._at(bucket, first=first))
+        if found is None:
+            return [(r, n) for r, n in self._in_files() if (r[0] if first else r) == bucket]
+        return found
+
+    def _at(self, bucket: Any, *, first: bool) -> Iterable[Pair]:
+        self._compile()
         row = _looked_up(self._kept, by_group=first)
         wanted = _literal(bucket, row.of)
         if wanted is None:
@@ -166,6 +176,10 @@ class StateRemote(OnTables):
 
     def size(self) -> int:
         """How many rows the output has, copies counted."""
+        found = self._if_spark_can(self._size)
+        return sum(weight for _, weight in self._in_files()) if found is None else found
+
+    def _size(self) -> int:
         self._compile()
         parts = self._tables.parts(self._output)
         if not parts:
@@ -283,8 +297,8 @@ class StateRemote(OnTables):
         chain = Chain(self._session.paths, is_typed=True)
         return chain.run(source.chain, self._since(source)).frame
 
-    def _fetched(self, rows: DataFrame) -> Iterator[Pair]:
-        return iter(_pairs(self._kept, rows.toArrow()))
+    def _fetched(self, rows: DataFrame | None) -> list[Pair]:
+        return [] if rows is None else _pairs(self._kept, rows.toArrow())
 
 
 def _version_of(place: int) -> str:

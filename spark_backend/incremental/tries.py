@@ -16,6 +16,7 @@ from reactive.collections.zset import Row
 from reactive.errors import OffloadError
 from reactive.remote.external import ExternalInput
 from reactive.remote.remote import Batch, Entry
+from spark_backend.cluster.refusals import said
 from spark_backend.cluster.session import Session
 
 TRIES = 3
@@ -47,7 +48,7 @@ def tried(
             if not goes_on(error) and number and session.is_alive():
                 break
     raise OffloadError(
-        f"Spark failed at a flush: {str(failed).partition(chr(10))[0]}\n"
+        f"Spark failed at a flush: {said(failed)}\n"
         "  the changes are kept and will be tried again at the next flush"
     ) from failed
 

@@ -55,18 +55,27 @@ class EntryFiles:
         path, count = self._write([table])
         self._written[path] = count
 
-    def pieces(self) -> Iterator[pa.Table]:
-        """All entries, in ranges of buckets."""
+    def pieces(self, more: pa.Table | None = None) -> Iterator[pa.Table]:
+        """All entries, in ranges of buckets.
+
+        Parameters
+        ----------
+        more: entries that are in no file yet.
+        """
         files = list(self._written)
-        if not files:
+        sources = [ds.dataset(files, self._schema, "parquet", self._files)] if files else []
+        if more is not None and more.num_rows:
+            sources.append(ds.dataset(more))
+        if not sources:
             return
-        data = ds.dataset(files, self._schema, "parquet", self._files)
-        count = max(1, -(-self.entries // PIECE))
+        rows = self.entries + (0 if more is None else more.num_rows)
+        count = max(1, -(-rows // PIECE))
         limits = [_LEAST + _ENTRIES * i // count for i in range(count)]
         for low, high in zip(limits, [*limits[1:], None], strict=True):
             found = pc.field("bucket") >= low
             found = found if high is None else found & (pc.field("bucket") < high)
-            yield data.to_table(filter=found) if count > 1 else data.to_table()
+            where = found if count > 1 else None
+            yield pa.concat_tables([data.to_table(filter=where) for data in sources])
 
     def renew(self, fold: Callable[[pa.Table], pa.Table]) -> None:
         """One file of what each piece folds to, in the place of all files."""

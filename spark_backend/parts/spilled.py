@@ -125,8 +125,7 @@ class SpilledStore:
         return near
 
     def pairs(self) -> Iterable[Pair]:
-        self._write()
-        for table in self._files.pieces():
+        for table in self._files.pieces(_table(self._unwritten)):
             kept = _folded(table)
             for data, weight in zip(
                 kept["row"].to_pylist(), kept["weight"].to_pylist(), strict=True
@@ -188,11 +187,7 @@ class SpilledStore:
         changes = self._unwritten
         if not changes:
             return
-        marks, rows, weights = zip(*changes, strict=True)
-        buckets = [int.from_bytes(mark[:8], signed=True) for mark in marks]
-        columns = (buckets, marks, rows, weights)
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
-        self._files.put(pa.table(arrays, schema=SCHEMA))
+        self._files.put(_table(changes))
         self._unwritten = []
         if self._files.entries > GROWN * max(self._size, WRITTEN):
             self._files.renew(_folded)
@@ -200,6 +195,15 @@ class SpilledStore:
 
 def _mark(row: Row) -> Fingerprint:
     return blake2b(encode(row), digest_size=SIZE).digest()
+
+
+def _table(changes: Sequence[Change]) -> pa.Table:
+    """Changes as they are written."""
+    marks, rows, weights = zip(*changes, strict=True) if changes else ((), (), ())
+    buckets = [int.from_bytes(mark[:8], signed=True) for mark in marks]
+    columns = (buckets, marks, rows, weights)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+    return pa.table(arrays, schema=SCHEMA)
 
 
 def _folded(table: pa.Table) -> pa.Table:

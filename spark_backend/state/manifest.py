@@ -27,6 +27,8 @@ from pyarrow import fs
 from reactive.errors import OffloadError
 
 FORMAT = 4
+MANIFESTS = "manifest"
+"""The folder of manifests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class Manifests:
         self, files: Any, root: str, plan: str, *, pickled: bool = False, trust: bool = False
     ) -> None:
         self._files = files
-        self._folder = f"{root}/manifest"
+        self._folder = f"{root}/{MANIFESTS}"
         self._new = Manifest(plan, pickled=pickled)
         self._trust = trust
         self._files.create_dir(self._folder, recursive=True)

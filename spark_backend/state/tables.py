@@ -31,7 +31,7 @@ from pyspark.sql import types as T
 
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import file_system
-from spark_backend.cluster.refusals import reading
+from spark_backend.cluster.refusals import MAKE_ANEW, reading
 from spark_backend.cluster.session import Session
 from spark_backend.state.ends import VERIFIED, VERIFY, end_of
 from spark_backend.state.leftovers import (
@@ -45,7 +45,7 @@ from spark_backend.state.leftovers import (
     sweep,
 )
 from spark_backend.state.levels import due
-from spark_backend.state.manifest import Manifest, Manifests, Segment
+from spark_backend.state.manifest import MANIFESTS, Manifest, Manifests, Segment
 
 TABLE, BUCKET = "t", "b"
 """Columns that name folders: of which table, and in a base of which bucket."""
@@ -124,7 +124,7 @@ class StateTables:
         self._uri = folder.rstrip("/") if "://" in folder else f"file://{self._root}"
         self._manifests = Manifests(self._files, self._root, plan, pickled=pickled, trust=trust)
         self.manifest: Manifest = self._manifests.last()
-        self._check_files()
+        self.check("restore it, or give an empty folder as the checkpoint")
         sweep(self._files, self._root, self.manifest)
         self._specs = specs
 
@@ -133,8 +133,13 @@ class StateTables:
         """The last flush that counts."""
         return self.manifest.number
 
-    def _check_files(self) -> None:
-        """That all files are there that count, as they were."""
+    def check(self, advice: str = MAKE_ANEW) -> None:
+        """Look whether all files are there that count, as they were.
+
+        Raises
+        ------
+        OffloadError: one is not.
+        """
         segments = [s for found in self.manifest.tables.values() for s in found]
         given = [
             (f"{self._root}/{s.folder}/{name}", end)
@@ -145,8 +150,7 @@ class StateTables:
             for path, wrong in pool.map(lambda one: self._wrong(*one), given):
                 if wrong is not None:
                     raise OffloadError(
-                        f"{path} {wrong}; the state tables of a query are kept in it\n"
-                        "  restore it, or give an empty folder as the checkpoint"
+                        f"{path} {wrong}; the state tables of a query are kept in it\n  {advice}"
                     )
 
     def _wrong(self, path: str, end: str) -> tuple[str, str | None]:
@@ -228,6 +232,10 @@ class StateTables:
         found = [s for s in self._segments(spec) if s.folder.startswith(of_flush(number))]
         return self._fetched(spec, found) if found else None
 
+    def all_rows(self, spec: TableSpec) -> pa.Table:
+        """All rows, in the driver; not added up."""
+        return self._fetched(spec, self._segments(spec))
+
     def look_up(self, spec: TableSpec, hash_of: int) -> pa.Table:
         """The rows with a hash, in the driver; not added up."""
         assert spec.hashed is not None
@@ -292,11 +300,13 @@ class StateTables:
 
     def bytes(self) -> int:
         """What the files take."""
-        found = self._files.get_file_info(fs.FileSelector(self._root, recursive=True))
+        selector = fs.FileSelector(self._root, allow_not_found=True, recursive=True)
+        found = self._files.get_file_info(selector)
         return sum(info.size or 0 for info in found)
 
     def delete(self) -> None:
-        """Remove all that can be removed."""
+        """Remove all that can be removed: first what makes it count."""
+        discard(self._files, f"{self._root}/{MANIFESTS}")
         discard(self._files, self._root)
 
     def _put_together(self, spec: TableSpec, gone: Sequence[Segment], *, is_base: bool) -> None:
