@@ -158,6 +158,7 @@ def test_a_disk_that_is_full_refuses_statements_whole_and_delays_views(
             world.db.close()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of what stopped
 def test_a_process_that_is_killed_at_any_moment_is_gone_on_with(tmp_path: Path) -> None:
     for moment in moments(tmp_path):
         folder, twin = str(tmp_path / str(moment)), World()
