@@ -26,6 +26,7 @@ from reactive.remote.adoption import Adopt, check_adopt
 from reactive.remote.fragments import Fragment
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore
+from spark_backend.cluster.paths import absolute, is_remote
 from spark_backend.cluster.progress import waiting
 from spark_backend.cluster.refusals import writing
 from spark_backend.cluster.session import Session, check
@@ -59,9 +60,9 @@ class SparkOffload:
         server of Spark Connect.
     session: a `SparkSession` to use instead, also one of Spark Connect. It is never stopped, and
         keeps its settings.
-    checkpoint: a folder to go on from after this process has ended, or a URI that Spark and pyarrow
-        know; by default a temporary one, which is deleted at the end. One `SparkOffload` at a time
-        may use it.
+    checkpoint: a folder to go on from after this process has ended, or a URI of a file system that
+        Spark knows, such as `"s3a://bucket/folder"`; by default a temporary folder, which is
+        deleted at the end. One `SparkOffload` at a time may use it.
     trust: whether pickled rows in the checkpoint may be read, which are there for rows that have no
         plain types. Reading them runs whatever code somebody put there.
     adopt: what to do where the tables of a view hold other rows than an earlier process left in the
@@ -101,6 +102,9 @@ class SparkOffload:
         self.session = Session(master=master, session=session, config=config)
         self._is_kept = checkpoint is not None
         self._folder = _folder(checkpoint)
+        is_far = is_remote(self._folder)
+        self._spilled = _folder(None) if is_far else f"{self._folder}/{SPILLED}"
+        """Where rows go that this process reads again: a folder of this machine."""
         self._trust = trust
         self._adopt = adopt
         self._ledger: ViewLedger | None = None
@@ -185,7 +189,7 @@ class SparkOffload:
         """Take note of the views whose state is kept, and tell of those that begin anew."""
         from spark_backend.state.view_ledger import ViewLedger
 
-        ledger = self._ledger = self._ledger or ViewLedger(self._folder)
+        ledger = self._ledger = self._ledger or ViewLedger(self.session, self._folder)
         changed = ledger.changed(views) if remote.resumed is None else []
         if changed:
             names = ", ".join(f"{name!r}" for name in changed)
@@ -228,7 +232,7 @@ class SparkOffload:
         from spark_backend.parts.spilled import SpilledStore
         from spark_backend.parts.spilled_keyed import SpilledKeyedStore
 
-        folder = f"{self._folder}/{SPILLED}/{name}-{uuid4().hex}"
+        folder = f"{self._spilled}/{name}-{uuid4().hex}"
         with writing(folder):
             if isinstance(rows, KeyedStore):
                 return SpilledKeyedStore(folder, row_type, rows)
@@ -256,8 +260,10 @@ class SparkOffload:
 
         def made(folder: str) -> Target:
             if options.mode == "changes":
-                return ChangesFolder(folder, row_type=options.row_type)
-            return RowsFolder(folder, key=options.key, row_type=options.row_type)
+                return ChangesFolder(folder, row_type=options.row_type, session=self.session)
+            return RowsFolder(
+                folder, key=options.key, row_type=options.row_type, session=self.session
+            )
 
         if "/" in place or os.sep in place:
             return made(place)
@@ -281,7 +287,9 @@ class SparkOffload:
                 "a sink needs a name, by which a later process finds its batches\n"
                 "  name the view, or say changes_to(..., name=...)"
             )
-        return FileOutbox(f"{self._folder}/sink-{_short(name)}", row_type=row_type)
+        return FileOutbox(
+            f"{self._folder}/sink-{_short(name)}", row_type=row_type, session=self.session
+        )
 
     def framed(
         self, function: Callable[[Any, int], object], row_type: Any
@@ -311,7 +319,7 @@ class SparkOffload:
         if self._users == 0:
             if self._is_kept:
                 self._lock = lock(self._folder)
-            elif "://" not in self._folder:
+            else:
                 with writing(self._folder):
                     Path(self._folder).mkdir(0o700, parents=True, exist_ok=True)
         self._users += 1
@@ -334,8 +342,8 @@ class SparkOffload:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
-        if not self._is_kept:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        gone = self._spilled if self._is_kept else self._folder
+        shutil.rmtree(gone, ignore_errors=True)
 
     def _free(self, name: str) -> str:
         """The name, or another where a part of that name is open."""
@@ -359,5 +367,4 @@ def _short(text: str) -> str:
 def _folder(checkpoint: str | os.PathLike[str] | None) -> str:
     if checkpoint is None:
         return str(Path(tempfile.gettempdir()) / f"reactive-collections-{uuid4().hex}")
-    path = os.fspath(checkpoint)
-    return path.rstrip("/") if "://" in path else str(Path(path).absolute())
+    return absolute(os.fspath(checkpoint))

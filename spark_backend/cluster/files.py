@@ -1,16 +1,128 @@
-"""The file system of a folder: that of this machine, or one that pyarrow knows by a URI."""
+"""Folders of this machine, and of every store that Spark knows, behind one interface: pyarrow's.
+
+    /folder, file:///folder           this machine
+    hdfs://, s3a://, abfss://, ...    the session's own file systems, in its JVM (`hadoop.py`)
+    the same with Spark Connect       pyarrow's, as there is no JVM here
+
+What counts is a file, and is put whole or not at all: written aside, and renamed. That is so on
+object stores too, whose files come to be at once, and which have no folders to rename.
+
+Sound:  of two processes that put a file of one name, one is told; on stores that rename by a copy,
+        unless both do so within milliseconds.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from pyarrow import fs
 
+from reactive.errors import OffloadError
+from spark_backend.cluster.hadoop import HadoopFiles
+from spark_backend.cluster.paths import is_remote, without_scheme
 
-def file_system(folder: str) -> tuple[Any, str]:
-    """The file system of a path or URI, and the path in it. Nothing is made there."""
-    if "://" in folder:
-        files, path = fs.FileSystem.from_uri(folder)
-        return files, path.rstrip("/")
+if TYPE_CHECKING:
+    from spark_backend.cluster.session import Session
+
+RENAMED = {"s3a": "s3", "s3n": "s3"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder: for this process a file system of pyarrow and a path in it, for Spark a URI."""
+
+    files: Any
+    root: str
+    uri: str
+
+
+def local(folder: str) -> Place:
+    """A folder of this machine. Nothing is made there."""
     files = fs.LocalFileSystem()
-    return files, files.normalize_path(folder).rstrip("/")
+    root = files.normalize_path(without_scheme(folder)).rstrip("/")
+    return Place(files, root, f"file://{root}")
+
+
+def located(folder: str, session: Session | None = None) -> Place:
+    """The folder of a path or URI, as the session's file systems have it; without a session, as
+    pyarrow's. Nothing is made there.
+
+    Raises
+    ------
+    OffloadError: no file system of the URI is known here.
+    """
+    if not is_remote(folder):
+        return local(folder)
+    uri = folder.rstrip("/")
+    if session is None or session.is_connect:
+        return Place(*_known_here(uri), uri)
+    scheme, _, rest = uri.partition("://")
+    host, slash, path = rest.partition("/")
+    return Place(fs.PyFileSystem(HadoopFiles(session, scheme, host)), f"{slash}{path}", uri)
+
+
+def put(files: Any, path: str, data: bytes) -> None:
+    """Put a file, whole, in the place of what is there; in one step where the store can."""
+    aside = _aside(files, path, data)
+    handler = getattr(files, "handler", None)
+    if isinstance(handler, HadoopFiles):
+        handler.replace(aside, path)
+    else:
+        files.move(aside, path)
+
+
+def put_new(files: Any, path: str, data: bytes) -> None:
+    """Put a file, whole.
+
+    Raises
+    ------
+    FileExistsError: there is one; it stays.
+    """
+    if files.get_file_info(path).type != fs.FileType.NotFound:
+        raise FileExistsError(path)
+    aside = _aside(files, path, data)
+    try:
+        files.move(aside, path)
+    except FileExistsError:
+        with suppress(FileNotFoundError):
+            files.delete_file(aside)
+        raise
+
+
+def taken_over(folder: str) -> OffloadError:
+    """The error about state that another process has gone on with."""
+    return OffloadError(
+        f"another process has gone on with {folder}: what this one holds no longer counts\n"
+        "  one SparkOffload at a time may use a checkpoint: close one of the two"
+    )
+
+
+def _aside(files: Any, path: str, data: bytes) -> str:
+    """A file beside that of a path, whose name nobody else uses."""
+    folder, _, name = path.rpartition("/")
+    aside = f"{folder}/_{name}.{uuid4().hex[:8]}"
+    with files.open_output_stream(aside) as stream:
+        stream.write(data)
+    return aside
+
+
+def _known_here(uri: str) -> tuple[Any, str]:
+    """A file system of a URI, and the path in it, without a JVM.
+
+    Raises
+    ------
+    OffloadError: pyarrow does not know it.
+    """
+    scheme, _, rest = uri.partition("://")
+    try:
+        files, path = fs.FileSystem.from_uri(f"{RENAMED.get(scheme, scheme)}://{rest}")
+        return files, path.rstrip("/")
+    except Exception as error:
+        raise OffloadError(
+            f"{scheme}:// cannot be read in this process, which has no JVM with Spark Connect: "
+            f"{error}\n  give a folder that this process and the server see as one path, or use a "
+            "session that is not of Connect"
+        ) from error

@@ -109,6 +109,12 @@ class Session:
             return self._own
 
     @property
+    def is_connect(self) -> bool:
+        """Whether it is one of Spark Connect, which has no JVM here. Nothing is started."""
+        is_url = self._given is None and self._master.startswith(connect.SCHEME)
+        return is_url or connect.is_connect(self._given)
+
+    @property
     def is_local(self) -> bool:
         """Whether workers are on this machine."""
         return str(self.spark.conf.get("spark.master", "")).startswith("local")
@@ -137,7 +143,7 @@ class Session:
     @property
     def outer(self) -> Any:
         """The session whose DataFrames users are given: theirs, where those of two do not mix."""
-        is_theirs = self._given is not None and connect.is_connect(self._given)
+        is_theirs = self._given is not None and self.is_connect
         return self._given if is_theirs else self.spark
 
     @property
@@ -201,13 +207,12 @@ class Session:
             _stop_jvm()
 
     def _begin(self) -> Any:
-        if self._given is not None and connect.is_connect(self._given):
-            return self._settled(connect.another(self._given))
         if self.is_gone:
             raise _gone()
         if self._given is not None:
-            return self._settled(self._given.newSession())
-        if self._master.startswith(connect.SCHEME):
+            begin = connect.another if self.is_connect else type(self._given).newSession
+            return self._settled(begin(self._given))
+        if self.is_connect:
             return self._settled(connect.connected(self._master))
         from pyspark import SparkContext
 

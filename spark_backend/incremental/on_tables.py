@@ -50,7 +50,7 @@ class OnTables(ABC):
 
     def _keep_in(self, tables: StateTables, folder: str) -> None:
         """Have the state in tables, and rows staged in their folder."""
-        self._tables, self._staged = tables, Staged(folder)
+        self._tables, self._staged = tables, Staged(self._session, folder)
         self.resumed = tables.number
 
     @property

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from spark_backend.cluster.files import file_system
+from spark_backend.cluster.files import local
 from spark_backend.cluster.refusals import writing
 
 ROW_GROUP = 16_384
@@ -30,11 +30,12 @@ _LEAST, _ENTRIES = -(1 << 63), 1 << 64
 class EntryFiles:
     """The files in a folder; each has the columns of the schema, `bucket` (int64) among them.
 
-    `folder` is a path, or a URI of a file system that pyarrow knows.
+    `folder` is one of this machine.
     """
 
     def __init__(self, folder: str, schema: pa.Schema) -> None:
-        self._files, self._root = file_system(folder)
+        place = local(folder)
+        self._files, self._root = place.files, place.root
         self._files.create_dir(self._root, recursive=True)
         self._schema = schema
         self._written: dict[str, int] = {}

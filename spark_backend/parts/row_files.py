@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from reactive.collections.zset import Row
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import file_system
+from spark_backend.cluster.files import local
 from spark_backend.cluster.refusals import writing
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.codec import Codec, loads
@@ -39,12 +39,13 @@ class RowFiles:
 
     Parameters
     ----------
-    folder: a path, or a URI of a file system that pyarrow knows.
+    folder: one of this machine.
     row_type: of the rows, as a table is given it.
     """
 
     def __init__(self, folder: str, row_type: Any) -> None:
-        self._files, self._root = file_system(folder)
+        place = local(folder)
+        self._files, self._root = place.files, place.root
         self._files.create_dir(self._root, recursive=True)
         self._kept = kept_as(row_type)
         self._fits = None if isinstance(self._kept, Pickled) else fitting(self._kept)

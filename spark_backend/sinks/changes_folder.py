@@ -26,7 +26,8 @@ from pyarrow import fs
 from reactive.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
 from reactive.sinks.target import ChangeBatch, Changed, Position
-from spark_backend.cluster.files import file_system
+from spark_backend.cluster.files import located
+from spark_backend.cluster.session import Session
 from spark_backend.sinks.position import Note, note_of, noted, read_json, unreadable, write_json
 from spark_backend.sinks.rows import WEIGHT, RowColumns
 
@@ -41,13 +42,21 @@ class ChangesFolder:
 
     Parameters
     ----------
-    folder: a path, or a URI of a file system that pyarrow knows, and that moves folders in one
-        step. One sink at a time may write it.
+    folder: a path, or a URI of a file system that the session knows, or pyarrow without one, and
+        that moves folders in one step. One sink at a time may write it.
     row_type: what the rows are, such as `tuple[int, float | None]`; by default what they look like.
+    session: of Spark, whose file systems are used beside those of this machine.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, row_type: Any = None) -> None:
-        self._files, self._root = file_system(os.fspath(folder))
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        row_type: Any = None,
+        session: Session | None = None,
+    ) -> None:
+        place = located(os.fspath(folder), session)
+        self._files, self._root = place.files, place.root
         self._columns = RowColumns(row_type, (WEIGHT, BATCH))
         self._staged: int | None = None
 

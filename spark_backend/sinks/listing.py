@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from reactive.sinks.target import ChangeBatch
+from spark_backend.cluster.files import put
 from spark_backend.sinks.position import Note, note_of, noted, unreadable
 
 FOLDER, FILE = "_spark_metadata", "0"
@@ -96,11 +97,9 @@ class Listings:
 
     def put(self, files: Any, listing: Listing) -> None:
         """Let a list count."""
-        aside = f"{self._folder}/_{FILE}"
         files.create_dir(self._folder, recursive=True)
-        with files.open_output_stream(aside) as stream:
-            stream.write("\n".join([VERSION, *self._lines(listing)]).encode())
-        files.move(aside, f"{self._folder}/{FILE}")
+        text = "\n".join([VERSION, *self._lines(listing)])
+        put(files, f"{self._folder}/{FILE}", text.encode())
 
     def _lines(self, listing: Listing) -> list[str]:
         at = listing.note.position

@@ -14,6 +14,7 @@ Source: the transactional outbox; log-structured merge trees.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,8 +27,9 @@ from pyarrow import fs
 from reactive.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
 from reactive.sinks.target import ChangeBatch, Changed, Position
-from spark_backend.cluster.files import file_system
-from spark_backend.sinks.position import Note, note_of, noted, read_json, unreadable, write_json
+from spark_backend.cluster.files import located, put
+from spark_backend.cluster.session import Session
+from spark_backend.sinks.position import Note, note_of, noted, read_json, unreadable
 from spark_backend.sinks.rows import ROW_TYPE, WEIGHT, RowColumns
 
 MANIFEST = "manifest.json"
@@ -52,12 +54,16 @@ class FileOutbox:
 
     Parameters
     ----------
-    folder: a path, or a URI of a file system that pyarrow knows.
+    folder: a path, or a URI of a file system that the session knows; without one, that pyarrow
+        knows.
     row_type: what the rows are; by default what they look like.
     """
 
-    def __init__(self, folder: str, *, row_type: Any = None) -> None:
-        self._files, self._root = file_system(folder)
+    def __init__(
+        self, folder: str, *, row_type: Any = None, session: Session | None = None
+    ) -> None:
+        place = located(folder, session)
+        self._files, self._root = place.files, place.root
         self._columns = RowColumns(row_type, (WEIGHT,))
         self._found: _Manifest | None = None
 
@@ -160,9 +166,8 @@ class FileOutbox:
         at = manifest.note.position
         note = noted(ChangeBatch(at.batch, (), manifest.note.plan, at.version))
         rest = {"delivered": manifest.delivered, "classes": manifest.has_classes}
-        aside = f"{self._root}/_{MANIFEST}"
-        write_json(self._files, aside, {**note, **rest, "files": list(manifest.files)})
-        self._files.move(aside, f"{self._root}/{MANIFEST}")
+        found = {**note, **rest, "files": list(manifest.files)}
+        put(self._files, f"{self._root}/{MANIFEST}", json.dumps(found).encode())
         self._found = manifest
 
     def _sweep(self) -> None:

@@ -18,7 +18,6 @@ import os
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +27,9 @@ from pyarrow import fs
 from reactive.collections.zset import Pair, consolidate, negate, repeat
 from reactive.errors import OffloadError
 from reactive.sinks.target import ChangeBatch, Changed, Position
-from spark_backend.cluster.files import file_system
+from spark_backend.cluster.files import located
+from spark_backend.cluster.paths import absolute, is_remote
+from spark_backend.cluster.session import Session
 from spark_backend.sinks.listing import Listed, Listing, Listings
 from spark_backend.sinks.position import Note
 from spark_backend.sinks.rows import RowColumns
@@ -52,20 +53,26 @@ class RowsFolder:
 
     Parameters
     ----------
-    folder: a path, or a URI of a file system that pyarrow knows. One sink at a time may write it.
+    folder: a path, or a URI of a file system that the session knows, or pyarrow without one. One
+        sink at a time may write it.
     key: fields that no two rows agree on; only files of keys that have changed are written anew. By
         default a row is its own key, and may be there more than once.
     row_type: what the rows are, such as `tuple[int, float | None]`; by default what they look like.
+    session: of Spark, whose file systems are used beside those of this machine.
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, key: Sequence[str] = (), row_type: Any = None
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        key: Sequence[str] = (),
+        row_type: Any = None,
+        session: Session | None = None,
     ) -> None:
-        folder = os.fspath(folder)
-        self._files, self._root = file_system(folder)
-        if "://" not in folder:
-            self._root = str(Path(self._root).absolute())
-        self._list = Listings(self._root, folder.rstrip("/") if "://" in folder else None)
+        found = absolute(os.fspath(folder))
+        place = located(found, session)
+        self._files, self._root = place.files, place.root
+        self._list = Listings(self._root, place.uri if is_remote(found) else None)
         self._key = (key,) if isinstance(key, str) else tuple(key)
         self._columns = RowColumns(row_type)
         self._now: Listing | None = None

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from reactive.errors import OffloadError
+from spark_backend.cluster.paths import is_remote
 from spark_backend.cluster.refusals import writing
 
 SPILLED, ANEW = "spilled", "part-"
@@ -30,7 +31,7 @@ def lock(folder: str) -> IO[bytes] | None:
     ------
     OffloadError: another one has it, or it cannot be written.
     """
-    if "://" in folder:
+    if is_remote(folder):
         return None
     with suppress(ImportError):  # there are no such locks on Windows
         import fcntl

@@ -1,12 +1,13 @@
 """What counts of a folder of state tables: which files, of which table, up to which flush.
 
-    manifest/000000000012.json      after flush 12: it happened, or it did not
+    manifest/000000000012.json      the last one counts: its flush happened, or it did not
     flush/000000000012-5f/t=left/part-...parquet       what flush 12 added to the table `left`
     base/left/000000000009-91/t=left/b=3/part-...parquet    all before flush 9, added up, by bucket
     merged/left/000000000011-07/t=left/part-...parquet      some of what came later, added up
 
-A manifest is written aside and renamed. Files that no manifest names are of a flush that did not
-come to its end, or of one that was added up since; they are deleted (`leftovers.py`).
+A manifest is put whole, with the next number, in the place of none: where two processes go on with
+the same state, the second to put one is told. Files that no manifest names are of a flush that did
+not come to its end, or of one that was added up since; they are deleted (`leftovers.py`).
 
 Sound:  nothing in it is executed. One that is of another format or plan, that does not agree with
         its checksum, or that names files outside its folder, is refused; so is one of tables that
@@ -21,12 +22,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import uuid4
 
 from pyarrow import fs
 
 from reactive.errors import OffloadError
+from spark_backend.cluster.files import put_new, taken_over
 
-FORMAT = 4
+FORMAT = 5
 MANIFESTS = "manifest"
 """The folder of manifests."""
 
@@ -65,6 +68,8 @@ class Manifest:
     """Of each source, up to where it is taken in."""
     pickled: bool = False
     """Whether a table has a column of pickled rows."""
+    writer: str = ""
+    """Stands for the process that has put it."""
 
     def with_flush(
         self, number: int, added: Mapping[str, Segment], tokens: Mapping[str, Any]
@@ -104,6 +109,7 @@ class Manifests:
         self._folder = f"{root}/{MANIFESTS}"
         self._new = Manifest(plan, pickled=pickled)
         self._trust = trust
+        self._writer, self._last = uuid4().hex, -1
         self._files.create_dir(self._folder, recursive=True)
 
     def last(self) -> Manifest:
@@ -114,33 +120,48 @@ class Manifests:
         OffloadError: it cannot be read, is none of ours or of another plan, or its tables hold
             pickled rows and are not trusted.
         """
-        names = sorted(self._names())
-        if not names:
+        numbers = self._numbers()
+        if not numbers:
             return self._new
-        found = self._read(names[-1])
+        found = self._read(numbers[-1])
         if found.pickled and not self._trust:
             raise not_trusted(self._folder)
+        if -1 < self._last < numbers[-1] and found.writer != self._writer:
+            raise taken_over(self._folder)
+        self._last = numbers[-1]
         return found
 
     def put(self, manifest: Manifest) -> None:
-        """Let a manifest count; those before it are deleted."""
+        """Let a manifest count; those before it are deleted.
+
+        Raises
+        ------
+        OffloadError: another process has put one.
+        """
         assert manifest.number is not None
-        name = f"{manifest.number:012}.json"
-        aside = f"{self._folder}/_{name}"
-        with self._files.open_output_stream(aside) as stream:
-            stream.write(json.dumps(_plain(manifest)).encode())
-        self._files.move(aside, f"{self._folder}/{name}")
-        for old in self._names():
-            if old < name:
-                with suppress(OSError):  # one that stays does not count
-                    self._files.delete_file(f"{self._folder}/{old}")
+        numbers = self._numbers()
+        if numbers and numbers[-1] > self._last:
+            raise taken_over(self._folder)
+        plain = _plain(replace(manifest, writer=self._writer))
+        try:
+            put_new(self._files, self._path(self._last + 1), json.dumps(plain).encode())
+        except FileExistsError:
+            raise taken_over(self._folder) from None
+        self._last += 1
+        for old in numbers:
+            with suppress(OSError):  # one that stays does not count
+                self._files.delete_file(self._path(old))
 
-    def _names(self) -> list[str]:
+    def _path(self, number: int) -> str:
+        return f"{self._folder}/{number:012}.json"
+
+    def _numbers(self) -> list[int]:
         found = self._files.get_file_info(fs.FileSelector(self._folder))
-        return [info.base_name for info in found if info.base_name[:1].isdecimal()]
+        names = (info.base_name.removesuffix(".json") for info in found)
+        return sorted(int(name) for name in names if name.isdecimal())
 
-    def _read(self, name: str) -> Manifest:
-        path = f"{self._folder}/{name}"
+    def _read(self, number: int) -> Manifest:
+        path = self._path(number)
         try:
             with self._files.open_input_stream(path) as stream:
                 found = _manifest(json.loads(stream.read()))
@@ -184,6 +205,7 @@ def _plain(manifest: Manifest) -> dict[str, Any]:
         "tables": tables,
         "tokens": dict(manifest.tokens),
         "pickled": manifest.pickled,
+        "writer": manifest.writer,
     }
     return {**plain, "checksum": _checksum(plain)}
 
@@ -207,6 +229,7 @@ def _manifest(found: dict[str, Any]) -> Manifest:
         tables,
         dict(found["tokens"]),
         bool(found["pickled"]),
+        str(found["writer"]),
     )
 
 

@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from spark_backend.cluster.files import file_system
+from spark_backend.cluster.files import located
 from spark_backend.cluster.refusals import writing
+from spark_backend.cluster.session import Session
 from spark_backend.state.ends import VERIFY
 
 FOLDER = "staged"
@@ -32,14 +33,14 @@ class Staged:
 
     Parameters
     ----------
-    folder: a path, or a URI of a file system that pyarrow and Spark know. What an earlier process
-        left there is deleted.
+    folder: a path, or a URI of a file system that Spark knows. What an earlier process left there
+        is deleted.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._files, root = file_system(folder)
-        self._root = f"{root}/{FOLDER}"
-        self._uri = f"{folder.rstrip('/') if '://' in folder else f'file://{root}'}/{FOLDER}"
+    def __init__(self, session: Session, folder: str) -> None:
+        found = located(folder, session)
+        self._files = found.files
+        self._root, self._uri = f"{found.root}/{FOLDER}", f"{found.uri}/{FOLDER}"
         self._written: dict[int, list[str]] = {}
         self._number: int | None = None
         self.rows = 0

@@ -30,7 +30,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import file_system
+from spark_backend.cluster.files import located
 from spark_backend.cluster.refusals import MAKE_ANEW, reading
 from spark_backend.cluster.session import Session
 from spark_backend.state.ends import VERIFIED, VERIFY, end_of
@@ -97,7 +97,7 @@ class StateTables:
 
     Parameters
     ----------
-    folder: a path, or a URI of a file system that pyarrow and Spark know.
+    folder: a path, or a URI of a file system that Spark knows.
     plan: tells whose state it is.
     specs: the tables, by name.
     pickled: whether a table has a column of pickled rows.
@@ -120,10 +120,11 @@ class StateTables:
         trust: bool = False,
     ) -> None:
         self._session = session
-        self._files, self._root = file_system(folder)
-        self._uri = folder.rstrip("/") if "://" in folder else f"file://{self._root}"
+        found = located(folder, session)
+        self._files, self._root, self._uri = found.files, found.root, found.uri
         self._manifests = Manifests(self._files, self._root, plan, pickled=pickled, trust=trust)
         self.manifest: Manifest = self._manifests.last()
+        self._is_sure = True
         self.check("restore it, or give an empty folder as the checkpoint")
         sweep(self._files, self._root, self.manifest)
         self._specs = specs
@@ -159,7 +160,7 @@ class StateTables:
             return path, None if end_of(self._files, path)[1] == end else "has been changed"
         except FileNotFoundError:
             return path, "is missing"
-        except (OSError, ValueError) as error:
+        except Exception as error:  # pyarrow's, of any kind, for an end that was changed
             return path, f"cannot be read: {error}"
 
     def parts(self, spec: TableSpec) -> list[DataFrame]:
@@ -215,6 +216,7 @@ class StateTables:
         ------
         Refused: with what was to be added to the table `refused`.
         """
+        self._ensure()
         if self.number is not None and number <= self.number:
             return
         names = added.tables if isinstance(added, Tagged) else tuple(added)
@@ -280,6 +282,7 @@ class StateTables:
     def compact(self) -> None:
         """Put files together where there are too many; not those of the last flush, for which its
         delta may be asked again."""
+        self._ensure()
         for spec in self._specs.values():
             segments = self._settled(spec)
             first = due(
@@ -336,8 +339,14 @@ class StateTables:
         drop(self._files, self._root, self.manifest, gone)
 
     def _count(self, manifest: Manifest) -> None:
+        self._is_sure = False
         self._manifests.put(manifest)
-        self.manifest = manifest
+        self.manifest, self._is_sure = manifest, True
+
+    def _ensure(self) -> None:
+        """Know what counts, where it was broken off while a manifest was put."""
+        if not self._is_sure:
+            self.manifest, self._is_sure = self._manifests.last(), True
 
     def _segments(self, spec: TableSpec) -> Sequence[Segment]:
         return self.manifest.tables.get(spec.name, ())

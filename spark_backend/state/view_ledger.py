@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from spark_backend.cluster.files import file_system
+from spark_backend.cluster.files import located, put
+from spark_backend.cluster.session import Session
 
 FORMAT = 1
 FILE = "views.json"
@@ -30,8 +31,9 @@ class ViewLedger:
     folder: the checkpoint, as a path or URI.
     """
 
-    def __init__(self, folder: str) -> None:
-        self._files, self._root = file_system(folder)
+    def __init__(self, session: Session, folder: str) -> None:
+        found = located(folder, session)
+        self._files, self._root = found.files, found.root
         self._before = self._read()
         self._now: dict[str, list[str]] = {}
 
@@ -53,11 +55,9 @@ class ViewLedger:
             self._write()
 
     def _write(self) -> None:
-        path, aside = f"{self._root}/{FILE}", f"{self._root}/_{FILE}"
         self._files.create_dir(self._root, recursive=True)
-        with self._files.open_output_stream(aside) as stream:
-            stream.write(json.dumps({"format": FORMAT, "views": self._before | self._now}).encode())
-        self._files.move(aside, path)
+        found = {"format": FORMAT, "views": self._before | self._now}
+        put(self._files, f"{self._root}/{FILE}", json.dumps(found).encode())
 
     def _read(self) -> dict[str, list[str]]:
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):

@@ -162,7 +162,7 @@ class Feed:
     def _given(self, frame: DataFrame, aside: ExitStack) -> str:
         """The folder of a batch as changes, written once."""
         frames = self.rows.frames
-        given = aside.enter_context(frames.aside("given"))
+        given = aside.enter_context(frames.aside())
         as_changes(frame, frames.kept, frames.key, self.name, self._options).write.parquet(given)
         return given
 

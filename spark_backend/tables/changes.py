@@ -1,17 +1,22 @@
-"""The changes of a table on Spark: numbered folders of Parquet files, each whole or not there.
+"""The changes of a table on Spark: numbered folders of Parquet files, each counted by its note.
 
-folder/000000000001/part-...    columns row, weight
-folder/000000000001/_once.json  of each query whose batches have come, the number of the last one
-folder/aside-.../               being written; left behind by a crash, deleted with the next
+folder/000000000001-4b1c738c/part-...    columns row, weight
+folder/000000000001.json                 names this folder; of each query whose batches have come,
+                                         the number of the last one
+folder/000000000002-.../                 being written; left by a crash, deleted by the next process
 
-The note is written into the folder before it counts: a batch is noted if and only if its rows are.
+The note is put whole, once all is there that it names: a batch is noted if and only if its rows
+are.
+No folder is renamed, as object stores rename file by file.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,40 +24,62 @@ from pyarrow import fs
 
 from reactive.errors import OffloadError
 from reactive.remote.external import Once
-from spark_backend.cluster.files import file_system
+from spark_backend.cluster.files import located, put_new, taken_over
+from spark_backend.cluster.session import Session
 
-ASIDE = "aside-"
-NOTE = "_once.json"
+NOTE = ".json"
+_NOTE = re.compile(r"[0-9]{12}\.json")
+_FOLDER = re.compile(r"[0-9]{12}-[0-9a-f]{12}")
 
 
 class Changes:
     """Numbered from 1 on, without gaps; `last` is the number of the last one, or 0."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder.rstrip("/")
-        self._files, self._root = file_system(self._folder)
+    def __init__(self, session: Session, folder: str) -> None:
+        found = located(folder, session)
+        self._files, self._root, self._uri = found.files, found.root, found.uri
         self._files.create_dir(self._root, recursive=True)
-        found = [info.base_name for info in self._files.get_file_info(fs.FileSelector(self._root))]
-        self.last = max(map(int, filter(str.isdecimal, found)), default=0)
-        for name in found:
-            if name.startswith(ASIDE):
-                self._files.delete_dir(f"{self._root}/{name}")
-        self.batches: Mapping[str, int] = self._noted() if self.last else {}
+        names = [info.base_name for info in self._files.get_file_info(fs.FileSelector(self._root))]
+        notes = {int(name.removesuffix(NOTE)) for name in names if _NOTE.fullmatch(name)}
+        self.last = max(notes, default=0)
+        self._names = self._that_count(sorted(filter(_FOLDER.fullmatch, names)), notes)
+        self.batches: Mapping[str, int] = self._noted(self.last)[1] if self.last else {}
         """The last batch that has come of each query."""
+
+    def _that_count(self, folders: list[str], notes: set[int]) -> dict[int, str]:
+        """The folder of each number; others, of a process that was killed, are deleted."""
+        found: dict[int, list[str]] = {}
+        for name in folders:
+            found.setdefault(int(name.partition("-")[0]), []).append(name)
+        names = {
+            n: found[n][0] if len(found[n]) == 1 else self._noted(n)[0]
+            for n in notes & found.keys()
+        }
+        if set(names) != set(range(1, self.last + 1)):
+            raise OffloadError(
+                f"{self._uri} has not all changes up to {self.last}\n"
+                "  restore it, or give an empty folder as the checkpoint"
+            )
+        for name in folders:
+            if name not in names.values():
+                self._files.delete_dir(f"{self._root}/{name}")
+        return names
 
     def has(self, once: Once | None) -> bool:
         """Whether a batch has come already."""
         return once is not None and self.batches.get(once[0], -1) >= once[1]
 
-    def _noted(self) -> dict[str, int]:
-        path = f"{self._root}/{self.last:012}/{NOTE}"
-        if self._files.get_file_info(path).type == fs.FileType.NotFound:
-            return {}
+    def _noted(self, number: int) -> tuple[str, dict[str, int]]:
+        """The folder of a change, and which batches had come with it."""
+        path = f"{self._root}/{number:012}{NOTE}"
         try:
             with self._files.open_input_stream(path) as stream:
                 found = json.loads(stream.read())
-            return {str(query): int(batch) for query, batch in found.items()}
-        except (ValueError, TypeError, AttributeError) as error:
+            folder = str(found["folder"])
+            if not _FOLDER.fullmatch(folder):
+                raise ValueError(f"it names {folder!r}")
+            return folder, {str(query): int(batch) for query, batch in found["batches"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise OffloadError(
                 f"{path} does not say which batches have come: {error}\n"
                 "  give an empty folder as the checkpoint, or the one that it came from"
@@ -60,7 +87,7 @@ class Changes:
 
     def paths(self, first: int, last: int) -> list[str]:
         """The folders of changes from one number to another, both included, as for Spark."""
-        return [f"{self._folder}/{number:012}" for number in range(first, last + 1)]
+        return [f"{self._uri}/{self._names[number]}" for number in range(first, last + 1)]
 
     def rows(self, first: int, last: int) -> int:
         """How many rows the changes from one number to another have."""
@@ -74,14 +101,15 @@ class Changes:
         return sum(metadata.num_rows for metadata in found)
 
     @contextmanager
-    def aside(self, number: int, what: str = "written") -> Iterator[str]:
+    def aside(self, number: int) -> Iterator[str]:
         """A folder to write to, as for Spark; it is gone afterwards, unless it was kept."""
-        name = f"{ASIDE}{number:012}-{what}"
+        name = f"{number:012}-{uuid4().hex[:12]}"
         try:
-            yield f"{self._folder}/{name}"
+            yield f"{self._uri}/{name}"
         finally:
-            with suppress(FileNotFoundError):
-                self._files.delete_dir(f"{self._root}/{name}")
+            if self._names.get(number) != name:
+                with suppress(FileNotFoundError):
+                    self._files.delete_dir(f"{self._root}/{name}")
 
     def put(self, path: str, rows: pa.Array, weights: list[int]) -> None:
         """Write rows with their weights to a folder aside."""
@@ -99,10 +127,12 @@ class Changes:
         """
         name = path.rpartition("/")[2]
         batches = dict(self.batches) if once is None else {**self.batches, once[0]: once[1]}
-        if batches:
-            with self._files.open_output_stream(f"{self._root}/{name}/{NOTE}") as stream:
-                stream.write(json.dumps(batches).encode())
-        self._files.move(f"{self._root}/{name}", f"{self._root}/{number:012}")
+        note = json.dumps({"folder": name, "batches": batches}).encode()
+        try:
+            put_new(self._files, f"{self._root}/{number:012}{NOTE}", note)
+        except FileExistsError:
+            raise taken_over(self._uri) from None
+        self._names[number] = name
         self.last, self.batches = number, batches
         return number
 

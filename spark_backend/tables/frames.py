@@ -1,7 +1,7 @@
 """The rows of a table that lives on Spark: what was there at first, and each change since.
 
     version 0     the DataFrame or files that the table was made of
-    version n     a folder of Parquet files: rows with weights, written aside and renamed
+    version n     a folder of Parquet files: rows with weights, written aside, then noted
 
 Rows do not pass through the driver, other than those that it is given. Whether what is removed is
 there is not looked at, as that would be a scan for each change; `verify` does.
@@ -69,7 +69,7 @@ class Frames:
         self.key = _key(key, self.kept, name)
         self.name = name
         self._session, self._source, self._format = session, source, format
-        self._changes = Changes(folder)
+        self._changes = Changes(session, folder)
         self.rows_at_first = (
             0 if source is None else check_values(self._at_first(), self.kept, name)
         )
@@ -134,7 +134,7 @@ class Frames:
         OffloadError: as `change`.
         """
         number, given = self.version + 1, to_arrow(self.kept, list(rows))
-        with self._changes.aside(number, "given") as path:
+        with self._changes.aside(number) as path:
             self._changes.put(path, given, [1] * len(given))
             return self._replace(number, self.read([path]), None)
 
@@ -150,7 +150,7 @@ class Frames:
         if self._changes.has(once):
             return self.version
         number, rows = self.version + 1, as_rows(frame, self.kept, self.name)
-        with self._changes.aside(number, "given") as path:
+        with self._changes.aside(number) as path:
             rows.write.parquet(path)
             check_values(self.read([path]), self.kept, self.name)
             return self._replace(number, self.read([path]), once)
@@ -167,16 +167,16 @@ class Frames:
         if self._changes.has(once):
             return self.version
         number, rows = self.version + 1, as_rows(frame, self.kept, self.name)
-        with self._changes.aside(number, "given") as path:
+        with self._changes.aside(number) as path:
             rows.write.parquet(path)
             new = self.read([path])
             check_values(new, self.kept, self.name)
             self.check_keys(new)
             return self._keep(number, self.difference(new), once)
 
-    def aside(self, what: str = "written") -> AbstractContextManager[str]:
+    def aside(self) -> AbstractContextManager[str]:
         """A folder to write the next change to; it is gone afterwards, unless it was kept."""
-        return self._changes.aside(self.version + 1, what)
+        return self._changes.aside(self.version + 1)
 
     def keep(self, path: str, once: Once | None) -> int:
         """Make a folder that was written aside the next change; quick."""

@@ -145,6 +145,6 @@ class _Writing:
 def failing(fault: Fault) -> Iterator[Fault]:
     """Have all that is made meanwhile over a folder use files with a fault."""
     made = fs.PyFileSystem(FaultyFiles(fault))
-    given = SimpleNamespace(LocalFileSystem=lambda: made, FileSystem=fs.FileSystem)
+    given = SimpleNamespace(**{**vars(fs), "LocalFileSystem": lambda: made})
     with patch.object(files, "fs", given):
         yield fault

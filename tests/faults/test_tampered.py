@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import OffloadError
-from spark_backend.cluster.files import file_system
+from spark_backend.cluster.files import local
 from spark_backend.state import manifest
 from spark_backend.state.ends import end_of
 from tests.budget import TIMES
@@ -72,7 +72,8 @@ def test_one_changed_bit_anywhere_is_told_or_changes_nothing(play: Play) -> None
 def test_any_changed_byte_of_an_end_is_told_whatever_arrow_makes_of_it(play: Play) -> None:
     """It may look like a file of another kind, of types that nobody has, or of no columns."""
     path = next(path for path in files(play) if path.suffix == ".parquet")
-    here, name = file_system(str(path))
+    found = local(str(path))
+    here, name = found.files, found.root
     data, before = path.read_bytes(), end_of(here, name)
     end = int.from_bytes(data[-8:-4], "little") + 8
     for place in range(len(data) - end, len(data)):
