@@ -7,9 +7,7 @@ a `Target`           whatever it does
 
 from __future__ import annotations
 
-import math
 import os
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +19,7 @@ from optimizer.plans.fingerprint import fingerprint
 from reactive.collections.zset import Pair
 from reactive.dataflow.delta import Delta
 from reactive.errors import OffloadError
+from reactive.runtime import intervals
 from reactive.sinks.called import CalledTarget, MemoryOutbox
 from reactive.sinks.gathered import Gathered
 from reactive.sinks.sink import Sink
@@ -35,7 +34,6 @@ Mode: TypeAlias = Literal["upsert", "changes"]
 """What a table or folder holds: the rows of a view, or their changes by batch."""
 Trigger: TypeAlias = str | float | None
 """How long changes wait: seconds, or text such as `"10s"`; None until somebody asks."""
-UNITS = {"ms": 0.001, "s": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "hour": 3600.0}
 METHODS = ("open", "difference", "stage", "deliver")
 
 
@@ -52,7 +50,7 @@ def write_to(
     view: Any, target: Any, mode: Mode, trigger: Trigger, key: str | Iterable[str], row_type: Any
 ) -> Sink:
     """The sink of `View.write_to`."""
-    interval = seconds(trigger)
+    interval = _interval(trigger)
     options = SinkOptions(mode, (key,) if isinstance(key, str) else tuple(key), row_type)
     if mode not in ("upsert", "changes"):
         raise PlanError(f'mode={mode!r} is none of "upsert" and "changes"')
@@ -74,7 +72,7 @@ def changes_to(
     view: Any, function: Any, trigger: Trigger, name: str | None, row_type: Any, *, frames: bool
 ) -> Sink:
     """The sink of `View.changes_to`."""
-    interval = seconds(trigger)
+    interval = _interval(trigger)
     if not callable(function):
         raise PlanError(
             f"changes_to takes a function (number, changes), not {function!r:.100}\n"
@@ -90,31 +88,16 @@ def changes_to(
     return _sink(view, text, CalledTarget(function, outbox), interval)
 
 
-def seconds(trigger: Trigger) -> float | None:
-    """An interval in seconds.
+def _interval(trigger: Trigger) -> float | None:
+    """The seconds of a trigger; None for none.
 
     Raises
     ------
-    PlanError: it is none.
-
-    >>> seconds("10s"), seconds("500 ms"), seconds(2), seconds(None)
-    (10.0, 0.5, 2.0, None)
+    PlanError: it is no interval.
     """
     if trigger is None:
         return None
-    found: float | None = None
-    if isinstance(trigger, str):
-        match = re.fullmatch(r"(\d+(?:\.\d+)?) *([a-z]+)", trigger.strip().lower())
-        unit = None if match is None else UNITS.get(match[2], UNITS.get(match[2].removesuffix("s")))
-        found = None if match is None or unit is None else float(match[1]) * unit
-    elif isinstance(trigger, int | float) and not isinstance(trigger, bool):
-        found = float(trigger)
-    if found is None or not 0 < found < math.inf:
-        raise PlanError(
-            f"trigger={trigger!r} is no interval\n"
-            '  give seconds, or text such as "10s" or "5 minutes"; None writes when you flush'
-        )
-    return found
+    return intervals.seconds(trigger, otherwise="None writes when you flush")
 
 
 def _is_target(target: Any) -> bool:

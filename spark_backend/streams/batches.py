@@ -12,7 +12,6 @@ State:  Spark's own checkpoint.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,9 +20,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from optimizer.errors import PlanError
 from reactive.errors import SourceError
 from reactive.remote.streams import FrameBatch, StreamOptions
+from reactive.runtime import intervals
 from spark_backend.cluster.session import Session
 
 LOOK = 0.1
@@ -31,7 +30,6 @@ LOOK = 0.1
 ONCE, SNAPSHOT = "rows", "snapshot"
 """Stand for the query of what is none."""
 AT_ONCE = "available now"
-_UNITS = {"ms": 0.001, "s": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0}
 
 
 class Batches:
@@ -165,21 +163,13 @@ def seconds(trigger: str | float) -> float | None:
     ------
     PlanError: it says no time.
 
-    >>> seconds("10s"), seconds("500 ms"), seconds(2), seconds("available now")
-    (10.0, 0.5, 2.0, None)
+    >>> seconds("10s"), seconds(0), seconds("available now")
+    (10.0, 0.0, None)
     """
     if trigger == AT_ONCE:
         return None
-    if isinstance(trigger, int | float) and not isinstance(trigger, bool) and trigger >= 0:
-        return float(trigger)
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", str(trigger).strip())
-    unit = None if found is None else _UNITS.get(found[2]) or _UNITS.get(found[2].removesuffix("s"))
-    if found is None or unit is None:
-        raise PlanError(
-            f"trigger={trigger!r} is no time between batches\n"
-            '  give seconds, or text such as "10s" or "5 min"; or "available now"'
-        )
-    return float(found[1]) * unit
+    otherwise = '0 for as soon as rows come, or "available now" for those that are there'
+    return intervals.seconds(trigger, otherwise=otherwise, may_be_zero=True)
 
 
 def behind(progress: Mapping[str, Any]) -> int | None:

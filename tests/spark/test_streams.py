@@ -467,7 +467,7 @@ def test_snapshots_change_what_differs(db: Database, tmp_path: Path) -> None:
         ({"changes": "odd"}, PlanError, "is no form of changes"),
         ({"changes": "cdf", "deletes": "there"}, PlanError, "each row says itself"),
         ({"order": "when"}, TableError, "no column when orders"),
-        ({"trigger": "soon"}, PlanError, "is no time between batches"),
+        ({"trigger": "soon"}, PlanError, "is no interval"),
         ({"key": "nr"}, PlanError, "no such field"),
         ({"on_error": "null"}, PlanError, "is no policy"),
     ],
