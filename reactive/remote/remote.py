@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from optimizer import plan
 from reactive.collections.zset import Pair, Pairs, Row, consolidate, negate
@@ -27,6 +27,7 @@ from reactive.dataflow.snapshot import Snapshot
 from reactive.errors import OffloadError, TakenIn
 from reactive.remote.adoption import Adopt, difference, refusal
 from reactive.remote.external import BEFORE, ExternalInput, ExternalSource
+from reactive.remote.following import Followable, Following, Telling
 from reactive.remote.fragments import Fragment, by_row
 
 Entry = tuple[int, int, Row, int]
@@ -125,19 +126,6 @@ class Remote(Protocol):
 
     def close(self) -> None:
         """Give everything up."""
-        ...
-
-
-@runtime_checkable
-class Telling(Protocol):
-    """A `Remote` whose output need not be fetched: it can still tell how it has changed."""
-
-    def told(self, number: int) -> Pairs:
-        """How the output changed in an `apply` that was quiet, until there is a later one."""
-        ...
-
-    def size(self) -> int:
-        """How many rows the output has, copies counted."""
         ...
 
 
@@ -378,6 +366,20 @@ class RemoteOperator:
             self.fill()
             found, ahead = self.remote.contents(), self._ahead()
             return consolidate([*found, *negate(ahead)]) if ahead else found
+
+    @property
+    def is_followable(self) -> bool:
+        """Whether the output can be read where it is."""
+        return isinstance(self.remote, Followable) and self.remote.is_followable
+
+    def follow(self) -> Following:
+        """What reads the output where it is, as of the last flush or a later one."""
+        with self._sending:
+            if self.lost is not None:
+                raise self.lost
+            self.fill()
+            assert isinstance(self.remote, Followable)
+            return self.remote.follow()
 
     def size(self) -> int:
         """How many rows the output has, copies counted."""

@@ -70,11 +70,25 @@ class Gathered:
             self._bound, self._since = FEWEST, None
         return consolidate(pairs)
 
-    def put_back(self, pairs: Sequence[Pair]) -> None:
+    def put_back(self, changes: Sequence[Pair]) -> None:
         """Let changes wait with those that come."""
         with self._lock:
-            self._pairs += pairs
+            self._pairs += changes
             self._since = self._since or time.time()
+
+    def first(self, changes: Sequence[Pair]) -> None:
+        """The same: it all comes to one batch."""
+        self.put_back(changes)
+
+    def written(self) -> None:
+        """What was taken is not held any more."""
+
+    def reached(self, version: int) -> int:
+        """The last commit of which something was gathered: of later ones it may be on its way."""
+        return self.version
+
+    has_moved = False
+    """Where the view is does not matter."""
 
     def doubt(self) -> None:
         """Some of it may be missing."""

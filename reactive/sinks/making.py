@@ -21,13 +21,15 @@ from reactive.dataflow.delta import Delta
 from reactive.errors import OffloadError
 from reactive.runtime import intervals
 from reactive.sinks.called import CalledTarget, MemoryOutbox
+from reactive.sinks.followed import Changes, Followed
 from reactive.sinks.gathered import Gathered
 from reactive.sinks.sink import Sink
-from reactive.sinks.target import Outbox, Target
+from reactive.sinks.target import FrameTarget, Outbox, Target
 from reactive.subscriptions.observe import Subscription
 from reactive.subscriptions.subscribe import listen
 
 if TYPE_CHECKING:
+    from reactive.remote.remote import RemoteOperator
     from reactive.transactions.engine import Engine
 
 Mode: TypeAlias = Literal["upsert", "changes"]
@@ -126,8 +128,30 @@ def _sink(view: Any, name: str, target: Target, interval: float | None) -> Sink:
     engine: Engine = view._engine
     if any(sink.name == name for sink in engine.sinks):
         raise PlanError(f"the sink {name} is there already\n  stop() that one first")
-    gathered = Gathered(engine.shaping, partial(_rows, view), partial(_listen, view))
-    return Sink(engine, name, gathered, target, fingerprint(view.relation.plan), interval)
+    plan = fingerprint(view.relation.plan)
+    return Sink(engine, name, partial(_gathering, view, target), target, plan, interval)
+
+
+def _gathering(view: Any, target: Target, now: Changes | None) -> Changes:
+    """Where the changes of a view are had from: where its rows are, if the target reads them there;
+    what does so `now` goes on."""
+    if now is None or not now.is_sure:
+        view._check_open()
+    elif view.closed:
+        return now
+    operator = _operator(view) if isinstance(target, FrameTarget) else None
+    if operator is None:
+        if isinstance(now, Gathered):
+            return now
+        return Gathered(view._engine.shaping, partial(_rows, view), partial(_listen, view))
+    is_same = isinstance(now, Followed) and now.operator is operator and not now.has_moved
+    return now if now is not None and is_same else Followed(operator)
+
+
+def _operator(view: Any) -> RemoteOperator | None:
+    """What has the rows of a view, if they can be read where they are."""
+    source = view._node.inputs[0]
+    return source.operator if source.is_remote and source.operator.is_followable else None
 
 
 def _rows(view: Any) -> tuple[list[Pair], int]:

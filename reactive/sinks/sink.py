@@ -6,6 +6,9 @@ The first batch of a process is found that way, by comparing. From then on it is
 told since, which comes to the same. So nothing is lost or doubled by whatever happens between two
 batches: a view that begins anew, moves, or comes back after a restart is compared once more.
 
+Of a view that is elsewhere, a target that can do so reads the rows there, those of the first batch
+too, and the process sees none of them. How a view is read is chosen whenever it is compared.
+
 State:  what has changed since the last batch.
 Cost:   a batch O(changes) and the target's own; the first of a process O(rows of the view).
 Source: change data capture with an idempotent receiver; effectively once by batch numbers, as of
@@ -17,17 +20,17 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from reactive.collections.zset import Pair
 from reactive.errors import ClosedError, OffloadError, TransactionError
 from reactive.runtime.boundary import boundary
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
 from reactive.runtime.lag import Lag
-from reactive.sinks.gathered import Gathered
-from reactive.sinks.target import ChangeBatch, Position, Target
+from reactive.sinks.followed import Changes, Followed
+from reactive.sinks.target import ChangeBatch, FrameTarget, Position, Target
 
 if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
@@ -65,7 +68,7 @@ class Sink(NotCopied, Closeable):
         self,
         engine: Engine,
         name: str,
-        gathered: Gathered,
+        gathering: Callable[[Changes | None], Changes],
         target: Target,
         plan: str,
         trigger: float | None,
@@ -73,7 +76,8 @@ class Sink(NotCopied, Closeable):
         self._engine = engine
         self.name = name
         """What it writes, and where to."""
-        self._gathered = gathered
+        self._gathering = gathering
+        self._gathered = gathering(None)
         self._target = target
         self._plan = plan
         self.is_timed = trigger is not None
@@ -194,36 +198,74 @@ class Sink(NotCopied, Closeable):
     # How.
 
     def _write(self) -> None:
+        version = self._engine.version
         self._engine.offloading.flush()
+        while not self._has_written(version):
+            pass
+
+    def _has_written(self, version: int) -> bool:
+        """Write what has changed; false if the view has moved meanwhile, so that it was not all."""
+        self._choose()
         if not self._gathered.is_sure:
             self._compare()
         self._target.deliver()
-        pairs = self._gathered.take()
-        if pairs:
-            self._write_batch(pairs)
+        changes = self._gathered.take()
+        if changes:
+            reached = self._gathered.reached(version)
+            number = 0 if self._position is None else self._position.batch + 1
+            return self._is_there(ChangeBatch(number, changes, self._plan, reached))
+        return not self._gathered.has_moved
+
+    def _choose(self) -> None:
+        """Have the changes from where the view is now."""
+        now = self._gathering(self._gathered)
+        if now is not self._gathered:
+            self._gathered.end()
+            self._gathered = now
 
     def _compare(self) -> None:
         """Have what leads from the target to the view wait, and what changes from now on."""
         self._position = self._target.open(self._plan)
         try:
-            self._gathered.put_back(self._target.difference(self._gathered.begin()))
+            rows, target = self._gathered.begin(), self._target
+            if isinstance(self._gathered, Followed):
+                assert isinstance(target, FrameTarget)
+                self._gathered.first(target.difference_frame(rows))
+            else:
+                self._gathered.first(target.difference(rows))
         except BaseException:
             self._gathered.doubt()
             raise
 
-    def _write_batch(self, pairs: list[Pair]) -> None:
-        number = 0 if self._position is None else self._position.batch + 1
-        batch = ChangeBatch(number, pairs, self._plan, self._gathered.version)
+    def _is_there(self, batch: ChangeBatch) -> bool:
+        """Write a batch, or nothing where it comes to nothing; false if the view has moved."""
         try:
-            self._target.stage(batch)
+            is_staged = self._stage(batch)
         except OffloadError:  # what the target does not take is perhaps not there any more
+            is_over = self._gathered.has_moved
             self._gathered.doubt()
+            if is_over:
+                return False
             raise
         except Exception:
-            self._gathered.put_back(pairs)
+            if self._gathered.has_moved:
+                return False
+            self._gathered.put_back(batch.changes)
             raise
-        self._position = batch.position
-        self._target.deliver()
+        if self._gathered.has_moved:  # what was read may have gone meanwhile
+            return False
+        self._gathered.written()
+        if is_staged:
+            self._position = batch.position
+            self._target.deliver()
+        return True
+
+    def _stage(self, batch: ChangeBatch) -> bool:
+        if isinstance(self._gathered, Followed):
+            assert isinstance(self._target, FrameTarget)
+            return self._target.stage_frame(batch)
+        self._target.stage(batch)
+        return True
 
     def _check(self) -> None:
         if self._ended.is_set():

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from reactive.collections.zset import Pair
 
@@ -47,7 +47,8 @@ class ChangeBatch:
     """
 
     number: int
-    changes: Changed
+    changes: Any
+    """`Changed`; for `FrameTarget.stage_frame`, `RemoteRows`."""
     plan: str
     version: int
 
@@ -83,6 +84,20 @@ class Target(Protocol):
 
     def deliver(self) -> None:
         """Have what was staged be there, once. Nothing staged: nothing is done."""
+        ...
+
+
+@runtime_checkable
+class FrameTarget(Target, Protocol):
+    """A `Target` that can read rows where they are, so that none of them passes the process."""
+
+    def difference_frame(self, rows: Any) -> Any:
+        """As `difference`, of all rows as `RemoteRows`, which are not read before `stage_frame`."""
+        ...
+
+    def stage_frame(self, batch: ChangeBatch) -> bool:
+        """As `stage`, of changes that are not added up; false if they come to nothing, and nothing
+        is staged."""
         ...
 
 

@@ -64,6 +64,13 @@ def located(folder: str, session: Session | None = None) -> Place:
     return Place(fs.PyFileSystem(HadoopFiles(session, scheme, host)), f"{slash}{path}", uri)
 
 
+def parquet_in(files: Any, folder: str) -> list[str]:
+    """The files of Parquet in a folder and those below it, by their path, sorted."""
+    selector = fs.FileSelector(folder, allow_not_found=True, recursive=True)
+    found = (i.path for i in files.get_file_info(selector) if i.type == fs.FileType.File)
+    return sorted(path for path in found if path.endswith(".parquet"))
+
+
 def put(files: Any, path: str, data: bytes) -> None:
     """Put a file, whole, in the place of what is there; in one step where the store can."""
     aside = _aside(files, path, data)

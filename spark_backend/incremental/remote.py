@@ -37,10 +37,12 @@ from spark_backend.incremental.compile import Compiler, Maker
 from spark_backend.incremental.inputs import inputs_of
 from spark_backend.incremental.keys import bound
 from spark_backend.incremental.on_tables import OnTables, changed
+from spark_backend.incremental.output import Output, TableReader
 from spark_backend.incremental.sets import ByWeight, hashed
 from spark_backend.incremental.split import split_of
 from spark_backend.incremental.steps import ODD_VALUE, TOO_FEW, Flush, schema_of
 from spark_backend.incremental.totals import Totals
+from spark_backend.sinks.rows import has_columns
 from spark_backend.state.tables import StateTables, TableSpec, added_up, united
 from spark_backend.state.whole import whole
 from spark_backend.tables.chain import Chain, Weighted, raised
@@ -161,8 +163,25 @@ class StateRemote(OnTables):
     def current(self) -> DataFrame | None:
         """The output on Spark, each row once with its weight."""
         self._compile()
-        is_net = isinstance(self._top, Totals | ByWeight)
-        return whole(self._tables, self._output, is_set=self._is_set, is_net=is_net)
+        return whole(self._tables, self._output, is_set=self._is_set, is_net=self._is_net)
+
+    @property
+    def is_followable(self) -> bool:
+        """Whether files hold the rows of the output as the columns that they are."""
+        return has_columns(self._kept)
+
+    def follow(self) -> TableReader:
+        """A reader of the output, as of the last `apply`."""
+        self._compile()
+        made = self._session, self._tables, self._output, self._kept
+        return TableReader(
+            Output(*made, self._is_set, self._is_net, is_over=lambda: self.is_closed)
+        )
+
+    @property
+    def _is_net(self) -> bool:
+        """Whether the first flush has added up what it has given."""
+        return isinstance(self._top, Totals | ByWeight)
 
     @property
     def _is_set(self) -> bool:

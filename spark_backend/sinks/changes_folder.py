@@ -1,12 +1,13 @@
 """A folder with the changes of a view, batch by batch, as Parquet files.
 
-    batch=000000000012/part-0.parquet       the rows' columns, and a weight: 1 came, -1 went
+    batch=000000000012/part-....parquet     the rows' columns, and a weight: 1 came, -1 went
     batch=000000000012/_position.json       which batch it is, and of which query
     _batch=000000000013/                    a batch that is being written: readers do not see it
 
 A batch is moved into place together with its position, in one step: it is there, or it is not.
 What all batches come to is what the view was. Whoever reads the folder as a table has the number of
-the batch as a column; `db.spark_stream(folder, Row, changes="weight")` follows it.
+the batch as a column; `db.spark_stream(folder, Row, changes="weight")` follows it. Changes of a
+view that is on Spark are written by it, and do not come by here.
 
 State:  on disk.
 Cost:   a batch O(its changes); what is in it, O(all changes), once per process.
@@ -26,7 +27,8 @@ from pyarrow import fs
 from reactive.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
 from reactive.sinks.target import ChangeBatch, Changed, Position
-from spark_backend.cluster.files import located
+from spark_backend.cluster.files import located, parquet_in
+from spark_backend.cluster.paths import absolute
 from spark_backend.cluster.session import Session
 from spark_backend.sinks.position import Note, note_of, noted, read_json, unreadable, write_json
 from spark_backend.sinks.rows import WEIGHT, RowColumns
@@ -55,8 +57,8 @@ class ChangesFolder:
         row_type: Any = None,
         session: Session | None = None,
     ) -> None:
-        place = located(os.fspath(folder), session)
-        self._files, self._root = place.files, place.root
+        place = located(absolute(os.fspath(folder)), session)
+        self._files, self._root, self._uri = place.files, place.root, place.uri
         self._columns = RowColumns(row_type, (WEIGHT, BATCH))
         self._staged: int | None = None
 
@@ -80,7 +82,7 @@ class ChangesFolder:
             return None
         note = self._note(numbers[-1])
         note.check(plan, self._root)
-        with self._files.open_input_file(f"{self._root}/{_name(numbers[-1])}/{PART}") as opened:
+        with self._files.open_input_file(self._parts(numbers[-1])[0]) as opened:
             self._columns.wrote(pq.read_schema(opened))
         return note.position
 
@@ -88,21 +90,46 @@ class ChangesFolder:
         """What leads from all batches to these rows."""
         wanted = list(rows)
         self._columns.learn([row for row, _ in wanted])
-        paths = [f"{self._root}/{_name(number)}/{PART}" for number in self._numbers()]
-        found = [self._read(path) for path in paths]
+        found = [self._read(path) for number in self._numbers() for path in self._parts(number)]
         written = self._columns.pairs(pa.concat_tables(found)) if found else []
         return consolidate([*wanted, *negate(written)])
 
     def stage(self, batch: ChangeBatch) -> None:
         """Write a batch to a folder that readers do not see."""
         table = self._columns.weighted(batch.changes)
-        folder = f"{self._root}/_{_name(batch.number)}"
-        with suppress(FileNotFoundError):
-            self._files.delete_dir(folder)
+        folder = self._aside(batch.number)
         self._files.create_dir(folder, recursive=True)
         with self._files.open_output_stream(f"{folder}/{PART}") as stream:
             pq.write_table(table, stream)
-        write_json(self._files, f"{folder}/{POSITION}", noted(batch))
+        self._note_of(batch)
+
+    def difference_frame(self, rows: Any) -> Any:
+        """As `difference`, of rows that Spark has."""
+        parts = [part for number in self._numbers() for part in self._parts(number)]
+        paths = [f"{self._uri}{part.removeprefix(self._root)}" for part in parts]
+        return rows.without_files(paths, sum(map(self._count, parts)))
+
+    def stage_frame(self, batch: ChangeBatch) -> bool:
+        """As `stage`, of changes that Spark has, which writes them."""
+        found = self._columns.typed(batch.changes.kept)
+        folder = self._aside(batch.number)
+        batch.changes.write_changes(found, f"{self._uri}{folder.removeprefix(self._root)}")
+        parts = parquet_in(self._files, folder)
+        if not any(map(self._count, parts)):
+            self._aside(batch.number)
+            return False
+        self._note_of(batch)
+        return True
+
+    def _aside(self, number: int) -> str:
+        """A folder that readers do not see, which is not there."""
+        folder = f"{self._root}/_{_name(number)}"
+        with suppress(FileNotFoundError):
+            self._files.delete_dir(folder)
+        return folder
+
+    def _note_of(self, batch: ChangeBatch) -> None:
+        write_json(self._files, f"{self._root}/_{_name(batch.number)}/{POSITION}", noted(batch))
         self._staged = batch.number
 
     def deliver(self) -> None:
@@ -135,6 +162,27 @@ class ChangesFolder:
                 )
         return sorted(numbers)
 
+    def _parts(self, number: int) -> list[str]:
+        """The files with the changes of a batch.
+
+        Raises
+        ------
+        OffloadError: there are none.
+        """
+        folder = f"{self._root}/{_name(number)}"
+        found = parquet_in(self._files, folder)
+        if not found:
+            raise OffloadError(
+                f"{folder} has no files, so nobody knows what was written\n"
+                "  restore them, or give the view a new target"
+            )
+        return found
+
+    def _count(self, path: str) -> int:
+        """How many changes are in a file."""
+        with self._files.open_input_file(path) as opened:
+            return int(pq.ParquetFile(opened).metadata.num_rows)
+
     def _note(self, number: int) -> Note:
         path = f"{self._root}/{_name(number)}/{POSITION}"
         try:
@@ -147,7 +195,8 @@ class ChangesFolder:
 
     def _read(self, path: str) -> pa.Table:
         with self._files.open_input_file(path) as opened:
-            return pq.ParquetFile(opened).read()
+            found = pq.ParquetFile(opened).read()
+        return self._columns.as_written(found)
 
 
 def _name(number: int) -> str:

@@ -26,6 +26,8 @@ from reactive.errors import OffloadError
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
 from spark_backend.codec.guessed import typed_as, with_known
 from spark_backend.codec.schema import (
+    LARGEST,
+    LEAST,
     WIDEST,
     Plain,
     Record,
@@ -63,7 +65,7 @@ class RowColumns:
     def wrote(self, schema: pa.Schema) -> None:
         """What is written has these columns, and perhaps a weight."""
         names = [name for name in schema.names if name != WEIGHT or WEIGHT not in self._reserved]
-        self.schema = pa.schema([schema.field(name).remove_metadata() for name in names])
+        self.schema = _schema(_typed(pa.schema([schema.field(name) for name in names])))
 
     def table(self, rows: Sequence[Any]) -> pa.Table:
         """Rows as columns.
@@ -84,10 +86,38 @@ class RowColumns:
         self._check(table.schema)
         return table
 
+    def typed(self, kept: Typed) -> Typed:
+        """What rows are in files that are of a type elsewhere.
+
+        Raises
+        ------
+        OffloadError: no columns hold them, or not those of what is written.
+        """
+        found = _narrow(kept)
+        try:
+            if self._is_declared and self._kept is not None:
+                found = in_common(found, self._kept)
+            elif self.schema is not None:
+                found = with_known(found, _typed(self.schema))
+        except Untyped as untyped:
+            raise OffloadError(f"the rows are not what was declared: {untyped}") from None
+        if isinstance(found, Record):
+            self._check_names(found.names)
+        if self.schema is None:
+            _check_known(found)
+        self._check(_schema(found))
+        return found
+
     def weighted(self, pairs: Sequence[Pair]) -> pa.Table:
         """Rows as columns, with their weights."""
         table = self.table([row for row, _ in pairs])
         return table.append_column(WEIGHT, pa.array([n for _, n in pairs], pa.int64()))
+
+    def as_written(self, table: pa.Table) -> pa.Table:
+        """A table with the columns that all files of it have, whoever has written it."""
+        assert self.schema is not None
+        found = table.select(self.schema.names).cast(self.schema)
+        return found.append_column(WEIGHT, table.column(WEIGHT).cast(pa.int64()))
 
     def learn(self, rows: Sequence[Any]) -> None:
         """Find out what rows are, if there are any and nobody has said so."""
@@ -105,10 +135,9 @@ class RowColumns:
         assert self.schema is not None
         kept = self._kept or _typed(self.schema)
         columns = [table.column(name).combine_chunks() for name in self.schema.names]
+        self._check(_schema(kept))
         if not isinstance(kept, Record):
-            self._check(pa.schema([(VALUE, arrow_type(kept))]))
             return from_arrow(kept, columns[0])
-        self._check(pa.schema(list(arrow_type(kept))))
         return from_arrow(kept, pa.StructArray.from_arrays(columns, fields=list(arrow_type(kept))))
 
     def pairs(self, table: pa.Table) -> list[Pair]:
@@ -168,6 +197,18 @@ class RowColumns:
             )
 
 
+def has_columns(kept: Typed) -> bool:
+    """Whether files hold rows of a type as the columns that they are: not multisets, and not
+    decimals that are kept as text."""
+    if isinstance(kept, Record):
+        return all(map(_is_plain, kept.fields)) and not kept.optional
+    return _is_plain(kept)
+
+
+def _is_plain(kept: Typed) -> bool:
+    return all(map(_is_plain, kept.fields)) if isinstance(kept, Record) else isinstance(kept, Plain)
+
+
 def _check_known(kept: Typed) -> None:
     unknown = _of_none(kept, "")
     if unknown is not None:
@@ -176,6 +217,22 @@ def _check_known(kept: Typed) -> None:
 
 def _described(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
+def _schema(kept: Typed) -> pa.Schema:
+    """The columns of such rows."""
+    return pa.schema(
+        list(arrow_type(kept)) if isinstance(kept, Record) else [(VALUE, arrow_type(kept))]
+    )
+
+
+def _narrow(kept: Typed) -> Typed:
+    """The same with integers of 64 bits, as files have them."""
+    if isinstance(kept, Record):
+        return replace(kept, fields=tuple(map(_narrow, kept.fields)))
+    if isinstance(kept, Plain) and kept.is_wide:
+        return replace(kept, low=LEAST, high=LARGEST)
+    return kept
 
 
 def _typed(schema: pa.Schema) -> Typed:

@@ -36,12 +36,22 @@ def of_flush(number: int | None) -> str:
     return f"{FLUSH}/{number or 0:012}-"
 
 
-def drop(files: Any, root: str, manifest: Manifest, gone: Iterable[Segment]) -> None:
+def drop(
+    files: Any,
+    root: str,
+    manifest: Manifest,
+    gone: Iterable[Segment],
+    held: Iterable[Segment] = (),
+) -> None:
     """Delete segments that count no more, and the folder of their job with the last of them.
 
     What cannot be deleted now is a leftover.
+
+    Parameters
+    ----------
+    held: other segments that stay, though they do not count.
     """
-    living = _living(manifest)
+    living = _living(manifest) | {_place(segment) for segment in held}
     for segment in gone:
         place = _place(segment)
         discard(files, f"{root}/{segment.folder if place in living else place}")

@@ -34,12 +34,12 @@ from spark_backend.cluster.files import located
 from spark_backend.cluster.refusals import MAKE_ANEW, reading
 from spark_backend.cluster.session import Session
 from spark_backend.state.ends import VERIFIED, VERIFY, end_of
+from spark_backend.state.holds import Hold, Holds
 from spark_backend.state.leftovers import (
     BASE,
     FLUSH,
     MERGED,
     discard,
-    drop,
     of_flush,
     place_of,
     sweep,
@@ -127,6 +127,7 @@ class StateTables:
         self._is_sure = True
         self.check("restore it, or give an empty folder as the checkpoint")
         sweep(self._files, self._root, self.manifest)
+        self._holds = Holds(self._files, self._root, self.manifest)
         self._specs = specs
 
     @property
@@ -168,14 +169,20 @@ class StateTables:
         later. Rows are not added up; without any there is no part."""
         return list(self.split(spec).values())
 
-    def split(self, spec: TableSpec, hash_of: int | None = None) -> dict[str, DataFrame]:
+    def split(
+        self,
+        spec: TableSpec,
+        hash_of: int | None = None,
+        held: Sequence[Segment] | None = None,
+    ) -> dict[str, DataFrame]:
         """The same by `base` and `later`, where there is any of it.
 
         Parameters
         ----------
         hash_of: of a key: of the base only the files of its bucket. None for all of them.
+        held: segments that a reader holds, in the place of those that count.
         """
-        segments = self._segments(spec)
+        segments = self._segments(spec) if held is None else held
         if hash_of is not None:
             segments = self._in_bucket(spec, hash_of % self.buckets(spec))
         parts = {
@@ -184,9 +191,9 @@ class StateTables:
         }
         return {n: self._read(spec, s) for n, s in parts.items() if any(one.files for one in s)}
 
-    def is_added_up(self, spec: TableSpec) -> bool:
+    def is_added_up(self, spec: TableSpec, held: Sequence[Segment] | None = None) -> bool:
         """Whether each row is once in the base, as it was made of what had been written before."""
-        segments = self.manifest.tables.get(spec.name, ())
+        segments = self._segments(spec) if held is None else held
         return all(s.folder.startswith(f"{BASE}/") for s in segments if s.is_base)
 
     def buckets(self, spec: TableSpec) -> int:
@@ -225,9 +232,14 @@ class StateTables:
         found = self._write(FLUSH, number, added, buckets) if names else {}
         if refused is not None and refused in found:
             told = Refused(self._fetched(self._specs[refused], [found[refused]]))
-            drop(self._files, self._root, self.manifest, found.values())
+            self._holds.drop(found.values())
             raise told
         self._count(self.manifest.with_flush(number, found, tokens or {}))
+
+    def hold(self, spec: TableSpec) -> Hold:
+        """Keep the files of a table as they are, and what flushes add to it, for a reader that
+        takes its time."""
+        return self._holds.begin(spec.name)
 
     def written(self, number: int, spec: TableSpec) -> pa.Table | None:
         """What the last flush has added to a table, in the driver; None for nothing."""
@@ -308,7 +320,8 @@ class StateTables:
         return sum(info.size or 0 for info in found)
 
     def delete(self) -> None:
-        """Remove all that can be removed: first what makes it count."""
+        """Remove all that can be removed: first what makes it count. Readers begin anew."""
+        self._holds.close()
         discard(self._files, f"{self._root}/{MANIFESTS}")
         discard(self._files, self._root)
 
@@ -336,17 +349,20 @@ class StateTables:
         """Let a segment be in the place of others, and delete the files of those."""
         kept = [now if s is gone[0] else s for s in self._segments(spec) if s not in gone[1:]]
         self._count(self.manifest.with_segments(spec.name, tuple(kept)))
-        drop(self._files, self._root, self.manifest, gone)
+        self._holds.drop(gone)
 
     def _count(self, manifest: Manifest) -> None:
         self._is_sure = False
         self._manifests.put(manifest)
+        self._holds.counts(manifest)
         self.manifest, self._is_sure = manifest, True
 
     def _ensure(self) -> None:
         """Know what counts, where it was broken off while a manifest was put."""
         if not self._is_sure:
-            self.manifest, self._is_sure = self._manifests.last(), True
+            last = self._manifests.last()
+            self._holds.counts(last)
+            self.manifest, self._is_sure = last, True
 
     def _segments(self, spec: TableSpec) -> Sequence[Segment]:
         return self.manifest.tables.get(spec.name, ())

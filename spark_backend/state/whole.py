@@ -10,9 +10,12 @@ Cost:   that of reading the files; a shuffle where rows may occur more than once
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from spark_backend.state.manifest import Segment
 from spark_backend.state.tables import StateTables, TableSpec, added_up, united
 
 MOST_BROADCAST = 100_000
@@ -20,7 +23,12 @@ MOST_BROADCAST = 100_000
 
 
 def whole(
-    tables: StateTables, spec: TableSpec, *, is_set: bool = False, is_net: bool = False
+    tables: StateTables,
+    spec: TableSpec,
+    *,
+    is_set: bool = False,
+    is_net: bool = False,
+    held: Sequence[Segment] | None = None,
 ) -> DataFrame | None:
     """All rows of a table, with the columns `row` and `weight`; None if there never were any.
 
@@ -28,19 +36,28 @@ def whole(
     ----------
     is_set: no row occurs more than once.
     is_net: the rows that the first flush has given have been added up.
+    held: segments that a reader holds; by default those that count.
     """
     names = spec.schema.names
-    parts = {part: found.select(*names) for part, found in tables.split(spec).items()}
+    found = tables.split(spec, held=held)
+    parts = {part: rows.select(*names) for part, rows in found.items()}
     if not parts:
         return None
     base, later = parts.get("base"), parts.get("later")
-    if base is None or not (is_net or tables.is_added_up(spec)):
+    if base is None or not (is_net or tables.is_added_up(spec, held)):
         return added_up(spec, united(list(parts.values())))
     if later is None:
         return base
-    if not is_set or tables.manifest.rows(spec.name)[1] > MOST_BROADCAST:
+    if not is_set or _later(tables, spec, held) > MOST_BROADCAST:
         return added_up(spec, united([base, later]))
     return _changed(base, added_up(spec, later))
+
+
+def _later(tables: StateTables, spec: TableSpec, held: Sequence[Segment] | None) -> int:
+    """How many rows have come after the base."""
+    if held is None:
+        return tables.manifest.rows(spec.name)[1]
+    return sum(segment.rows for segment in held if not segment.is_base)
 
 
 def _changed(base: DataFrame, later: DataFrame) -> DataFrame:

@@ -52,7 +52,7 @@ class Changes(Kind):
 
     def content(self) -> Counter[Any]:
         found: Counter[Any] = Counter()
-        for path in sorted(self.folder.glob("out/batch=*/part-0.parquet")):
+        for path in sorted(self.folder.glob("out/batch=*/*.parquet")):
             for row, weight in batch_of(path):
                 found[row] += weight
             assert min(found.values()) >= 0, "nothing goes that is not there"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ pytest.importorskip("pyspark")
 
 from reactive import Count, Database, OffloadError, Sum
 from spark_backend import SparkOffload
+from spark_backend.state.tables import StateTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +121,60 @@ def test_a_function_of_frames_has_each_batch_once_across_processes(
     changed = table.where(lambda o: o.amount > 1).materialize("per town")
     with pytest.raises(OffloadError, match="another query, up to batch 2"):
         changed.changes_to(receive, frames=True)
+    db.close()
+
+
+class Fetched:
+    """How many rows come from Spark and its files into the driver."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.rows = 0
+        for name in ("collect", "toArrow", "toPandas", "take"):
+            self._spy(patch, type_of_frames(), name)
+        self._spy(patch, StateTables, "_fetched")
+
+    def _spy(self, patch: pytest.MonkeyPatch, of: Any, name: str) -> None:
+        real = getattr(of, name)
+
+        def fetch(*given: Any, **named: Any) -> Any:
+            found = real(*given, **named)
+            self.rows += len(found)
+            return found
+
+        patch.setattr(of, name, fetch)
+
+
+def type_of_frames() -> Any:
+    return importlib.import_module("pyspark.sql.classic.dataframe").DataFrame
+
+
+def test_no_row_of_a_view_on_spark_passes_the_driver(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a földer"
+    db, table, view = begin(spark, tmp_path, ORDERS)
+    view.offload()
+    sinks = [view.write_to(folder / "changes", "changes")]
+    with monkeypatch.context() as patch:
+        fetched = Fetched(patch)
+        db.flush()
+        table.remove(ORDERS[0])
+        table.add(Order("d", 7))
+        db.flush()
+        assert fetched.rows == 0
+        assert len(list(view)) == 4
+        assert fetched.rows >= 4, "the spy sees what is fetched"
+    changes = spark.read.parquet(str(folder / "changes"))
+    assert changes.columns == ["_1", "_2", "_3", "weight", "batch"]
+    assert changes.schema["_3"].dataType.simpleString() == "bigint", "as in files of the process"
+    net = changes.groupBy("_1", "_2", "_3").sum("weight").filter("`sum(weight)` <> 0")
+    assert bag(net.drop("sum(weight)")) == Counter(view)
+    table.add_all([Order("e", 2**62), Order("e", 2**62 + 1)])
+    for sink in sinks:
+        with pytest.raises(OffloadError, match="9223372036854775809 is beyond 64 bits"):
+            sink.flush()
+    table.remove(Order("e", 2**62))
+    db.flush()
+    net = spark.read.parquet(str(folder / "changes")).groupBy("_1", "_2", "_3").sum("weight")
+    assert bag(net.filter("`sum(weight)` <> 0").drop("sum(weight)")) == Counter(view)
     db.close()
