@@ -1,8 +1,8 @@
 """A stream of orders as shops have it: few customers order much, some orders go back.
 
 The activity of customers follows a Pareto law: a fifth of them gives more than half of the orders.
-Amounts are log-normal, in whole cents. Six in a hundred orders are returned, two are corrected;
-both happen to recent ones. The same seed gives the same stream.
+Six in a hundred orders are returned, two are corrected; both happen to recent ones. The same seed
+gives the same stream.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from itertools import accumulate
 from random import Random
 
 from examples.hot_view.rows import Customer, Order
+from examples.shops import REGIONS, amount
 
 PARETO = 1.5
-TYPICAL, SPREAD = 3.5, 0.9
-"""Of the logarithm of an amount: the median is 33 euros, one in a hundred is above 270."""
 RETURNED, CORRECTED = 0.06, 0.02
 RECENT = 5_000
 """So many orders can still go back."""
@@ -24,7 +23,6 @@ BATCH = 250
 """Orders that are committed together."""
 FIRST = ("Ada", "Ben", "Cem", "Dora", "Emil", "Fay", "Gul", "Hana", "Ivo", "Jan", "Kim", "Lea")
 LAST = ("Adler", "Berg", "Castro", "Demir", "Evans", "Fuchs", "Garcia", "Horn", "Ito", "Jansen")
-REGIONS = ("north", "east", "south", "west", "coast", "islands")
 SHARES = (24, 16, 28, 20, 9, 3)
 PRODUCTS = ("book", "chair", "coat", "game", "kettle", "lamp", "pan", "rug", "shoes", "tea")
 
@@ -60,7 +58,7 @@ def batches(orders: int, customers: int, seed: int) -> Iterator[Batch]:
         numbers = range(first, min(first + BATCH, orders))
         buyers = random.choices(range(1, customers + 1), cum_weights=activity, k=len(numbers))
         products = random.choices(PRODUCTS, k=len(numbers))
-        new = (Order(*of, _amount(random)) for of in zip(numbers, buyers, products, strict=True))
+        new = (Order(*of, amount(random)) for of in zip(numbers, buyers, products, strict=True))
         went = _went(recent, len(numbers), random)
         batch = Batch(tuple(new), _corrected(went, random), went)
         recent = [*recent, *batch.came][-RECENT:]
@@ -77,8 +75,4 @@ def _went(recent: list[Order], new: int, random: Random) -> tuple[Order, ...]:
 def _corrected(went: tuple[Order, ...], random: Random) -> tuple[Order, ...]:
     """What some of the orders that go should have been."""
     wrong = (order for order in went if random.random() < CORRECTED / (RETURNED + CORRECTED))
-    return tuple(replace(order, amount=_amount(random)) for order in wrong)
-
-
-def _amount(random: Random) -> float:
-    return round(random.lognormvariate(TYPICAL, SPREAD), 2)
+    return tuple(replace(order, amount=amount(random)) for order in wrong)

@@ -22,16 +22,14 @@ import pyarrow.parquet as pq
 
 from examples.graphs.edges import Edge
 from examples.pipeline.rows import Customer, Order
+from examples.shops import REGIONS, amount
 
-REGIONS = ("north", "east", "south", "west", "coast", "islands")
 CANCELLED = 0.05
 """Which share of the orders of a batch is cancelled in the next one."""
 SITES, PAGES = 40, 6
 """Of the graph of links: each site has so many pages, and no links to others."""
 CHANGED = 3
 """In how many sites a link comes or goes, per batch."""
-TYPICAL, SPREAD = 3.5, 0.9
-"""Of the logarithm of an amount: the median is 33 euros."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ def batches(count: int, size: int, customers: int, seed: int) -> Iterator[Batch]
     recent: list[Order] = []
     for number in range(count):
         new = [
-            Order(n, random.randrange(customers), _amount(random))
+            Order(n, random.randrange(customers), amount(random))
             for n in range(number * size, (number + 1) * size)
         ]
         gone = random.sample(recent, int(len(recent) * CANCELLED))
@@ -107,10 +105,6 @@ def _write(path: Path, **columns: Any) -> None:
 def _columns(changes: Sequence[tuple[Any, int]]) -> tuple[list[Any], pa.Array]:
     weights = pa.array([weight for _, weight in changes], pa.int64())
     return [row for row, _ in changes], weights
-
-
-def _amount(random: Random) -> float:
-    return round(random.lognormvariate(TYPICAL, SPREAD), 2)
 
 
 def _first_links() -> set[Edge]:
