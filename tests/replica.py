@@ -21,6 +21,8 @@ class Replica:
     def receive(self, delta: Delta[Any]) -> None:
         assert delta.version > self.version
         self.version = delta.version
+        if delta.is_snapshot:
+            self.rows, self.sequence = Counter(), []
         for row, weight in delta.items():
             assert weight
             self.rows[row] += weight

@@ -12,7 +12,7 @@ from reactive.collections.zset import Pair, Pairs, consolidate, negate
 from reactive.dataflow.borrowed import BorrowedGroups, BorrowedOrder, BorrowedRows, ChangesOnly
 from reactive.dataflow.materialized import Bag, Groups, Only, Records, SignedBag
 from reactive.dataflow.node import Node
-from reactive.errors import TableError
+from reactive.errors import OffloadError, TableError
 from reactive.remote import remote_leaf
 
 if TYPE_CHECKING:
@@ -98,14 +98,32 @@ def rebuild(graph: Graph, leaf: Node, source: Node) -> None:
         graph.send(channel.subscribers, channel.snapshot(graph.version, pairs, rows))
 
 
-def refill(graph: Graph, leaf: Node, source: Node) -> tuple[Node, list[Pair]]:
-    """Have a leaf read a node that is ahead of it; the leaf, and what it did not know yet."""
-    old, rows = leaf.operator, graph.contents(source)
-    held = old.items() if isinstance(old, LOCAL) else ()
+def refill(graph: Graph, leaf: Node, source: Node) -> list[tuple[Node, list[Pair]]]:
+    """Have a leaf read a node that is ahead of it; the leaf, and what its subscribers did not know
+    yet. Where nobody can say any more what they know, they are told all rows."""
+    known = _known(leaf)
+    if known is None:
+        rebuild(graph, leaf, source)
+        return []
+    rows, old = graph.contents(source), leaf.operator
     operator = ChangesOnly() if isinstance(old, ChangesOnly) else contents(leaf.leaf.plan, source)
     if isinstance(operator, KEEPS_ROWS):
         operator.step(rows)
         operator.commit()
-    changes = consolidate([*negate(held), *rows])
+    changes = consolidate([*negate(known), *rows])
     graph.reattach(leaf, source, operator)
-    return leaf, changes
+    return [(leaf, changes)]
+
+
+def _known(leaf: Node) -> Pairs | None:
+    """The rows that subscribers of a leaf have been told; None if they cannot be had, or are in an
+    order."""
+    if isinstance(leaf.operator, LOCAL):
+        return list(leaf.operator.items())
+    (below,) = leaf.inputs
+    if not below.is_remote or not leaf.leaf.subscribers:
+        return None
+    try:
+        return list(below.operator.contents())
+    except OffloadError:
+        return None

@@ -398,7 +398,10 @@ class Offloading:
             deferred = [leaf for leaf in engine.graph.leaves() if leaf.deferred]
             sources = self._compiled({})
             changed = [
-                refill(engine.graph, leaf, source) for leaf, source in sources if leaf in deferred
+                change
+                for leaf, source in sources
+                if leaf in deferred
+                for change in refill(engine.graph, leaf, source)
             ]
             engine.graph.announce(changed, engine.version)
 

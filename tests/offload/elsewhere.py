@@ -44,6 +44,8 @@ class Elsewhere:
     """How many of the next flushes fail."""
     gone: bool = False
     """Whether all do, as when nobody can be reached."""
+    lost: bool = False
+    """Whether what is there cannot be read either."""
     let: threading.Event = field(default_factory=_open)
     """Nothing is applied while this is cleared."""
     applying: threading.Event = field(default_factory=threading.Event)
@@ -127,6 +129,11 @@ class Failing(InMemory):
             raise ConnectionError("elsewhere is gone")
         self.numbers.append(number)
         return super().apply(number, entries, fed, quiet=quiet)
+
+    def contents(self) -> Iterable[Pair]:
+        if self._offload.lost:
+            raise OffloadError("what was there is lost")
+        return super().contents()
 
     def close(self) -> None:
         self._offload.closed += 1

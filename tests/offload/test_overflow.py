@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from reactive import Count, Database, OffloadError, Sum
 from reactive.operators.generated.cyclic_count import CyclicCount
 from tests.offload.elsewhere import Elsewhere
+from tests.replica import Replica
 
 Orders = tuple[Database, Any, Any]
 
@@ -256,3 +258,35 @@ def test_a_circle_that_is_counted_moves_as_the_joins_that_it_stands_for() -> Non
     view.recall()
     assert [type(node.operator) for node in db._engine.graph.nodes()] == [CyclicCount]
     view.verify()
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_subscribers_of_what_is_recalled_from_nowhere_are_told_no_row_twice(lost: bool) -> None:
+    """The difference to the last flush; all rows, as a snapshot, where that cannot be read."""
+    offload = Elsewhere()
+    db, table, view = orders(offload)
+    ordered = view.relation.order_by(lambda name, count, total: count).materialize("ordered")
+    large = view.relation.where(lambda name, count, total: count > 1).materialize("large")
+    replicas = [Replica(each) for each in (view, ordered, large)]
+    told = Counter[Any]()
+
+    def tell(delta: Any) -> None:
+        if delta.is_snapshot:
+            told.clear()
+        told.update(dict(delta.items()))
+
+    tap = view.relation.subscribe(tell)
+    view.offload()
+    table.add_all([("ann", 1), ("bob", 2), ("bob", 3)])
+    db.flush()
+    offload.gone, offload.lost = True, lost
+    table.add_all([("ann", 5), ("eve", 1)])
+    with pytest.raises(OffloadError):
+        db.flush()
+    view.recall()
+    for _ in range(2):
+        for replica in replicas:
+            replica.check()
+        assert {row: n for row, n in told.items() if n} == dict(view.items())
+        table.discard(("bob", 3))
+    assert not tap.closed
