@@ -12,12 +12,21 @@ from spark_backend import SparkOffload
 from spark_backend.cluster.session import check
 from tests.budget import TIMES
 
-SMALL = {"spark.driver.memory": "1g", "spark.default.parallelism": "2"}
+SMALL = {
+    "spark.driver.memory": "1g",
+    "spark.default.parallelism": "2",
+    "spark.connect.grpc.binding.port": "0",
+}
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 """Of few rows, generating and compiling code takes longer than running it: `make soak` does it."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What kills the JVM comes last: the next one would be cold again for all that comes after."""
+    items.sort(key=lambda item: item.get_closest_marker("kills_the_jvm") is not None)
 
 
 @pytest.fixture(scope="session")

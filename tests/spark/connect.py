@@ -1,13 +1,7 @@
-"""A program with a server of Spark Connect of its own; a test runs it.
-
-The server is a JVM whose port the system chooses. The client knows it by its URL only, as one
-elsewhere: this process has no JVM to ask.
-"""
+"""A program that knows Spark by the URL of a server only; a test runs it: it has no JVM to ask."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -16,24 +10,6 @@ from pyspark.sql import functions as F
 
 from reactive import Collect, Count, Database, Sum
 from spark_backend import SparkOffload
-
-SERVER = """
-import sys
-from pyspark.sql import SparkSession
-settings = {
-    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-    "spark.connect.grpc.binding.port": "0",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "OFF",
-    "spark.driver.memory": "1g",
-}
-spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-service = getattr(spark._jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
-print(getattr(service, "MODULE$").localPort(), flush=True)
-sys.stdin.read()
-spark.stop()
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +20,8 @@ class Order:
     amount: int
 
 
-def main() -> None:
-    """Say what is true, a line each."""
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    server = subprocess.Popen(
-        [sys.executable, "-c", SERVER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment,
-    )
-    assert server.stdin is not None and server.stdout is not None
-    try:
-        run(f"sc://localhost:{int(server.stdout.readline())}")
-    finally:
-        server.stdin.close()
-        server.wait(20)
-
-
 def run(url: str) -> None:
-    """All that is to be true of a server."""
+    """Say what is true of a server, a line each."""
     from pyspark.sql import SparkSession
 
     spark: Any = SparkSession.builder.remote(url).create()
@@ -124,4 +81,4 @@ def tables_are_on_spark(spark: Any) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(*sys.argv[1:])

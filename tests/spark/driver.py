@@ -1,15 +1,27 @@
-"""A process of its own, which tests kill: a part of rows whose class is in this very script."""
+"""A script that is killed and started again: an operator of rows whose class is in the script.
+
+python driver.py FOLDER begin    on a small cluster, one of whose executors it kills
+python driver.py FOLDER go-on    wherever Spark is then
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
 from dataclasses import dataclass
 
 from reactive import Database
 from reactive.remote.fragments import part_of
 from spark_backend import SparkOffload
-from tests.spark.conftest import SMALL
+
+CLUSTER = {
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path),
+}
 
 
 @dataclass(frozen=True)
@@ -20,8 +32,33 @@ class Order:
     customer: str
 
 
+def executors() -> list[int]:
+    """The processes of the executors below this one."""
+    command = ["ps", "-ww", "-eo", "pid,ppid,args"]  # whole lines, also where COLUMNS is set
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = [line.split(None, 2) for line in found.stdout.splitlines()[1:]]
+    parents = {int(pid): int(parent) for pid, parent, *_ in lines}
+    kind = "CoarseGrainedExecutorBackend"
+    pids = [int(line[0]) for line in lines if kind in line[-1]]
+    return [pid for pid in pids if os.getpid() in ancestors(pid, parents)]
+
+
+def ancestors(pid: int, parents: dict[int, int]) -> list[int]:
+    """The processes above one."""
+    found = []
+    while pid in parents:
+        pid = parents[pid]
+        found.append(pid)
+    return found
+
+
 def main(folder: str, what: str) -> None:
-    offload = SparkOffload(master="local[2]", checkpoint=folder, trust=True, config=SMALL)
+    if what == "begin":
+        offload = SparkOffload(
+            master="local-cluster[2,1,512]", checkpoint=folder, trust=True, config=CLUSTER
+        )
+    else:
+        offload = SparkOffload(master="local[2]", checkpoint=folder, trust=True)
     offload.open()
     part = part_of(Database().table(Order, name="orders").distinct().plan)
     remote = offload.begin(part, "orders")
@@ -37,8 +74,10 @@ def main(folder: str, what: str) -> None:
 
     if what == "begin":
         apply(0, [(order, 1) for order in range(10)])
+        running = executors()
+        os.kill(running[0], signal.SIGKILL)
         apply(1, [(order, 1) for order in range(10, 20)])
-        say(resumed=remote.resumed)
+        say(resumed=remote.resumed, executors=len(running))
         apply(2, [(order, 1) for order in range(20, 25)])
         sys.stdin.read()  # until it is killed
         return

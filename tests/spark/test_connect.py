@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +17,19 @@ from spark_backend.cluster import connect, session
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_all_is_as_on_a_session_of_its_own() -> None:
+@pytest.fixture
+def url(spark: Any) -> Iterator[str]:
+    """That of a server in the JVM of the tests."""
     pytest.importorskip("grpc", reason="pip install 'reactive-collections[spark-connect]'")
-    command = [sys.executable, "-m", "tests.spark.connect"]
+    servers: Any = spark.sparkContext._jvm.org.apache.spark.sql.connect.service
+    service = getattr(getattr(servers, "SparkConnectService$"), "MODULE$")
+    service.start(spark.sparkContext._jsc.sc())
+    yield f"sc://localhost:{service.localPort()}"
+    service.stop(*(getattr(service, f"stop$default${place}")() for place in (1, 2)))
+
+
+def test_all_is_as_on_a_session_of_its_own(url: str) -> None:
+    command = [sys.executable, "-m", "tests.spark.connect", url]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     told = done.stdout.splitlines()
     assert told == [

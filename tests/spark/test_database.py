@@ -1,11 +1,7 @@
-"""A database over Spark: several with one session, errors, what it says, and what is killed."""
+"""A database over Spark: several with one session, errors, and what it says."""
 
 from __future__ import annotations
 
-import os
-import re
-import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +11,8 @@ pytest.importorskip("pyspark")
 
 from reactive import ClosedError, Count, Database, OffloadError, Sum
 from spark_backend import SparkOffload
-from tests.replica import Replica
 from tests.spark.conftest import SMALL
 from tests.spark.plans import Hidden
-
-KILLED = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning",  # sockets of what was killed
-    "ignore::pytest.PytestUnhandledThreadExceptionWarning",
-)
 
 
 class Unlike:
@@ -225,64 +215,3 @@ def test_what_is_done_inside_a_transaction(session: Any, offload: Any) -> None:
         table.add((2, 2))
         view.verify()
         assert len(db.offload_status()) == 1
-
-
-def kill(spark: Any) -> None:
-    os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
-
-
-@KILLED
-def test_views_go_on_after_the_jvm_was_killed_between_flushes_and_during_one(
-    session: Any, offload: Any
-) -> None:
-    with Database(offload=offload) as db:
-        table, view = totals(db)
-        distinct = table.distinct().materialize("distinct")
-        replicas = [Replica(view), Replica(distinct)]
-        table.add_all((n, 0.1) for n in range(20))
-        for each in (view, distinct):
-            each.offload()
-        table.add_all((n, 0.2) for n in range(20))
-        db.flush()
-        kill(session.spark)
-        table.add((1, 0.3))
-        db.flush()
-        table.remove((1, 0.3))
-        timer = threading.Timer(0.1, lambda: kill(session.spark))
-        timer.start()
-        db.flush()
-        timer.join()
-        table.add((2, 5))
-        for each, replica in zip((view, distinct), replicas, strict=True):
-            each.verify()
-            replica.check()
-        assert view[2] == (3, 5.3) and view[1] == (2, 0.30000000000000004)
-
-
-@KILLED
-def test_without_its_borrowed_session_the_error_names_the_views_and_they_come_back(
-    session: Any, spark: Any
-) -> None:
-    with Database(offload=SparkOffload(session=spark)) as db:
-        table, view = totals(db)
-        other = table.where(lambda o: o[1] > 1).materialize("other")
-        heard: list[Any] = []
-        subscription = view.subscribe(heard.append)
-        table.add((1, 2))
-        view.offload()
-        table.add((1, 3))
-        assert view[1] == (2, 5)
-        kill(spark)
-        table.add((2, 2))
-        with pytest.raises(OffloadError) as caught:
-            len(view)
-        assert re.search(r"session .* is gone(.|\n)*not up to date: view 'totals'", str(caught))
-        assert view.read(stale_ok=True) == [(1, 2, 5)]
-        assert len(other) == 3
-        table.add((1, 1))
-        view.recall()
-        assert sorted(view) == [(1, 3, 6), (2, 1, 2)]
-        view.verify()
-        table.add((2, 2))
-        assert view[2] == (2, 4)
-        assert len(heard) == 4 and not subscription.closed

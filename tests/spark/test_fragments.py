@@ -20,7 +20,6 @@ from spark_backend.state.manifest import Segment
 from spark_backend.state.tables import StateTables, TableSpec
 from tests.budget import TIMES, cases
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
-from tests.spark.test_database import kill
 
 QUERIES: dict[str, Query] = {
     "join, sum": lambda o, c: (
@@ -190,14 +189,3 @@ def test_what_columns_do_not_do_as_python_does_is_refused(query: Query, session:
     optimized = db._engine.queries.optimized(query(orders, customers).plan).plan
     found = whole_of(optimized, lambda node: False)
     assert found is None or not can_be_columns(session, found)
-
-
-def test_a_flush_goes_on_in_another_jvm(session: Session, tmp_path: Path) -> None:
-    remote = StateRemote(session, fragment_of(QUERIES["join, sum"]), str(tmp_path), stable=False)
-    customer = Customer(2, "a", 1.0, None)
-    remote.apply(0, [(0, 0, Order(1, 2, 0.5, None), 1), (1, 0, customer, 1)])
-    kill(session.spark)
-    assert sorted(remote.apply(1, [(0, 0, Order(3, 2, 1.5, None), 1)])) == [
-        (("a", 1, 0.5, 0.5, 0), -1),
-        (("a", 2, 2.0, 1.0, 20), 1),
-    ]

@@ -1,9 +1,16 @@
-"""Whatever is killed, and whenever: nothing is lost, and nothing comes twice."""
+"""Whatever is killed, and whenever: nothing is lost, and nothing comes twice.
+
+Each start of a JVM takes as long as many flushes: one is killed here under all that is to survive
+it, and the script that is killed goes on in the JVM of the tests. `make soak` kills at random.
+At each moment between two files a process stops in `tests/faults`, without Spark.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -12,16 +19,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from reactive import Database
-from reactive.remote.fragments import Fragment, part_of
+pytest.importorskip("pyspark")
+
+from reactive import Count, Database, OffloadError, Sum
+from reactive.remote.fragments import part_of
 from spark_backend import SparkOffload
 from spark_backend.incremental.bucketed import BucketedRemote
-from tests.budget import cases
-from tests.spark.histories import History, Twins
+from tests.replica import Replica
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning",  # sockets of what was killed
@@ -43,21 +50,6 @@ def kills_its_worker_once(a: Any, b: Any) -> bool:
     return True
 
 
-def distinct() -> Fragment:
-    return part_of(Database().table(tuple, name="t").distinct().plan)
-
-
-def jvm(session: Any) -> int:
-    pid: int = session.spark.sparkContext._gateway.proc.pid
-    return pid
-
-
-def after(seconds: float, do: Callable[[], None]) -> threading.Timer:
-    timer = threading.Timer(seconds, do)
-    timer.start()
-    return timer
-
-
 def test_a_python_worker_that_is_killed_is_replaced(
     session: Any, offload: SparkOffload, tmp_path: Any
 ) -> None:
@@ -76,67 +68,27 @@ def test_a_python_worker_that_is_killed_is_replaced(
     remote.close()
 
 
-@pytest.mark.parametrize("seconds", cases(0.05, None, 0.4))
-def test_a_jvm_that_is_killed_is_replaced(
-    seconds: float | None, session: Any, offload: SparkOffload, tmp_path: Any
+def test_a_driver_that_is_killed_after_one_of_its_executors_was_is_gone_on_with(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """Before a flush, or so many seconds after its beginning."""
-    of, history = distinct(), History(3, 1)
-    twins = Twins(of, BucketedRemote(offload.session, of, str(tmp_path), stable=True))
-    twins.apply(history.changes(30), quiet=True)
-    twins.apply(history.changes(5))
-    pid = jvm(session)
-    if seconds is None:
-        os.kill(pid, signal.SIGKILL)
-        twins.apply(history.changes(5))
-    else:
-        timer = after(seconds, lambda: os.kill(pid, signal.SIGKILL))
-        twins.apply(history.changes(5))
-        timer.join()
-    twins.apply(history.changes(5))
-    assert jvm(session) != pid
-    twins.remote.close()
-
-
-def test_what_a_flush_wrote_without_its_manifest_does_not_count(
-    session: Any, offload: SparkOffload, tmp_path: Any
-) -> None:
-    """As when this process was killed between the end of the job and the manifest."""
-    of, history = distinct(), History(4, 1)
-    remote = BucketedRemote(offload.session, of, str(tmp_path), stable=True)
-    twins = Twins(of, remote)
-    twins.apply(history.changes(30), quiet=True)
-    changes = history.changes(5)
-    stopped = patch.object(remote._tables._manifests, "put", side_effect=KeyboardInterrupt)
-    with stopped, pytest.raises(KeyboardInterrupt):
-        remote.apply(twins.number, twins.entries(remote, changes))
-    later = BucketedRemote(offload.session, of, str(tmp_path), stable=True, trust=True)
-    assert later.resumed == 0
-    twins.remote = later
-    twins.check()
-    twins.apply(changes)
-    twins.apply(history.changes(5))
-    remote.close()
-
-
-def test_a_driver_that_is_killed_is_gone_on_with(tmp_path: Any) -> None:
     """Its rows are of a class of the script itself, which no worker can import."""
-    with started(tmp_path, "begin") as first:
+    with started(tmp_path) as first:
         assert first.stdout is not None
-        assert json.loads(first.stdout.readline()) == {"resumed": None, "rows": 20}
+        told = first.stdout.readline()
+        assert json.loads(told) == {"resumed": None, "executors": 2, "rows": 20}
         manifests = next(tmp_path.rglob("manifest"))
         wait(lambda: (manifests / "000000000002.json").exists())
         first.kill()
-    with started(tmp_path, "go on") as second:
-        out, _ = second.communicate(timeout=120)
-    found = [json.loads(line) for line in out.splitlines()]
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), str(tmp_path), "go-on"])
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert found == [{"resumed": 2, "rows": 25}, {"delta": [[4, -1], [100, 1]], "rows": 25}]
 
 
-def started(folder: Path, what: str) -> subprocess.Popen[str]:
+def started(folder: Path) -> subprocess.Popen[str]:
     root = str(SCRIPT.parent.parent.parent)
     return subprocess.Popen(
-        [sys.executable, "-W", "ignore", str(SCRIPT), str(folder), what],
+        [sys.executable, "-W", "ignore", str(SCRIPT), str(folder), "begin"],
         env={**os.environ, "PYTHONPATH": root},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -149,3 +101,77 @@ def wait(until: Callable[[], bool]) -> None:
     while not until():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+class World:
+    """A fragment in columns, an operator of buckets, and a view of the process."""
+
+    def __init__(self, offload: SparkOffload) -> None:
+        self.db = Database(offload=offload)
+        self.orders: Any = self.db.table(tuple[int, float], name="orders")
+        self.rows: Any = self.db.table(tuple, name="rows")
+        totals = self.orders.distinct().group_by(key).aggregate(Count(), Sum(lambda o: o[1]))
+        self.totals: Any = totals.materialize("totals")
+        self.distinct: Any = self.rows.distinct().materialize("distinct")
+        self.near: Any = self.orders.where(lambda o: o[1] > 0.2).materialize("near")
+        self.replicas = [Replica(view) for view in (self.totals, self.distinct, self.near)]
+        self.add(0.1)
+        for view in (self.totals, self.distinct):
+            view.offload()
+        assert "one job per flush" in self.totals.explain()
+
+    def add(self, amount: float, key: int | None = None) -> None:
+        rows = [(n, amount) for n in range(5)] if key is None else [(key, amount)]
+        self.orders.add_all(rows)
+        self.rows.add_all(rows)
+
+    def remove(self, key: int, amount: float) -> None:
+        self.orders.remove((key, amount))
+        self.rows.remove((key, amount))
+
+    def check(self) -> None:
+        for replica in self.replicas:
+            replica.view.verify()
+            replica.check()
+
+
+@pytest.mark.kills_the_jvm
+def test_views_go_on_after_the_jvm_was_killed_in_a_flush_but_for_those_of_a_borrowed_session(
+    session: Any, spark: Any, offload: SparkOffload
+) -> None:
+    """Those name themselves in the error, and come back to the process."""
+    borrowed, own = World(SparkOffload(session=spark)), World(offload)
+    for world in (borrowed, own):
+        world.add(0.2)
+        world.check()
+    before = [sorted(view) for view in (borrowed.totals, borrowed.distinct)]
+    own.add(0.3, 1)
+    borrowed.add(0.3, 1)
+    process = spark.sparkContext._gateway.proc
+    timer = threading.Timer(0.1, process.kill)
+    timer.start()
+    own.db.flush()
+    timer.join()
+    own.remove(1, 0.3)
+    own.add(5.0, 2)
+    own.check()
+    assert own.totals[2] == (3, 5.3) and own.totals[1] == (2, 0.30000000000000004)
+    assert session.spark.sparkContext._gateway.proc is not process
+    refused(borrowed, before)
+    for view in (borrowed.totals, borrowed.distinct):
+        view.recall()
+    borrowed.add(0.4, 3)
+    borrowed.check()
+    for world in (borrowed, own):
+        world.db.close()
+
+
+def refused(world: World, before: list[Any]) -> None:
+    """A flush says which views are not up to date; those of the last flush are still read."""
+    for _ in range(2):
+        with pytest.raises(OffloadError) as caught:
+            len(world.totals)
+        told = str(caught.value)
+        assert re.search(r"session .* is gone(.|\n)*not up to date: view 'totals'", told)
+    assert [sorted(v.read(stale_ok=True)) for v in (world.totals, world.distinct)] == before
+    assert len(world.near) == 1
