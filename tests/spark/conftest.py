@@ -10,18 +10,12 @@ import pytest
 from reactive import OffloadError
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import check
-from tests.budget import TIMES
 
 SMALL = {
     "spark.driver.memory": "1g",
     "spark.default.parallelism": "2",
     "spark.connect.grpc.binding.port": "0",
 }
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-"""Of few rows, generating and compiling code takes longer than running it: `make soak` does it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -36,7 +30,7 @@ def offload() -> Iterator[SparkOffload]:
         check()
     except OffloadError as error:
         pytest.skip(str(error))
-    made = SparkOffload(master="local[2]", config=SMALL if TIMES else {**SMALL, **INTERPRETED})
+    made = SparkOffload(master="local[2]", config=SMALL)
     made.open()
     yield made
     made.close()
