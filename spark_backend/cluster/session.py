@@ -41,6 +41,7 @@ START = {
 """Settings of a JVM of our own with a local master; they can be given otherwise."""
 SQL = {
     "spark.sql.files.maxPartitionBytes": "16m",
+    "spark.sql.files.openCostInBytes": "256k",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.useObjectHashAggregateExec": "false",
@@ -49,6 +50,8 @@ SQL = {
     "spark.sql.streaming.minBatchesToRetain": "10",
 }
 """Settings of our queries."""
+LISTING = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "1000"}
+"""With a local master: files are looked at here, not in a job, up to this number of them."""
 PARTITIONS = "spark.sql.shuffle.partitions"
 """As many as the session runs tasks at a time, unless they are given."""
 
@@ -247,7 +250,8 @@ class Session:
 
     def _settled(self, session: Any) -> Any:
         tasks = str(self._tasks_of(session))
-        for name, value in {PARTITIONS: tasks, **SQL, **self._config}.items():
+        listing = LISTING if str(session.conf.get("spark.master", "")).startswith("local") else {}
+        for name, value in {PARTITIONS: tasks, **SQL, **listing, **self._config}.items():
             if name.startswith("spark.sql."):
                 with suppress(_static()):
                     session.conf.set(name, value)

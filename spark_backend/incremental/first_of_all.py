@@ -91,7 +91,7 @@ class First:
             return None
         rows, held = self.specs
         flush.add(rows, given)
-        there = [_in_one(part) for part in flush.tables.parts(held)]
+        there = [_in_one(part) for part in flush.parts(held)]
         if self._looks_through(flush):
             gone = [weighed(part).withColumn("a", F.lit(0).cast("long")) for part in there]
             found = self._kept(added(united([*gone, self._first_of_all(flush, given)])))
@@ -114,7 +114,7 @@ class First:
 
     def _first_of_all(self, flush: Flush, given: DataFrame) -> DataFrame:
         """The first of all rows after the change, with those that tie with the last of them."""
-        parts = [part.select("row", "weight") for part in flush.tables.parts(self.specs[0])]
+        parts = [part.select("row", "weight") for part in flush.parts(self.specs[0])]
         whole = united([given.select("row", "weight"), *parts]).groupBy("row")
         net = whole.agg(F.sum("weight").alias("weight")).filter("weight > 0")
         found = net.orderBy(*(one.sort for one in self._by)).limit(self._wanted)

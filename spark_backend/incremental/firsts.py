@@ -21,8 +21,8 @@ from optimizer import plan
 from optimizer.plans.unique_keys import Key
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.values import Inexact, Value
-from spark_backend.incremental.join import in_bucket
 from spark_backend.incremental.keys import bound
+from spark_backend.incremental.near import in_bucket
 from spark_backend.incremental.sets import hashed
 from spark_backend.incremental.standing import By, Standing, standing
 from spark_backend.incremental.steps import Flush, Step, schema_of
@@ -70,7 +70,7 @@ class Firsts:
         keys = given.select(key, self._hash().alias("h")).distinct()
         keys = flush.small(keys.filter(F.col("h") >= F.lit(-(2**63) + 1)))
         found = [weighed(given.select("row", "weight", key), is_change=True)]
-        for part in flush.tables.parts(self.spec):
+        for part in flush.parts(self.spec):
             keyed = part.select("*", key)
             on = keyed["key"].eqNullSafe(keys["key"])
             bucket = in_bucket(flush, self.spec, keyed, "h")

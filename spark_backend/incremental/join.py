@@ -12,6 +12,8 @@ Source: [dbsp] bilinear operators.
 
 from __future__ import annotations
 
+from functools import cache
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -20,8 +22,9 @@ from spark_backend.codec.columns import truth_of
 from spark_backend.codec.schema import Record, Typed, tuple_of
 from spark_backend.codec.values import Value, record_value
 from spark_backend.incremental.keys import HASH, Side, bound, same
-from spark_backend.incremental.steps import Flush, Step, schema_of
-from spark_backend.state.tables import BUCKET, TableSpec, united
+from spark_backend.incremental.near import hashes_of, having
+from spark_backend.incremental.steps import Flush, Hashes, Step, schema_of
+from spark_backend.state.tables import TableSpec, united
 
 
 class Arranged:
@@ -46,30 +49,36 @@ class Arranged:
         flush.add(self.spec, found)
         return self.side.keyed(found.withColumn(HASH, self.side.hash), prefix)
 
-    def before(self, flush: Flush, prefix: str) -> list[DataFrame]:
-        """The rows as of before the flush, keyed."""
-        return [self.side.keyed(part, prefix) for part in flush.tables.parts(self.spec)]
+    def having(
+        self, flush: Flush, keys: DataFrame, prefixes: tuple[str, str], hashes: Hashes, how: str
+    ) -> list[DataFrame]:
+        """The rows as of before the flush joined with keys, which have their hash.
 
-    def at(
-        self, flush: Flush, changed: DataFrame, changed_prefix: str, prefix: str
-    ) -> list[tuple[DataFrame, Column]]:
-        """The rows as of before, with the condition that their key is among those that changed."""
-        count = len(self.side.types)
-        pairs = []
-        for part in self.before(flush, prefix):
-            on = same(changed_prefix, prefix, count)
-            bucket = in_bucket(flush, self.spec, part, HASH)
-            on = on if bucket is None else on & bucket
-            pairs.append((part, on))
-        return pairs
+        Parameters
+        ----------
+        prefixes: of the columns of the keys, and those of the rows here.
+        """
+        of, own = prefixes
+        on = same(of, own, len(self.side.types))
+        return having(
+            flush,
+            self.spec,
+            keys,
+            lambda _: on,
+            hashes,
+            read=lambda part: self.side.keyed(part, own),
+            how=how,
+            key=HASH,
+        )
 
-
-def in_bucket(flush: Flush, spec: TableSpec, part: DataFrame, key: str) -> Column | None:
-    """Whether a row of a base is in the bucket of a hash, by which partitions are pruned; None of
-    what is no base."""
-    if BUCKET not in part.columns:
-        return None
-    return F.expr(f"{BUCKET} = cast(pmod({key}, {flush.tables.buckets(spec)}) as int)")
+    def hashes(self, flush: Flush) -> Hashes:
+        """Of the keys of rows that change."""
+        change = flush.delta(self.source)
+        if change is None:
+            return set
+        if not flush.is_local(self.source):
+            return None
+        return cache(lambda: hashes_of(change, self.side.hash))
 
 
 class Join:
@@ -88,22 +97,19 @@ class Join:
         left, right = self._left.change(flush, "l"), self._right.change(flush, "r")
         found = []
         if left is not None:
-            changed = flush.small(_selective(left, "l"))
-            found += [
-                changed.join(part, on, "inner")
-                for part, on in self._right.at(flush, changed, "l", "r")
-            ]
+            hashes = self._left.hashes(flush)
+            keys = _selective(left, "l")
+            found += self._right.having(flush, keys, ("l", "r"), hashes, "inner")
         if right is not None:
-            changed = flush.small(_selective(right, "r"))
-            found += [
-                part.join(changed, on, "inner")
-                for part, on in self._left.at(flush, changed, "r", "l")
-            ]
+            hashes = self._right.hashes(flush)
+            keys = _selective(right, "r")
+            found += self._left.having(flush, keys, ("r", "l"), hashes, "inner")
         if left is not None and right is not None:
             on = same("l", "r", len(self._left.side.types))
-            found.append(left.drop(HASH).join(flush.small(right.drop(HASH)), on))
+            one, other = flush.together(left.drop(HASH)), flush.beside(right.drop(HASH))
+            found.append(one.join(other, on))
         out = [self._pairs(frame) for frame in found]
-        return united(out) if out else None
+        return flush.handed_on(flush.together(united(out))) if out else None
 
     def _pairs(self, matched: DataFrame) -> DataFrame:
         if self._condition is not None:

@@ -69,10 +69,11 @@ class Matched:
     def _by_key(
         self, flush: Flush, rows: DataFrame | None, others: DataFrame | None
     ) -> list[DataFrame]:
-        keys = flush.small(self._keys(rows, others))
+        flush.spread()
+        keys = self._keys(rows, others)
         parts = [] if rows is None else [self._weighted(rows, is_change=True)]
-        for part, on in self._rows.at(flush, keys, "k", "x"):
-            parts.append(self._weighted(part.join(keys, on, "left_semi")))
+        for there in self._rows.having(flush, keys, ("k", "x"), None, "left_semi"):
+            parts.append(self._weighted(there))
         if not parts:
             return []
         found = self._counted(united(parts), self._partners(flush, keys, others))
@@ -120,8 +121,7 @@ class Matched:
         parts = []
         if others is not None:
             parts.append(others.select(*names, none.alias("nb"), F.col("y_weight").alias("nd")))
-        for part, on in self._others.at(flush, keys, "k", "y"):
-            there = part.join(keys, on, "left_semi")
+        for there in self._others.having(flush, keys, ("k", "y"), None, "left_semi"):
             parts.append(there.select(*names, F.col("y_weight").alias("nb"), none.alias("nd")))
         return united(parts) if parts else None
 

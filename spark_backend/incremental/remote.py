@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from optimizer import plan
 from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import is_set
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
@@ -40,7 +41,7 @@ from spark_backend.incremental.on_tables import OnTables, changed
 from spark_backend.incremental.output import Output, TableReader
 from spark_backend.incremental.sets import ByWeight, hashed
 from spark_backend.incremental.split import split_of
-from spark_backend.incremental.steps import ODD_VALUE, TOO_FEW, Flush, schema_of
+from spark_backend.incremental.steps import MOST_NARROW, ODD_VALUE, TOO_FEW, Flush, schema_of
 from spark_backend.incremental.totals import Totals
 from spark_backend.sinks.rows import has_columns
 from spark_backend.state.tables import StateTables, TableSpec, added_up, united
@@ -147,13 +148,9 @@ class StateRemote(OnTables):
         wanted = _literal(bucket, row.of)
         if wanted is None:
             return [(r, n) for r, n in self.contents() if (r[0] if first else r) == bucket]
-        parts = self._tables.split(self._output, self._hash(Value(wanted, row.of))).values()
-        if not parts:
-            return ()
-        rows = united([part.select("row", "weight") for part in parts])
-        return list(
-            self._fetched(added_up(self._output, rows.filter(row.column.eqNullSafe(wanted))))
-        )
+        rows = self._tables.near(self._output, [self._hash(Value(wanted, row.of))])
+        found = rows.filter(row.column.eqNullSafe(wanted))
+        return list(self._fetched(added_up(self._output, found)))
 
     def _hash(self, key: Value) -> int:
         """The hash of a key, which Spark works out without a job."""
@@ -256,9 +253,19 @@ class StateRemote(OnTables):
 
     def _flush(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
         fed = self._not_taken_in(fed)
-        given = self._given(number, entries, fed)
         rows = self._staged.rows + changed(entries, fed)
-        self._write(number, given, rows, {_version_of(source.place): source.upto for source in fed})
+        flush = Flush(
+            self._spark,
+            self._tables,
+            self._given(number, entries, fed),
+            rows,
+            self._careful,
+            self._session.paths,
+            looks_through=self._looks_through,
+            local=self._local(entries, fed),
+            is_narrow=rows <= MOST_NARROW and self._tables.number is not None,
+        )
+        self._write(number, flush, {_version_of(source.place): source.upto for source in fed})
 
     def _not_taken_in(self, fed: Sequence[ExternalInput]) -> list[ExternalInput]:
         """What is fed, without the versions of tables that an earlier process has taken in."""
@@ -266,26 +273,29 @@ class StateRemote(OnTables):
         later = [replace(f, after=max(f.after, known.get(_version_of(f.place), -1))) for f in fed]
         return [source for source in later if source.upto > source.after]
 
-    def _write(
-        self, number: int, given: dict[int, DataFrame], rows: int, versions: dict[str, int]
-    ) -> None:
-        flush = Flush(
-            self._spark,
-            self._tables,
-            given,
-            rows,
-            self._careful,
-            self._session.paths,
-            self._looks_through,
-        )
+    def _write(self, number: int, flush: Flush, versions: dict[str, int]) -> None:
         found = flush.delta(self._top)
         if found is not None:
             flush.add(self._output, found)
-        for place, frame in given.items() if self._is_kept else ():
+        for place, frame in flush.given.items() if self._is_kept else ():
             if _version_of(place) not in versions:
                 flush.add(self._specs[f"input{place}"], frame)
-        self._tables.flush(number, flush.added, rows=rows, tokens=versions)
+        tasks = 1 if flush.is_narrow else None
+        self._tables.flush(number, flush.added, rows=flush.rows, tokens=versions, tasks=tasks)
         self._looks_through = False
+
+    def _local(self, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> frozenset[int]:
+        """The inputs whose rows are in the query itself, not in files that it reads."""
+        if self._staged.rows:
+            return frozenset()
+        own, others = {entry[0] for entry in entries}, {source.place for source in fed}
+        some = {source.place for source in fed if self._is_local(source)}
+        return frozenset((own - others) | (some - own))
+
+    def _is_local(self, source: ExternalInput) -> bool:
+        rows: Any = source.rows
+        is_here = rows.frames.is_local(source.after, source.upto) and not self._owed.is_late
+        return is_here and all(isinstance(n, plan.Where | plan.Select) for n in source.chain)
 
     def _given(
         self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]

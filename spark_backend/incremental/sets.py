@@ -9,15 +9,17 @@ Source: [dbsp] distinct; the operators of bags are functions of two weights.
 
 from __future__ import annotations
 
+from functools import cache
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer import plan
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Value, spark_type
-from spark_backend.incremental.join import in_bucket
 from spark_backend.incremental.keys import flattened
-from spark_backend.incremental.steps import Flush, Step, schema_of
+from spark_backend.incremental.near import hashes_of, having
+from spark_backend.incremental.steps import Flush, Hashes, Step, schema_of
 from spark_backend.state.tables import TableSpec, united
 
 _SIDES = ("l", "r")
@@ -40,17 +42,20 @@ class ByWeight:
         there = [frame for frame in changes if frame is not None]
         if not there:
             return None
-        rows = united([f.select("row") for f in there]).distinct()
-        rows = flush.small(rows.withColumn("h", self._hash()).filter(F.col("h").isNotNull()))
+        hashes = self._hashes(flush, there)
+        rows = flush.together(united([f.select("row") for f in there])).distinct()
+        rows = rows.withColumn("h", self._hash()).filter(F.col("h").isNotNull())
         parts = [
             self._weights(frame, side, is_change=True)
             for frame, side in zip(changes, _SIDES, strict=False)
             if frame is not None
         ]
         for spec, side in zip(self.specs, _SIDES, strict=False):
-            for part in flush.tables.parts(spec):
-                parts.append(self._weights(self._at(flush, spec, rows, part), side))
-        return self._out(united(parts))
+            for part in having(
+                flush, spec, rows, lambda p: p["row"].eqNullSafe(rows["row"]), hashes
+            ):
+                parts.append(self._weights(part, side))
+        return flush.handed_on(self._out(flush.together(united(parts))))
 
     def _changed(self, flush: Flush, place: int) -> DataFrame | None:
         found = flush.delta(self._sides[place])
@@ -61,12 +66,12 @@ class ByWeight:
         flush.add(self.specs[place], typed)
         return typed
 
-    def _at(self, flush: Flush, spec: TableSpec, rows: DataFrame, part: DataFrame) -> DataFrame:
-        """The rows of a table that are among those that changed."""
-        on = part["row"].eqNullSafe(rows["row"])
-        bucket = in_bucket(flush, spec, part, "h")
-        on = on if bucket is None else on & bucket
-        return part.join(rows, on, "left_semi")
+    def _hashes(self, flush: Flush, changes: list[DataFrame]) -> Hashes:
+        """Of the rows that changed."""
+        changing = [step for step in self._sides if flush.delta(step) is not None]
+        if not all(map(flush.is_local, changing)):
+            return None
+        return cache(lambda: set[int]().union(*(hashes_of(f, self._hash()) for f in changes)))
 
     def _weights(self, frame: DataFrame, side: str, *, is_change: bool = False) -> DataFrame:
         """Rows with their weights on both sides, before and as a change."""

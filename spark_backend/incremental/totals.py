@@ -17,7 +17,7 @@ Source: [dbsp] linear aggregates; [mrql] homomorphism (sums), merge (+) and answ
 from __future__ import annotations
 
 import pickle
-from functools import reduce
+from functools import cache, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -28,10 +28,17 @@ from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Typed, record_of, tuple_of
 from spark_backend.codec.values import Value, as_type, record_value, spark_type
 from spark_backend.incremental.finishing import ODD, Finishing, Result
-from spark_backend.incremental.join import in_bucket
 from spark_backend.incremental.keys import bound
+from spark_backend.incremental.near import hashes_of, having
 from spark_backend.incremental.sets import hashed
-from spark_backend.incremental.steps import ODD_VALUE, Flush, Step, schema_of
+from spark_backend.incremental.steps import (
+    MOST_WHOLE,
+    ODD_VALUE,
+    Flush,
+    Hashes,
+    Step,
+    schema_of,
+)
 from spark_backend.incremental.summed import Summed, read, result, result_type, summed
 from spark_backend.incremental.valued import Asked, Valued, valued
 from spark_backend.state.tables import TableSpec, united
@@ -88,47 +95,63 @@ class Totals:
             if self._is_keyed or not flush.is_first:
                 return None
             given = flush.empty(self._source.kept)
-        given = given.select(*self._given)
+        hashes = self._hashes(flush, given)
+        if self._valued:
+            flush.spread()
+        given = flush.together(given.select(*self._given))
         change = self._change(given)
         flush.add(self._spec, change)
-        touched = self._touched(flush, given, change)
-        return self._finished(touched, flush.paths) if flush.careful else self._out(touched)
+        touched = self._touched(flush, given, change, hashes)
+        out = self._finished(touched, flush.paths) if flush.careful else self._out(touched)
+        return flush.handed_on(out)
 
     def _change(self, given: DataFrame) -> DataFrame:
         """The sums of what changed, by group."""
         rows = given.select("*", *self._of_rows) if self._of_rows else given
         return rows.groupBy("key", *self._odd).agg(*self._adds)
 
-    def _touched(self, flush: Flush, given: DataFrame, change: DataFrame) -> DataFrame:
+    def _touched(
+        self, flush: Flush, given: DataFrame, change: DataFrame, hashes: Hashes
+    ) -> DataFrame:
         """The sums and results of the touched groups before (`b_`) and after (`a_`); with the odd
         values, or with an error where there is one, if it is not to be careful."""
-        keys = flush.small(change.filter(self._all_read).select("key", self._hashed))
+        keys = change.filter(self._all_read).select("key", self._hashed)
         parts = [change.select(*self._as_change)]
-        for part in self._at(flush, self._spec, keys):
+        for part in self._at(flush, self._spec, keys, hashes):
             parts.append(part.select(*self._as_before))
         for of in self._valued.values():
             more = of.change(given)
             flush.add(of.spec, more)
-            results = of.results(self._with_one(more), self._at(flush, of.spec, keys), flush.paths)
+            there = self._having(flush, of.spec, keys, hashes)
+            results = of.results(self._with_one(more), there, flush.paths)
             parts.append(results.select(*self._as_results[of.name]))
         if not self._is_keyed and flush.is_first:
             parts.append(self._nothing(flush))
-        whole = united(parts)
+        whole = flush.together(united(parts))
         found = self._checked(whole, careful=flush.careful)
         if not self._is_keyed:
             found = found.withColumn("b_is", F.lit(not flush.is_first))
         return found
 
-    def _at(self, flush: Flush, spec: TableSpec, keys: DataFrame) -> list[DataFrame]:
+    def _at(
+        self, flush: Flush, spec: TableSpec, keys: DataFrame, hashes: Hashes
+    ) -> list[DataFrame]:
+        """The rows of a table that are of touched groups; also others, if all of them are few."""
+        if not flush.careful and 0 < flush.tables.rows_near(spec) <= MOST_WHOLE:
+            return [flush.together(flush.tables.near(spec))]
+        return self._having(flush, spec, keys, hashes)
+
+    def _having(
+        self, flush: Flush, spec: TableSpec, keys: DataFrame, hashes: Hashes
+    ) -> list[DataFrame]:
         """The rows of a table that are of touched groups."""
-        found = []
-        for part in flush.tables.parts(spec):
-            on = part["key"].eqNullSafe(keys["key"])
-            bucket = in_bucket(flush, spec, part, "h")
-            if bucket is None:
-                bucket = hashed(Value(part["key"], self._key.of)) == keys["h"]
-            found.append(part.join(keys, on & bucket, "left_semi"))
-        return found
+        return having(flush, spec, keys, lambda part: part["key"].eqNullSafe(keys["key"]), hashes)
+
+    def _hashes(self, flush: Flush, given: DataFrame) -> Hashes:
+        """Of the groups of rows that change."""
+        if not flush.is_local(self._source):
+            return None
+        return cache(lambda: hashes_of(given.select(self._given[0]), self._hashed))
 
     def _with_one(self, change: DataFrame) -> DataFrame:
         """Without a key, the one group is there whether it has values or not."""

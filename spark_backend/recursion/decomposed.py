@@ -30,7 +30,8 @@ from optimizer.expr import Lifted
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Record, Typed
 from spark_backend.codec.values import Value, field_of, spark_type
-from spark_backend.incremental.join import Arranged, in_bucket
+from spark_backend.incremental.join import Arranged
+from spark_backend.incremental.near import in_bucket
 from spark_backend.incremental.sets import hashed
 from spark_backend.incremental.steps import Flush, Step, schema_of
 from spark_backend.recursion.worker import BEFORE, SEED, SIDE, Task
@@ -130,7 +131,7 @@ class ByPartition:
         wanted = flush.small(rows.withColumn("h", self._hash()).filter("h is not null"))
         zero = F.lit(0).cast("long")
         counts = [rows.select("row", zero.alias("weight"), F.lit(1).alias("is"))]
-        for part in flush.tables.parts(self._rows):
+        for part in flush.parts(self._rows):
             on = part["row"].eqNullSafe(wanted["row"])
             there = part.join(wanted, _within(flush, self._rows, part, on), "left_semi")
             counts.append(there.select("row", "weight", F.lit(0).alias("is")))
@@ -162,7 +163,7 @@ class ByPartition:
         """The rows of a table that are of touched partitions, with what is added to it."""
         wanted = flush.small(keys.filter("h is not null"))
         frames = [] if change is None else [change]
-        frames += flush.tables.parts(spec)
+        frames += flush.parts(spec)
         found = []
         for frame in frames:
             on = self._key(frame["row"]).eqNullSafe(wanted["key"])
@@ -175,7 +176,7 @@ class ByPartition:
     ) -> DataFrame | None:
         """All rows of a side after the flush, for each bucket that has something to do."""
         change = flush.delta(side.source)
-        frames = [*flush.tables.parts(side.spec), *([] if change is None else [change])]
+        frames = [*flush.parts(side.spec), *([] if change is None else [change])]
         found = [frame.select("row", "weight").crossJoin(buckets) for frame in frames]
         typed = [frame.select(*self._columns(kind, frame["row"])) for frame in found]
         return united(typed) if typed else None

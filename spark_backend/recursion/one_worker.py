@@ -98,7 +98,7 @@ class InOneWorker:
         frames = [
             frame.select(*self._columns(kind, frame["row"]))
             for kind, (spec, delta) in enumerate(zip(self.specs, deltas, strict=True))
-            for frame in (*flush.tables.parts(spec), *([] if delta is None else [delta]))
+            for frame in (*flush.parts(spec), *([] if delta is None else [delta]))
         ]
         empty = flush.empty(self._kinds[0])
         given = united(frames or [empty.select(*self._columns(0, empty["row"]))])

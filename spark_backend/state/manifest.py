@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,7 +29,7 @@ from pyarrow import fs
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import put_new, taken_over
 
-FORMAT = 5
+FORMAT = 6
 MANIFESTS = "manifest"
 """The folder of manifests."""
 
@@ -44,14 +44,26 @@ class Segment:
     """Below the folder."""
     ends: tuple[str, ...]
     """The mark of the end of each file (`ends.py`)."""
-    rows: int
+    each: tuple[int, ...]
+    """How many rows each file has."""
     buckets: int = 0
     """Of a base, how many buckets its rows fall into; else 0."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows all files have."""
+        return sum(self.each)
 
     @property
     def is_base(self) -> bool:
         """Whether it is all that there was when it was written."""
         return self.buckets > 0
+
+    def of(self, chosen: Callable[[str], bool]) -> Segment:
+        """The same of some of the files."""
+        kept = [one for one in zip(self.files, self.ends, self.each, strict=True) if chosen(one[0])]
+        files, ends, each = zip(*kept, strict=True) if kept else ((), (), ())
+        return replace(self, files=files, ends=ends, each=each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +203,7 @@ def _plain(manifest: Manifest) -> dict[str, Any]:
                 "folder": s.folder,
                 "files": list(s.files),
                 "ends": list(s.ends),
-                "rows": s.rows,
+                "each": list(s.each),
                 "buckets": s.buckets,
             }
             for s in segments
@@ -235,9 +247,10 @@ def _manifest(found: dict[str, Any]) -> Manifest:
 
 def _segment(found: dict[str, Any]) -> Segment:
     files, ends = tuple(map(_inside, found["files"])), tuple(map(str, found["ends"]))
-    if len(files) != len(ends):
+    each = tuple(map(int, found["each"]))
+    if not len(files) == len(ends) == len(each):
         raise ValueError("it does not say of each file what it is")
-    return Segment(_inside(found["folder"]), files, ends, int(found["rows"]), int(found["buckets"]))
+    return Segment(_inside(found["folder"]), files, ends, each, int(found["buckets"]))
 
 
 def _inside(path: Any) -> str:

@@ -15,9 +15,9 @@ Source: log-structured merge trees; state that is partitioned as its changes are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -169,27 +169,40 @@ class StateTables:
         later. Rows are not added up; without any there is no part."""
         return list(self.split(spec).values())
 
-    def split(
-        self,
-        spec: TableSpec,
-        hash_of: int | None = None,
-        held: Sequence[Segment] | None = None,
-    ) -> dict[str, DataFrame]:
+    def split(self, spec: TableSpec, held: Sequence[Segment] | None = None) -> dict[str, DataFrame]:
         """The same by `base` and `later`, where there is any of it.
 
         Parameters
         ----------
-        hash_of: of a key: of the base only the files of its bucket. None for all of them.
         held: segments that a reader holds, in the place of those that count.
         """
         segments = self._segments(spec) if held is None else held
-        if hash_of is not None:
-            segments = self._in_bucket(spec, hash_of % self.buckets(spec))
         parts = {
             "base": [s for s in segments if s.is_base],
             "later": [s for s in segments if not s.is_base],
         }
-        return {n: self._read(spec, s) for n, s in parts.items() if any(one.files for one in s)}
+        return {
+            name: self._read(spec, some, with_bucket=name == "base")
+            for name, some in parts.items()
+            if any(one.files for one in some)
+        }
+
+    def near(self, spec: TableSpec, hashes: Collection[int] | None = None) -> DataFrame:
+        """The rows of all files in which those with some hashes are.
+
+        Parameters
+        ----------
+        hashes: of keys; None for all rows.
+        """
+        segments = [s for s in self._near(spec, hashes) if s.files]
+        if not segments:
+            empty: DataFrame = self._session.spark.createDataFrame([], spec.schema)
+            return empty
+        return self._read(spec, segments, with_bucket=False)
+
+    def rows_near(self, spec: TableSpec, hashes: Collection[int] | None = None) -> int:
+        """How many rows `near` reads."""
+        return sum(segment.rows for segment in self._near(spec, hashes))
 
     def is_added_up(self, spec: TableSpec, held: Sequence[Segment] | None = None) -> bool:
         """Whether each row is once in the base, as it was made of what had been written before."""
@@ -209,6 +222,7 @@ class StateTables:
         rows: int = 0,
         tokens: Mapping[str, Any] | None = None,
         refused: str | None = None,
+        tasks: int | None = None,
     ) -> None:
         """Add to tables, in one job; done before, with the same number, nothing is added.
 
@@ -218,6 +232,7 @@ class StateTables:
             bases.
         tokens: of sources, up to where they are taken in with it.
         refused: a table; if there is anything to add to it, nothing is added to any.
+        tasks: that write; by default as many as run at a time.
 
         Raises
         ------
@@ -229,7 +244,7 @@ class StateTables:
         names = added.tables if isinstance(added, Tagged) else tuple(added)
         is_first = not self.manifest.tables and rows > PER_BUCKET
         buckets = {n: self._buckets(self._specs[n], rows) for n in names} if is_first else {}
-        found = self._write(FLUSH, number, added, buckets) if names else {}
+        found = self._write(FLUSH, number, added, buckets, tasks) if names else {}
         if refused is not None and refused in found:
             told = Refused(self._fetched(self._specs[refused], [found[refused]]))
             self._holds.drop(found.values())
@@ -253,8 +268,7 @@ class StateTables:
     def look_up(self, spec: TableSpec, hash_of: int) -> pa.Table:
         """The rows with a hash, in the driver; not added up."""
         assert spec.hashed is not None
-        place = hash_of % self.buckets(spec)
-        segments = self._in_bucket(spec, place)
+        segments = self._near(spec, [hash_of])
         return self._fetched(spec, segments, pc.field(_column(spec, spec.hashed)) == hash_of)
 
     def pieces(self, spec: TableSpec) -> Iterator[pa.Table]:
@@ -265,14 +279,21 @@ class StateTables:
         for place in range(count):
             left = of - (of / count) * count  # as C has it: with the sign of the hash
             here = (left == place) | (left == place - count) if count > 1 else None
-            yield self._fetched(spec, self._in_bucket(spec, place), here)
+            yield self._fetched(spec, self._in_buckets(spec, [place]), here)
 
-    def _in_bucket(self, spec: TableSpec, place: int) -> list[Segment]:
-        """What later came, and of the base the files of a bucket."""
-        start = f"{BUCKET}={place}/"
+    def _near(self, spec: TableSpec, hashes: Collection[int] | None) -> Sequence[Segment]:
+        """What later came, and of the base the files of the buckets of some hashes, or all."""
+        if hashes is None:
+            return self._segments(spec)
+        count = self.buckets(spec)
+        return self._in_buckets(spec, {hash_of % count for hash_of in hashes})
+
+    def _in_buckets(self, spec: TableSpec, places: Collection[int]) -> list[Segment]:
+        """What later came, and of the base the files of some buckets."""
+        starts = {f"{BUCKET}={place}" for place in places}
         return [
-            replace(s, files=tuple(f for f in s.files if f.startswith(start))) if s.is_base else s
-            for s in self.manifest.tables.get(spec.name, ())
+            s.of(lambda file: file.partition("/")[0] in starts) if s.is_base else s
+            for s in self._segments(spec)
         ]
 
     def _fetched(self, spec: TableSpec, segments: Sequence[Segment], where: Any = None) -> pa.Table:
@@ -329,16 +350,13 @@ class StateTables:
         """Write segments as one, which takes their place."""
         count = self._buckets(spec, sum(segment.rows for segment in gone)) if is_base else 0
         kind = f"{BASE if is_base else MERGED}/{spec.name}"
-        kinds = [[s for s in gone if s.is_base], [s for s in gone if not s.is_base]]
-        read = [self._read(spec, some) for some in kinds if any(s.files for s in some)]
-        parts = [part.select(*spec.schema.names) for part in read]
         found: dict[str, Segment] = {}
-        if parts:
-            net = added_up(spec, united(parts))
+        if any(s.files for s in gone):
+            net = added_up(spec, self._read(spec, gone, with_bucket=False))
             buckets = {spec.name: count} if is_base else {}
             given = {spec.name: net if is_base else net.coalesce(1)}
             found = self._write(kind, self.number or 0, given, buckets)
-        none = Segment(f"{kind}/none/{TABLE}={spec.name}", (), (), 0, count)
+        none = Segment(f"{kind}/none/{TABLE}={spec.name}", (), (), (), count)
         self._replace(spec, gone, found.get(spec.name, none))
 
     def _buckets(self, spec: TableSpec, rows: int) -> int:
@@ -367,17 +385,19 @@ class StateTables:
     def _segments(self, spec: TableSpec) -> Sequence[Segment]:
         return self.manifest.tables.get(spec.name, ())
 
-    def _read(self, spec: TableSpec, segments: Sequence[Segment]) -> DataFrame:
+    def _read(
+        self, spec: TableSpec, segments: Sequence[Segment], *, with_bucket: bool
+    ) -> DataFrame:
+        """The rows of segments; of a base, with the bucket where that is asked for."""
         paths = [f"{self._uri}/{s.folder}/{name}" for s in segments for name in s.files]
         fields = [T.StructField(_column(spec, f.name), f.dataType) for f in spec.schema.fields]
-        is_base = segments[0].is_base
-        if is_base:
+        if with_bucket:
             fields.append(T.StructField(BUCKET, T.IntegerType()))
         reader = self._session.spark.read.schema(T.StructType(fields)).option(VERIFY, "true")
-        if is_base:
+        if with_bucket:
             reader = reader.option("basePath", f"{self._uri}/{segments[0].folder}")
         names = [F.col(_column(spec, name)).alias(name) for name in spec.schema.names]
-        found: DataFrame = reader.parquet(*paths).select(*names, *([BUCKET] if is_base else []))
+        found: DataFrame = reader.parquet(*paths).select(*names, *([BUCKET] * with_bucket))
         return found
 
     def _write(
@@ -386,13 +406,14 @@ class StateTables:
         number: int,
         added: Mapping[str, DataFrame] | Tagged,
         buckets: Mapping[str, int],
+        tasks: int | None = None,
     ) -> dict[str, Segment]:
         """What one job has written, in a folder of its own; with `buckets` these are bases."""
         names = added.tables if isinstance(added, Tagged) else tuple(added)
         folder = place_of(kind, number)
         found: dict[str, Segment | None] = {}
         try:
-            self._job(folder, added, buckets)
+            self._job(folder, added, buckets, tasks)
             found = {n: self._segment(folder, n, buckets.get(n, 0)) for n in names}
         finally:
             if not any(found.values()):
@@ -400,22 +421,29 @@ class StateTables:
         return {name: segment for name, segment in found.items() if segment is not None}
 
     def _job(
-        self, folder: str, added: Mapping[str, DataFrame] | Tagged, buckets: Mapping[str, int]
+        self,
+        folder: str,
+        added: Mapping[str, DataFrame] | Tagged,
+        buckets: Mapping[str, int],
+        tasks: int | None,
     ) -> None:
         """Write what is added to all tables."""
         by = (BUCKET,) if buckets else ()
-        whole = self._whole(added, buckets)
+        whole = self._whole(added, buckets, tasks)
         whole.write.partitionBy(TABLE, *by).parquet(f"{self._uri}/{folder}")
 
     def _whole(
-        self, added: Mapping[str, DataFrame] | Tagged, buckets: Mapping[str, int]
+        self,
+        added: Mapping[str, DataFrame] | Tagged,
+        buckets: Mapping[str, int],
+        tasks: int | None,
     ) -> DataFrame:
         """The rows of all tables, in the tasks that write them."""
         if isinstance(added, Tagged):
             return self._tagged(added, buckets)
         frames = [self._placed(name, frame, buckets.get(name)) for name, frame in added.items()]
         whole = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
-        tasks = self.tasks()
+        tasks = tasks or self.tasks()
         return whole.repartition(tasks, TABLE, BUCKET) if buckets else whole.coalesce(tasks)
 
     def _tagged(self, added: Tagged, buckets: Mapping[str, int]) -> DataFrame:
@@ -448,8 +476,8 @@ class StateTables:
         if not files:
             return None
         ends = [end_of(self._files, f"{self._root}/{inside}/{file}") for file in files]
-        rows = sum(count for count, _ in ends)
-        return Segment(inside, tuple(files), tuple(end for _, end in ends), rows, buckets)
+        marks, each = tuple(mark for _, mark in ends), tuple(count for count, _ in ends)
+        return Segment(inside, tuple(files), marks, each, buckets)
 
     def _parquet(self, folder: str) -> list[str]:
         """The files in a folder, by their path in it."""

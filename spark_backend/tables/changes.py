@@ -95,10 +95,21 @@ class Changes:
 
     def rows_in(self, path: str) -> int:
         """How many rows a folder has; read from the ends of files."""
-        selector = fs.FileSelector(f"{self._root}/{path.rpartition('/')[2]}", recursive=True)
-        paths = [info.path for info in self._files.get_file_info(selector)]
-        found = (pq.read_metadata(p, filesystem=self._files) for p in paths if _is_data(p))
+        found = (pq.read_metadata(p, filesystem=self._files) for p in self._files_in(path))
         return sum(metadata.num_rows for metadata in found)
+
+    def fetched(self, first: int, last: int) -> pa.Table:
+        """The changes from one number to another, in the driver."""
+        paths = [file for path in self.paths(first, last) for file in self._files_in(path)]
+        found = [pq.ParquetFile(p, filesystem=self._files).read() for p in paths]
+        # What Spark has written says of a column whether it may be null, what is put here does not.
+        return pa.concat_tables(
+            [table.select(["row", "weight"]) for table in found], promote_options="permissive"
+        )
+
+    def _files_in(self, path: str) -> list[str]:
+        selector = fs.FileSelector(f"{self._root}/{path.rpartition('/')[2]}", recursive=True)
+        return [i.path for i in self._files.get_file_info(selector) if _is_data(i.path)]
 
     @contextmanager
     def aside(self, number: int) -> Iterator[str]:

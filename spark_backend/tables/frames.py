@@ -33,6 +33,8 @@ from spark_backend.tables.changes import Changes
 from spark_backend.tables.sources import as_rows, check_values, first_row, key_of, read
 
 Source = DataFrame | str | None
+MOST_LOCAL = 1_000
+"""Changed rows up to which they are part of a query, rather than files that it reads."""
 
 
 class Frames:
@@ -217,11 +219,18 @@ class Frames:
     def since(self, version: int, upto: int | None = None) -> Weighted:
         """The changes after a version, up to another or the last; after -1, all rows.
 
-        They are not added up.
+        They are not added up. Those that are few become part of the query, which then reads no
+        files for them.
         """
         last = self.version if upto is None else upto
+        if self.is_local(version, last):
+            return Weighted(self._fetched(version + 1, last), self.kept)
         paths = self._changes.paths(max(version, 0) + 1, last)
         return Weighted(self._union(paths, whole=version < 0), self.kept)
+
+    def is_local(self, version: int, upto: int) -> bool:
+        """Whether `since` gives rows that are part of the query."""
+        return 0 <= version < upto and self.changed(version, upto) <= MOST_LOCAL
 
     def changed(self, version: int, upto: int) -> int:
         """How many rows `since` gives; read from the ends of files."""
@@ -277,11 +286,21 @@ class Frames:
         """Rows with weights that were written to folders."""
         spark: SparkSession = self._session.spark
         row = spark_type(self.kept)
-        schema = T.StructType([T.StructField("row", row), T.StructField("weight", T.LongType())])
         if paths:
-            return spark.read.schema(schema).parquet(*paths)
+            return spark.read.schema(self._schema).parquet(*paths)
         none = F.lit(None).cast(row).alias("row"), F.lit(None).cast("long").alias("weight")
         return spark.range(0).select(*none)
+
+    def _fetched(self, first: int, last: int) -> DataFrame:
+        """Changes, by way of the driver."""
+        spark: Any = self._session.spark
+        found: DataFrame = spark.createDataFrame(self._changes.fetched(first, last), self._schema)
+        return found
+
+    @property
+    def _schema(self) -> T.StructType:
+        row = spark_type(self.kept)
+        return T.StructType([T.StructField("row", row), T.StructField("weight", T.LongType())])
 
     def _write(self, frame: DataFrame, weight: int, once: Once | None) -> int:
         if self._changes.has(once):

@@ -68,10 +68,10 @@ def table_of(entries: Sequence[tuple[Any, ...]]) -> pa.Table:
 class Tables(StateTables):
     """State tables that are read and written here."""
 
-    def _read(self, spec: TableSpec, segments: Sequence[Segment], *more: Any) -> Any:
+    def _read(self, spec: TableSpec, segments: Sequence[Segment], **more: Any) -> Any:
         return Frame(self._fetched(spec, segments))
 
-    def _job(self, folder: str, added: Any, buckets: Mapping[str, int]) -> None:
+    def _job(self, folder: str, added: Any, buckets: Mapping[str, int], tasks: Any) -> None:
         given: Any = (
             {n: f.rows for n, f in added.items()} if isinstance(added, dict) else added.rows
         )

@@ -13,6 +13,7 @@ from reactive import Avg, Count, Database, Sum
 from reactive.errors import OffloadError
 from reactive.remote.whole import whole_of
 from spark_backend.cluster.session import Session
+from spark_backend.incremental import steps, totals
 from spark_backend.incremental.inputs import can_be_columns
 from spark_backend.incremental.remote import StateRemote
 from spark_backend.state import tables
@@ -161,9 +162,11 @@ def test_a_look_up_reads_one_bucket_of_the_base_and_what_came_later(
     read: list[Segment] = []
     real = StateTables._read
 
-    def spied(state: StateTables, spec: TableSpec, segments: list[Segment]) -> Any:
+    def spied(
+        state: StateTables, spec: TableSpec, segments: list[Segment], *, with_bucket: bool
+    ) -> Any:
         read.extend(segments)
-        return real(state, spec, segments)
+        return real(state, spec, segments, with_bucket=with_bucket)
 
     monkeypatch.setattr(StateTables, "_read", spied)
     for key in range(12):
@@ -171,6 +174,50 @@ def test_a_look_up_reads_one_bucket_of_the_base_and_what_came_later(
         assert list(remote.at(float(key))) == [((float(key), 3 if key == 7 else 2), 1)]
         of_base = {file.partition("/")[0] for s in read if s.is_base for file in s.files}
         assert len(of_base) == 1
+
+
+@pytest.mark.parametrize("read", [10**6, 20])
+@pytest.mark.parametrize("name", ["join, sum", "join of a join", "distinct, counted", "union"])
+def test_a_flush_of_few_rows_reads_the_buckets_of_its_keys_or_else_spreads_over_tasks(
+    name: str, read: int, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "PER_BUCKET", 3)
+    monkeypatch.setattr(steps, "MOST_WHOLE", 0)
+    monkeypatch.setattr(totals, "MOST_WHOLE", 0)
+    monkeypatch.setattr(steps, "MOST_READ", read)
+    check(session, QUERIES[name], tmp_path, seed=len(name), odd=False)
+
+
+def test_a_flush_of_a_row_is_one_job_of_one_task_whose_keys_are_known_without_one(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "PER_BUCKET", 3)
+    monkeypatch.setattr(steps, "MOST_WHOLE", 0)
+    fragment = fragment_of(lambda o, c: o.join(c, on=lambda o, c: o.customer == c.id))
+    remote = StateRemote(session, fragment, str(tmp_path), stable=False)
+    orders = [(0, 0, Order(n, n % 20, 0.5, None), 1) for n in range(40)]
+    customers = [(1, 0, Customer(n, "a", 1.0, None), 1) for n in range(20)]
+    remote.apply(0, [*orders, *customers])
+    read: list[tuple[Any, set[int] | None]] = []
+    real = StateTables.near
+
+    def spied(state: StateTables, spec: TableSpec, hashes: Any = None) -> Any:
+        read.append((spec.name, hashes))
+        return real(state, spec, hashes)
+
+    monkeypatch.setattr(StateTables, "near", spied)
+    jobs = session.spark.sparkContext._jsc.sc().statusStore()
+    before = _jobs(jobs)
+    row = Order(99, 7, 1.0, None)
+    assert remote.apply(1, [(0, 0, row, 1)]) == (((row, Customer(7, "a", 1.0, None)), 1),)
+    assert [len(hashes or ()) for _, hashes in read] == [1]
+    assert [tasks for number, tasks in _jobs(jobs).items() if number not in before] == [1]
+
+
+def _jobs(store: Any) -> dict[int, int]:
+    """The number of tasks of each job, by its number."""
+    jobs = store.jobsList(None)
+    return {j.jobId(): j.numTasks() for j in (jobs.apply(n) for n in range(jobs.size()))}
 
 
 @pytest.mark.parametrize(
