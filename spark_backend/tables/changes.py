@@ -103,9 +103,10 @@ class Changes:
         paths = [file for path in self.paths(first, last) for file in self._files_in(path)]
         found = [pq.ParquetFile(p, filesystem=self._files).read() for p in paths]
         # What Spark has written says of a column whether it may be null, what is put here does not.
-        return pa.concat_tables(
+        together = pa.concat_tables(
             [table.select(["row", "weight"]) for table in found], promote_options="permissive"
         )
+        return together.combine_chunks()  # Spark reads no chunk after one without rows
 
     def _files_in(self, path: str) -> list[str]:
         selector = fs.FileSelector(f"{self._root}/{path.rpartition('/')[2]}", recursive=True)

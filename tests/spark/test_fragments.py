@@ -209,7 +209,7 @@ def test_a_flush_of_a_row_is_one_job_of_one_task_whose_keys_are_known_without_on
     jobs = session.spark.sparkContext._jsc.sc().statusStore()
     before = _jobs(jobs)
     row = Order(99, 7, 1.0, None)
-    assert remote.apply(1, [(0, 0, row, 1)]) == (((row, Customer(7, "a", 1.0, None)), 1),)
+    assert list(remote.apply(1, [(0, 0, row, 1)])) == [((row, Customer(7, "a", 1.0, None)), 1)]
     assert [len(hashes or ()) for _, hashes in read] == [1]
     assert [tasks for number, tasks in _jobs(jobs).items() if number not in before] == [1]
 

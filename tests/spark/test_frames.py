@@ -125,6 +125,12 @@ def test_upsert_replaces_the_rows_of_its_keys(sales: Frames, spark: Any, tmp_pat
     sales.verify()
 
 
+def test_rows_that_come_after_a_change_of_none_are_all_there(sales: Frames) -> None:
+    sales.change([])
+    sales.change([(Sale(8, "dora", 1.0), 1)])
+    assert net(sales.since(0)) == counted(Sale(8, "dora", 1.0))
+
+
 def test_a_batch_that_comes_again_changes_nothing_in_a_later_process_either(
     sales: Frames, session: Any, spark: Any, tmp_path: Path
 ) -> None:
