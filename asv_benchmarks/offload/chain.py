@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -161,27 +161,29 @@ def reads(meter: Meter, of: Chain, db: Database, rounds: int) -> None:
             db.flush()
 
 
-def measure(rows: int, changes: Sequence[int], rounds: int, read: int) -> list[str]:
+def measure(
+    rows: int, changes: Sequence[int], rounds: int, read: int, config: Mapping[str, str]
+) -> list[str]:
     """The figures, a line each."""
     lines = []
     if rows:
-        with _run(rows) as (of, db, meter):
+        with _run(rows, config) as (of, db, meter):
             flushes(meter, of, db, changes, rounds)
         lines += _told(meter, rows)
     if read:
-        with _run(read) as (of, db, meter):
+        with _run(read, config) as (of, db, meter):
             reads(meter, of, db, rounds)
         lines += _told(meter, read)
     return lines
 
 
 @contextmanager
-def _run(rows: int) -> Iterator[tuple[Chain, Database, Meter]]:
+def _run(rows: int, config: Mapping[str, str]) -> Iterator[tuple[Chain, Database, Meter]]:
     """The tables, a database for the view, and a meter of both."""
     folder = Path(tempfile.mkdtemp(prefix="reactive-chain-"))
     state = str(folder / "state")
-    config = {"spark.driver.memory": "6g", "spark.sql.warehouse.dir": str(folder / "warehouse")}
-    offload = SparkOffload(threshold_rows=None, checkpoint=state, config=config)
+    places = {"spark.driver.memory": "6g", "spark.sql.warehouse.dir": str(folder / "warehouse")}
+    offload = SparkOffload(threshold_rows=None, checkpoint=state, config={**places, **config})
     db = Database(offload=offload)
     try:
         spark = offload.session.spark
@@ -253,8 +255,10 @@ def main() -> None:
     parser.add_argument("--changes", type=int, nargs="*", default=[1, 100, 10_000, 1_000_000])
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--read", type=int, default=1_000_000, help="rows of a view; 0 for none")
+    parser.add_argument("--config", nargs="*", default=[], help="settings of our session, a=b")
     options = parser.parse_args()
-    lines = measure(options.rows, options.changes, options.rounds, options.read)
+    config = dict(setting.split("=", 1) for setting in options.config)
+    lines = measure(options.rows, options.changes, options.rounds, options.read, config)
     print("\n".join([*lines, machine()]))
 
 
