@@ -44,7 +44,7 @@ class Tables:
 
     def _segment(self, folder: str, rows: int = ROWS) -> Segment:
         (self.root / folder).mkdir(parents=True, exist_ok=True)
-        return Segment(folder, ("part.parquet",), ("",), rows)
+        return Segment(folder, ("part.parquet",), ("",), (rows,))
 
     def there(self) -> set[str]:
         return {str(p.relative_to(self.root)) for p in self.root.rglob("t=*")}
