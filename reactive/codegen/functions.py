@@ -29,10 +29,13 @@ from optimizer.expr import (
     Composition,
     Conjunction,
     Constant,
+    Display,
     Expr,
     Function,
     Guard,
     Lifted,
+    Local,
+    Operation,
     all_parameters,
     row_names,
 )
@@ -142,6 +145,33 @@ class CodeWriter(Writer):
             otherwise = self.write(expr.otherwise)
             return known or f"attempt(lambda: {self.write(expr.of)}, {otherwise})", 14
         return super()._written(expr)
+
+    def _operation(self, operator: str, operands: tuple[Expr, ...]) -> Written:
+        if operator in ("is", "is not"):
+            operands = tuple(map(self._unfolded, operands))
+        return super()._operation(operator, operands)
+
+    def _unfolded(self, operand: Expr) -> Expr:
+        """What `is` compares; a literal other than None is hidden from Python, which warns of it: a
+        test of one query may be of what another makes."""
+        is_hidden = operand not in self.known and _is_folded(operand) and not _is_single(operand)
+        return Local(f"(lambda: {self.write(operand)})()") if is_hidden else operand
+
+
+def _is_folded(expr: Expr) -> bool:
+    """Whether Python makes one constant of the text."""
+    match expr:
+        case Constant(value):
+            return expr.name is None and type(value) in (*LITERALS, float)
+        case Display("tuple", operands) | Operation(_, operands):
+            return all(map(_is_folded, operands))
+        case _:
+            return False
+
+
+def _is_single(expr: Expr) -> bool:
+    """Whether there is one object of that value."""
+    return isinstance(expr, Constant) and (expr.value is None or isinstance(expr.value, bool))
 
 
 def guard(evaluate: Callable[[], object]) -> bool:
