@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from reactive.sinks.target import Outbox, Target
     from spark_backend.incremental.bucketed import BucketedRemote
     from spark_backend.incremental.remote import StateRemote
+    from spark_backend.incremental.shared import SharedState
+    from spark_backend.incremental.sharing import SharingStates
     from spark_backend.parts.spilled import SpilledStore
     from spark_backend.parts.spilled_keyed import SpilledKeyedStore
     from spark_backend.state.view_ledger import ViewLedger
@@ -109,7 +111,8 @@ class SparkOffload:
         self._adopt = adopt
         self._ledger: ViewLedger | None = None
         self._lock: IO[bytes] | None = None
-        self._begun: dict[str, BucketedRemote | StateRemote | SparkRows] = {}
+        self._begun: dict[str, BucketedRemote | StateRemote | SharedState | SparkRows] = {}
+        self._sharing: SharingStates | None = None
         self._on_spark: set[str] = set()
         """The names of tables that live on Spark."""
         self._streamed: set[str] = set()
@@ -132,7 +135,11 @@ class SparkOffload:
         return no_columns(self.session, fragment, (recursion,))
 
     def begin(
-        self, fragment: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS
+        self,
+        fragment: Fragment,
+        name: str,
+        views: Mapping[str, str] = NO_VIEWS,
+        of: object = None,
     ) -> BucketedRemote | StateRemote:
         """A place for a part; with what an earlier process left in it, if there is a checkpoint.
 
@@ -140,6 +147,7 @@ class SparkOffload:
         ----------
         name: tells parts apart that look alike.
         views: of the views that it is for, the fingerprint of the query by the name.
+        of: the database; its whole parts over the same tables share what they keep.
 
         Raises
         ------
@@ -147,20 +155,34 @@ class SparkOffload:
             or the folder cannot be written.
         """
         with writing(self._folder):
-            return self._begin(fragment, name, views)
+            return self._begin(fragment, name, views, of)
 
     def _begin(
-        self, fragment: Fragment, name: str, views: Mapping[str, str]
+        self, fragment: Fragment, name: str, views: Mapping[str, str], of: object
     ) -> BucketedRemote | StateRemote:
         is_anew = self._begins_anew(fragment)
         is_kept = self._is_kept and not is_anew
-        digest = f"{ANEW}{uuid4().hex}" if is_anew else _digest(fragment, name)
-        folder = f"{self._folder}/{self._free(digest)}"
-        remote = self._begun[folder] = self._made(fragment, folder, is_kept=is_kept)
+        remote: BucketedRemote | StateRemote | None = self._shared(fragment, of, is_kept=is_kept)
+        if remote is None:
+            digest = f"{ANEW}{uuid4().hex}" if is_anew else _digest(fragment, name)
+            folder = f"{self._folder}/{self._free(digest)}"
+            remote = self._begun[folder] = self._made(fragment, folder, is_kept=is_kept)
         remote.adopt = self._adopt
         if is_kept and views:
             self._note(remote, views)
         return remote
+
+    def _shared(self, fragment: Fragment, of: object, *, is_kept: bool) -> StateRemote | None:
+        """A place for a part beside others, if it may share what is kept with them."""
+        from spark_backend.incremental.remote import StateRemote
+        from spark_backend.incremental.sharing import SharingStates, may_share
+
+        if of is None or not may_share(fragment):
+            return None
+        self._sharing = self._sharing or SharingStates(self.session, self._folder)
+        folder, state = self._sharing.place_for(fragment, of, is_kept=is_kept)
+        self._begun[folder] = state
+        return StateRemote(self.session, fragment, folder, stable=is_kept, shared=state)
 
     def _begins_anew(self, fragment: Fragment) -> bool:
         """Whether its state does not say up to where it has read a table that lives on Spark.
@@ -337,7 +359,7 @@ class SparkOffload:
         for remote in begun.values():
             if not remote.is_closed:
                 remote.stop()
-        self._ledger = None
+        self._ledger = self._sharing = None
         self.session.close()
         if self._lock is not None:
             self._lock.close()

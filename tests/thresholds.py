@@ -157,6 +157,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.reference.joins.STRIDE": "a factor",
     "reactive.reference.joins.TRIED": "pairs on which a condition is tried",
     "reactive.remote.external.BEFORE": "a version",
+    "reactive.remote.remote_operator.FILL": "a barrier",
     "reactive.remote.flush.MOST": "threads",
     "reactive.remote.recursions.WORTH": "what is said of a recursion",
     "optimizer.plans.fingerprint.LENGTH": "digits of a fingerprint",

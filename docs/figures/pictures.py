@@ -183,7 +183,7 @@ FLUSH = Picture(
             "commits leave entries",
             "key, bucket, packed row; nodes below an offloaded part are deferred",
             (
-                "reactive/remote/remote.py: RemoteOperator.step",
+                "reactive/remote/remote_operator.py: RemoteOperator.step",
                 "reactive/dataflow/node.py: is_deferred",
             ),
         ),
@@ -197,14 +197,14 @@ FLUSH = Picture(
             "what waits, up to the last commit, is set apart",
             (
                 "reactive/remote/flush.py: Flush",
-                "reactive/remote/remote.py: RemoteOperator.set_barrier",
+                "reactive/remote/remote_operator.py: RemoteOperator.set_barrier",
             ),
         ),
         Step(
             "send",
             "entries go to Spark; a number that counts is not taken again",
             (
-                "reactive/remote/remote.py: RemoteOperator.send",
+                "reactive/remote/remote_operator.py: RemoteOperator.send",
                 "spark_backend/incremental/bucketed.py: BucketedRemote.apply",
             ),
         ),
@@ -220,7 +220,7 @@ FLUSH = Picture(
             "step",
             "deferred nodes take the delta in; a further part sends in its turn",
             (
-                "reactive/remote/remote.py: RemoteOperator.flush",
+                "reactive/remote/remote_operator.py: RemoteOperator.flush",
                 "reactive/remote/flush.py: Flush._step",
             ),
         ),

@@ -48,7 +48,7 @@ from reactive.operators.pipelines import (
     constant_tests_of,
 )
 from reactive.operators.plain import Side, plain_join, plain_operator, side_functions, sides
-from reactive.remote import remote as remotes
+from reactive.remote import remote_operator as remotes
 from reactive.remote import window
 
 Inputs = tuple[Node, ...]

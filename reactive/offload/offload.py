@@ -26,11 +26,19 @@ from reactive.compiler import offloaded as offloaded_nodes
 from reactive.compiler.leaves import reattach, refill
 from reactive.dataflow.node import Node
 from reactive.errors import OffloadError
-from reactive.offload import chain_end, moving_recursions, overflow, remote_table, resuming
+from reactive.offload import (
+    beginning,
+    chain_end,
+    moving_recursions,
+    overflow,
+    readers,
+    remote_table,
+    resuming,
+)
 from reactive.offload.obstacles import check_stored, refusal
 from reactive.offload.spilling import Spilled, Spilling
 from reactive.operators.plain import LINEAR
-from reactive.remote import adoption, external, fragments, streams
+from reactive.remote import adoption, external, fragments, remote_operator, streams
 from reactive.remote import flush as flushing
 from reactive.remote import remote as remote_parts
 from reactive.runtime.collector import paused
@@ -67,7 +75,11 @@ class Offload(Protocol):
         ...
 
     def begin(
-        self, fragment: fragments.Fragment, name: str, views: Mapping[str, str] = ...
+        self,
+        fragment: fragments.Fragment,
+        name: str,
+        views: Mapping[str, str] = ...,
+        of: object = None,
     ) -> remote_parts.Remote:
         """A place for a part, with what an earlier process left of the same.
 
@@ -75,6 +87,7 @@ class Offload(Protocol):
         ----------
         name: the same for the same query.
         views: of the views that it is for and that have a name, the fingerprint of the query.
+        of: the database; parts of one may share what they keep. What waits has been flushed.
         """
         ...
 
@@ -138,6 +151,7 @@ class Offloading:
         self.offload = offload
         self.moved: dict[plan.Node, offloaded_nodes.Begin] = {}
         self._flush: flushing.Flush | None = None
+        self._readers: readers.Readers | None = None
         self.spilling = Spilling(engine)
         self.overflow = None if offload is None else overflow.Overflow(self, offload)
         if offload is not None:
@@ -175,10 +189,8 @@ class Offloading:
         return offloaded_nodes.OffloadedNodes(
             moved,
             self._remote_tables(),
-            lambda part: offload.begin(
-                part, _name(part.of[0]), resuming.views_of(self._engine, part.of[0], self.plan_of)
-            ),
-            lambda part: offload.scan(part, _name(part.of[0])),
+            lambda part: beginning.begun(self, part, part.of[0]),
+            lambda part: offload.scan(part, beginning.name_of(part.of[0])),
             offload.apart,
         )
 
@@ -261,9 +273,7 @@ class Offloading:
         engine, offload = self._engine, self.need()
         node = chain_end.top_of(self, node)
         moved: dict[plan.Node, offloaded_nodes.Begin] = {
-            node: lambda part: offload.begin(
-                part, _name(node), resuming.views_of(engine, node, self.plan_of)
-            )
+            node: lambda part: beginning.begun(self, part, node)
         }
         with self._engine.inside():
             if node in self.moved:
@@ -365,7 +375,7 @@ class Offloading:
             return str(error)
         return self.need().refuse(part)
 
-    def operators(self, node: plan.Node) -> list[remote_parts.RemoteOperator]:
+    def operators(self, node: plan.Node) -> list[remote_operator.RemoteOperator]:
         """What does a node's work elsewhere."""
         return [m.operator for m in self.remotes if node in m.operator.fragment.of]
 
@@ -383,11 +393,13 @@ class Offloading:
         return "in the process" + (", can move" if refused is None else f": {refused}")
 
     def _switch(self, moved: dict[plan.Node, offloaded_nodes.Begin]) -> None:
-        """Compile all queries again, with these parts elsewhere."""
+        """Compile the queries again that read parts that are elsewhere now, or are not any more."""
         engine = self._engine
         with self._engine.inside():
             self.flush()
-            for leaf, source in self._compiled(moved):
+            changed = self.moved.keys() ^ moved.keys()
+            self._readers = self._readers or readers.Readers(engine, self.plan_of)
+            for leaf, source in self._compiled(moved, self._readers.of(changed)):
                 reattach(engine.graph, leaf, source)
 
     def _rescue(self) -> None:
@@ -396,7 +408,7 @@ class Offloading:
         with self._engine.inside():
             self._flush = None
             deferred = [leaf for leaf in engine.graph.leaves() if leaf.deferred]
-            sources = self._compiled({})
+            sources = self._compiled({}, engine.graph.leaves())
             changed = [
                 change
                 for leaf, source in sources
@@ -405,12 +417,14 @@ class Offloading:
             ]
             engine.graph.announce(changed, engine.version)
 
-    def _compiled(self, moved: dict[plan.Node, offloaded_nodes.Begin]) -> list[tuple[Node, Node]]:
-        """All leaves with what they are to read, now that these parts are elsewhere."""
+    def _compiled(
+        self, moved: dict[plan.Node, offloaded_nodes.Begin], leaves: Iterable[Node]
+    ) -> list[tuple[Node, Node]]:
+        """Leaves with what they are to read, now that these parts are elsewhere."""
         engine = self._engine
         before, self.moved = self.moved, moved
         try:
-            return [(leaf, engine.queries.node(leaf.leaf.base)) for leaf in engine.graph.leaves()]
+            return [(leaf, engine.queries.node(leaf.leaf.base)) for leaf in leaves]
         except BaseException:
             self.moved = before
             engine.graph.sweep()
@@ -434,8 +448,3 @@ class Offloading:
 
 
 STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Empty)
-
-
-def _name(node: plan.Node) -> str:
-    """The same for the same query."""
-    return str(explaining.explain(node))

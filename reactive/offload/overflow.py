@@ -2,8 +2,9 @@
 
 After commits that changed many rows, the sizes of all operators are looked at: those of `stats()`,
 rows held, and bytes of the containers that hold them. That takes time by the state, so it happens
-a few times while a threshold is filled. What is above it moves in the background; what has been
-found below half of it for a while comes back.
+a few times while a threshold is filled. What is above it moves in the background, together with as
+much around it as can be one fragment, so that no deltas of it come by; what has been found below
+half of it for a while comes back.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from optimizer import plan
 from reactive.dataflow.node import Node
 from reactive.errors import OffloadError
+from reactive.offload import beginning
 from reactive.runtime.background import Background
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ class Overflow:
         self._is_looking = False
         self._refused: dict[plan.Node, str] = {}
         self._moved: set[plan.Node] = set()
+        self._moving: set[plan.Node] = set()
         self._calm: Counter[plan.Node] = Counter()
         self.background = Background(offloading, type(offloading).flush, offload.flush_interval)
         self.is_due = False
@@ -96,9 +99,20 @@ class Overflow:
     def _weigh(self) -> None:
         if self._moved:
             self.background.do(self._bring_back)
-        for node in self._of.look(self._grown):
-            self._moved.add(node)
-            self.background.do(partial(type(self._of).hand_over, node=node))
+        grown = [node for node in self._of.look(self._grown) if node not in self._moving]
+        if grown:
+            self._moving.update(grown)
+            self.background.do(partial(self._move, grown=grown))
+
+    def _move(self, of: Offloading, grown: list[plan.Node]) -> None:
+        """In the background: what has grown goes, and what cannot is told of."""
+        try:
+            for node in beginning.tops(of, grown):
+                if not self._is_refused(node):
+                    self._moved.add(node)
+                    self.background.do(partial(type(of).hand_over, node=node))
+        finally:
+            self._moving.difference_update(grown)
 
     def _bring_back(self, of: Offloading) -> None:
         """In the background: what is small comes back."""
@@ -117,15 +131,13 @@ class Overflow:
                 rows, size = node.operator.footprint()
                 sizes[holder] = (sizes[holder][0] + rows, sizes[holder][1] + size)
         grown = [of for of, size in sizes.items() if self._exceeds(size, 1)]
-        return [of for of in grown if of not in self._moved and not self._is_refused(of)]
+        return [of for of in grown if of not in self._moved and of not in self._refused]
 
     def _is_refused(self, node: plan.Node) -> bool:
-        if node not in self._refused:
-            refused = self._of.refused(node)
-            if refused is None:
-                return False
+        refused = None if beginning.is_whole(self._of, node) else self._of.refused(node)
+        if refused is not None:
             self._refused[node] = refused
-        return True
+        return refused is not None
 
     def _is_small(self, node: plan.Node) -> bool:
         """Whether a part has been found below half the threshold for a while."""

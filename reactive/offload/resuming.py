@@ -13,7 +13,7 @@ from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import nodes
 from reactive.collections.zset import repeat
 from reactive.remote.adoption import Adopt, to_restore
-from reactive.remote.remote import RemoteOperator
+from reactive.remote.remote_operator import RemoteOperator
 from reactive.transactions.transaction import Transaction
 
 if TYPE_CHECKING:

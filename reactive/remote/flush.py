@@ -19,12 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node, is_deferred
 from reactive.dataflow.step import Step
 from reactive.remote.remote_leaf import RemoteLeaf
+from reactive.remote.remote_operator import send_together
 
 MOST = 8
 """How many parts are sent to at the same time."""
@@ -47,11 +49,14 @@ class Flush:
         for node in nodes:
             node.set_barrier()
             if node.is_remote:
-                node.operator.set_barrier()
+                node.operator.set_barrier(version)
+        for node in graph.remotes:
+            if not node.operator.is_filled and node.operator.shared is not None:
+                node.operator.set_barrier(version)
         inner = [node for node in nodes if node.leaf is None]
         self._leaves = [node for node in nodes if node.leaf is not None]
         first = [node for node in inner if node.is_remote and not node.deferred]
-        self._stages: list[Stage] = [(False, lambda: _send(first))]
+        self._stages: list[Stage] = [(False, lambda: _send(graph, first))]
         self._stages += [stage for node in inner for stage in self._of(node)]
         self._stages.append((True, self._finish))
 
@@ -85,7 +90,11 @@ class Flush:
     def _of(self, node: Node) -> list[Stage]:
         stages: list[Stage] = [(True, lambda: self._step(node))] if node.deferred else []
         if node.is_remote:
-            stages += [(False, lambda: _send_one(node)), (True, lambda: self._hand_out(node))]
+            together = partial(_together, self._graph, node)
+            stages += [
+                (False, lambda: _send_group(together())),
+                (True, lambda: self._hand_out(node)),
+            ]
         return stages
 
     def _step(self, node: Node) -> None:
@@ -94,7 +103,7 @@ class Flush:
         step, outs = self._prepare([node])
         step.publish()
         if node.is_remote:
-            node.operator.set_barrier()
+            node.operator.set_barrier(self.version)
         _give(node, *outs)
 
     def _hand_out(self, node: Node) -> None:
@@ -162,20 +171,32 @@ def is_heard(node: Node) -> bool:
     )
 
 
-def _send(nodes: list[Node]) -> None:
-    """Send what several have to send, at the same time; raise what the first of them raised."""
+def _send(graph: Graph, nodes: list[Node]) -> None:
+    """Send what several have to send, at the same time, and what shares its state in one go; raise
+    what the first of them raised."""
     waiting = [node for node in nodes if node.operator.lag or node.operator.is_fed]
-    if len(waiting) < 2:
+    groups = list({node: _together(graph, node) for node in waiting}.values())
+    apart = [group for n, group in enumerate(groups) if group not in groups[:n]]
+    if len(apart) < 2:
         return  # its own stage does it
     with futures.ThreadPoolExecutor(MOST, thread_name_prefix="reactive-flush") as pool:
-        sent = [pool.submit(_send_one, node) for node in waiting]
+        sent = [pool.submit(_send_group, group) for group in apart]
     for future in sent:
         future.result()
 
 
-def _send_one(node: Node) -> None:
+def _together(graph: Graph, node: Node) -> list[Node]:
+    """The nodes whose remotes share what they keep with that of a node, also ones that are only
+    being filled."""
+    shared = node.operator.shared
+    if shared is None:
+        return [node]
+    return [each for each in graph.remotes if each.operator.shared is shared]
+
+
+def _send_group(nodes: list[Node]) -> None:
     """Without the lock: who listens from now on is told all the same, when it is handed out."""
-    node.operator.send(quiet=not is_heard(node))
+    send_together([(node.operator, not is_heard(node)) for node in nodes])
 
 
 def _give(node: Node, out: Sequence[Any]) -> None:

@@ -1,34 +1,19 @@
-"""An operator whose state and work are elsewhere: in Spark, or wherever a `Remote` keeps them.
+"""What keeps the rows of a fragment elsewhere, in Spark or wherever, and takes their changes in.
 
-    commit:   deltas --prepare, pack--> entries, which wait
-    flush:    entries --Remote.apply--> delta of the output
-
-The output is the union of what the fragment makes of each bucket, and a change of rows is a change
-of their buckets:
-
-    d part(rows)  =  part(touched buckets, after)  -  part(touched buckets, before)
-
-State:  the entries since the last flush.
-Cost:   O(|dL|) per commit.
+entries --apply--> delta of the output
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
-from time import perf_counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from optimizer import plan
-from reactive.collections.zset import Pair, Pairs, Row, consolidate, negate
-from reactive.dataflow.snapshot import Snapshot
-from reactive.errors import OffloadError, TakenIn
-from reactive.remote.adoption import Adopt, difference, refusal
-from reactive.remote.external import BEFORE, ExternalInput, ExternalSource
-from reactive.remote.following import Followable, Following, Telling
-from reactive.remote.fragments import Fragment, by_row
+from reactive.collections.zset import Pair, Pairs, Row
+from reactive.remote.adoption import Adopt
+from reactive.remote.external import ExternalInput, ExternalSource
 
 Entry = tuple[int, int, Row, int]
 """The input, the bucket, the packed row and its weight."""
@@ -129,306 +114,36 @@ class Remote(Protocol):
         ...
 
 
-class RemoteOperator:
-    """Stands in the graph for a fragment that is elsewhere; its output comes by flushes only.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one of several remotes is given, that take it in together.
 
-    A flush sets apart what waits (`set_barrier`), has it applied (`send`), which may take long and
-    is done while commits go on, and then hands out what came of it (`flush`). Before the first one,
-    what its inputs held from the start is handed over (`fill`).
+    `barrier` is the commit up to which it is; None if nobody else is given the same.
     """
 
-    __slots__ = (
-        *("_fed", "_is_compared", "_owed", "_sources"),
-        *("_batches", "_held", "_last", "_number", "_out", "_sending", "_unseen", "_waiting"),
-        *("fetched", "flushes", "is_closed", "is_filled", "latency", "lost"),
-        *("fragment", "remote", "touched"),
-    )
+    number: int
+    barrier: int | None
+    entries: Sequence[Entry]
+    fed: Sequence[ExternalInput] = ()
 
-    def __init__(self, fragment: Fragment, remote: Remote, sources: Sources = NO_SOURCES) -> None:
-        self.fragment = fragment
-        self.remote = remote
-        self._sources = sources
-        self._fed = dict.fromkeys(sources, BEFORE)
-        self._held: list[tuple[int, Snapshot]] = []
-        self._is_compared = False
-        self._waiting: list[Entry] = []
-        self._last: list[Entry] = []
-        self._batches: list[Batch] = []
-        self._out: list[Output] = []
-        self._unseen: list[Output] = []
-        self._number = 0 if remote.resumed is None else remote.resumed + 1
-        self._sending = threading.RLock()
-        self.is_filled = True
-        self.is_closed = False
-        self.lost: OffloadError | None = None
-        self._owed: TakenIn | None = None
-        self.flushes = 0
-        self.latency = 0.0
-        self.touched = 0
-        self.fetched = 0
-        """Rows of changes that have been fetched into the process."""
 
-    # At commits.
+@runtime_checkable
+class Sharing(Protocol):
+    """A `Remote` that shares what it keeps with others, and takes in together with them."""
 
-    def step(self, *deltas: Pairs) -> Pairs:
-        if self.lost is not None:
-            return ()
-        last: list[Entry] = []
-        pack = self.remote.pack
-        for place, delta in enumerate(deltas):
-            if place in self._sources:
-                continue
-            prepare = self.fragment.prepare[place]
-            for row, weight in delta:
-                prepared = prepare(row)
-                if prepared is not None:
-                    last.append((place, *pack(place, *prepared), weight))
-        self._last = last
-        self.touched += len(last)
-        return ()
-
-    def undo(self) -> None:
-        self._last = []
-
-    def commit(self) -> None:
-        self._waiting += self._last
-        self._last = []
+    shared: object
+    """The same for all that do."""
 
     @property
-    def lag(self) -> int:
-        """How many entries wait."""
-        held = sum(len(snapshot) for _, snapshot in self._held)
-        return held + len(self._waiting) + sum(len(entries) for entries, _ in self._batches)
+    def left(self) -> int:
+        """How many have left that shared with it: what failed may do now without them."""
+        ...
 
-    @property
-    def is_fed(self) -> bool:
-        """Whether something that is to be fed waits."""
-        return any(fed for _, fed in self._batches)
+    def is_brought(self, place: int) -> bool:
+        """Whether others bring the rows of an input, so that they are not to be handed over."""
+        ...
 
-    # At flushes.
-
-    def set_barrier(self) -> None:
-        """What waits now is what the next flush is of, after what the last one could not send."""
-        fed = [found for place in self._sources if (found := self._feed(place)) is not None]
-        if self._waiting or fed:
-            self._batches.append((self._waiting, fed))
-            self._waiting = []
-
-    def _feed(self, place: int) -> ExternalInput | None:
-        """What an input has to be fed from where the rows of its table are."""
-        table, through = self._sources[place]
-        after, upto = self._fed[place], table.save()
-        self._fed[place] = upto
-        return ExternalInput(place, table.rows, through, after, upto) if upto > after else None
-
-    def send(self, *, quiet: bool = False) -> None:
-        """Have what was set apart at the barrier applied, once; another thread that does so is
-        waited for. If it is `quiet`, nobody asks how the output changes, as far as is known now."""
-        with self._sending:
-            if self.lost is not None:
-                raise self.lost
-            while self._batches:
-                self._apply(quiet=quiet and isinstance(self.remote, Telling))
-            if self._owed is not None:
-                raise self._owed
-
-    def _apply(self, *, quiet: bool) -> None:
-        began = perf_counter()
-        self._pairs(self._unseen), self._pairs(self._out)  # a later one cannot tell of them
-        try:
-            pairs = self.remote.apply(self._number, *self._batches[0], quiet=quiet)
-            self.fetched += len(pairs)
-            self._out.append(self._number if quiet else pairs)
-            self._owed = None
-        except TakenIn as error:
-            self._owed = error
-        self._next()
-        self.latency = perf_counter() - began
-        self.flushes += 1
-
-    def lose(self, error: OffloadError) -> None:
-        """Nobody can be reached: what waits is given up, and from now on nothing is kept."""
-        self.lost = error
-        self._waiting, self._batches = [], []
-
-    def _next(self) -> None:
-        self._number += 1
-        del self._batches[0]
-
-    def flush(self, *, quiet: bool = False) -> Pairs | None:
-        """What came of it: the delta of the output; None if that is `quiet` and was not fetched."""
-        with self._sending:
-            is_told = not (quiet and any(isinstance(output, int) for output in self._out))
-            pairs = self._pairs(self._out) if is_told else None
-            self._unseen += self._out
-            self._out = []
-            return None if pairs is None else sorted(pairs, key=_weight)  # what goes first
-
-    def overlooked(self) -> Pairs:
-        """What came of it and was not asked for, now that somebody is there to be told."""
-        with self._sending:
-            places = [place for place, out in enumerate(self._unseen) if isinstance(out, int)]
-            self._pairs(self._unseen)
-            found = [pair for place in places for pair in self._unseen[place]]  # type: ignore[union-attr]
-            return sorted(found, key=_weight)
-
-    def _pairs(self, outputs: list[Output]) -> list[Pair]:
-        """What has come of several: what has not been fetched is so now."""
-        for place, output in enumerate(outputs):
-            if isinstance(output, int):
-                pairs = outputs[place] = self.remote.told(output)  # type: ignore[attr-defined]
-                self.fetched += len(pairs)
-        return [pair for output in outputs for pair in output]  # type: ignore[union-attr]
-
-    def _ahead(self) -> list[Pair]:
-        """What has been applied, and is not to be seen yet."""
-        return [*self._pairs(self._unseen), *self._pairs(self._out)]
-
-    def flushed(self) -> None:
-        """A flush is over: what came of it is now to be seen."""
-        with self._sending:
-            self._unseen = []
-
-    def begin(self, inputs: Sequence[Snapshot]) -> None:
-        """What the inputs hold from the start is to be handed over. Inside the lock."""
-        own = [(n, held) for n, held in enumerate(inputs) if n not in self._sources and len(held)]
-        self._held = [(n, held) for n, held in own if self.fragment.prepare[n] is by_row]
-        for place, held in own:
-            if self.fragment.prepare[place] is not by_row:  # a callable of the user's, asked here
-                self._keep(place, held)
-        self.set_barrier()
-        is_owed = self.remote.resumed is not None or self.fragment.is_never_empty
-        if not self._batches and (self._held or is_owed):
-            self._batches = [([], [])]
-        self.is_filled = not self._batches
-
-    def _keep(self, place: int, held: Snapshot) -> None:
-        deltas: list[Pairs] = [()] * len(self.fragment.prepare)
-        deltas[place] = held.pairs()
-        self.step(*deltas)
-        self.commit()
-
-    def fill(self, adopt: Adopt | None = None) -> None:
-        """Hand over what the inputs held from the start, once; of what an earlier process left,
-        the difference.
-
-        That is done in pieces, each of which is forgotten when it is there; what is left goes on
-        from the piece that failed.
-
-        Raises
-        ------
-        OffloadError: there is a difference, and nobody has said that the process counts.
-        """
-        with self._sending:
-            if not self.is_filled:
-                if self.remote.resumed is None:
-                    for entries in self._pieces():
-                        self.remote.stage(self._number, entries)
-                elif (adopt or self.remote.adopt) != "process" and self.differs():
-                    raise refusal(self.fragment, self.differs())
-                self.differs()
-                self.remote.apply(self._number, *self._batches[0], quiet=True)
-                self._next()
-                self.is_filled = True
-
-    def differs(self) -> Sequence[Entry]:
-        """What the inputs held from the start, without what an earlier process left."""
-        with self._sending:
-            if self.is_filled or self.remote.resumed is None:
-                return ()
-            if not self._is_compared:
-                entries, fed = self._batches[0]
-                wanted = chain(entries, chain.from_iterable(self._pieces()))
-                self._batches[0] = (difference(wanted, self.remote.entries()), fed)
-                self._is_compared = True
-            return self._batches[0][0]
-
-    def restored(self) -> None:
-        """What was committed since its beginning counts as held from the start. Inside the lock."""
-        entries, fed = self._batches[0]
-        self._batches[0] = (difference([*entries, *self._waiting], ()), fed)
-        self._waiting = []
-
-    def _pieces(self) -> Iterator[list[Entry]]:
-        pack = self.remote.pack
-        while self._held:
-            place, held = self._held[0]
-            while len(held):
-                yield [(place, *pack(place, row, row), n) for row, n in held.piece()]
-                held.forget()
-            del self._held[0]
-
-    # What is there, as of the last flush that came to its end.
-
-    def contents(self) -> Iterable[Pair]:
-        """The whole output."""
-        with self._sending:
-            self.fill()
-            found, ahead = self.remote.contents(), self._ahead()
-            return consolidate([*found, *negate(ahead)]) if ahead else found
-
-    @property
-    def is_followable(self) -> bool:
-        """Whether the output can be read where it is."""
-        return isinstance(self.remote, Followable) and self.remote.is_followable
-
-    def follow(self) -> Following:
-        """What reads the output where it is, as of the last flush or a later one."""
-        with self._sending:
-            if self.lost is not None:
-                raise self.lost
-            self.fill()
-            assert isinstance(self.remote, Followable)
-            return self.remote.follow()
-
-    def size(self) -> int:
-        """How many rows the output has, copies counted."""
-        with self._sending:
-            self.fill()
-            if not isinstance(self.remote, Telling):
-                return sum(weight for _, weight in self.contents())
-            return self.remote.size() - sum(weight for _, weight in self._ahead())
-
-    def at(self, key: Any) -> list[Pair]:
-        """What of the output shares the bucket of a key."""
-        return self._of({self.remote.bucket(key)})
-
-    def count(self, row: Row) -> int:
-        """How often a row is in the output."""
-        if self.fragment.keys_of is None:
-            return sum(weight for found, weight in self.contents() if found == row)
-        buckets = {self.remote.bucket(key) for key in self.fragment.keys_of(row)}
-        return sum(weight for found, weight in self._of(buckets) if found == row)
-
-    def _of(self, buckets: Iterable[int]) -> list[Pair]:
-        with self._sending:
-            self.fill()
-            found = [pair for bucket in buckets for pair in self.remote.at(bucket)]
-            ahead = self._ahead()
-            if not ahead:
-                return found
-            rows = {row for row, _ in found}
-            undone = [(row, -n) for row, n in ahead if row in rows or n < 0]
-            return [(row, n) for row, n in consolidate([*found, *undone]) if n > 0]
-
-    def footprint(self) -> tuple[int, int]:
-        """What is kept in the process: nothing but what waits."""
-        return 0, 0
-
-    def describe(self) -> str:
-        """Where and how it is kept, and what runs where."""
-        fed = [(table.rows, nodes) for table, nodes in self._sources.values() if nodes]
-        apart = [f"by itself: {self.fragment.apart}"] if self.fragment.apart else []
-        steps = (step for rows, chain in fed for step in rows.steps(chain))
-        return "; ".join([self.remote.describe(), *apart, *steps])
-
-    def stop(self) -> None:
-        """Nobody reads it any more. Stopping twice is no error."""
-        with self._sending:
-            if not self.is_closed:
-                self.is_closed = True
-                self.remote.stop()
-
-
-def _weight(pair: Pair) -> int:
-    return pair[1]
+    def take_in(self, parts: Sequence[tuple[Any, Part]]) -> None:
+        """Have what some of them are given taken in, once; each can then be asked by `apply` what
+        came of it."""
+        ...

@@ -12,7 +12,7 @@ from typing import Any
 
 from reactive.collections.edits import Edit
 from reactive.collections.zset import Pair, Pairs, Row, canonical, consolidate, repeat
-from reactive.remote.remote import RemoteOperator
+from reactive.remote.remote_operator import RemoteOperator
 
 
 class RemoteLeaf:

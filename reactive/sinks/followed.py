@@ -14,7 +14,7 @@ import time
 from typing import Any, Protocol
 
 from reactive.remote.following import Following
-from reactive.remote.remote import RemoteOperator
+from reactive.remote.remote_operator import RemoteOperator
 
 
 class Changes(Protocol):

@@ -29,7 +29,7 @@ from reactive.subscriptions.observe import Subscription
 from reactive.subscriptions.subscribe import listen
 
 if TYPE_CHECKING:
-    from reactive.remote.remote import RemoteOperator
+    from reactive.remote.remote_operator import RemoteOperator
     from reactive.transactions.engine import Engine
 
 Mode: TypeAlias = Literal["upsert", "changes"]

@@ -7,12 +7,13 @@
     aggregate                    sums
     top, order with a limit      the rows that are first
 
-Rows that equal nodes give, arranged by equal keys, are kept once.
+Rows that equal nodes give, arranged by equal keys, are kept once, also those of several fragments.
+A table is named after what is kept in it, so that it is found whatever else is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -21,11 +22,11 @@ from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.plans.explain import headline
+from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import residual
 from optimizer.plans.unique_keys import unique_key
 from reactive.operators.plain import chain_over
-from reactive.remote.fragments import Fragment
 from spark_backend.cluster.session import Session
 from spark_backend.codec.columns import truth_of
 from spark_backend.codec.schema import Plain, Typed, Untyped, in_common, tuple_of
@@ -33,6 +34,7 @@ from spark_backend.codec.values import Inexact, Value, as_type, record_value
 from spark_backend.incremental.computed import with_computed
 from spark_backend.incremental.first_of_all import First
 from spark_backend.incremental.firsts import Firsts
+from spark_backend.incremental.given import Input
 from spark_backend.incremental.join import Arranged, Join, pair_of
 from spark_backend.incremental.keys import Side, bound, sides_of
 from spark_backend.incremental.linear import Linear, Together
@@ -47,6 +49,8 @@ from spark_backend.tables.chain import Chain
 S = TypeVar("S")
 Maker = Callable[["Compiler", plan.Node], Step | None]
 """Makes the step of a node, if it is one of its kind."""
+DIGITS = 10
+"""Of a fingerprint, in the name of a table."""
 _SETS = (
     plan.Distinct,
     plan.Union,
@@ -58,32 +62,55 @@ _SETS = (
 
 
 class Compiler:
-    """Makes the steps of a fragment.
+    """Makes the steps of fragments over some inputs.
 
     Parameters
     ----------
-    inputs: what the rows of the inputs are.
+    inputs: by their place.
     makers: what makes steps of nodes that are not made here.
+    names: of tables, by what is in them: those that have been given before.
     """
 
     def __init__(
         self,
         session: Session,
-        fragment: Fragment,
-        inputs: tuple[Typed, ...],
+        inputs: Mapping[int, Input],
         makers: tuple[Maker, ...] = (),
+        names: dict[Any, str] | None = None,
     ) -> None:
-        self._session, self._fragment = session, fragment
+        self._session = session
         self._inputs, self._makers = inputs, makers
         self._chain = Chain(session.paths, is_typed=True)
         self._made: dict[plan.Node, Step] = {}
         self._given: dict[plan.Node, Step] = {}
+        self._at: dict[int, Given] = {}
         self._known: list[Arranged] = []
-        self._count = 0
+        self._names = {} if names is None else names
+        self._known_of: dict[plan.Node, tuple[list[str], dict[str, TableSpec]]] = {}
         self.tables: dict[str, TableSpec] = {}
-        """What the steps keep."""
+        """What the steps keep that have been made, or asked for, since `begin`."""
         self.steps: list[str] = []
-        """What runs where, a line each."""
+        """What runs where, a line each, of the same."""
+
+    def begin(self) -> None:
+        """From here on the steps of another fragment are asked for."""
+        self.tables, self.steps = {}, []
+
+    def top(self, node: plan.Node) -> Step:
+        """The step of the node on top of a fragment.
+
+        Raises
+        ------
+        NotColumns: it, or one below, cannot be done in columns.
+        """
+        if not isinstance(node, plan.OrderBy):
+            return self.step(node)
+        try:
+            made = self._first(node, is_last=True)
+        except (Inexact, Untyped) as error:
+            raise NotColumns(f"{headline(node)}: {error}") from error
+        self.steps.append(f"{headline(node)}: {_where(made)}")
+        return made
 
     def step(self, node: plan.Node) -> Step:
         """The step of a node.
@@ -93,10 +120,17 @@ class Compiler:
         NotColumns: it, or one below, cannot be done in columns.
         """
         if node not in self._made:
+            around, (self.steps, self.tables) = (self.steps, self.tables), ([], {})
             try:
                 self._made[node] = self._of(node)
             except (Inexact, Untyped) as error:
                 raise NotColumns(f"{headline(node)}: {error}") from error
+            finally:
+                self._known_of[node] = self.steps, self.tables
+                self.steps, self.tables = around
+        lines, specs = self._known_of.get(node, ([], {}))
+        self.steps += [line for line in lines if line not in self.steps]
+        self.tables.update(specs)
         return self._made[node]
 
     def give(self, node: plan.Node, step: Step) -> Step:
@@ -106,10 +140,16 @@ class Compiler:
 
     def beside(self) -> Compiler:
         """Another one for the same fragment, given the same, whose steps are of no account."""
-        other = Compiler(self._session, self._fragment, self._inputs, self._makers)
+        other = Compiler(self._session, self._inputs, self._makers)
         for node, step in self._given.items():
             other.give(node, step)
         return other
+
+    def given(self, place: int) -> Given:
+        """The step of an input."""
+        if place not in self._at:
+            self._at[place] = Given(place, self._inputs[place].kept)
+        return self._at[place]
 
     def arranged(self, step: Step) -> list[Arranged]:
         """The rows of a step by the keys of the joins that have been made of it."""
@@ -123,7 +163,7 @@ class Compiler:
                 return made_there
         match node:
             case plan.Recursive(index=index):
-                return Given(index, self._inputs[index])
+                return self.given(index)
             case plan.Where() | plan.Select() | plan.SelectMany() | plan.Unnest():
                 return self._linear(node)
             case plan.UnionAll(left, right):
@@ -138,7 +178,7 @@ class Compiler:
             case plan.Aggregate():
                 found = self._aggregate(node)
             case plan.Top() | plan.OrderBy(limit=int()):
-                found = self._first(node)
+                found = self._first(node, is_last=False)
             case _ if isinstance(node, _SETS):
                 found = self._by_weight(node)
             case _:
@@ -158,7 +198,7 @@ class Compiler:
         return made
 
     def _aggregate(self, node: plan.Aggregate) -> Step:
-        source, name = node.input, self.free("sums")
+        source, name = node.input, self.free("sums", node)
         step = self.step(source)
         try:
             made = Totals(node, step, bindings(source), name)
@@ -169,13 +209,13 @@ class Compiler:
             made = Totals(computed, self.step(computed.input), 1, name)
         return self._with(made, *made.specs)
 
-    def _first(self, node: plan.Top | plan.OrderBy) -> Step:
+    def _first(self, node: plan.Top | plan.OrderBy, *, is_last: bool) -> Step:
         step, count = self.step(node.input), bindings(node.input)
-        unique = unique_of(node.input, tuple(map(unique_key, self._fragment.inputs)))
+        unique = unique_of(node.input, {n: unique_key(i.node) for n, i in self._inputs.items()})
         if isinstance(node, plan.Top):
-            top = Firsts(node, step, count, self.free("rows"), unique)
+            top = Firsts(node, step, count, self.free("rows", node), unique)
             return self._with(top, top.spec)
-        names, is_last = (self.free("rows"), self.free("held")), node is self._fragment.node
+        names = self.free("rows", node, is_last), self.free("held", node, is_last)
         first = First(node, step, count, names, unique, is_last=is_last)
         return self._with(first, *first.specs)
 
@@ -184,24 +224,24 @@ class Compiler:
         kept = steps[0].kept
         for step in steps[1:]:
             kept = in_common(kept, step.kept)
-        names = tuple(self.free("rows") for _ in steps)
+        names = tuple(self.free("rows", node, place) for place in range(len(steps)))
         made = ByWeight(node, steps, names, kept)
         return self._with(made, *made.specs)
 
     def _sides(self, node: Any, left: plan.Node, right: plan.Node) -> tuple[Arranged, Arranged]:
         one, other = self.step(left), self.step(right)
         sides = sides_of(node, one.kept, other.kept, bindings(left))
-        return self._arranged(one, sides[0]), self._arranged(other, sides[1])
+        return self._arranged(left, one, sides[0]), self._arranged(right, other, sides[1])
 
-    def _arranged(self, step: Step, side: Side) -> Arranged:
+    def _arranged(self, node: plan.Node, step: Step, side: Side) -> Arranged:
         """The rows of a step by a key; by an equal one, the same table."""
         for known in self._known:
             if known.source is step and (known.side.keys, known.side.types) == (
                 side.keys,
                 side.types,
             ):
-                return Arranged(step, side, known.spec.name)
-        made = Arranged(step, side, self.free("by"))
+                return self._with(Arranged(step, side, known.spec.name), known.spec)
+        made = Arranged(step, side, self.free("by", node, side.keys, side.types))
         self._known.append(made)
         return self._with(made, made.spec)
 
@@ -209,10 +249,14 @@ class Compiler:
         self.tables.update((spec.name, spec) for spec in specs)
         return made
 
-    def free(self, kind: str) -> str:
-        """A name for a table: the same in any process that compiles the same plan."""
-        self._count += 1
-        return f"{kind}{self._count}"
+    def free(self, kind: str, *what: Any) -> str:
+        """A name for a table: the same for the same content in any process."""
+        if (kind, what) not in self._names:
+            name = first = f"{kind}{fingerprint(*what)[:DIGITS]}"
+            while name in self._names.values():
+                name = f"{first}x{len(self._names)}"
+            self._names[kind, what] = name
+        return self._names[kind, what]
 
     def _join(self, node: plan.Join, left: plan.Node, right: plan.Node) -> Step:
         one, other = self._sides(node, left, right)

@@ -9,18 +9,19 @@ from reactive.remote.fragments import Fragment
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Kept, Pickled, Typed, kept_as
 from spark_backend.incremental.compile import Compiler, Maker
+from spark_backend.incremental.given import Input
 from spark_backend.incremental.steps import NotColumns, schema_of
 from spark_backend.tables.chain import Chain, Weighted
 
 
-def inputs_of(session: Session, fragment: Fragment) -> tuple[Typed, ...]:
+def inputs_of(session: Session, fragment: Fragment) -> tuple[Input, ...]:
     """What the rows of each input are.
 
     Raises
     ------
     NotColumns: rows of one are in no columns.
     """
-    return tuple(_input(session, node) for node in fragment.inputs)
+    return tuple(Input(node, _input(session, node)) for node in fragment.inputs)
 
 
 def can_be_columns(session: Session, fragment: Fragment, makers: tuple[Maker, ...] = ()) -> bool:
@@ -35,8 +36,8 @@ def no_columns(session: Session, fragment: Fragment, makers: tuple[Maker, ...] =
         if isinstance(kept, Pickled):
             return kept.reason  # which is known without Spark
     try:
-        inputs = inputs_of(session, fragment)
-        Compiler(session, fragment, inputs, makers).step(fragment.node)
+        inputs = dict(enumerate(inputs_of(session, fragment)))
+        Compiler(session, inputs, makers).top(fragment.node)
     except (NotColumns, OffloadError) as error:
         return str(error).partition("\n")[0]
     return None

@@ -8,28 +8,22 @@ State:  on disk; in the driver, what has not been sent.
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from reactive.collections.zset import Pairs
-from reactive.errors import OffloadError, TakenIn
 from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
-from spark_backend.cluster.refusals import said
 from spark_backend.cluster.session import Session
 from spark_backend.incremental.tries import Owed, tried
 from spark_backend.state.staged import Staged
 from spark_backend.state.tables import StateTables
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.frames import net
-
-T = TypeVar("T")
-log = logging.getLogger("reactive")
 
 
 class OnTables(ABC):
@@ -76,13 +70,7 @@ class OnTables(ABC):
         """
         if number > self.applied:
             given = self._owed.added(number, entries, fed)
-            try:
-                tried(lambda: self._attempt(number, *given), self._session, self._goes_on)
-            except TakenIn:
-                raise
-            except OffloadError:
-                self._tables.check()  # it says more
-                raise
+            tried(lambda: self._attempt(number, *given), self._session, self._goes_on, self._tables)
             self._owed.clear()
         if self._staged.rows:
             self._staged.forget()
@@ -99,16 +87,6 @@ class OnTables(ABC):
         """Give everything up."""
         self.is_closed = True
         self._tables.delete()
-
-    def _if_spark_can(self, read: Callable[[], T]) -> T | None:
-        """What is read with Spark; None if it is gone, or cannot do it now."""
-        try:
-            if not self._session.is_alive():
-                self._session.restart()
-            return read()
-        except Exception as error:
-            log.warning("offloading: read without Spark: %s", said(error))
-            return None
 
     def _attempt(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
         if not self._session.is_alive():

@@ -11,7 +11,7 @@ Source: `reactive/collections/order.py`, `sorting.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -108,12 +108,12 @@ def standing(
     return Standing((*by, *ties), is_total)
 
 
-def unique_of(node: plan.Node, inputs: Sequence[Key]) -> Key:
+def unique_of(node: plan.Node, inputs: Mapping[int, Key]) -> Key:
     """What the rows of a node have alone, of the bindings of a row; nothing if that is not known.
 
     Parameters
     ----------
-    inputs: what those of each input have.
+    inputs: what those of each input have, by its place.
     """
     match node:
         case plan.Recursive(index=index):

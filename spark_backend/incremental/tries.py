@@ -8,17 +8,22 @@ State:  what flushes were of that have failed.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from reactive.collections.zset import Row
-from reactive.errors import OffloadError
+from reactive.errors import OffloadError, TakenIn
 from reactive.remote.external import ExternalInput
 from reactive.remote.remote import Batch, Entry
 from spark_backend.cluster.refusals import said
 from spark_backend.cluster.session import Session
+from spark_backend.state.tables import StateTables
 
+T = TypeVar("T")
+log = logging.getLogger("reactive")
 TRIES = 3
 """How often a flush is tried again."""
 
@@ -26,18 +31,45 @@ TRIES = 3
 def tried(
     attempt: Callable[[], None],
     session: Session,
-    goes_on: Callable[[Exception], bool] = lambda error: False,
+    goes_on: Callable[[Exception], bool],
+    tables: StateTables,
 ) -> None:
     """Run an attempt, until it succeeds.
 
     Parameters
     ----------
     goes_on: what to do about an error; whether it is worth another try.
+    tables: what it writes to.
 
     Raises
     ------
-    OffloadError: it failed each time, or in the same way in a session that is there.
+    TakenIn: a callable of the query raised.
+    OffloadError: it failed each time, or in the same way in a session that is there; or state has
+        been removed.
     """
+    try:
+        _tried(attempt, session, goes_on)
+    except TakenIn:
+        raise
+    except OffloadError:
+        tables.check()  # it says more
+        raise
+
+
+def if_spark_can(session: Session, read: Callable[[], T]) -> T | None:
+    """What is read with Spark; None if it is gone, or cannot do it now."""
+    try:
+        if not session.is_alive():
+            session.restart()
+        return read()
+    except Exception as error:
+        log.warning("offloading: read without Spark: %s", said(error))
+        return None
+
+
+def _tried(
+    attempt: Callable[[], None], session: Session, goes_on: Callable[[Exception], bool]
+) -> None:
     for number in range(TRIES + 1):
         try:
             return attempt()

@@ -95,7 +95,7 @@ def _partitioned(compiler: Compiler, of: Decomposed) -> Step:
         sides,
         premises,
     )
-    names = compiler.free("recursion"), compiler.free("seeds")
+    names = compiler.free("recursion", of.node), compiler.free("seeds", of.node)
     made = ByPartition(parts, names, _for_workers(of), serialized_classes())
     compiler.tables.update((spec.name, spec) for spec in made.specs)
     compiler.steps.append(
@@ -111,8 +111,8 @@ def _in_one_worker(compiler: Compiler, node: plan.Node) -> Step:
     over, sides = apart_from_sides(node, LEVEL)
     steps = tuple(map(compiler.step, sides))
     relations = _relations(compiler, node)
-    names = [compiler.free("recursion") for _ in relations]
-    names += [compiler.free("side") for _ in sides]
+    names = [compiler.free("recursion", node, place) for place in range(len(relations))]
+    names += [compiler.free("side", node, place) for place in range(len(sides))]
     made = InOneWorker(relations, steps, names, _sent(over), serialized_classes())
     compiler.tables.update((spec.name, spec) for spec in made.specs)
     compiler.steps.append(

@@ -10,12 +10,16 @@ Cost:   two small reads a file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+
+from reactive.errors import OffloadError
 
 VERIFIED = ds.ParquetFileFormat(
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
@@ -25,6 +29,8 @@ VERIFY = "parquet.page.verify-checksum.enabled"
 """The option by which Spark does so."""
 LAST = 8
 """Bytes after the end: its length, and what Parquet files close with."""
+AT_A_TIME = 8
+"""Files that are looked at together."""
 
 
 def end_of(files: Any, path: str) -> tuple[int, str]:
@@ -48,3 +54,32 @@ def end_of(files: Any, path: str) -> tuple[int, str]:
     except pa.ArrowException as error:  # what it says of its columns may be anything
         raise ValueError(f"its end says nothing that Parquet knows: {error}") from error
     return rows, f"{size}-{blake2b(end, digest_size=8).hexdigest()}"
+
+
+def check_ends(files: Any, given: Sequence[tuple[str, str]], told: str) -> None:
+    """Look whether files are there, with the ends that they had.
+
+    Parameters
+    ----------
+    told: what is said besides of one that is not.
+
+    Raises
+    ------
+    OffloadError: one is not.
+    """
+    with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="reactive-state") as pool:
+        for (path, _), wrong in zip(
+            given, pool.map(lambda one: _wrong(files, *one), given), strict=True
+        ):
+            if wrong is not None:
+                raise OffloadError(f"{path} {wrong}; {told}")
+
+
+def _wrong(files: Any, path: str, end: str) -> str | None:
+    """What is wrong with a file, if anything is."""
+    try:
+        return None if end_of(files, path)[1] == end else "has been changed"
+    except FileNotFoundError:
+        return "is missing"
+    except Exception as error:  # pyarrow's, of any kind, for an end that was changed
+        return f"cannot be read: {error}"

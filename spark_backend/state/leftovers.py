@@ -3,6 +3,7 @@
     flush/000000000012-5f0c...      of one job; the manifest names what of it counts, or nothing
     base/left/000000000009-91e2...
     merged/left/000000000011-07aa...
+    loads/4b1c738cb36b...               rows that are staged for one that is loaded
 
 A job never writes where another one has: one that still runs after its driver has given it up does
 no harm. What it leaves goes with the next process that opens the tables.
@@ -21,9 +22,9 @@ from pyarrow import fs
 
 from spark_backend.state.manifest import Manifest, Segment
 
-FLUSH, BASE, MERGED = "flush", "base", "merged"
-"""Folders of what flushes added, of bases made of what had been written before, and of later rows
-that were put together."""
+FLUSH, BASE, MERGED, LOADS = "flush", "base", "merged", "loads"
+"""Folders of what flushes added, of bases made of what had been written before, of later rows that
+were put together, and of what has been staged."""
 
 
 def place_of(kind: str, number: int) -> str:
@@ -65,6 +66,7 @@ def discard(files: Any, folder: str) -> None:
 
 def sweep(files: Any, root: str, manifest: Manifest) -> None:
     """Delete all that no segment is in."""
+    discard(files, f"{root}/{LOADS}")
     tables = [path for kind in (BASE, MERGED) for path in _folders(files, root, kind)]
     living = _living(manifest)
     segments = {segment.folder for found in manifest.tables.values() for segment in found}

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -91,6 +91,11 @@ class Manifest:
         for name, segment in added.items():
             tables[name] = (*tables.get(name, ()), segment)
         return replace(self, number=number, tables=tables, tokens={**self.tokens, **tokens})
+
+    def without(self, gone: Collection[str]) -> Manifest:
+        """Without some tables."""
+        left = {name: found for name, found in self.tables.items() if name not in gone}
+        return replace(self, tables=left)
 
     def with_segments(self, name: str, segments: tuple[Segment, ...]) -> Manifest:
         """With other segments of a table, of the same rows."""

@@ -16,9 +16,10 @@ Source: log-structured merge trees; state that is partitioned as its changes are
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 from functools import reduce
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -29,11 +30,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from reactive.errors import OffloadError
 from spark_backend.cluster.files import located
 from spark_backend.cluster.refusals import MAKE_ANEW, reading
 from spark_backend.cluster.session import Session
-from spark_backend.state.ends import VERIFIED, VERIFY, end_of
+from spark_backend.state.ends import VERIFIED, VERIFY, check_ends, end_of
 from spark_backend.state.holds import Hold, Holds
 from spark_backend.state.leftovers import (
     BASE,
@@ -55,8 +55,7 @@ SHARE = 0.3
 """A new base is made when what came later has this share of its rows."""
 PER_BUCKET = 100_000
 MOST_BUCKETS = 512
-AT_A_TIME = 8
-"""Files that are looked at together."""
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,21 +147,7 @@ class StateTables:
             for s in segments
             for name, end in zip(s.files, s.ends, strict=True)
         ]
-        with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="reactive-state") as pool:
-            for path, wrong in pool.map(lambda one: self._wrong(*one), given):
-                if wrong is not None:
-                    raise OffloadError(
-                        f"{path} {wrong}; the state tables of a query are kept in it\n  {advice}"
-                    )
-
-    def _wrong(self, path: str, end: str) -> tuple[str, str | None]:
-        """What is wrong with a file, if anything is."""
-        try:
-            return path, None if end_of(self._files, path)[1] == end else "has been changed"
-        except FileNotFoundError:
-            return path, "is missing"
-        except Exception as error:  # pyarrow's, of any kind, for an end that was changed
-            return path, f"cannot be read: {error}"
+        check_ends(self._files, given, f"the state tables of a query are kept in it\n  {advice}")
 
     def parts(self, spec: TableSpec) -> list[DataFrame]:
         """What a table holds, as of the last flush: its base, with the column `b`, and what came
@@ -223,6 +208,7 @@ class StateTables:
         tokens: Mapping[str, Any] | None = None,
         refused: str | None = None,
         tasks: int | None = None,
+        gone: Collection[str] = (),
     ) -> None:
         """Add to tables, in one job; done before, with the same number, nothing is added.
 
@@ -230,6 +216,7 @@ class StateTables:
         ----------
         rows: about how many there are in each. The first ones, if they are many, are written as
             bases.
+        gone: tables that are not needed any more.
         tokens: of sources, up to where they are taken in with it.
         refused: a table; if there is anything to add to it, nothing is added to any.
         tasks: that write; by default as many as run at a time.
@@ -242,14 +229,32 @@ class StateTables:
         if self.number is not None and number <= self.number:
             return
         names = added.tables if isinstance(added, Tagged) else tuple(added)
-        is_first = not self.manifest.tables and rows > PER_BUCKET
+        is_first = self.manifest.tables.keys().isdisjoint(names) and rows > PER_BUCKET
         buckets = {n: self._buckets(self._specs[n], rows) for n in names} if is_first else {}
         found = self._write(FLUSH, number, added, buckets, tasks) if names else {}
         if refused is not None and refused in found:
             told = Refused(self._fetched(self._specs[refused], [found[refused]]))
             self._holds.drop(found.values())
             raise told
-        self._count(self.manifest.with_flush(number, found, tokens or {}))
+        before = self.manifest
+        self._count(before.with_flush(number, found, tokens or {}).without(gone))
+        self._drop(before, gone)
+
+    def drop(self, gone: Collection[str], tokens: Mapping[str, Any]) -> None:
+        """Give up tables that are not needed any more, and note tokens."""
+        before = self.manifest
+        if before.number is not None:
+            self._count(before.with_flush(before.number, {}, tokens).without(gone))
+            self._drop(before, gone)
+
+    def _drop(self, before: Manifest, gone: Collection[str]) -> None:
+        self._holds.drop([s for name in gone for s in before.tables.get(name, ())])
+
+    def as_new(self) -> StateTables:
+        """The same tables as if nothing had been added to them."""
+        found = copy(self)
+        found.manifest = Manifest(self.manifest.plan, pickled=self.manifest.pickled)
+        return found
 
     def hold(self, spec: TableSpec) -> Hold:
         """Keep the files of a table as they are, and what flushes add to it, for a reader that
@@ -312,12 +317,17 @@ class StateTables:
             columns = [_column(spec, name) for name in names]
             return found.to_table(columns=columns, filter=where).rename_columns(names)
 
-    def compact(self) -> None:
+    def compact(self, last: Mapping[str, int] = NOTHING) -> None:
         """Put files together where there are too many; not those of the last flush, for which its
-        delta may be asked again."""
+        delta may be asked again.
+
+        Parameters
+        ----------
+        last: the flush that counts as the last one for a table, if it is another.
+        """
         self._ensure()
         for spec in self._specs.values():
-            segments = self._settled(spec)
+            segments = self._settled(spec, last.get(spec.name, self.number))
             first = due(
                 [s.rows for s in segments],
                 has_base=bool(segments) and segments[0].is_base,
@@ -328,17 +338,20 @@ class StateTables:
             if first is not None:
                 self._put_together(spec, segments[first:], is_base=first == 0)
 
-    def _settled(self, spec: TableSpec) -> Sequence[Segment]:
-        """The segments of a table, without what the last flush has added."""
+    def _settled(self, spec: TableSpec, number: int | None) -> Sequence[Segment]:
+        """The segments of a table, without what a flush has added that was the last one."""
         segments = self._segments(spec)
-        last = of_flush(self.number)
+        last = of_flush(number)
         return segments[:-1] if segments and segments[-1].folder.startswith(last) else segments
 
-    def bytes(self) -> int:
-        """What the files take."""
+    def bytes(self, names: Collection[str] | None = None) -> int:
+        """What the files take, or those of some tables."""
         selector = fs.FileSelector(self._root, allow_not_found=True, recursive=True)
         found = self._files.get_file_info(selector)
-        return sum(info.size or 0 for info in found)
+        if names is None:
+            return sum(info.size or 0 for info in found)
+        of = {f"{TABLE}={name}" for name in names}
+        return sum(info.size or 0 for info in found if not of.isdisjoint(info.path.split("/")))
 
     def delete(self) -> None:
         """Remove all that can be removed: first what makes it count. Readers begin anew."""

@@ -63,7 +63,9 @@ class Elsewhere:
     def apart(self, fragment: Fragment) -> str | None:
         return "one operator at a time"
 
-    def begin(self, part: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS) -> Remote:
+    def begin(
+        self, part: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS, of: object = None
+    ) -> Remote:
         remote = Failing(part, self)
         self.begun.append(remote)
         return remote

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from reactive import Count, Database, OffloadError, Sum
 from reactive.operators.generated.cyclic_count import CyclicCount
-from tests.offload.elsewhere import Elsewhere
+from reactive.remote.fragments import Fragment
+from reactive.remote.remote import Remote
+from tests.offload.elsewhere import NO_VIEWS, Elsewhere, Failing
 from tests.replica import Replica
 
 Orders = tuple[Database, Any, Any]
@@ -80,6 +83,57 @@ def test_only_the_operator_that_is_too_large_moves() -> None:
     assert line.operator.startswith("join")
     left.add((1, 2))
     view.verify()
+
+
+class Together(Elsewhere):
+    """Does whole parts of plans at once."""
+
+    def apart(self, fragment: Fragment) -> str | None:
+        return None
+
+    def begin(
+        self, part: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS, of: object = None
+    ) -> Remote:
+        self.begun.append(InOneBucket(part, self) if part.is_whole else Failing(part, self))
+        return self.begun[-1]
+
+
+class InOneBucket(Failing):
+    """Evaluates the whole part over all rows."""
+
+    def bucket(self, key: Any) -> int:
+        return 0
+
+    def pack(self, place: int, key: Any, row: Any) -> tuple[int, Any]:
+        return 0, row
+
+
+def test_what_has_grown_moves_with_all_that_can_be_one_part_with_it() -> None:
+    offload = Together(threshold_rows=100)
+    db = Database(offload=offload)
+    left, right = db.table(tuple, name="left"), db.table(tuple, name="right")
+    joined = left.join(right, on=lambda a, b: a[0] == b[0])
+    few = joined.group_by(lambda a, b: a[1]).aggregate(Count()).materialize("few")
+    one = joined.aggregate(Count()).materialize("one")  # no single operator that can move
+    left.add_all([(n, n % 3) for n in range(90)])
+    right.add_all([(n, 0) for n in range(90)])
+    settle(db)
+    parts = [remote._part for remote in offload.begun if isinstance(remote, InOneBucket)]
+    assert [len(part.of) for part in parts] == [2, 2]
+    left.add((1, 2))
+    for view in (few, one):
+        view.verify()
+    left.clear()
+    right.replace_all([(n, 0) for n in range(40)])
+    for n in range(60):
+        left.add((n % 5, n))
+    settle(db)
+    for n in range(60):
+        left.remove((n % 5, n))
+    settle(db)
+    for view in (few, one):
+        view.verify()
+    assert not db.offload_status()
 
 
 def test_what_is_too_large_and_cannot_move_is_told() -> None:

@@ -18,7 +18,7 @@ class InMemory:
     """Keeps all rows, by bucket, and evaluates the part over those that are touched."""
 
     def __init__(self, part: Fragment) -> None:
-        self._node = part.node
+        self._part, self._node = part, part.node
         self._prepare = part.prepare
         self._inputs = range(len(part.prepare))
         self._buckets: dict[int, tuple[Bag, ...]] = {}

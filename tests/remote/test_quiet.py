@@ -54,7 +54,9 @@ class Telling(Failing):
 class Later(Elsewhere):
     """Moves parts into remotes that can tell later."""
 
-    def begin(self, fragment: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS) -> Remote:
+    def begin(
+        self, fragment: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS, of: object = None
+    ) -> Remote:
         remote = Telling(fragment, self)
         self.begun.append(remote)
         return remote

@@ -37,7 +37,9 @@ class Away(Elsewhere):
     written: list[int] = field(default_factory=list)
     """How many rows were written, by each job."""
 
-    def begin(self, fragment: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS) -> Remote:
+    def begin(
+        self, fragment: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS, of: object = None
+    ) -> Remote:
         remote = Readable(fragment, self)
         self.begun.append(remote)
         return remote

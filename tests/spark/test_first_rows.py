@@ -74,13 +74,13 @@ def test_rows_beyond_those_that_are_held_are_looked_for_when_too_few_are_left(
     )
     remote = StateRemote(session, fragment_of(query), str(tmp_path), stable=False)
     tries: list[bool] = []
-    real = remote._write
+    real = remote.shared._write
 
     def write(*of: Any) -> None:
-        tries.append(remote._looks_through)
+        tries.append(remote.shared.looks_through)
         real(*of)
 
-    monkeypatch.setattr(remote, "_write", write)
+    monkeypatch.setattr(remote.shared, "_write", write)
 
     def flush(*changes: tuple[int, int]) -> list[tuple[int, int]]:
         entries = [(0, 0, Order(n, 0, float(n // 2), None), weight) for n, weight in changes]

@@ -157,7 +157,8 @@ def test_a_look_up_reads_one_bucket_of_the_base_and_what_came_later(
     )
     remote.apply(0, [(0, 0, Order(n, n, float(n % 12), None), 1) for n in range(24)])
     remote.apply(1, [(0, 0, Order(99, 99, 7.0, None), 1)])
-    base, later = remote._tables.manifest.tables["output"]
+    found = remote.shared.tables.manifest.tables
+    base, later = next(of for name, of in found.items() if name.startswith("output"))
     assert (base.buckets, later.is_base) == (4, False)
     read: list[Segment] = []
     real = StateTables._read

@@ -193,7 +193,9 @@ class FarAway(OnDisk):
     def apart(self, fragment: Fragment) -> str | None:
         return None
 
-    def begin(self, part: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS) -> Counts:
+    def begin(
+        self, part: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS, of: object = None
+    ) -> Counts:
         made = Counts(part, self)
         self.begun.append(made)
         return made

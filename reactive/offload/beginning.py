@@ -1,0 +1,56 @@
+"""What moves together, and how it begins elsewhere: what it is called, and for whom it is.
+
+grown: join          by town (aggregate)       as one fragment, though the aggregate is small:
+                       join                    else all deltas of the join would come by
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from optimizer import plan
+from optimizer.plans import explain as explaining
+from optimizer.plans.properties import nodes
+from reactive.offload import resuming
+from reactive.remote.fragments import Fragment
+from reactive.remote.remote import Remote
+
+if TYPE_CHECKING:
+    from reactive.offload.offload import Offloading
+
+
+def begun(of: Offloading, part: Fragment, node: plan.Node) -> Remote:
+    """A place for the part of a node."""
+    views = resuming.views_of(of._engine, node, of.plan_of)
+    return of.need().begin(part, name_of(node), views, of._engine)
+
+
+def name_of(node: plan.Node) -> str:
+    """The same for the same query."""
+    return str(explaining.explain(node))
+
+
+def tops(of: Offloading, grown: Sequence[plan.Node]) -> list[plan.Node]:
+    """The nodes that are to move for some that have grown: the upper ones of whole fragments that
+    these are in, and those themselves that are in none."""
+    away = of.offloaded(of.moved)
+    assert away is not None
+    found: dict[plan.Node, None] = {}
+    left = dict.fromkeys(grown)
+    for root in of.roots():
+        inside = nodes(root)
+        if left.keys().isdisjoint(inside):
+            continue
+        for node in reversed(inside):
+            if away.is_whole(node) and not left.keys().isdisjoint(away.fragment(node).of):
+                found[node] = None
+                break
+    gone = {node for top in found for node in away.fragment(top).of}
+    return [*found, *(node for node in left if node not in gone)]
+
+
+def is_whole(of: Offloading, node: plan.Node) -> bool:
+    """Whether a node goes together with all that is below it."""
+    away = of.offloaded(of.moved)
+    return away is not None and away.is_whole(node)

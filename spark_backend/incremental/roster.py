@@ -1,0 +1,191 @@
+"""The fragments that share state tables: their inputs, their steps, and the tables that they need.
+
+    fragment --inputs to places, steps--> member
+
+State:  the members, and the steps of the JVM that is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optimizer.plans.fingerprint import fingerprint
+from optimizer.traverse import substituted
+from reactive.remote.fragments import LEVEL, Fragment
+from spark_backend.cluster.session import Session
+from spark_backend.incremental.compile import Compiler, Maker
+from spark_backend.incremental.given import Input
+from spark_backend.incremental.inflow import version_of
+from spark_backend.incremental.inputs import inputs_of
+from spark_backend.incremental.members import Member, moved, name_of, rows_table
+from spark_backend.state.leftovers import LOADS
+from spark_backend.state.staged import Staged
+from spark_backend.state.tables import StateTables, TableSpec
+
+PLANS = "plans"
+"""The token that names the plans whose tables are as of the last flush."""
+MOST = 8
+"""Fragments that share at most: the query of one job grows with them."""
+
+
+class Roster:
+    """Who shares the tables of a folder.
+
+    Parameters
+    ----------
+    plan_of: tells of whom they are.
+    makers: of steps of other nodes than those of `Compiler`.
+
+    Raises
+    ------
+    OffloadError: what is there is of others, or cannot be read.
+    """
+
+    def __init__(
+        self, session: Session, folder: str, plan_of: str, makers: tuple[Maker, ...]
+    ) -> None:
+        self._session, self._folder, self._makers = session, folder, makers
+        self._spark: Any = None
+        self._compiler: Compiler | None = None
+        self._specs: dict[str, TableSpec] = {}
+        self._names: dict[Any, str] = {}
+        self.inputs: dict[int, Input] = {}
+        self.members: list[Member] = []
+        self.tables = StateTables(session, folder, plan_of, self._specs)
+
+    @property
+    def spark(self) -> Any:
+        """The session that the steps are of."""
+        return self._spark
+
+    def add(self, fragment: Fragment) -> Member:
+        """Take a fragment in.
+
+        Raises
+        ------
+        NotColumns: it cannot be done in columns; nothing has been written.
+        """
+        inputs = inputs_of(self._session, fragment)
+        places = tuple(self._place(given) for given in inputs)
+        node = substituted(fragment.node, LEVEL, lambda read: moved(read, places))
+        name = name_of(fragment, inputs)
+        staged = Staged(self._session, f"{self._folder}/{LOADS}/{name}")
+        member = Member(fragment, name, node, places, staged)
+        self.compile()
+        self._add(member)
+        self.members.append(member)
+        if self.tables.number is not None and self.keeps(name):
+            member.applied = member.resumed = self.tables.number
+        return member
+
+    def remove(self, member: Member) -> None:
+        """Let one go, if it is still there."""
+        if member in self.members:
+            self.members.remove(member)
+            member.staged.forget()
+            self._forget()
+
+    def unneeded(self) -> set[str]:
+        """The tables that no member needs."""
+        return set(self.tables.manifest.tables) - set(self._specs)
+
+    def _place(self, given: Input) -> int:
+        """The place of an input: the same in any process, and another for each."""
+        for place, known in self.inputs.items():
+            if known.node == given.node:
+                return place
+        place = int(fingerprint(given.node)[:12], 16)
+        while place in self.inputs:
+            place += 1
+        self.inputs[place] = given
+        return place
+
+    def keeps(self, name: str) -> bool:
+        """Whether the tables of a plan are as of the last flush."""
+        return name in self.plans
+
+    @property
+    def plans(self) -> Sequence[str]:
+        """The plans whose tables are as of the last flush."""
+        found: Sequence[str] = self.tables.manifest.tokens.get(PLANS, ())
+        return found
+
+    def _forget(self) -> None:
+        """What nobody needs any more."""
+        specs = [spec for m in self.members for spec in m.tables.values()]
+        self._specs.clear()
+        self._specs.update((spec.name, spec) for spec in specs)
+        read = {place for member in self.members for place in member.places}
+        for place in set(self.inputs) - read:
+            del self.inputs[place]
+
+    def compile(self) -> None:
+        """Make the steps, whose columns are of one JVM."""
+        if self._compiler is not None and self._spark is self._session.spark:
+            return
+        self._spark = self._session.spark
+        self._compiler = Compiler(self._session, self.inputs, self._makers, self._names)
+        for member in self.members:
+            self._add(member)
+
+    def _add(self, member: Member) -> None:
+        """Make the steps of a member, as far as there are none."""
+        compiler = self._compiler
+        assert compiler is not None
+        compiler.begin()
+        member.top = compiler.top(member.node)
+        member.lines, steps = compiler.steps, compiler.tables
+        is_by_group = member.fragment.is_by_group
+        name = f"output{member.name[:10]}"
+        member.output = rows_table(name, member.top.kept, by_group=is_by_group)
+        member.rows = {place: self._rows(place, steps) for place in member.places}
+        own = [*steps.values(), member.output, *member.rows.values()]
+        member.tables = {spec.name: spec for spec in own}
+        self._specs.update(member.tables)
+
+    def _rows(self, place: int, steps: Mapping[str, TableSpec]) -> TableSpec:
+        """The table that holds the rows of an input: one in which they are by some key, if there is
+        any."""
+        assert self._compiler is not None
+        given = self._compiler.given(place)
+        for arranged in self._compiler.arranged(given):
+            if arranged.spec.name in steps:
+                return arranged.spec
+        return rows_table(f"input{place}", given.kept)
+
+    def is_live(self, member: Member, place: int) -> bool:
+        """Whether others bring the rows of an input of a member, so that it need not."""
+        return member.places[place] in self.read_by_others(member)
+
+    def is_fed(self, place: int) -> bool:
+        """Whether an input is fed from where the rows of its table are."""
+        return version_of(place) in self.tables.manifest.tokens
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all fragments are loaded, so that they are given the same."""
+        return all(member.is_loaded for member in self.members)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another fragment can be loaded beside those that are there."""
+        return len(self.members) < MOST and not self.parked()
+
+    def has(self, name: str) -> bool:
+        """Whether a fragment is there of a plan."""
+        return any(member.name == name for member in self.members)
+
+    def read_by_others(self, member: Member) -> set[int]:
+        """The inputs whose rows others bring that are loaded."""
+        loaded = [m for m in self.members if m.is_loaded and m is not member]
+        return {place for other in loaded for place in other.places}
+
+    def parked(self) -> list[str]:
+        """The plans that an earlier process left, and that nobody has come for."""
+        here = {member.name for member in self.members if member.is_loaded}
+        return [name for name in self.plans if name not in here]
+
+    def here(self) -> list[Member]:
+        """Those whose tables are as of the last flush."""
+        return [m for m in self.members if m.is_loaded or self.keeps(m.name)]

@@ -1,0 +1,355 @@
+"""What whole fragments over the same tables keep, together, and their flush: one job for all.
+
+    orders, customers --delta--> steps of all fragments --one write--> state tables
+                                   join             once                 orders by customer, ...
+                                   sums by town     the first            its sums, its output
+                                   sums by client   the second           its sums, its output
+
+Equal sub-queries are one step, and rows that are arranged by equal keys one table. A fragment that
+comes later is loaded: its steps run once over the rows of the inputs as of the last flush, and what
+they add to tables that are there already is left out. What a fragment alone needs goes with it.
+
+A flush brings all fragments that are loaded to the same commit. So of what several of them are
+given of an input in a flush, which is the same, one part is taken; and of what came up to a barrier
+that an input is known to have passed, nothing.
+
+Sound:  a table of a step holds a function of the rows of the inputs; steps that are equal hold the
+        same, whenever they were made.
+State:  on disk; in the driver, what flushes were of whose callables raised.
+Cost:   per flush one job; of a fragment that comes later, O(rows of its inputs) once.
+Source: [shared] arrangements; [mrql] state that is partitioned as its changes are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from reactive.errors import OffloadError, TakenIn
+from reactive.remote.external import BEFORE, ExternalInput
+from reactive.remote.fragments import Fragment
+from reactive.remote.remote import Entry, Part
+from spark_backend.cluster.session import Session
+from spark_backend.incremental.compile import Maker
+from spark_backend.incremental.inflow import Inflow, version_of
+from spark_backend.incremental.members import Given, Loading, Member
+from spark_backend.incremental.on_tables import changed
+from spark_backend.incremental.roster import PLANS, Roster
+from spark_backend.incremental.steps import (
+    MOST_NARROW,
+    ODD_VALUE,
+    TOO_FEW,
+    Flush,
+)
+from spark_backend.incremental.tries import Owed, tried
+from spark_backend.state.tables import TableSpec, united
+from spark_backend.tables.chain import raised
+
+
+class SharedState:
+    """State tables, and the fragments that share them.
+
+    Parameters
+    ----------
+    folder: of the tables; what an earlier process left there is gone on with.
+    plan_of: tells of whom they are.
+    stable: whether another process may go on with them.
+    makers: of steps of other nodes than those of `Compiler`.
+
+    Raises
+    ------
+    OffloadError: what is there is of others, or cannot be read.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        folder: str,
+        plan_of: str,
+        *,
+        stable: bool,
+        makers: tuple[Maker, ...] = (),
+    ) -> None:
+        self._session = session
+        self._is_kept = stable
+        self._passed: dict[int, int] = {}
+        """Of each input from the process, the last barrier up to which it was taken in."""
+        self._owed, self._round = Owed(), 0
+        self.roster = Roster(session, folder, plan_of, makers)
+        self.tables = self.roster.tables
+        self._inflow = Inflow(session, self.roster.inputs, self.tables)
+        self.careful = self.looks_through = False
+        self.lock = threading.RLock()
+        self.left = 0
+        """How many fragments have left."""
+        self.is_closed = self._is_deleted = False
+
+    # Who shares.
+
+    def join(self, fragment: Fragment) -> Member:
+        """Let a fragment share the tables.
+
+        Raises
+        ------
+        NotColumns: it cannot be done in columns; nothing has been written.
+        """
+        with self.lock:
+            return self.roster.add(fragment)
+
+    def is_live(self, member: Member, place: int) -> bool:
+        """Whether others bring the rows of an input of a member, so that it need not."""
+        with self.lock:
+            found = self.roster.is_live(member, place)
+            if found and not member.is_loaded:
+                member.brought.add(member.places[place])
+            return found
+
+    def leave(self, member: Member, *, for_good: bool) -> None:
+        """Nobody reads a fragment any more.
+
+        Parameters
+        ----------
+        for_good: what it alone needs is deleted; else it is kept for a later process as long as no
+            row of the inputs changes.
+        """
+        with self.lock:
+            self.roster.remove(member)
+            self._passed = {p: n for p, n in self._passed.items() if p in self.roster.inputs}
+            self.left += 1
+            self.is_closed = not self.roster.members
+            if not self._is_deleted and (for_good or not self._is_kept):
+                self._give_up(member)
+
+    def _give_up(self, member: Member) -> None:
+        """Have a plan begin anew if it comes back; its tables go if no other plan can need them."""
+        others = [name for name in self.roster.parked() if name != member.name]
+        if self.is_closed and not others:
+            self._is_deleted = True
+            self.tables.delete()
+        else:
+            plans = [name for name in self.roster.plans if name != member.name]
+            self.tables.drop(set() if others else self.roster.unneeded(), {PLANS: plans})
+
+    def stop(self) -> None:
+        """Nobody reads any of them."""
+        for member in list(self.roster.members):
+            self.leave(member, for_good=False)
+        self.is_closed = True
+
+    # Flushes.
+
+    def take_in(self, parts: Sequence[tuple[Member, Part]]) -> None:
+        """Take in what members are given, once, in one job; and load those that are new.
+
+        That a callable has raised is told by `raised` of each of them.
+
+        Raises
+        ------
+        TakenIn: a callable raised as a fragment was loaded.
+        OffloadError: Spark is gone; nothing was taken in.
+        """
+        with self.lock:
+            due = [(member, part) for member, part in parts if part.number > member.applied]
+            for member, part in due:
+                if not member.is_loaded:
+                    self._load(member, part)
+            self._take_in([(m, part) for m, part in due if part.number > m.applied])
+
+    def _take_in(self, due: Sequence[tuple[Member, Part]]) -> None:
+        if not due:
+            return
+        entries, fed = self._owed.added(self._round, *self._merged(due))
+        number = max([self._number, *(part.number for _, part in due)])
+        here = self.roster.inputs  # others have gone with those who read them
+        fed = [source for source in fed if source.place in here]
+        given = Given([e for e in entries if e[0] in here], self._inflow.not_taken_in(fed))
+        try:
+            tried(
+                lambda: self._attempt(number, given, self._owed, None),
+                self._session,
+                self._goes_on,
+                self.tables,
+            )
+            self._owed.clear()
+        except TakenIn as error:
+            for member, part in due:
+                member.raised = part.number, error
+        else:
+            for member, part in due:
+                member.applied, member.told = part.number, number
+        self._round += 1
+        for member, part in due:
+            for place in member.places if part.barrier is not None else ():
+                self._passed[place] = max(part.barrier or 0, self._passed.get(place, -1))
+
+    @property
+    def _number(self) -> int:
+        """Of the next flush."""
+        return 0 if self.tables.number is None else self.tables.number + 1
+
+    def _merged(
+        self, due: Sequence[tuple[Member, Part]]
+    ) -> tuple[list[Entry], list[ExternalInput]]:
+        """What is given of each input, by one of those who are given it."""
+        entries: list[Entry] = []
+        fed: list[ExternalInput] = []
+        seen = set[int]()
+        for member, part in due:
+            new = {p for p in member.places if p not in seen and not self._has_passed(p, part)}
+            seen.update(member.places)
+            entries += [e for e in member.placed(part.entries) if e[0] in new]
+            known = {f.place for f in fed}
+            fed += [f for f in member.placed_inputs(part.fed) if f.place not in known]
+        return entries, fed
+
+    def _has_passed(self, place: int, part: Part) -> bool:
+        return part.barrier is not None and self._passed.get(place, -1) >= part.barrier
+
+    def _load(self, member: Member, part: Part) -> None:
+        """Let a member come to where the others are: by what it alone is given, where its tables
+        are there; else by all rows of its inputs."""
+        live, number = self._brought(member), max(self._number, part.number)
+        own = [e for e in member.placed(part.entries) if e[0] not in live]
+        sources = member.placed_inputs(part.fed)
+        new = [f for f in sources if f.place not in live]
+        entries, fed = member.owed.added(part.number, own, new)
+        staged = self._inflow.staged(member, part, live)
+        given = Given(entries, self._inflow.not_taken_in(fed), staged, member.staged.rows)
+        is_there = self.roster.keeps(member.name)
+        if not (is_there and given.is_nothing and self._has_others()):
+            loading = None if is_there else Loading(member, sources)
+            tried(
+                lambda: self._attempt(number, given, member.owed, loading),
+                self._session,
+                self._goes_on,
+                self.tables,
+            )
+        member.owed.clear()
+        member.staged.forget()
+        member.is_loaded, member.applied, member.told = True, part.number, number
+
+    def _brought(self, member: Member) -> set[int]:
+        """The inputs that others bring, or brought when it began."""
+        return self.roster.read_by_others(member) | member.brought
+
+    def _has_others(self) -> bool:
+        """Whether tables are there of others, which may be gone on with."""
+        return bool(self.roster.parked() or any(m.is_loaded for m in self.roster.members))
+
+    def _attempt(self, number: int, of: Given, owed: Owed, loading: Loading | None) -> None:
+        if not self._session.is_alive():
+            self._session.restart()
+        self.roster.compile()
+        self.tables.compact({member.output.name: member.told for member in self.roster.members})
+        given = self._inflow.frames(of, is_late=owed.is_late)
+        flush = self._flush_of(given, of.count, self._inflow.local(of, is_late=owed.is_late))
+        new = None if loading is None else loading.member
+        for member in self.roster.here():
+            if member is not new:
+                self._run(flush, member, of)
+        if loading is not None:
+            self._run_over_all(flush, loading, of)
+        self._write(number, flush, of, new)
+
+    def _flush_of(self, given: Mapping[int, DataFrame], rows: int, local: frozenset[int]) -> Flush:
+        return Flush(
+            self.roster.spark,
+            self.tables,
+            given,
+            rows,
+            self.careful,
+            self._session.paths,
+            looks_through=self.looks_through,
+            local=local,
+            is_narrow=rows <= MOST_NARROW and self.tables.number is not None,
+        )
+
+    def _run(self, flush: Flush, member: Member, of: Given) -> None:
+        """Have the steps of a member add what they keep, and its output."""
+        found = flush.delta(member.top)
+        if found is not None:
+            flush.add(member.output, found)
+        for place in sorted(set(member.places) & set(flush.given) - of.fed_places):
+            flush.add(member.rows[place], flush.given[place])
+
+    def _run_over_all(self, flush: Flush, loading: Loading, of: Given) -> None:
+        """The same over all rows of the inputs, for tables that are not there yet."""
+        whole, rows = dict(flush.given), of.count
+        there = {name for m in self.roster.here() for name in m.tables}
+        there.update(self.tables.manifest.tables)  # all of them are as of the last flush
+        for place in loading.member.places:
+            parts, count = self._so_far(place, loading)
+            rows += count
+            more = [flush.given[place]] if place in flush.given else []
+            if parts or more:
+                whole[place] = united([*parts, *more])
+        anew = replace(
+            self._flush_of(whole, rows, frozenset()), tables=self.tables.as_new(), is_narrow=False
+        )
+        self._run(anew, loading.member, of)
+        for name, frame in anew.added.items():
+            if name not in there:
+                flush.added[name] = frame
+        flush.rows, flush.is_narrow = rows, False
+
+    def _so_far(self, place: int, loading: Loading) -> tuple[list[DataFrame], int]:
+        """The rows of an input as of the last flush, and how many there are at most."""
+        if place in self._brought(loading.member):
+            spec = self._rows_of(place)
+            if spec is not None:
+                parts = [part.select("row", "weight") for part in self.tables.parts(spec)]
+                return parts, sum(self.tables.manifest.rows(spec.name))
+        token = self.tables.manifest.tokens.get(version_of(place))
+        if token is None or place not in loading.sources:
+            return [], 0
+        source = replace(loading.sources[place], after=BEFORE, upto=token)
+        return [self._inflow.fed(source, is_late=False)], changed((), [source])
+
+    def _rows_of(self, place: int) -> TableSpec | None:
+        """A table that holds the rows of an input that is not fed; None if there are no rows.
+
+        Raises
+        ------
+        OffloadError: it has gone with those who brought them.
+        """
+        specs = [m.rows[place] for m in self.roster.members if place in m.places]
+        known = [spec for spec in specs if spec.name in self.tables.manifest.tables]
+        is_kept = any(m.is_loaded for m in self.roster.members if place in m.places)
+        if not known and not is_kept and not self.roster.is_fed(place):
+            raise OffloadError(
+                "the views with which this one was to share have closed meanwhile\n"
+                "  move it again, by view.offload()"
+            )
+        return known[0] if known else None
+
+    def _write(self, number: int, flush: Flush, of: Given, new: Member | None) -> None:
+        here = [*self.roster.here(), *([] if new is None else [new])]
+        plans, gone = {m.name for m in here}, set[str]()
+        if flush.given:
+            gone = set(self.tables.manifest.tables) - {name for m in here for name in m.tables}
+        else:  # what nobody has come for yet is as good as before
+            plans.update(self.roster.plans)
+        tokens: dict[str, Any] = {PLANS: sorted(plans)}
+        tokens.update((version_of(source.place), source.upto) for source in of.fed)
+        tasks = 1 if flush.is_narrow else None
+        self.tables.flush(
+            number, flush.added, rows=flush.rows, tokens=tokens, tasks=tasks, gone=gone
+        )
+        self.looks_through = False
+
+    def _goes_on(self, error: Exception) -> bool:
+        """Whether a flush is to be done again, and now with care."""
+        told = raised(error)
+        if told is not None:
+            raise TakenIn(
+                f"{told}\n  its views stay as they were until it is recalled, or the row no longer"
+                " makes it raise"
+            ) from error
+        is_odd, is_short = ODD_VALUE in str(error), TOO_FEW in str(error)
+        self.careful = self.careful or is_odd
+        self.looks_through = self.looks_through or is_short
+        return is_odd or is_short
