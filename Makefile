@@ -39,8 +39,10 @@ types: $(READY)
 	$(BIN)/mypy
 
 SEED ?= 1
-soak: $(READY)  ## all examples of which `make test` takes a sample, five times over; and 100,000 random histories on two cores, some hours, which go on where they were stopped (.soak.json)
+soak: $(READY)  ## all examples of which `make test` takes a sample, five times over; and 100,000 random histories on two cores, some hours, which go on where they were stopped (.soak.json), after 200 flushes on Spark in which processes are killed
 	test -f .soak.json || EXAMPLES=5 $(BIN)/python -m pytest -n auto --ignore tests/spark
+	$(BIN)/python -m tests.kills --seed $(SEED) --folder .soak.kills/local
+	$(BIN)/python -m tests.kills --seed $(SEED) --folder .soak.kills/cluster --master 'local-cluster[2,1,512]'
 	$(BIN)/python -m tests.soak --histories 100000 --seed $(SEED) --workers 2 --every 30 --state .soak.json
 
 bench: $(READY)  ## all benchmarks once, quickly; fails if a ratio to a twin is 1.3 times that of the run before, in two runs running
@@ -75,4 +77,4 @@ $(READY): pyproject.toml | $(BIN)/pip
 	@touch $(DEMO) $(SPARK) $(DOCS) $(READY)
 
 clean:
-	rm -rf .soak.json .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv
+	rm -rf .soak.json .soak.kills .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv

@@ -44,8 +44,8 @@ ROOT_MODULES = {
 OF_ROOT = {"expr": "expressions", "plan": "plans", "traverse": "plans"}
 """In which room a module of the root of `optimizer` would be."""
 ACROSS = {
-    *("benchmarks", "docs", "errors", "examples", "faults", "golden", "growth", "notebook"),
-    *("properties", "random_queries", "scenarios", "soak", "spark", "types"),
+    *("benchmarks", "docs", "errors", "examples", "faults", "golden", "growth", "kills"),
+    *("notebook", "properties", "random_queries", "scenarios", "soak", "spark", "types"),
 }
 """Folders of tests that are about no room of `reactive` alone. Those of `optimizer` are in one."""
 CONTENTS = {"README.md", "LICENSE", "Makefile", "CHANGELOG.md", "pyproject.toml"}

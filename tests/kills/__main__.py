@@ -1,0 +1,155 @@
+"""Kills what a history on Spark is played with, at random moments, and says whether it was right.
+
+python -m tests.kills --flushes 200 --seed 1 --folder .soak.kills     goes on where it was
+python -m tests.kills --master 'local-cluster[2,1,512]'               executors are killed, too
+
+Nothing is to be lost, nothing doubled: after each flush the views, and what one of them is written
+to, are compared with plain Python. The seed decides the history, and what is killed in which flush.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from tempfile import mkdtemp
+from typing import IO
+
+from reactive import OffloadError
+from spark_backend.cluster.session import check
+from tests.kills.killing import DRIVER, kill
+
+OFTEN = 3
+"""Something is killed in one of so many flushes."""
+WEIGHTS = {"worker": 4, "executor": 3, "JVM": 2, DRIVER: 3}
+FIRST = 10.0
+"""Seconds that a flush is taken to last until one has been seen."""
+
+
+@dataclass
+class Run:
+    """How far a history has come, and what was killed meanwhile."""
+
+    folder: Path
+    seed: int
+    flushes: int
+    master: str
+    done: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+    told: int = 0
+
+    @property
+    def file(self) -> Path:
+        """Where it is remembered."""
+        return self.folder / "kills.json"
+
+    def remember(self) -> None:
+        state = {"seed": self.seed, "done": self.done, "kills": self.kills, "told": self.told}
+        self.file.write_text(json.dumps(state))
+
+    def go_on(self) -> None:
+        """From what an earlier run left, if it was of the same seed."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not self.file.exists():
+            return
+        state = json.loads(self.file.read_text())
+        if state["seed"] != self.seed:
+            raise SystemExit(f"{self.folder} is of seed {state['seed']}: take another folder")
+        self.done, self.kills, self.told = state["done"], Counter(state["kills"]), state["told"]
+
+    def __str__(self) -> str:
+        kills = ", ".join(f"{n} {kind}" for kind, n in sorted(self.kills.items())) or "nothing"
+        return f"{self.done} flushes; killed: {kills}; {self.told} errors told, and made up for"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 1 if anything differs, or the program ends by itself; 0 also without Java."""
+    run = _run(arguments)
+    try:
+        check()
+    except OffloadError as missing:
+        print(f"not run: {missing}")
+        return 0
+    run.go_on()
+    began = time.monotonic()
+    while run.done < run.flushes:
+        before = run.kills[DRIVER]
+        error = _play(run)
+        if run.kills[DRIVER] == before and (error or run.done < run.flushes):
+            print(f"DIFFERENCE after flush {run.done} of seed {run.seed}\n{error}")
+            return 1
+    print(f"{run}; {time.monotonic() - began:.0f} s; 0 lost, 0 doubled")
+    return 0
+
+
+def _run(arguments: Sequence[str] | None) -> Run:
+    parser = argparse.ArgumentParser(prog="python -m tests.kills", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--flushes", type=int, default=200)
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--folder", type=Path, help="of the state; a new one if it is not given")
+    given = parser.parse_args(arguments)
+    folder = given.folder or Path(mkdtemp(prefix="kills"))
+    return Run(folder.absolute(), given.seed, given.flushes, given.master)
+
+
+def _play(run: Run) -> str:
+    """Start the program, and kill until it ends; the end of what it complained about."""
+    options = map(str, (run.folder, run.seed, run.done, run.flushes, run.master))
+    errors = run.folder / "errors.txt"
+    with errors.open("w") as file:
+        program = subprocess.Popen(
+            [sys.executable, "-m", "tests.kills.victim", *options],
+            stdout=subprocess.PIPE,
+            stderr=file,
+            text=True,
+        )
+    try:
+        assert program.stdout is not None
+        _watch(run, program.stdout, program.pid)
+    finally:
+        program.kill()
+        program.wait()
+    return errors.read_text()[-3000:]
+
+
+def _watch(run: Run, lines: IO[str], pid: int) -> None:
+    """Take note of what the program says, and kill in some of its flushes."""
+    last, seconds = time.monotonic(), FIRST
+    for line in lines:
+        said = json.loads(line)
+        if "flush" not in said:
+            run.told += 1
+            print(f"told: {said['told']}", flush=True)
+            continue
+        now = time.monotonic()
+        last, seconds = now, max(now - last, 0.1)
+        run.done = said["flush"]
+        run.remember()
+        draw = Random(f"{run.seed} {run.done} {sum(run.kills.values())}")
+        if draw.randrange(OFTEN) == 0 and run.done < run.flushes:
+            timer = threading.Timer(draw.random() * seconds, _kill, (run, pid, draw))
+            timer.daemon = True
+            timer.start()
+
+
+def _kill(run: Run, pid: int, draw: Random) -> None:
+    (kind,) = draw.choices(list(WEIGHTS), list(WEIGHTS.values()))
+    if kind == "executor" and not run.master.startswith("local-cluster"):
+        kind = "JVM"
+    if kill(kind, pid, draw):
+        run.kills[kind] += 1
+        print(f"flush {run.done + 1}: killed a {kind}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
