@@ -94,7 +94,7 @@ def _result(folded: plan.Folded, values: Sequence[tuple[Any, int]], of: Folding)
         for value, weight in values:
             state = accumulator.add(state, value, weight)
         return canonical(accumulator.result(state))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         shown = ", ".join(f"{value!r:.60}" for value, _ in values[:3])
         raise RuntimeError(
             f"{RAISED}{type(error).__name__}: {error}; in {folded.name}, on values {shown}"

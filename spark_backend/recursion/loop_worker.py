@@ -65,7 +65,7 @@ def changes(
     try:
         after = _after(of, tops, sides)
         found = list(map(_change, tops, before, after))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise told(error) from error
     for place, pairs in enumerate(found):
         yield from _batches(of, place, pairs)

@@ -144,11 +144,11 @@ class _Engine:
         try:
             self._seeds.replace_all(seeds)
             return list(self._view)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise told(error) from error
 
 
-def told(error: Exception) -> RuntimeError:
+def told(error: BaseException) -> RuntimeError:
     """What the driver finds in the message of Spark."""
     said = "; ".join(line.strip() for line in str(error).splitlines())
     return RuntimeError(f"{RAISED}{type(error).__name__}: {said}")

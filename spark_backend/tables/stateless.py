@@ -187,7 +187,7 @@ def _each(
         for row in rows:
             found = call(row) if alone else call(*row)
             out.append(found if finish is None else finish(found))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         kind = type(error).__name__
         raise RuntimeError(
             f"{RAISED}{kind}: {error}; in {headline(node)}, on row {row!r:.200}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from spark_backend.incremental.inputs import no_columns
 from spark_backend.incremental.remote import StateRemote
 from tests.budget import TIMES
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
+from tests.spark.test_bucketed import jobs
 
 
 def grade(amount: float) -> str | None:
@@ -109,20 +112,25 @@ def fails_for_three(order: Order) -> float:
     for number in (order.id, 3):
         if number == 3 and order.id == 3:
             raise ValueError("three")
+        if number == 4:
+            sys.exit("four")
     return order.amount
 
 
-def test_rows_that_raise_are_not_in_the_way_once_they_have_gone(
+def test_rows_that_raise_or_leave_are_not_in_the_way_once_they_have_gone(
     session: Session, tmp_path: Path
 ) -> None:
-    """What was given with them comes with the next flush."""
+    """What was given with them comes with the next flush; each is told after one job."""
     query: Query = lambda o, c: o.select(fails_for_three).distinct()  # noqa: E731
     remote = StateRemote(session, fragment_of(query), str(tmp_path), stable=True)
-    bad, good = Order(3, 3, 0.5, None), Order(1, 1, 2.5, None)
-    for _ in range(2):
-        with pytest.raises(TakenIn, match="ValueError: three"):
-            remote.apply(0, [(0, 0, bad, 1), (0, 0, good, 1)])
-    assert list(remote.apply(1, [(0, 0, bad, -1)])) == [(2.5, 1)]
+    three, four, good = (Order(n, n, n + 0.5, None) for n in (3, 4, 1))
+    before = jobs(session)
+    with pytest.raises(TakenIn, match="ValueError: three"):
+        remote.apply(0, [(0, 0, three, 1), (0, 0, good, 1)])
+    with pytest.raises(TakenIn, match=r"SystemExit: four.* on row Order\(id=4"):
+        remote.apply(1, [(0, 0, three, -1), (0, 0, four, 1)])
+    assert jobs(session) == before + 2
+    assert list(remote.apply(2, [(0, 0, four, -1)])) == [(1.5, 1)]
     assert list(remote.entries()) == [(0, 0, good, 1)]
 
 
@@ -135,3 +143,36 @@ def test_callables_whose_results_are_of_no_known_type_stay(session: Session) -> 
     assert "its elements" in str(no_columns(session, found)) or "unsaid" in str(
         no_columns(session, found)
     )
+
+
+@pytest.mark.parametrize("policy", ["drop", "null"])
+def test_rows_that_raise_in_a_fragment_go_by_their_policy(policy: Any, offload: Any) -> None:
+    """A view over all kinds of steps is never stuck, and is what it is in the process."""
+    with Database(offload=offload) as db, Database() as other:
+        views, tables = [], []
+        for each in (db, other):
+            orders, customers = each.table(Order), each.table(Customer)
+            joined = orders.where(lambda o: o.id != 2).join(
+                customers, on=lambda o, c: o.customer == c.id and 6 // o.id > c.id - 9
+            )
+            sums = (
+                joined.select(lambda o, c: (c.town, 12 // (o.id - 3), even(o, c)))
+                .group_by(lambda r: r[0])
+                .aggregate(Count(), Sum(lambda r: r[1], skip_none=True))
+            )
+            views.append(sums.materialize("sums", on_error=policy))
+            tables.append((orders, customers))
+        views[0].offload()
+        for changes in (
+            [Order(n, n % 2, 0.5, None) for n in range(6)],
+            [Order(0, 1, 1.5, None), Order(3, 1, 1.5, None), Order(7, 1, 1.5, None)],
+        ):
+            for orders, customers in tables:
+                customers.add(Customer(len(customers), "a", 1.0, None))
+                orders.add_all(changes)
+            assert Counter(views[0]) == Counter(views[1])
+        for orders, _ in tables:
+            orders.remove_all([Order(0, 0, 0.5, None), Order(3, 1, 0.5, None)])
+        assert Counter(views[0]) == Counter(views[1])
+        assert Counter(views[0].errors) == Counter(views[1].errors)
+        views[0].verify()
