@@ -13,13 +13,17 @@ from hypothesis import settings
 from tests.budget import TIMES
 
 QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-INTERPRETED = "-Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
+INTERPRETED = (
+    "-Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN "
+    "-Dspark.sql.lightweightPlanChangeValidation=false"
+)
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS", QUICKLY_COMPILED if TIMES else f"{QUICKLY_COMPILED} {INTERPRETED}"
 )
 """Every JVM that a test starts is there soon: it compiles quickly, not well. The cache is that of
 both compilers: one of the first alone is full after some minutes, and then nothing is compiled.
-Of few rows, generating and compiling code takes longer than running it: `make soak` does it."""
+Of few rows, generating and compiling code takes longer than running it, and Spark looks at its own
+plans after each of its rules: `make soak` has both."""
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)

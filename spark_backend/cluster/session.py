@@ -39,11 +39,15 @@ START = {
     "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "spark-warehouse"),
 }
 """Settings of a JVM of our own with a local master; they can be given otherwise."""
+OWN = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
+"""Settings of any JVM of our own: columns do not note the lines of Python that made them, which are
+ours, and which takes three calls of the JVM for each."""
 SQL = {
     "spark.sql.files.maxPartitionBytes": "16m",
     "spark.sql.files.openCostInBytes": "256k",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
     "spark.sql.execution.useObjectHashAggregateExec": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.pollingDelay": "5ms",
@@ -52,6 +56,12 @@ SQL = {
 """Settings of our queries."""
 LISTING = {"spark.sql.sources.parallelPartitionDiscovery.threshold": "1000"}
 """With a local master: files are looked at here, not in a job, up to this number of them."""
+ASKED = (
+    "org.apache.spark.api.python.PythonUtils",
+    "org.apache.spark.sql.api.python.PythonSQLUtils",
+)
+"""What PySpark asks for by its last name at each step of a query: a JVM that has not been told the
+whole name looks for it in each of a dozen packages, and for each of these in hundreds of files."""
 PARTITIONS = "spark.sql.shuffle.partitions"
 """As many as the session runs tasks at a time, unless they are given."""
 
@@ -236,12 +246,14 @@ class Session:
 
         local = START if self._master.startswith("local") else {}
         conf = SparkConf().setMaster(self._master).setAppName("reactive-collections")
-        for name, value in {**local, **self._config}.items():
+        for name, value in {**OWN, **local, **self._config}.items():
             conf.set(name, value)
         with _python_of_workers(), tempfile.TemporaryFile() as log:
             try:
                 launcher: Any = java_gateway
                 gateway = SparkContext._gateway or launcher.launch_gateway(conf, {"stderr": log})
+                for name in ASKED:
+                    launcher.java_import(gateway.jvm, name)
                 return _quiet(SparkContext(conf=conf, gateway=gateway))
             except Exception as error:
                 log.seek(0)

@@ -41,10 +41,10 @@ def test_every_operator(kind: str, session: Any, offload: Any) -> None:
     pairing.come(1, 12)
     pairing.offload()
     assert set(pairing.refused) <= {"recursion"}
-    pairing.check(KEYS)
+    pairing.check(KEYS[::5])
     pairing.come(3, 9)
     pairing.come(5, 9, ODD)
-    pairing.check(KEYS)
+    pairing.check(KEYS[::4])
     pairing.change(lambda tables: [table.clear() for table in tables])
     pairing.check(KEYS[:3])
     pairing.come(7, 15, (*NUMBERS, *ODD))
