@@ -7,7 +7,8 @@ Rows do not pass through the driver, other than those that it is given. Whether 
 there is not looked at, as that would be a scan for each change; `verify` does.
 
 State:  on disk, the changes.
-Cost:   a change costs what it brings; `upsert` and `current` read the whole table.
+Cost:   a change costs what it brings; `upsert` and `current` read the whole table, and `upsert`
+        shuffles no more of it than the rows of its keys.
 """
 
 from __future__ import annotations
@@ -194,8 +195,10 @@ class Frames:
         Parameters
         ----------
         keys: their column `key` is as `key_of` gives it.
+
+        The table is read once, where it is: its rows of these keys alone are shuffled.
         """
-        old = self.current().frame
+        old = self.since(-1).frame
         same = key_of(old["row"], self.own_key).eqNullSafe(keys["key"])
         gone = _negated(old.join(keys, same, "left_semi"))
         return net(gone.unionByName(new))

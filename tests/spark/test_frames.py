@@ -131,6 +131,18 @@ def test_rows_that_come_after_a_change_of_none_are_all_there(sales: Frames) -> N
     assert net(sales.since(0)) == counted(Sale(8, "dora", 1.0))
 
 
+def test_of_a_table_only_the_rows_of_the_keys_of_an_upsert_are_shuffled(
+    sales: Frames, spark: Any
+) -> None:
+    sales.add_rows([Sale(4, "dora", 1.0)])
+    rows = sales.since(0).frame
+    keys = rows.select(F.struct(F.col("row.number").alias("number")).alias("key"))
+    found = sales.replaced(rows.filter("false"), keys)
+    assert [(tuple(row), weight) for row, weight in found.collect()] == [((4, "dora", 1.0), -1)]
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("Exchange hashpartitioning") == 1 and "SortMergeJoin" not in plan
+
+
 def test_a_batch_that_comes_again_changes_nothing_in_a_later_process_either(
     sales: Frames, session: Any, spark: Any, tmp_path: Path
 ) -> None:

@@ -459,6 +459,34 @@ def test_snapshots_change_what_differs(db: Database, tmp_path: Path) -> None:
     assert orders.source.token == 1 and not subscription.closed
 
 
+def test_a_table_of_a_database_is_followed_by_jdbc(
+    db: Database, spark: Any, tmp_path: Path
+) -> None:
+    log = str(tmp_path / "derby.log")
+    spark._jvm.java.lang.System.setProperty("derby.stream.error.file", log)
+    url = "jdbc:derby:memory:orders;create=true"  # the database that comes with Spark
+
+    def write(rows: list[Any], mode: str) -> None:
+        frame = spark.createDataFrame(rows, FIELDS).coalesce(1)
+        frame.write.mode(mode).jdbc(url, "orders")
+
+    write([(1, "a", 1.0), (2, "b", 2.0)], "overwrite")
+    orders: Any = db.spark_stream(
+        lambda spark: spark.read.jdbc(url, "orders"),
+        Order,
+        name="orders",
+        key="id",
+        changes="snapshot",
+        trigger="available now",
+    )
+    caught_up(orders)
+    assert Counter(orders) == Counter([Order(1, "a", 1.0), Order(2, "b", 2.0)])
+    write([(2, None, 2.0), (3, "c", 3.0)], "overwrite")
+    orders.source.start()
+    caught_up(orders)
+    assert Counter(orders) == Counter([Order(2, None, 2.0), Order(3, "c", 3.0)])
+
+
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
