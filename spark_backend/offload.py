@@ -101,9 +101,9 @@ class SparkOffload:
         self.threshold_bytes = threshold_bytes
         self.flush_interval = flush_interval
         self.max_waiting = max_waiting
-        self.session = Session(master=master, session=session, config=config)
         self._is_kept = checkpoint is not None
         self._folder = _folder(checkpoint)
+        self.session = Session(master=master, session=session, config=config, folder=self._folder)
         is_far = is_remote(self._folder)
         self._spilled = _folder(None) if is_far else f"{self._folder}/{SPILLED}"
         """Where rows go that this process reads again: a folder of this machine."""

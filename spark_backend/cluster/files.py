@@ -71,6 +71,12 @@ def parquet_in(files: Any, folder: str) -> list[str]:
     return sorted(path for path in found if path.endswith(".parquet"))
 
 
+def by_name(reader: Any) -> Any:
+    """A reader of Spark's that takes paths as what they are called: by itself it takes those with
+    `[`, `{`, `*` or `?` as patterns."""
+    return reader.option("__globPaths__", "false")
+
+
 def put(files: Any, path: str, data: bytes) -> None:
     """Put a file, whole, in the place of what is there; in one step where the store can."""
     aside = _aside(files, path, data)

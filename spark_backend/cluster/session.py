@@ -97,6 +97,8 @@ class Session:
         `"sc://host:15002"`.
     session: a `SparkSession` to use instead; it is never stopped, and keeps its settings.
     config: further settings, such as `{"spark.driver.memory": "4g"}`.
+    folder: the one that all machines of a cluster have to see, which is asked of them at each
+        start; None for one that nobody is asked for.
     """
 
     def __init__(
@@ -105,12 +107,15 @@ class Session:
         master: str = "local[*]",
         session: Any = None,
         config: Mapping[str, str] | None = None,
+        folder: str | None = None,
     ) -> None:
+        self._folder = folder
         self._master = _patient(master)
         self._given = session
         self._config = dict(config or {})
         self._own: Any = None
         self._tasks: int | None = None
+        self._spread = 0
         self._lock = threading.RLock()
 
     @property
@@ -119,7 +124,27 @@ class Session:
         with self._lock:
             if self._own is None:
                 self._own = self._begin()
+                self._ask()
             return self._own
+
+    def _ask(self) -> None:
+        """Ask the machines of a cluster for what they see and run."""
+        if self._folder is None or self._is_one_process:
+            return
+        from spark_backend.cluster import probe
+
+        try:
+            probe.check(self, self._folder)
+        except BaseException:
+            self.close()
+            raise
+        self.follow()
+
+    @property
+    def _is_one_process(self) -> bool:
+        """Whether all tasks run in a JVM of this process."""
+        master = str(self.spark.conf.get("spark.master", ""))
+        return not self.is_connect and re.match(r"local(\[|$)", master) is not None
 
     @property
     def is_connect(self) -> bool:
@@ -136,6 +161,13 @@ class Session:
     def tasks(self) -> int:
         """How many tasks it runs at a time."""
         return self._tasks_of(self.spark)
+
+    def follow(self) -> None:
+        """Have shuffles in as many partitions as tasks run at a time now: executors come and go."""
+        tasks = self.tasks
+        if tasks != self._spread and PARTITIONS not in self._config:
+            self.spark.conf.set(PARTITIONS, str(tasks))
+            self._spread = tasks
 
     def _tasks_of(self, session: Any) -> int:
         if not connect.is_connect(session):
@@ -261,7 +293,8 @@ class Session:
                 raise OffloadError(f"Spark could not be started: {error}\n{said}") from error
 
     def _settled(self, session: Any) -> Any:
-        tasks = str(self._tasks_of(session))
+        self._spread = self._tasks_of(session)
+        tasks = str(self._spread)
         listing = LISTING if str(session.conf.get("spark.master", "")).startswith("local") else {}
         for name, value in {PARTITIONS: tasks, **SQL, **listing, **self._config}.items():
             if name.startswith("spark.sql."):

@@ -91,6 +91,7 @@ class OnTables(ABC):
     def _attempt(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
         if not self._session.is_alive():
             self._session.restart()
+        self._session.follow()
         self._compact()
         self._flush(number, entries, fed)
 

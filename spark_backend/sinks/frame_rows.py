@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from reactive.errors import OffloadError
+from spark_backend.cluster.files import by_name
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import LARGEST, LEAST, Plain, Record, Typed
 from spark_backend.codec.values import Value, as_type, field_of, spark_type
@@ -125,7 +126,7 @@ def _undone(session: Session, paths: Sequence[str], of: Typed) -> DataFrame:
     """What is in files of changes, with the weights that undo it."""
     fields = [T.StructField(name, spark_type(f)) for name, f in _fields(of)]
     schema = T.StructType([*fields, T.StructField(WEIGHT, T.LongType())])
-    found: DataFrame = session.spark.read.schema(schema).parquet(*paths)
+    found: DataFrame = by_name(session.spark.read).schema(schema).parquet(*paths)
     return found.withColumn(WEIGHT, -F.col(WEIGHT))
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from spark_backend.cluster.files import located
+from spark_backend.cluster.files import by_name, located
 from spark_backend.cluster.refusals import writing
 from spark_backend.cluster.session import Session
 from spark_backend.state.ends import VERIFY
@@ -71,7 +71,10 @@ class Staged:
         if number != self._number:
             return {}
         return {
-            place: spark.read.schema(schemas[place]).option(VERIFY, "true").parquet(*written)
+            place: by_name(spark.read)
+            .schema(schemas[place])
+            .option(VERIFY, "true")
+            .parquet(*written)
             for place, written in self._written.items()
         }
 

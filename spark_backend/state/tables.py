@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from spark_backend.cluster.files import located
+from spark_backend.cluster.files import by_name, located
 from spark_backend.cluster.refusals import MAKE_ANEW, reading
 from spark_backend.cluster.session import Session
 from spark_backend.state.ends import VERIFIED, VERIFY, check_ends, end_of
@@ -406,10 +406,11 @@ class StateTables:
         fields = [T.StructField(_column(spec, f.name), f.dataType) for f in spec.schema.fields]
         if with_bucket:
             fields.append(T.StructField(BUCKET, T.IntegerType()))
-        reader = self._session.spark.read.schema(T.StructType(fields)).option(VERIFY, "true")
+        reader = by_name(self._session.spark.read).option(VERIFY, "true")
         if with_bucket:
             reader = reader.option("basePath", f"{self._uri}/{segments[0].folder}")
         names = [F.col(_column(spec, name)).alias(name) for name in spec.schema.names]
+        reader = reader.schema(T.StructType(fields))
         found: DataFrame = reader.parquet(*paths).select(*names, *([BUCKET] * with_bucket))
         return found
 

@@ -24,6 +24,7 @@ from reactive.errors import SourceError, TableError
 from reactive.remote.external import Once
 from reactive.remote.streams import FrameBatch, StreamOptions
 from reactive.sources.unfit import UnfitRow
+from spark_backend.cluster.files import by_name
 from spark_backend.cluster.session import Session
 from spark_backend.streams.batches import Batches
 from spark_backend.streams.forms import as_changes
@@ -122,7 +123,7 @@ class Feed:
         if self._options.changes == "snapshot":
             return self._snapshot(frame, once, aside)
         given = self._given(frame, aside)
-        changes = self._session.spark.read.parquet(given)
+        changes = by_name(self._session.spark.read).parquet(given)
         unfit = self._look_through(changes)
         if frames.key is None:
             if not unfit:
@@ -143,7 +144,7 @@ class Feed:
 
     def _snapshot(self, frame: DataFrame, once: Once, aside: ExitStack) -> _Prepared:
         frames = self.rows.frames
-        changes = self._session.spark.read.parquet(self._given(frame, aside))
+        changes = by_name(self._session.spark.read).parquet(self._given(frame, aside))
         unfit = self._look_through(changes)
         fit = changes.filter("unfit is null").select("row", "weight")
         frames.check_keys(fit)

@@ -25,6 +25,7 @@ from pyspark.sql import types as T
 from reactive.collections.zset import Pair, Row
 from reactive.errors import OffloadError, TableError
 from reactive.remote.external import Once
+from spark_backend.cluster.files import by_name
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import to_arrow
 from spark_backend.codec.schema import Kept, Pickled, Record, Typed, kept_as, type_name
@@ -290,7 +291,8 @@ class Frames:
         spark: SparkSession = self._session.spark
         row = spark_type(self.kept)
         if paths:
-            return spark.read.schema(self._schema).parquet(*paths)
+            found: DataFrame = by_name(spark.read).schema(self._schema).parquet(*paths)
+            return found
         none = F.lit(None).cast(row).alias("row"), F.lit(None).cast("long").alias("weight")
         return spark.range(0).select(*none)
 

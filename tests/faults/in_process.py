@@ -135,6 +135,8 @@ class Here(Session):
     def is_alive(self) -> bool:
         return True
 
+    def follow(self) -> None: ...
+
 
 class Offload(SparkOffload):
     """A `SparkOffload` whose operators by buckets run in this process."""

@@ -13,9 +13,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from reactive import Database
+from reactive import Database, OffloadError
 from reactive.remote.fragments import part_of
 from spark_backend import SparkOffload
+from spark_backend.cluster.session import Session
 
 CLUSTER = {
     "spark.driver.memory": "512m",
@@ -52,6 +53,15 @@ def ancestors(pid: int, parents: dict[int, int]) -> list[int]:
     return found
 
 
+def told(offload: SparkOffload) -> str:
+    """What is said of a folder that each process has for itself, as each machine has its `/tmp`."""
+    session = Session(session=offload.session.spark, folder="/proc/self/cwd/apart")
+    try:
+        return f"{session.spark} was made"
+    except OffloadError as error:
+        return str(error).partition(":")[0]
+
+
 def main(folder: str, what: str) -> None:
     if what == "begin":
         offload = SparkOffload(
@@ -77,7 +87,7 @@ def main(folder: str, what: str) -> None:
         running = executors()
         os.kill(running[0], signal.SIGKILL)
         apply(1, [(order, 1) for order in range(10, 20)])
-        say(resumed=remote.resumed, executors=len(running))
+        say(resumed=remote.resumed, executors=len(running), told=told(offload))
         apply(2, [(order, 1) for order in range(20, 25)])
         sys.stdin.read()  # until it is killed
         return

@@ -74,8 +74,9 @@ def test_a_driver_that_is_killed_after_one_of_its_executors_was_is_gone_on_with(
     """Its rows are of a class of the script itself, which no worker can import."""
     with started(tmp_path) as first:
         assert first.stdout is not None
-        told = first.stdout.readline()
-        assert json.loads(told) == {"resumed": None, "executors": 2, "rows": 20}
+        found = json.loads(first.stdout.readline())
+        assert found.pop("told") == "/proc/self/cwd/apart is not one folder for all machines"
+        assert found == {"resumed": None, "executors": 2, "rows": 20}
         manifests = next(tmp_path.rglob("manifest"))
         wait(lambda: (manifests / "000000000002.json").exists())
         first.kill()
@@ -90,6 +91,7 @@ def started(folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", str(SCRIPT), str(folder), "begin"],
         env={**os.environ, "PYTHONPATH": root},
+        cwd=folder,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

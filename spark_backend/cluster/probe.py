@@ -1,0 +1,238 @@
+"""Whether the machines of a cluster are what a flush believes: asked once per start, in one job.
+
+    driver   seen/0, seen/1, ...   --read, each in a task-->   what was read, where, by what
+    task     reports/              --read by the driver-->     all of it, or an error
+
+Files go the way that all state goes. Where a machine has a folder of its own by the name of the
+checkpoint, what its tasks write is found by nobody, and Spark takes it for written: rows would be
+lost without a word.
+
+Sound:  for the machines that are there at the start, if tasks are spread over them, as Spark does
+        with as many short ones as run at a time.
+State:  none; what is written is deleted.
+Cost:   a job, and a small file for each task; none where Spark runs in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow.dataset as ds
+from pyarrow import fs
+
+from reactive.errors import OffloadError
+from spark_backend.cluster import versions
+from spark_backend.cluster.files import Place, by_name, located
+from spark_backend.cluster.refusals import said, writing
+
+if TYPE_CHECKING:
+    from spark_backend.cluster.session import Session
+
+MOST = 256
+"""Tasks that are asked."""
+AT_A_TIME = 16
+"""Files that are written together."""
+COLUMNS = "seen long, host string, python string, library string"
+FEWEST = "spark.sql.files.minPartitionNum"
+"""A setting of Spark: into how many tasks it puts files at least."""
+NOT_WRITTEN = ("Mkdirs failed", "Permission denied", "Read-only file system", "FileNotFound")
+NOT_RUN = ("PYTHON_VERSION_MISMATCH", "ModuleNotFoundError", "ImportError")
+"""What lines of an error say that tell why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a task has found: how many files of the driver, where, and what it runs."""
+
+    seen: int
+    host: str
+    python: str
+    library: str | None
+    """None where it cannot be imported."""
+
+
+def check(session: Session, folder: str) -> None:
+    """Ask the machines of a cluster for what they see and run.
+
+    Raises
+    ------
+    OffloadError: one does not see the folder as this process does, or runs another Python or
+        another state of this library; or the cluster runs no tasks of ours. It says what to do.
+    """
+    place = located(folder, session)
+    inside = f"_probe-{uuid4().hex[:12]}"
+    count = min(session.tasks, MOST)
+    try:
+        with writing(folder):
+            _mark(place, f"{place.root}/{inside}/seen", count)
+        with _a_task_for_each(session, count):
+            frame = _asked(session, f"{place.uri}/{inside}/seen")
+            frame.write.parquet(f"{place.uri}/{inside}/reports")
+        found = _reports(place, f"{place.root}/{inside}/reports")
+        judge(found, count, folder, lambda: _everywhere(session, count))
+    except OffloadError:
+        raise
+    except Exception as error:
+        raise _failed(str(error), said(error), folder) from error
+    finally:
+        with suppress(OSError):
+            place.files.delete_dir(f"{place.root}/{inside}")
+
+
+def judge(
+    found: Sequence[Report],
+    count: int,
+    folder: str,
+    everywhere: Callable[[], Iterable[str]] = tuple,
+) -> None:
+    """Whether reports are those of machines that see a folder, and run what this process runs.
+
+    Parameters
+    ----------
+    count: how many files there were to be seen.
+    everywhere: the machines that tasks run on; asked if reports are missing.
+
+    Raises
+    ------
+    OffloadError: they are not.
+    """
+    blind = {report.host for report in found if not report.seen}
+    if blind:
+        raise _apart(folder, f"{_listed(blind)} cannot see what this process writes there")
+    if sum(report.seen for report in found) < count:
+        hidden = set(everywhere()) - {report.host for report in found}
+        whose = _listed(hidden) if hidden else "a machine of the cluster"
+        raise _apart(folder, f"this process cannot see what {whose} writes there")
+    here = versions.python(), versions.library()
+    others = {
+        f"{report.host} has Python {report.python} and {report.library or f'no {versions.NAME}'}"
+        for report in found
+        if (report.python, report.library) != here
+    }
+    if others:
+        raise OffloadError(
+            f"the machines of the cluster run something else than this process: {_listed(others)}; "
+            f"here are Python {here[0]} and {here[1]}\n  {_install()}"
+        )
+
+
+def reporter(paths: Sequence[str], module: str) -> Callable[[Any], Any]:
+    """A function for `mapInArrow` that reports. It carries nothing that a worker has to import.
+
+    Parameters
+    ----------
+    paths: what workers are to add to where they import from.
+    module: the name of `versions`.
+    """
+
+    def run(batches: Any) -> Any:
+        import importlib
+        import platform
+        import sys
+
+        import pyarrow as pa
+
+        sys.path.extend([path for path in paths if path not in sys.path])
+        try:
+            library = importlib.import_module(module).library()
+        except ImportError:
+            library = None
+        seen = sum(batch.num_rows for batch in batches)
+        python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array([seen], pa.int64()),
+                *(pa.array([text], pa.string()) for text in (platform.node(), python, library)),
+            ],
+            ["seen", "host", "python", "library"],
+        )
+
+    return run
+
+
+def _mark(place: Place, folder: str, count: int) -> None:
+    """Write files of a line."""
+    place.files.create_dir(folder, recursive=True)
+
+    def mark(number: int) -> None:
+        with place.files.open_output_stream(f"{folder}/{number}") as stream:
+            stream.write(b"seen\n")
+
+    with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="reactive-probe") as pool:
+        list(pool.map(mark, range(count)))
+
+
+@contextmanager
+def _a_task_for_each(session: Session, count: int) -> Iterator[None]:
+    """Jobs read one small file in a task, and not many."""
+    session.spark.conf.set(FEWEST, str(count))
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # the JVM may be gone
+            session.spark.conf.unset(FEWEST)
+
+
+def _asked(session: Session, uri: str) -> Any:
+    """A DataFrame of a report per task, of what it sees there."""
+    reader = by_name(session.spark.read).option("ignoreMissingFiles", "true")
+    found = reader.schema("value string").text(uri)
+    return found.mapInArrow(reporter(session.paths, versions.__name__), COLUMNS)
+
+
+def _reports(place: Place, folder: str) -> list[Report]:
+    """The reports that this process sees."""
+    infos = place.files.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+    paths = [info.path for info in infos if info.path.endswith(".parquet")]
+    if not paths:
+        return []
+    rows = ds.dataset(paths, format="parquet", filesystem=place.files).to_table().to_pylist()
+    return [Report(**row) for row in rows]
+
+
+def _everywhere(session: Session, count: int) -> list[str]:
+    frame = session.spark.range(0, count, 1, count)
+    run = reporter(session.paths, versions.__name__)
+    return [row["host"] for row in frame.mapInArrow(run, COLUMNS).select("host").collect()]
+
+
+def _apart(folder: str, what: str) -> OffloadError:
+    return OffloadError(
+        f"{folder} is not one folder for all machines: {what}\n"
+        '  give one that all of them see, such as SparkOffload(checkpoint="hdfs:///folder") or '
+        '"s3a://bucket/folder", or one of a file system that they share'
+    )
+
+
+def _failed(text: str, said: str, folder: str) -> OffloadError:
+    """The error of a job that has failed."""
+    why = _line(text, NOT_RUN)
+    if why is None and (place := _line(text, NOT_WRITTEN)) is not None:
+        return _apart(folder, place)
+    told = why or said
+    return OffloadError(f"the cluster runs no tasks of this process: {told:.500}\n  {_install()}")
+
+
+def _line(text: str, words: Sequence[str]) -> str | None:
+    """The first line of a text that has one of these words."""
+    lines = (line.strip() for line in text.splitlines())
+    return next((line[:500] for line in lines if any(word in line for word in words)), None)
+
+
+def _install() -> str:
+    return (
+        f"each machine needs Python {versions.python()} (PYSPARK_PYTHON says which one), pyarrow, "
+        f"and {versions.library()}, installed or sent along with --py-files"
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    """The first few."""
+    found = sorted(names)
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return ", ".join(found[:3]) + more
