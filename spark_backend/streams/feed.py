@@ -20,7 +20,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from reactive.errors import SourceError, TableError
+from reactive.errors import OffloadError, SourceError, TableError
 from reactive.remote.external import Once
 from reactive.remote.streams import FrameBatch, StreamOptions
 from reactive.sources.unfit import UnfitRow
@@ -55,10 +55,23 @@ def feed_of(
     frame = frame_of(session, rows, frames.kept, options)
     if options.deletes is not None:
         options = replace(options, changes="weight")
-    as_changes(frame(), frames.kept, frames.key, name, options)  # raises if columns do not fit
+    first = frame()
+    _check_runs(session, first, name)
+    as_changes(first, frames.kept, frames.key, name, options)  # raises if columns do not fit
     batches = Batches(session, frame, f"{folder}/query", options)
     kept = SparkRows(session, frames, is_kept=is_kept)
     return Feed(session, kept, unfit, batches, options)
+
+
+def _check_runs(session: Session, frame: DataFrame, name: str) -> None:
+    """Raise `OffloadError` for a query whose batches cannot be handed to this process."""
+    if frame.isStreaming and session.is_connect:
+        raise OffloadError(
+            f"table {name!r} cannot follow a stream with Spark Connect: its batches are handed "
+            "over in the server, and not in this process\n"
+            '  give changes="snapshot" and a path or a table that is read again at each trigger, '
+            "or use a session that is not of Connect"
+        )
 
 
 class Feed:

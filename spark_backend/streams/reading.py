@@ -68,7 +68,8 @@ def check(options: StreamOptions) -> None:
 
 def _frame(session: Session, rows: Any, of: Typed, options: StreamOptions) -> DataFrame:
     if isinstance(rows, DataFrame):
-        return rows
+        own: DataFrame = session.own(rows)
+        return own
     if callable(rows):
         made = rows(session.spark)
         if isinstance(made, DataFrame):

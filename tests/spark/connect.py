@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from reactive import Collect, Count, Database, Sum
+from reactive import Collect, Count, Database, OffloadError, Sum
 from spark_backend import SparkOffload
 
 
@@ -29,6 +29,7 @@ def run(url: str) -> None:
     before = dict(spark.conf.getAll), spark.catalog.listTables()
     views_are_their_queries(spark)
     tables_are_on_spark(spark)
+    streams_are_told_and_snapshots_are_read(spark)
     assert (dict(spark.conf.getAll), spark.catalog.listTables()) == before
     assert spark.table("theirs").count() == 3
     print("the session that was given is as it was")
@@ -78,6 +79,22 @@ def tables_are_on_spark(spark: Any) -> None:
         assert view[3] == 29
         assert table.to_spark().join(given, "town").count() == 2 * 15 * 15 + 4 * 14 * 14 + 29 * 14
         print("tables are on Spark")
+
+
+def streams_are_told_and_snapshots_are_read(spark: Any) -> None:
+    """What is handed over in the server never comes here; what is read again does."""
+    with Database(offload=SparkOffload(session=spark)) as db:
+        try:
+            db.spark_stream(lambda s: s.readStream.format("rate").load(), Order, name="orders")
+        except OffloadError as error:
+            assert "cannot follow a stream with Spark Connect" in str(error), error
+        given = spark.range(6).selectExpr("id % 3 as town", "id as amount")
+        table = db.spark_stream(
+            given, Order, name="orders", changes="snapshot", trigger="available now"
+        )
+        table.source.wait(token=0, timeout=60)
+        assert sorted((o.town, o.amount) for o in table) == sorted((n % 3, n) for n in range(6))
+        print("streams are told, and snapshots are read")
 
 
 if __name__ == "__main__":
