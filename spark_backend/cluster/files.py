@@ -16,6 +16,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from pyarrow import fs
@@ -130,8 +131,10 @@ def _known_here(uri: str) -> tuple[Any, str]:
     OffloadError: pyarrow does not know it.
     """
     scheme, _, rest = uri.partition("://")
+    host, slash, path = rest.partition("/")
     try:
-        files, path = fs.FileSystem.from_uri(f"{RENAMED.get(scheme, scheme)}://{rest}")
+        here = f"{RENAMED.get(scheme, scheme)}://{host}{slash}{quote(path)}"
+        files, path = fs.FileSystem.from_uri(here)
         return files, path.rstrip("/")
     except Exception as error:
         raise OffloadError(
