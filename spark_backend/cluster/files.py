@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from spark_backend.cluster.session import Session
 
 RENAMED = {"s3a": "s3", "s3n": "s3"}
+MOVING = ("local", "py::hdfs", "py::file")
+"""File systems, as pyarrow calls them, that rename a folder in one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,11 @@ def parquet_in(files: Any, folder: str) -> list[str]:
     selector = fs.FileSelector(folder, allow_not_found=True, recursive=True)
     found = (i.path for i in files.get_file_info(selector) if i.type == fs.FileType.File)
     return sorted(path for path in found if path.endswith(".parquet"))
+
+
+def moves_folders(files: Any) -> bool:
+    """Whether a folder is renamed in one step; object stores copy its files, or refuse."""
+    return files.type_name in MOVING
 
 
 def by_name(reader: Any) -> Any:

@@ -5,6 +5,10 @@
     _batch=000000000013/                    a batch that is being written: readers do not see it
 
 A batch is moved into place together with its position, in one step: it is there, or it is not.
+Where folders cannot be moved, as on object stores, the position is put first, and names the files:
+then the batch counts, and they are moved, by this process or the next. A batch of one file is there
+in one step all the same.
+
 What all batches come to is what the view was. Whoever reads the folder as a table has the number of
 the batch as a column; `db.spark_stream(folder, Row, changes="weight")` follows it. Changes of a
 view that is on Spark are written by it, and do not come by here.
@@ -15,10 +19,12 @@ Cost:   a batch O(its changes); what is in it, O(all changes), once per process.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,14 +33,24 @@ from pyarrow import fs
 from reactive.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
 from reactive.sinks.target import ChangeBatch, Changed, Position
-from spark_backend.cluster.files import located, parquet_in
+from spark_backend.cluster.files import located, moves_folders, parquet_in, put_new
 from spark_backend.cluster.paths import absolute
 from spark_backend.cluster.session import Session
-from spark_backend.sinks.position import Note, note_of, noted, read_json, unreadable, write_json
+from spark_backend.sinks.position import (
+    Note,
+    note_of,
+    noted,
+    plain_name,
+    read_json,
+    unreadable,
+    write_json,
+)
 from spark_backend.sinks.rows import WEIGHT, RowColumns
 
 BATCH = "batch"
 PART, POSITION = "part-0.parquet", "_position.json"
+FILES = "files"
+"""What a position names the files of its batch by."""
 
 
 class ChangesFolder:
@@ -44,8 +60,8 @@ class ChangesFolder:
 
     Parameters
     ----------
-    folder: a path, or a URI of a file system that the session knows, or pyarrow without one, and
-        that moves folders in one step. One sink at a time may write it.
+    folder: a path, or a URI of a file system that the session knows, or pyarrow without one. One
+        sink at a time may write it.
     row_type: what the rows are, such as `tuple[int, float | None]`; by default what they look like.
     session: of Spark, whose file systems are used beside those of this machine.
     """
@@ -60,7 +76,8 @@ class ChangesFolder:
         place = located(absolute(os.fspath(folder)), session)
         self._files, self._root, self._uri = place.files, place.root, place.uri
         self._columns = RowColumns(row_type, (WEIGHT, BATCH))
-        self._staged: int | None = None
+        self._staged: tuple[int, dict[str, Any]] | None = None
+        """The number of a batch, and what is noted of it."""
 
     def open(self, plan: str) -> Position | None:
         """Where it is.
@@ -71,7 +88,7 @@ class ChangesFolder:
             other files.
         """
         self._staged = None
-        numbers = self._numbers()
+        numbers = self._that_count(self._numbers())
         if numbers != list(range(len(numbers))):
             missing = min(set(range(len(numbers))) - set(numbers))
             raise OffloadError(
@@ -82,6 +99,7 @@ class ChangesFolder:
             return None
         note = self._note(numbers[-1])
         note.check(plan, self._root)
+        self._bring(numbers[-1])
         with self._files.open_input_file(self._parts(numbers[-1])[0]) as opened:
             self._columns.wrote(pq.read_schema(opened))
         return note.position
@@ -129,11 +147,19 @@ class ChangesFolder:
         return folder
 
     def _note_of(self, batch: ChangeBatch) -> None:
-        write_json(self._files, f"{self._root}/_{_name(batch.number)}/{POSITION}", noted(batch))
-        self._staged = batch.number
+        """Note what a batch is of that is written aside."""
+        note = noted(batch)
+        folder = f"{self._root}/_{_name(batch.number)}"
+        if moves_folders(self._files):
+            write_json(self._files, f"{folder}/{POSITION}", note)
+        else:
+            paths = parquet_in(self._files, folder)
+            names = [path.rpartition("/")[2] for path in paths]
+            note |= {FILES: names, "id": uuid4().hex}
+        self._staged = batch.number, note
 
     def deliver(self) -> None:
-        """Move the batch into place.
+        """Let the batch count, and have it in place.
 
         Raises
         ------
@@ -141,11 +167,64 @@ class ChangesFolder:
         """
         if self._staged is None:
             return
-        to = f"{self._root}/{_name(self._staged)}"
-        if self._files.get_file_info(to).type != fs.FileType.NotFound:
-            raise OffloadError(f"{to} is there already: another sink writes to the same folder")
-        self._files.move(f"{self._root}/_{_name(self._staged)}", to)
+        number, note = self._staged
+        to = f"{self._root}/{_name(number)}"
+        try:
+            if moves_folders(self._files):
+                self._move(f"{self._root}/_{_name(number)}", to)
+            elif not self._counts(number, note):
+                self._files.create_dir(to, recursive=True)
+                put_new(self._files, f"{to}/{POSITION}", json.dumps(note).encode())
+        except FileExistsError:
+            raise OffloadError(
+                f"{to} is there already: another sink writes to the same folder"
+            ) from None
+        self._bring(number)
         self._staged = None
+
+    def _move(self, folder: str, to: str) -> None:
+        if self._files.get_file_info(to).type != fs.FileType.NotFound:
+            raise FileExistsError(to)
+        self._files.move(folder, to)
+
+    def _counts(self, number: int, note: dict[str, Any]) -> bool:
+        """Whether it counts already: it was broken off while its files were moved."""
+        try:
+            found: Any = read_json(self._files, f"{self._root}/{_name(number)}/{POSITION}")
+        except FileNotFoundError:
+            return False
+        return bool(found == note)
+
+    def _bring(self, number: int) -> None:
+        """Move the files of a batch that counts to where readers see them; those that are there
+        already have been.
+
+        Raises
+        ------
+        OffloadError: one of them is nowhere.
+        """
+        to, aside = f"{self._root}/{_name(number)}", f"{self._root}/_{_name(number)}"
+        names = read_json(self._files, f"{to}/{POSITION}").get(FILES, ())
+        there = parquet_in(self._files, to)
+        try:
+            for name in map(plain_name, names):
+                if f"{to}/{name}" not in there:
+                    self._files.move(f"{aside}/{name}", f"{to}/{name}")
+        except (FileNotFoundError, TypeError, ValueError) as error:
+            raise unreadable(f"{to}/{POSITION}", error) from error
+        if names:
+            with suppress(FileNotFoundError):
+                self._files.delete_dir(aside)
+
+    def _that_count(self, numbers: list[int]) -> list[int]:
+        """Those whose last one was not broken off before it counted; then it is deleted."""
+        if numbers:
+            last = f"{self._root}/{_name(numbers[-1])}"
+            note = self._files.get_file_info(f"{last}/{POSITION}")
+            if note.type == fs.FileType.NotFound and not parquet_in(self._files, last):
+                self._files.delete_dir(last)
+                return numbers[:-1]
+        return numbers
 
     def _numbers(self) -> list[int]:
         """The batches that are there, in order; what was being written is not."""

@@ -29,7 +29,7 @@ from reactive.errors import OffloadError
 from reactive.sinks.target import ChangeBatch, Changed, Position
 from spark_backend.cluster.files import located, put
 from spark_backend.cluster.session import Session
-from spark_backend.sinks.position import Note, note_of, noted, read_json, unreadable
+from spark_backend.sinks.position import Note, note_of, noted, plain_name, read_json, unreadable
 from spark_backend.sinks.rows import ROW_TYPE, WEIGHT, RowColumns
 
 MANIFEST = "manifest.json"
@@ -151,7 +151,7 @@ class FileOutbox:
         path = f"{self._root}/{MANIFEST}"
         try:
             found = read_json(self._files, path)
-            files = tuple((_plain(name), int(rows)) for name, rows in found["files"])
+            files = tuple((plain_name(name), int(rows)) for name, rows in found["files"])
             if not files:
                 raise ValueError("it names no files")
             flags = bool(found["delivered"]), bool(found["classes"])
@@ -185,9 +185,3 @@ class FileOutbox:
     def _read(self, name: str) -> pa.Table:
         with self._files.open_input_file(f"{self._root}/{name}") as opened:
             return pq.ParquetFile(opened).read()
-
-
-def _plain(name: Any) -> str:
-    if not isinstance(name, str) or "/" in name or name.startswith("."):
-        raise ValueError(f"it names {name!r}, which is not in its folder")
-    return name

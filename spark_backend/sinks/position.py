@@ -75,6 +75,18 @@ def write_json(files: Any, path: str, found: Any) -> None:
         stream.write(json.dumps(found).encode())
 
 
+def plain_name(name: Any) -> str:
+    """The name of a file in the folder of its note.
+
+    Raises
+    ------
+    ValueError: it is that of a file elsewhere.
+    """
+    if not isinstance(name, str) or "/" in name or name.startswith("."):
+        raise ValueError(f"it names {name!r}, which is not in its folder")
+    return name
+
+
 def unreadable(path: str, error: Exception) -> OffloadError:
     """The error of a note that is none."""
     return OffloadError(

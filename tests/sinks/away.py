@@ -138,7 +138,11 @@ class Rows:
 
     def write_changes(self, of: Typed, folder: str) -> None:
         net = consolidate(self.pairs)
-        self._write(f"{folder}/part-00000.parquet", self._columns().weighted(net))
+        half = (len(net) + 1) // 2
+        for number, rows in enumerate((net[:half], net[half:])):
+            if rows or not number:
+                path = f"{folder}/part-{number:05}.parquet"
+                self._write(path, self._columns().weighted(rows), number)
         self.away.written.append(len(net))
 
     def _in(self, path: str) -> list[Pair]:
@@ -154,11 +158,11 @@ class Rows:
         made._kept = self.kept
         return made
 
-    def _write(self, path: str, table: pa.Table) -> None:
-        """A job, which may end in the middle."""
+    def _write(self, path: str, table: pa.Table, before: int) -> None:
+        """A part of a job, which may end in the middle; there are so many before it."""
         place = Path(path.removeprefix("file://"))
         self.away.step()
-        if place.parent.exists() and list(place.parent.iterdir()):
+        if place.parent.exists() and len(list(place.parent.iterdir())) != before:
             raise OffloadError(f"{place.parent} is there already")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(b"half of")

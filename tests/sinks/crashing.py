@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyarrow import fs
+
 
 class Crash(BaseException):
     """The process ends here."""
+
+
+class ObjectStore:
+    """A file system that has no folders to move, as object stores have none."""
+
+    type_name = "s3"
+
+    def __init__(self, files: Any) -> None:
+        self._files = files
+
+    def move(self, source: str, target: str) -> None:
+        if self._files.get_file_info(source).type != fs.FileType.File:
+            raise OSError(f"{source} is no file")
+        self._files.move(source, target)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
 
 
 class Crashing:

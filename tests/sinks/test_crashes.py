@@ -18,7 +18,7 @@ from spark_backend.sinks import rows_folder
 from spark_backend.sinks.changes_folder import ChangesFolder
 from spark_backend.sinks.outbox import FileOutbox
 from tests.budget import seeds, stride
-from tests.sinks.crashing import Crashing
+from tests.sinks.crashing import Crashing, ObjectStore
 from tests.sinks.histories import VIEWS, Shop, bag
 
 ROUNDS = 5
@@ -57,6 +57,15 @@ class Changes(Kind):
                 found[row] += weight
             assert min(found.values()) >= 0, "nothing goes that is not there"
         return +found
+
+
+class Objects(Changes):
+    """A folder of changes in an object store."""
+
+    def target(self) -> Any:
+        target = ChangesFolder(self.folder / "out", row_type=self.row_type)
+        target._files = self.wrapped(ObjectStore(target._files))
+        return target
 
 
 class Rows(Kind):
@@ -118,7 +127,7 @@ def batch_of(path: Path) -> list[tuple[Any, int]]:
     return found
 
 
-KINDS: tuple[type[Kind], ...] = (Changes, Rows, Called)
+KINDS: tuple[type[Kind], ...] = (Changes, Objects, Rows, Called)
 
 
 @pytest.mark.parametrize("kind", KINDS)

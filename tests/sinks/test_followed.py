@@ -18,10 +18,10 @@ from tests.budget import seeds, stride
 from tests.sinks.away import Away
 from tests.sinks.crashing import Crash
 from tests.sinks.histories import Shop, Town, bag, named, per_town
-from tests.sinks.test_crashes import Changes, Kind
+from tests.sinks.test_crashes import Changes, Kind, Objects
 
 VIEWS = {per_town: tuple[str | None, int, float], named: Town}
-KINDS: tuple[type[Kind], ...] = (Changes,)
+KINDS: tuple[type[Kind], ...] = (Changes, Objects)
 
 
 @pytest.mark.parametrize("kind", KINDS)
