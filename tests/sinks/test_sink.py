@@ -15,6 +15,7 @@ from reactive import ClosedError, Database, OffloadError, PlanError, Sink, Trans
 from spark_backend import ChangesFolder
 from tests.budget import seeds
 from tests.offload.elsewhere import Elsewhere
+from tests.sinks.crashing import ObjectStore
 from tests.sinks.histories import VIEWS, Shop, bag
 
 
@@ -296,3 +297,51 @@ def test_a_field_with_the_name_of_a_column_of_the_files_is_refused(tmp_path: Pat
         sink.flush()
     with pytest.raises(OffloadError, match="no Spark type"):
         ChangesFolder(tmp_path / "other", row_type=dict[str, int])
+
+
+class Unsteady(ObjectStore):
+    """A store that does not answer once, when a file is to be moved to where readers see it."""
+
+    is_away = False
+
+    def move(self, source: str, target: str) -> None:
+        if self.is_away and target.endswith(".parquet"):
+            self.is_away = False
+            raise OSError("no answer")
+        super().move(source, target)
+
+
+def in_store(folder: Path) -> tuple[ChangesFolder, Unsteady]:
+    target = ChangesFolder(folder / "out")
+    target._files = store = Unsteady(target._files)
+    return target, store
+
+
+def test_a_batch_that_counts_and_is_not_in_place_is_brought_there_by_the_next_try(
+    tmp_path: Path,
+) -> None:
+    _, table, view = words()
+    target, store = in_store(tmp_path)
+    sink = view.write_to(target)
+    for word in ("to", "be"):
+        table.add(word)
+        store.is_away = True
+        with pytest.raises(OSError, match="no answer"):
+            sink.flush()
+        sink.flush()
+    assert changes_in(tmp_path / "out") == [[("to", 1)], [("be", 1)]]
+
+
+def test_two_writers_of_a_folder_in_a_store_are_told_though_their_batches_look_alike(
+    tmp_path: Path,
+) -> None:
+    (_, one, first), (_, other, second) = words(), words()
+    sinks = [view.write_to(in_store(tmp_path)[0]) for view in (first, second)]
+    for sink in sinks:
+        sink.flush()
+    one.add("to")
+    sinks[0].flush()
+    other.add("be")
+    with pytest.raises(OffloadError, match="another sink writes"):
+        sinks[1].flush()
+    assert changes_in(tmp_path / "out") == [[("to", 1)]]
