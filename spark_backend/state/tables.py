@@ -406,11 +406,12 @@ class StateTables:
         fields = [T.StructField(_column(spec, f.name), f.dataType) for f in spec.schema.fields]
         if with_bucket:
             fields.append(T.StructField(BUCKET, T.IntegerType()))
-        reader = by_name(self._session.spark.read).option(VERIFY, "true")
+        reader = (
+            by_name(self._session.spark.read).schema(T.StructType(fields)).option(VERIFY, "true")
+        )
         if with_bucket:
             reader = reader.option("basePath", f"{self._uri}/{segments[0].folder}")
         names = [F.col(_column(spec, name)).alias(name) for name in spec.schema.names]
-        reader = reader.schema(T.StructType(fields))
         found: DataFrame = reader.parquet(*paths).select(*names, *([BUCKET] * with_bucket))
         return found
 
