@@ -29,7 +29,7 @@ from time import perf_counter
 from rich.console import Console
 
 from examples.arguments import positive
-from examples.pipeline import chart
+from examples.pipeline import chart, picture
 from examples.pipeline.compare import differences
 from examples.pipeline.feed import Totals, batches, customers, write
 from examples.pipeline.running import Running, WorkerEnded
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace, folder: Path, out: Console) -> int:
-    totals, told = Totals(Counter(), Counter()), list[Told]()
+    totals, told, orders = Totals(Counter(), Counter()), list[Told](), list[int]()
     killed_at = options.batches // 2
     stream = enumerate(batches(options.batches, options.orders, options.customers, options.seed))
     out.print(chart.headline())
@@ -75,8 +75,11 @@ def _run(options: argparse.Namespace, folder: Path, out: Console) -> int:
             if batch == killed_at and told:
                 _kill(workers, folder, options, told, out)
             told.append(workers[-1].take(batch))
-            out.print(chart.line(told[-1], len(totals.orders)), markup=False)
+            orders.append(len(totals.orders))
+            out.print(chart.line(told[-1], orders[-1]), markup=False)
         workers[-1].end()
+    if options.picture and len(told) > 1:  # the first one has all of the JVM's start in it
+        picture.write(options.picture, told[1:], orders[1:])
     return _end(told, differences(folder, totals, customers(options.customers)), out)
 
 
@@ -132,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--batches", type=positive, default=12, metavar="N", help="default: 12")
     add("--orders", type=positive, default=50_000, metavar="N", help="per batch; default: 50,000")
     add("--customers", type=positive, default=5_000, metavar="N", help="default: 5,000")
+    add("--picture", type=Path, metavar="FILE", help="draw what batches took, as SVG")
     add("--seed", type=int, default=0, metavar="N", help="of the stream; default: 0")
     return parser
 

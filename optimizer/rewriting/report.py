@@ -33,6 +33,8 @@ from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
 
 OURS = frozenset({"read_callables"})
+MORE = "; "
+"""Between the parts of where a node runs."""
 SHORT = (int, float, str, bytes, bool, type(None), tuple, frozenset)
 
 
@@ -58,8 +60,17 @@ def report(
     for function, reason in optimized.opaque():
         lines += _opaque(function, reason)
     places = {headline(node): where(node) for node in nodes(optimized.plan)}
-    lines += [f"{head}: {place}" for head, place in places.items() if place is not None]
+    lines += _placed({head: place for head, place in places.items() if place is not None})
     return Explanation("\n".join(lines), runs)
+
+
+def _placed(places: dict[str, str]) -> Iterator[str]:
+    """Where nodes run, from the lowest to the highest; what is said of several in several parts is
+    said of the highest of them, which the others go with."""
+    highest = {place: head for head, place in places.items() if MORE in place}
+    for head, place in places.items():
+        top = highest.get(place, head)
+        yield f"{head}: {place if top == head else f'together with {top}'}"
 
 
 def as_read(written: plan.Node) -> Explanation:

@@ -103,8 +103,7 @@ def loop_of(
 
     `places` says for each of them which input of the operator it is.
     """
-    near = tuple(None if t is None else _near(t, node, i) for i, t in enumerate(node.tolerances))
-    loop = Loop(node.names, node.times, node.max_rounds, near)
+    loop = _loop(node)
 
     def body(held: Anew) -> InnerNodes:
         return inner(unrolled(node), [given.items for given in held.given], generate=generate)
@@ -113,16 +112,36 @@ def loop_of(
         return inner(node.bodies, contents, generate=generate)
 
     def make() -> Any:
-        whole = whole_of(node.bodies, len(places), len(node.names)) if generate else None
-        anew = Anew(loop, places, whole, ByReference(node))
+        anew = _anew(loop, node, places, generate=generate)
         if node.times is not None:
-            return anew if any(near) else Measured(anew, body)
-        if node.contraction is None or not all(near):
+            return anew if any(loop.near) else Measured(anew, body)
+        if node.contraction is None or not all(loop.near):
             return anew
-        shown = [Tolerate(each.by, each.value, each.least) for each in near if each is not None]
+        shown = [Tolerate(each.by, each.value, each.least) for each in loop.near if each]
         return Onward(anew, loop, shown, one_round)
 
     return make
+
+
+def evaluated(
+    node: plan.Iterate, starts: list[list[Any]], given: Sequence[dict[Any, int]]
+) -> list[list[Any]]:
+    """What an iteration over relations that are given comes to, once, from some rows on; with a
+    number of rounds before any tolerance. In its bodies what is `given` comes after its own."""
+    own = len(node.names)
+    anew = _anew(_loop(node), node, tuple(range(own + len(given))), generate=True)
+    anew.given[own:] = given
+    return anew.settled(starts)
+
+
+def _loop(node: plan.Iterate) -> Loop:
+    near = tuple(None if t is None else _near(t, node, i) for i, t in enumerate(node.tolerances))
+    return Loop(node.names, node.times, node.max_rounds, near)
+
+
+def _anew(loop: Loop, node: plan.Iterate, places: tuple[int, ...], *, generate: bool) -> Anew:
+    whole = whole_of(node.bodies, len(places), len(node.names)) if generate else None
+    return Anew(loop, places, whole, ByReference(node))
 
 
 def _near(tolerance: plan.Tolerance, node: plan.Iterate, index: int) -> Near:

@@ -384,7 +384,8 @@ class Offloading:
         if self.offload is None or free(node):
             return None
         for operator in self.operators(node):
-            return operator.describe()
+            took = f"; last flush {operator.latency:.2f} s" if operator.latency else ""
+            return f"{operator.describe()}{took}"
         if isinstance(node, moving_recursions.RECURSIONS):
             return moving_recursions.placed(self, node)
         if isinstance(node, STATELESS):

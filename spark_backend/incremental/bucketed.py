@@ -42,7 +42,8 @@ from spark_backend.incremental import grouped_sums
 from spark_backend.incremental.on_tables import OnTables, changed
 from spark_backend.incremental.steps import MOST_BROADCAST
 from spark_backend.incremental.touched import CHANGES_DDL, FAILED, OUTPUT, ROWS
-from spark_backend.state.tables import BUCKET, Refused, StateTables, TableSpec, Tagged, united
+from spark_backend.state.tables import BUCKET, Refused, StateTables, TableSpec, united
+from spark_backend.state.tagged import Tagged
 from spark_backend.tables import results
 from spark_backend.tables.chain import Chain
 from spark_backend.tables.worker import shipped

@@ -90,6 +90,10 @@ def _of(node: plan.Node) -> tuple[str, tuple[str, ...]]:
             return " and ".join(_of(side)[0] for side in (left, right)), ("rows of both",)
         case plan.Recursive():
             return "rows", ()
+        case plan.Fixpoint() | plan.Iterate() | plan.Component():
+            return "the rows of its relations and of its sides", (
+                "what it comes to over these, less what it was",
+            )
         case (
             plan.Union()
             | plan.Difference()

@@ -100,7 +100,8 @@ class Flush:
 
     def add(self, spec: TableSpec, rows: DataFrame) -> None:
         """Add rows to a table when the flush is written; those that several steps share, once."""
-        self.added.setdefault(spec.name, rows.select(*spec.schema.names))
+        names = spec.schema.names
+        self.added.setdefault(spec.name, rows if rows.columns == names else rows.select(*names))
 
     def near(self, spec: TableSpec, hashes: Hashes) -> DataFrame | None:
         """The rows of a table, as of before, in all files where those with some keys can be; None

@@ -1,7 +1,7 @@
 """What runs in a Python worker for a recursion that is in one: this engine, to the end.
 
     batches      rows of each relation as they were, all rows of each side
-    after        the recursion over the sides, by an engine of its own
+    after        the recursion over the sides, by this engine
     delta        after - before; with a tolerance, of what is shown
 
 State:  none between flushes.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,10 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimizer import plan
+from optimizer.plans.loops import over_given
 from optimizer.traverse import substituted
 from reactive import Database
 from reactive.api.relation import Relation
 from reactive.collections.zset import Row
+from reactive.compiler.loops import evaluated
 from reactive.operators.loop.anew import Near
 from reactive.operators.loop.anew import changes as difference
 from reactive.operators.plain import spread
@@ -59,7 +61,9 @@ def changes(
     """
     adopt(classes)
     of: Task = pickle.loads(task)
-    bags = _taken(of, batches)
+    bags = [Counter[Row]() for _ in of.kinds]
+    for batch in batches:
+        _take(of, batch, bags)
     before, sides = bags[: of.own], bags[of.own :]
     tops = _loaded(of.node)
     try:
@@ -71,33 +75,49 @@ def changes(
         yield from _batches(of, place, pairs)
 
 
-def _taken(of: Task, batches: Iterable[pa.RecordBatch]) -> list[Counter[Row]]:
-    bags = [Counter[Row]() for _ in of.kinds]
-    for batch in batches:
-        for kind in batch.column("kind").unique().to_pylist():
-            rows = batch.filter(pc.equal(batch.column("kind"), kind))
-            values = from_arrow(of.kinds[kind], rows.column(f"row{kind}"))
-            bag = bags[kind]
-            for row, weight in zip(values, rows.column("weight").to_pylist(), strict=True):
-                bag[row] += weight
-    return bags
+def _take(of: Task, batch: pa.RecordBatch, bags: Sequence[Counter[Row]]) -> None:
+    for kind in batch.column("kind").unique().to_pylist():
+        rows = batch.filter(pc.equal(batch.column("kind"), kind))
+        values = from_arrow(of.kinds[kind], rows.column(f"row{kind}"))
+        bag, weights = bags[kind], rows.column("weight")
+        if pc.all(pc.equal(weights, 1)).as_py():
+            bag.update(values)
+            continue
+        for row, weight in zip(values, weights.to_pylist(), strict=True):
+            bag[row] += weight
 
 
 def _after(
     of: Task, tops: Sequence[plan.Node], sides: Sequence[Counter[Row]]
 ) -> list[dict[Row, int]]:
     """The rows of all relations, before any tolerance."""
+    exact = [top.input if isinstance(top, plan.Tolerate) else top for top in tops]
+    first = exact[0]
+    loop = first.input if isinstance(first, plan.Component) else first
+    there = [{row: n for row, n in bag.items() if n > 0} for bag in sides]
+    if isinstance(loop, plan.Iterate) and loop.times is not None:
+        return [dict(Counter(rows)) for rows in _rounds(loop, there)]
     database = Database()
     tables: list[Any] = []
-    for place, (kept, rows) in enumerate(zip(of.kinds[of.own :], sides, strict=True)):
+    for place, (kept, bag) in enumerate(zip(of.kinds[of.own :], there, strict=True)):
         tables.append(database.table(class_of(kept), name=f"side {place + 1}"))
-        tables[-1].add_all((+rows).elements())
+        tables[-1].add_all(Counter(bag).elements())
     views: list[Any] = []
-    for top in tops:
-        exact = top.input if isinstance(top, plan.Tolerate) else top
-        run = substituted(exact, LEVEL, lambda given: tables[given.index].plan)
+    for top in exact:
+        run = substituted(top, LEVEL, lambda given: tables[given.index].plan)
         views.append(Relation(database._engine, run).materialize())
     return [dict(Counter(view)) for view in views]
+
+
+def _rounds(loop: plan.Iterate, sides: Sequence[dict[Row, int]]) -> list[list[Row]]:
+    """The rows of all relations after all rounds, by passes over rows: nothing is kept, so no
+    operator is made."""
+    own = len(loop.names)
+    over = substituted(loop, LEVEL, lambda g: replace(g, level=loop.level, index=own + g.index))
+    assert isinstance(over, plan.Iterate)
+    starts, given = over_given(over)
+    begin = replace(given, bodies=starts, times=1)
+    return evaluated(given, evaluated(begin, [[] for _ in starts], sides), sides)
 
 
 def _change(top: plan.Node, before: Counter[Row], after: dict[Row, int]) -> list[tuple[Row, int]]:

@@ -72,12 +72,15 @@ class InOneWorker:
         self._task, self._classes = pickle.dumps(Task(node, self._kinds, len(relations))), classes
 
     def delta(self, flush: Flush) -> DataFrame | None:
-        """How all relations change: the columns `kind`, `weight`, and one for each."""
+        """How all relations change: of one its rows, of several the columns `kind`, `weight`, and
+        one for each."""
         deltas = [flush.delta(side) for side in self._sides]
         if not flush.is_first and all(delta is None for delta in deltas):
             return None
         own = len(self.relations)
         found = self._brought_to_end(flush, [*[None] * own, *deltas])
+        if own == 1:  # one frame for all who read it or write it
+            found = found.select(F.col(_name(0)).alias("row"), "weight")
         for place, spec in enumerate(self.specs[:own]):
             flush.add(spec, self.rows(found, place))
         for spec, delta in zip(self.specs[own:], deltas, strict=True):
@@ -87,12 +90,12 @@ class InOneWorker:
 
     def rows(self, found: DataFrame, place: int) -> DataFrame:
         """How one of the relations changes."""
+        if len(self.relations) == 1:
+            return found
+        # As it depends on chance, it is not asked before the exchange that all relations share.
+        kind = F.when(F.rand() >= 0.0, F.col("kind"))
         rows = found.select(F.col(_name(place)).alias("row"), "weight", "kind")
-        if len(self.relations) > 1:
-            # As it depends on chance, it is not asked before the exchange that all relations share.
-            kind = F.when(F.rand() >= 0.0, F.col("kind"))
-            rows = rows.filter(kind == place)
-        return rows.select("row", "weight")
+        return rows.filter(kind == place).select("row", "weight")
 
     def _brought_to_end(self, flush: Flush, deltas: Sequence[DataFrame | None]) -> DataFrame:
         frames = [

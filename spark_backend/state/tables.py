@@ -46,6 +46,7 @@ from spark_backend.state.leftovers import (
 )
 from spark_backend.state.levels import due
 from spark_backend.state.manifest import MANIFESTS, Manifest, Manifests, Segment
+from spark_backend.state.tagged import Tagged, by_frame
 
 TABLE, BUCKET = "t", "b"
 """Columns that name folders: of which table, and in a base of which bucket."""
@@ -73,14 +74,6 @@ class TableSpec:
     bucket: Callable[[], Any] | None = None
     hashed: str | None = None
     """The column that holds this hash, of a table whose rows are also fetched by it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tagged:
-    """What is to be added to several tables of one schema: the column `t` names the table."""
-
-    rows: DataFrame
-    tables: tuple[str, ...]
 
 
 class Refused(Exception):
@@ -456,7 +449,7 @@ class StateTables:
         """The rows of all tables, in the tasks that write them."""
         if isinstance(added, Tagged):
             return self._tagged(added, buckets)
-        frames = [self._placed(name, frame, buckets.get(name)) for name, frame in added.items()]
+        frames = [self._placed(names, frame, buckets) for names, frame in by_frame(added)]
         whole = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
         tasks = tasks or self.tasks()
         return whole.repartition(tasks, TABLE, BUCKET) if buckets else whole.coalesce(tasks)
@@ -477,13 +470,19 @@ class StateTables:
             columns.append(F.coalesce(*places).alias(BUCKET))
         return added.rows.select(TABLE, *columns)
 
-    def _placed(self, name: str, frame: DataFrame, buckets: int | None) -> DataFrame:
-        """Rows with the table that they are of, and their bucket."""
-        spec = self._specs[name]
+    def _placed(
+        self, names: Sequence[str], frame: DataFrame, buckets: Mapping[str, int]
+    ) -> DataFrame:
+        """Rows with the table that they are of, and their bucket; those of several are made once,
+        and are there for each of them."""
+        if len(names) > 1:
+            each = F.explode(F.array(*map(F.lit, names)))
+            return self._tagged(Tagged(frame.withColumn(TABLE, each), tuple(names)), buckets)
+        spec = self._specs[names[0]]
         columns = [F.col(c).alias(_column(spec, c)) for c in spec.schema.names]
         if buckets:
-            columns.append(_place(spec, buckets).alias(BUCKET))
-        return frame.select(F.lit(name).alias(TABLE), *columns)
+            columns.append(_place(spec, buckets[spec.name]).alias(BUCKET))
+        return frame.select(F.lit(spec.name).alias(TABLE), *columns)
 
     def _segment(self, folder: str, name: str, buckets: int) -> Segment | None:
         inside = f"{folder}/{TABLE}={name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -265,10 +266,13 @@ def test_a_subscription_without_a_view_goes_with_its_query() -> None:
 
 
 def test_explain_says_where_each_operator_runs() -> None:
-    _, table, view = orders(Elsewhere())
+    db, table, view = orders(Elsewhere())
     assert "in the process, can move" in view.explain()
     view.offload()
     assert "in memory, apart" in view.explain()
+    table.add(("ann", 1))
+    db.flush()
+    assert re.search(r"in memory, apart.*; last flush \d+\.\d\d s", view.explain())
     assert "in memory, apart" in view.explain(analyze=True)
     ordered = table.order_by(lambda o: o[1]).materialize()
     assert "in the process: its rows are in one order" in ordered.explain()

@@ -265,6 +265,45 @@ def test_a_number_that_its_column_does_not_hold_is_told(session: Session, tmp_pa
         remote.apply(0, [(0, 0, row, 1) for row in rows])
 
 
+def ranks(edges: Any) -> Any:
+    """Four rounds over edges, their nodes, and how many each node has."""
+    nodes = edges.select_many(lambda e: (e.src, e.dst)).distinct()
+    counts = edges.group_by(lambda e: e.src).aggregate(Count())
+    counted = edges.join(counts, on=lambda e, of: e.src == of[0]).select(
+        lambda e, of: (e.src, e.dst, of[1])
+    )
+    return iterate(
+        lambda r: (
+            r.join(counted, on=lambda r, e: r.src == e[0])
+            .group_by(lambda r, e: e[1])
+            .aggregate(Sum(lambda r, e: r.dst * e[2]))
+            .select(lambda node, total: Edge(node, total % 1000))
+        ),
+        nodes.select(lambda node: Edge(node, 1)),
+        times=4,
+    )
+
+
+def test_what_a_worker_is_sent_anyway_is_all_that_is_kept_of_it(
+    session: Session, tmp_path: Folder
+) -> None:
+    fragment = fragment_of(lambda e, f, w: ranks(e))
+    remote, history = remote_of(session, fragment, tmp_path), History(fragment, 7)
+    bag = Counter[Any]()
+    store = session.spark._jsparkSession.sharedState().statusStore()
+    for number, size in enumerate((5, 9)):
+        entries = [(p, *remote.pack(p, None, row), n) for p, row, n in history.changes(size)]
+        for row, weight in remote.apply(number, entries):
+            bag[row] += weight
+        made = store.executionsList().last().physicalPlanDescription().partition("\n\n")[0]
+        assert made.count("MapInArrow") == 1
+        wanted = evaluate_part(fragment.node, {(LEVEL, 0): history.bags[0]})
+        assert +bag == {row: n for row, n in wanted.items() if n}
+    kept = list(remote.shared.tables.manifest.tables)
+    assert len([name for name in kept if name.startswith("side")]) == 1
+    assert not [name for name in kept if name.startswith(("sums", "by", "rows"))]
+
+
 def test_a_recursion_in_one_worker_is_one_action(session: Session, tmp_path: Folder) -> None:
     remote = remote_of(session, fragment_of(lambda e, f, w: even_and_odd(e, f)), tmp_path)
     store = session.spark._jsparkSession.sharedState().statusStore()

@@ -1,39 +1,45 @@
-"""What a fragment says that its state holds, how that is merged, and what is made of it."""
+"""What a fragment says that its state holds, how that is merged, and what is made of it: golden."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from reactive import Avg, Count, Max
+from optimizer.traverse import without_iterations
+from reactive import Avg, Count, CountDistinct, Database, Max, Min, Sum, fixpoint, iterate
+from reactive.remote.whole import is_loop, whole_of
 from spark_backend.incremental.split import split_of
-from tests.spark.fragments import Query, fragment_of
+from tests.golden import cases
+from tests.spark.fragments import Customer, Order
+from tests.written import evaluated
+
+FILE = Path(cases.__file__).parent / "splits.txt"
+NAMES: dict[str, Any] = {
+    of.__name__: of for of in (Avg, Count, CountDistinct, Max, Min, Sum, fixpoint, iterate, Order)
+}
 
 
-def lines(query: Query) -> list[str]:
-    return split_of(fragment_of(query).node).lines()
+def golden() -> Iterator[tuple[str, list[str]]]:
+    """Queries, and the lines of their splits."""
+    for case in FILE.read_text().strip().split("\n\n"):
+        query, _, lines = case.partition("\n=>\n")
+        yield query, lines.splitlines()
 
 
-def test_an_average_is_the_answer_of_a_sum_and_a_count_and_what_is_above_follows() -> None:
-    found = lines(
-        lambda o, c: (
-            o.join(c, on=lambda o, c: o.customer == c.id)
-            .group_by(lambda o, c: c.town)
-            .aggregate(Count(), Avg(lambda o, c: o.amount), Max(lambda o, c: o.id))
-            .where(lambda town, n, mean, most: n > 1)
-        )
+@pytest.mark.parametrize(("query", "wanted"), list(golden()))
+def test_a_query_splits_into_what_is_held_how_it_is_merged_and_the_answer(
+    query: str, wanted: list[str]
+) -> None:
+    db = Database()
+    tables = {"orders": db.table(Order), "customers": db.table(Customer)}
+    written = evaluated(f"({query})", {**NAMES, **tables}).plan
+    fragment = whole_of(
+        without_iterations(db._engine.queries.optimized(written).plan, is_loop), lambda node: False
     )
-    assert found == [
-        "h: counts, sums and counts, values with their weights by c.town",
-        "merge: +, of weights and sums",
-        "answer, of what changed: Avg = sum / count, then Max = greatest value, then where n > 1",
-    ]
-
-
-def test_a_join_holds_rows_and_answers_with_pairs() -> None:
-    found = lines(lambda o, c: o.join(c, on=lambda o, c: o.customer == c.id))
-    assert found[0] == "h: the rows of both sides by key"
-    assert found[2] == "answer, of what changed: their pairs"
-    alone = lines(lambda o, c: o.anti_join(c, on=lambda o, c: o.customer == c.id))
-    assert alone[2] == "answer, of what changed: those without a partner"
+    assert fragment is not None
+    assert split_of(fragment.node).lines() == wanted

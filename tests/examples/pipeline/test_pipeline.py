@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -16,11 +17,12 @@ import pyarrow.parquet as pq
 from examples import arguments
 from examples.graphs.edges import Edge
 from examples.graphs.page_rank import page_rank
-from examples.pipeline import chart, pipeline
+from examples.pipeline import chart, picture, pipeline
 from examples.pipeline.__main__ import main
 from examples.pipeline.compare import differences
 from examples.pipeline.feed import Totals, batches, customers, write
 from examples.pipeline.rows import Customer, Order, Revenue
+from examples.pipeline.worker import Told
 from reactive import Database, OffloadError
 from spark_backend import RowsFolder
 from spark_backend.cluster.session import check
@@ -85,6 +87,26 @@ def test_the_examples_in_docstrings_are_right() -> None:
     for module in (arguments, chart, pipeline):
         tried = doctest.testmod(module)
         assert tried.attempted and not tried.failed
+
+
+def test_the_picture_has_a_point_for_each_batch_and_higher_ones_for_more_seconds(
+    tmp_path: Path,
+) -> None:
+    told = [Told(1, 2.0, 1.0, 0), Told(2, 2.5, 4.0, 0), Told(3, 2.0, 30.0, 0)]
+    picture.write(tmp_path / "found" / "batches.svg", told, [1_000, 2_000, 3_000])
+    root = ElementTree.parse(tmp_path / "found" / "batches.svg").getroot()
+    name = "{http://www.w3.org/2000/svg}"
+    lines = [
+        [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
+        for line in root.iter(f"{name}polyline")
+    ]
+    heights = [[-y for _, y in line] for line in lines]
+    assert heights[0][0] == heights[0][2] < heights[0][1] < heights[1][1] < heights[1][2]
+    assert [len(line) for line in lines] == [3, 3]
+    for line in lines:
+        assert all(0 < x < picture.WIDTH and 0 < y < picture.HEIGHT for x, y in line)
+    texts = [text.text for text in root.iter(f"{name}text")]
+    assert {"0", "30", "3,000", "live: 2.0 s", "from scratch: 30.0 s"} <= {*texts}
 
 
 def test_a_pipeline_that_is_killed_is_gone_on_with_and_right_at_the_end() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from optimizer import plan
 from optimizer.errors import PlanError
+from optimizer.rewriting.report import report
 from reactive import Database, Table
 
 
@@ -131,3 +132,19 @@ def test_a_rule_of_the_user_that_cannot_be_right_is_named(rule: object, message:
     students, _ = tables(Database(rules=[rule]))  # type: ignore[list-item]
     with pytest.raises(PlanError, match=message):
         students.where(lambda s: s.age > 3).materialize()
+
+
+def test_what_is_said_of_several_nodes_in_several_parts_is_said_of_the_highest() -> None:
+    db = Database()
+    students, _ = tables(db)
+    query = students.where(lambda s: s.age > 3).select(lambda s: s.name).distinct()
+    found = db._engine.queries.optimized(query.plan)
+    drawing = db._engine.queries.running(query.plan).drawing()
+    together = report(query.plan, found, drawing, lambda node: "there; in columns")
+    apart = report(query.plan, found, drawing, lambda node: "here")
+    said = "there; in columns"
+    assert [line for line in str(together).splitlines() if line.endswith(said)] == [
+        f"distinct: {said}"
+    ]
+    assert "select s.name: together with distinct" in str(together)
+    assert "select s.name: here" in str(apart)
