@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -21,6 +22,7 @@ pytest.importorskip("pyspark")
 from reactive import Collect, Database, OffloadError, Sum
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import Session
+from spark_backend.state.tables import StateTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +130,24 @@ def test_two_that_share_a_session_do_not_share_a_checkpoint(spark: Any, tmp_path
     Database(offload=second).close()
 
 
+@contextmanager
+def stopping(spark: Any) -> Iterator[None]:
+    """The session is stopped when a flush, which has been planned, is about to write."""
+    real = StateTables._job
+
+    def job(state: StateTables, *of: Any) -> None:
+        spark.stop()
+        real(state, *of)
+
+    with patch.object(StateTables, "_job", job):
+        yield
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_session_that_its_user_stops_is_told_and_what_is_kept_is_still_read(
+def test_a_session_that_its_user_stops_in_a_flush_is_told_and_what_is_kept_is_still_read(
     spark: Any, tmp_path: Path
 ) -> None:
-    """The last one here: those after it begin with another context."""
+    """And told again, where it has been stopped. Those after it begin with another context."""
     world = World(SparkOffload(session=spark, checkpoint=tmp_path, threshold_rows=None))
     heard: list[Any] = []
     subscription = world.columns.subscribe(heard.append)
@@ -140,10 +155,9 @@ def test_a_session_that_its_user_stops_is_told_and_what_is_kept_is_still_read(
     world.orders.add(Order(1, 9.0))
     world.check()
     before = [sorted(view.read()) for view in world.views]
-    spark.stop()
     world.orders.add(Order(0, 7.0))
     for _ in range(2):
-        with pytest.raises(OffloadError) as caught:
+        with pytest.raises(OffloadError) as caught, stopping(spark):
             world.db.flush()
         told = str(caught.value)
         assert "is gone" in told and "make a new one" in told and "view.recall()" in told
