@@ -23,7 +23,14 @@ SECTIONS = {"Parameters", "Raises", "Returns"}
 ENTRY = re.compile(r"([^\s:`][^:`]*): (.*)")
 PAGE = re.compile(r"docs/(\w+)\.md")
 SOURCE = re.compile(r"\[([a-z0-9]+)\](?!\w)")
-MADE_BY_USERS = {"Database", "Multiset", "SparkOffload", "ChangesFolder", "RowsFolder"}
+MADE_BY_USERS = {
+    "Database",
+    "Multiset",
+    "SparkOffload",
+    "ChangesFolder",
+    "RowsFolder",
+    "KafkaTopic",
+}
 
 
 def setup(app: Sphinx) -> None:

@@ -15,14 +15,16 @@ from spark_backend.offload import SparkOffload
 
 if TYPE_CHECKING:
     from spark_backend.sinks.changes_folder import ChangesFolder
+    from spark_backend.sinks.kafka import KafkaTopic
     from spark_backend.sinks.rows_folder import RowsFolder
 
-__all__ = ["ChangesFolder", "RowsFolder", "SparkOffload"]
+__all__ = ["ChangesFolder", "KafkaTopic", "RowsFolder", "SparkOffload"]
 
 __getattr__ = exported(
     __name__,
     {
         "ChangesFolder": "spark_backend.sinks.changes_folder",
+        "KafkaTopic": "spark_backend.sinks.kafka",
         "RowsFolder": "spark_backend.sinks.rows_folder",
     },
 )

@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
@@ -35,13 +35,14 @@ from spark_backend.state.checkpoint import ANEW, SPILLED, lock
 if TYPE_CHECKING:
     from reactive.remote.streams import StreamOptions
     from reactive.sinks.making import SinkOptions
-    from reactive.sinks.target import Outbox, Target
+    from reactive.sinks.target import FrameTarget, Target
     from spark_backend.incremental.bucketed import BucketedRemote
     from spark_backend.incremental.remote import StateRemote
     from spark_backend.incremental.shared import SharedState
     from spark_backend.incremental.sharing import SharingStates
     from spark_backend.parts.spilled import SpilledStore
     from spark_backend.parts.spilled_keyed import SpilledKeyedStore
+    from spark_backend.sinks.outbox import FileOutbox
     from spark_backend.state.view_ledger import ViewLedger
     from spark_backend.streams.feed import Feed
     from spark_backend.tables.table import ScanRemote, SparkRows
@@ -280,7 +281,7 @@ class SparkOffload:
         from spark_backend.sinks.changes_folder import ChangesFolder
         from spark_backend.sinks.rows_folder import RowsFolder
 
-        def made(folder: str) -> Target:
+        def made(folder: str) -> FrameTarget:
             if options.mode == "changes":
                 return ChangesFolder(folder, row_type=options.row_type, session=self.session)
             return RowsFolder(
@@ -293,7 +294,7 @@ class SparkOffload:
 
         return CatalogTarget(self.session, place, made)
 
-    def outbox(self, name: str | None, row_type: Any) -> Outbox | None:
+    def outbox(self, name: str | None, row_type: Any) -> FileOutbox | None:
         """Where batches wait for a receiver, if there is a checkpoint for a later process.
 
         Raises
@@ -314,12 +315,22 @@ class SparkOffload:
         )
 
     def framed(
-        self, function: Callable[[Any, int], object], row_type: Any
-    ) -> Callable[[int, Sequence[Pair]], None]:
-        """A function of DataFrames, and numbers of batches, as one that is called with changes."""
-        from spark_backend.sinks.frames import Framed
+        self, function: Callable[[Any, int], object], name: str | None, row_type: Any
+    ) -> FrameTarget:
+        """What calls a function of DataFrames, and numbers of batches.
 
-        return Framed(self.session, function, row_type)
+        Raises
+        ------
+        OffloadError: there is a checkpoint, and no name to find its batches by.
+        """
+        from spark_backend.sinks.frames import FramesTarget
+        from spark_backend.sinks.outbox import FileOutbox
+
+        outbox = self.outbox(name, row_type)
+        if outbox is None:
+            folder = f"{self._folder}/sink-{uuid4().hex}"
+            outbox = FileOutbox(folder, row_type=row_type, session=self.session)
+        return FramesTarget(self.session, function, outbox)
 
     def progress(self, name: str, rows: int) -> AbstractContextManager[None]:
         """A context while `rows` rows are handed over, or awaited; shows that at a terminal."""

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from reactive.api.view import AnyView
     from reactive.remote.adoption import Adopt
     from reactive.sinks.making import SinkOptions
-    from reactive.sinks.target import Called, Outbox, Target
+    from reactive.sinks.target import Outbox, Target
     from reactive.transactions.engine import Engine
 
 T = TypeVar("T")
@@ -117,8 +117,10 @@ class Offload(Protocol):
         """Where batches of changes wait for a later process, if anything is kept for one."""
         ...
 
-    def framed(self, function: Callable[[Any, int], object], row_type: Any) -> Called:
-        """A function of frames of changes as one of changes."""
+    def framed(
+        self, function: Callable[[Any, int], object], name: str | None, row_type: Any
+    ) -> Target:
+        """What calls a function of frames of changes, and numbers."""
         ...
 
     def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> Spilled:

@@ -82,12 +82,14 @@ def changes_to(
         )
     engine: Engine = view._engine
     called = name or view.name
-    outbox = _outbox(engine, called, row_type)
-    if frames or getattr(function, "takes_frames", False):
-        function = _offload(engine, "a DataFrame is of Spark").framed(function, row_type)
     to = getattr(function, "__qualname__", type(function).__name__)
     text = f"of {view._channel} to {to if called is None else repr(called)}"
-    return _sink(view, text, CalledTarget(function, outbox), interval)
+    target: Target
+    if frames or getattr(function, "takes_frames", False):
+        target = _offload(engine, "a DataFrame is of Spark").framed(function, called, row_type)
+    else:
+        target = CalledTarget(function, _outbox(engine, called, row_type))
+    return _sink(view, text, target, interval)
 
 
 def _interval(trigger: Trigger) -> float | None:

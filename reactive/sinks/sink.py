@@ -210,10 +210,10 @@ class Sink(NotCopied, Closeable):
             self._compare()
         self._target.deliver()
         changes = self._gathered.take()
-        if changes:
+        if changes or getattr(self._target, "is_owed", False):
             reached = self._gathered.reached(version)
             number = 0 if self._position is None else self._position.batch + 1
-            return self._is_there(ChangeBatch(number, changes, self._plan, reached))
+            return self._is_there(ChangeBatch(number, changes or (), self._plan, reached))
         return not self._gathered.has_moved
 
     def _choose(self) -> None:

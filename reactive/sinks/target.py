@@ -59,7 +59,11 @@ class ChangeBatch:
 
 
 class Target(Protocol):
-    """What a `Sink` writes to."""
+    """What a `Sink` writes to.
+
+    One that has an attribute `is_owed`, and that is true, is given a batch also if nothing has
+    changed: so a table can be there before its first row is.
+    """
 
     def open(self, plan: str) -> Position | None:
         """Where it is; None if nothing has been written to it, or staged.

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from reactive.collections.zset import Pair
 from reactive.errors import OffloadError
-from reactive.sinks.target import ChangeBatch, Changed, Position, Target
+from reactive.sinks.target import ChangeBatch, Changed, FrameTarget, Position
 from spark_backend.cluster.session import Session
 
 WAREHOUSE = "spark.sql.warehouse.dir"
@@ -32,7 +33,7 @@ class CatalogTarget:
     made: gives the target in a folder.
     """
 
-    def __init__(self, session: Session, name: str, made: Callable[[str], Target]) -> None:
+    def __init__(self, session: Session, name: str, made: Callable[[str], FrameTarget]) -> None:
         self._session = session
         self._name = name
         self._folder = f"{_local(session.spark.conf.get(WAREHOUSE))}/{name}.sink"
@@ -60,6 +61,16 @@ class CatalogTarget:
         self._target.stage(batch)
         self._has_files = True
 
+    def difference_frame(self, rows: Any) -> Any:
+        """As of the folder."""
+        return self._target.difference_frame(rows)
+
+    def stage_frame(self, batch: ChangeBatch) -> bool:
+        """As of the folder."""
+        is_staged = self._target.stage_frame(batch)
+        self._has_files = self._has_files or is_staged
+        return is_staged
+
     def deliver(self) -> None:
         """Have the batch be in the folder, and the folder in the catalog."""
         self._target.deliver()
@@ -81,8 +92,8 @@ class CatalogTarget:
         if not any(row[0] == "View Text" and row[1] == self._text for row in rows):
             raise OffloadError(
                 f"there is a table {self._name} already, which this sink has not made\n"
-                "  give it another name; a table of Delta or Iceberg is changed by a MERGE of "
-                "yours: view.changes_to(function, frames=True)"
+                "  give it another name; to change this table, write a MERGE in a function of "
+                "frames: view.changes_to(function, frames=True), as in docs/writing.md"
             )
 
 

@@ -125,7 +125,7 @@ class ChangesFolder:
         """As `difference`, of rows that Spark has."""
         parts = [part for number in self._numbers() for part in self._parts(number)]
         paths = [f"{self._uri}{part.removeprefix(self._root)}" for part in parts]
-        return rows.without_files(paths, sum(map(self._count, parts)))
+        return rows.without_changes(paths, sum(map(self._count, parts)))
 
     def stage_frame(self, batch: ChangeBatch) -> bool:
         """As `stage`, of changes that Spark has, which writes them."""

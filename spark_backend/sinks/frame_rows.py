@@ -1,6 +1,7 @@
 """Rows with weights that Spark has, and how they get into files without passing the driver.
 
-    changes --net--> columns, weight        a batch of changes
+    changes --net--> columns, weight                              a batch of changes
+    changes, rows --net, a bucket in one task--> columns          files of rows
 
 What the files would not hold, or what goes that is not there, makes the job fail, and then nothing
 counts of it.
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -26,16 +27,28 @@ from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import LARGEST, LEAST, Plain, Record, Typed
 from spark_backend.codec.values import Value, as_type, field_of, spark_type
 from spark_backend.sinks.rows import VALUE, WEIGHT
+from spark_backend.sinks.spark_buckets import BUCKET, Buckets
 
 ONE_TASK = 10_000
 """Rows that one task writes, without a shuffle."""
-REFUSED, END = "<refused by a sink: ", ">"
+REFUSED, END = "<refused by a sink: ", " :refused>"
 BEYOND = (
     " is beyond 64 bits, which is what files hold of an integer\n"
     "  select it as something else, such as a text or a float"
 )
+GONE = (
+    "{whose} does not have {{}}, which is to go: somebody else has changed it\n"
+    "  the next batch compares it with the view"
+)
+DOUBLED = (
+    "two rows have the key {key} of {{}}\n"
+    "  give a key that no two rows of the view agree on, or none"
+)
+LONGEST = 100
+COUNT = "__weight__"
+"""How often a row is there, beside its own columns."""
 Made = Callable[[Typed], DataFrame]
-"""Gives the columns of rows that are of a type, and `weight`; not added up."""
+"""Gives the columns of rows that are of a type, and `COUNT`; not added up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,40 +69,101 @@ class FrameRows:
 
     def with_rows(self, more: FrameRows) -> FrameRows:
         """These and more."""
-        rows, made = self.rows + more.rows, (*self.made, *more.made)
-        return replace(self, rows=rows, made=made, is_net=False)
+        return self._with(more.rows, *more.made)
 
-    def without_files(self, paths: Sequence[str], rows: int) -> FrameRows:
+    def without_changes(self, uris: Sequence[str], rows: int) -> FrameRows:
         """These without those of files of changes, which hold no more than so many."""
-        if not paths:
-            return self
-        read: Made = partial(_undone, self.session, tuple(paths))
-        made = (*self.made, read)
-        return replace(self, rows=self.rows + rows, made=made, is_net=False)
+        return self._with(rows, partial(_changes, self.session, uris, -1, WEIGHT)) if uris else self
 
-    def write_changes(self, of: Typed, folder: str) -> None:
+    def without_rows_in(self, uris: Sequence[str], rows: int) -> FrameRows:
+        """These without those of files of rows."""
+        return self._with(rows, partial(_rows, self.session, uris, -1)) if uris else self
+
+    def with_rows_in(self, uris: Sequence[str], rows: int) -> FrameRows:
+        """These and those of files of rows."""
+        return self._with(rows, partial(_rows, self.session, uris, 1)) if uris else self
+
+    def of_changes(self, uris: Sequence[str], rows: int) -> FrameRows:
+        """What these come to, which was written by bucket."""
+        return replace(
+            self,
+            rows=rows,
+            made=(partial(_changes, self.session, uris, 1, COUNT),),
+            is_net=True,
+        )
+
+    def only_changes(self, uris: Sequence[str], rows: int) -> FrameRows:
+        """Those of files of changes, of the same rows, in the place of these."""
+        read: Made = partial(_changes, self.session, uris, 1, WEIGHT)
+        return replace(self, rows=rows, made=(read,), is_net=False)
+
+    def _with(self, rows: int, *made: Made) -> FrameRows:
+        return replace(self, rows=self.rows + rows, made=(*self.made, *made), is_net=False)
+
+    def write_changes(self, of: Typed, folder: str, buckets: Buckets | None = None) -> None:
         """Write what they come to, each row once with its weight.
 
         Parameters
         ----------
         of: what the rows are in files.
+        buckets: in folders by these; by default in one folder, with the column `weight`.
 
         Raises
         ------
         OffloadError: the files would not hold a value.
         """
-        with _refusals():
-            self._net(of).write.parquet(folder)
+        with refusals():
+            if buckets is None:
+                found = self._net(self._all(of), _names(of)).withColumnRenamed(COUNT, WEIGHT)
+                found.coalesce(self.session.tasks).write.parquet(folder)
+            else:
+                net = self._net(self._placed(of, buckets), [BUCKET, *_names(of)])
+                net.write.partitionBy(BUCKET).parquet(folder)
 
-    def _net(self, of: Typed) -> DataFrame:
-        """The rows in the tasks that write them."""
-        found = self._all(of)
-        if self.is_net:
-            return found.coalesce(self.session.tasks)
-        if self.rows <= ONE_TASK:
+    def write_rows(self, of: Typed, folder: str, buckets: Buckets, whose: str) -> None:
+        """Write what they come to, each row as often as it is there, in folders by bucket.
+
+        Parameters
+        ----------
+        whose: where the rows are, in words.
+
+        Raises
+        ------
+        OffloadError: the files would not hold a value, a row is there less than no times, or two
+            have a key that they may not have.
+        """
+        net = self._net(self._placed(of, buckets), [BUCKET, *_names(of)])
+        count = _known(F.col(COUNT) >= 0, GONE.format(whose=whose), of)
+        if buckets.is_unique:
+            same = Window.partitionBy(BUCKET, *(f"`{name}`" for name in buckets.key))
+            net = net.withColumn("__same__", F.sum(COUNT).over(same))
+            key = ", ".join(buckets.key)
+            count = F.when(F.col(COUNT) < 0, count).otherwise(
+                _known(F.col("__same__") < 2, DOUBLED.format(key=key), of)
+            )
+        times = F.explode(F.sequence(F.lit(1).cast("long"), count)).alias("__time__")
+        with refusals():
+            rows = net.select(BUCKET, *_names(of), times).drop("__time__")
+            rows.write.partitionBy(BUCKET).parquet(folder)
+
+    def _placed(self, of: Typed, buckets: Buckets) -> DataFrame:
+        """Rows with their bucket; those of one bucket are in one task."""
+        key = [f"`{name}`" for name in buckets.key] or _names(of)
+        bucket = F.pmod(F.xxhash64(*key), F.lit(buckets.count)).cast("int")
+        found = self._all(of).withColumn(BUCKET, bucket)
+        return found if self._is_small else found.repartition(self.session.tasks, BUCKET)
+
+    def _net(self, found: DataFrame, by: list[str]) -> DataFrame:
+        if self.is_net and BUCKET not in by:
+            return found
+        if self._is_small:
             found = found.coalesce(1)
-        summed = found.groupBy(*_names(of)).agg(F.sum(WEIGHT).alias(WEIGHT))
-        return summed.filter(F.col(WEIGHT) != 0).coalesce(self.session.tasks)
+        summed = found.groupBy(*by).agg(F.sum(COUNT).alias(COUNT))
+        return summed.filter(F.col(COUNT) != 0)
+
+    @property
+    def _is_small(self) -> bool:
+        return self.rows <= ONE_TASK
 
     def _all(self, of: Typed) -> DataFrame:
         if not self.session.is_alive():
@@ -102,11 +176,11 @@ def columns(rows: DataFrame, kept: Typed, of: Typed) -> DataFrame:
 
     An integer that 64 bits do not hold makes the job that reads it fail.
     """
-    row = Value(F.col("row"), kept)
+    row, weight = Value(F.col("row"), kept), F.col("weight").alias(COUNT)
     if not isinstance(of, Record):
-        return rows.select(_checked(row, of).alias(VALUE), WEIGHT)
+        return rows.select(_checked(row, of).alias(VALUE), weight)
     fields = [_checked(field_of(row, at), f).alias(n) for at, (n, f) in enumerate(_fields(of))]
-    return rows.select(*fields, WEIGHT)
+    return rows.select(*fields, weight)
 
 
 def _checked(value: Value, of: Typed) -> Column:
@@ -122,12 +196,29 @@ def _checked(value: Value, of: Typed) -> Column:
     return as_type(value, of)
 
 
-def _undone(session: Session, paths: Sequence[str], of: Typed) -> DataFrame:
-    """What is in files of changes, with the weights that undo it."""
-    fields = [T.StructField(name, spark_type(f)) for name, f in _fields(of)]
-    schema = T.StructType([*fields, T.StructField(WEIGHT, T.LongType())])
-    found: DataFrame = by_name(session.spark.read).schema(schema).parquet(*paths)
-    return found.withColumn(WEIGHT, -F.col(WEIGHT))
+def _changes(session: Session, uris: Sequence[str], sign: int, weight: str, of: Typed) -> DataFrame:
+    """What is in files of changes, with their weights or those that undo them."""
+    schema = T.StructType([*_schema(of), T.StructField(weight, T.LongType())])
+    found: DataFrame = by_name(session.spark.read).schema(schema).parquet(*uris)
+    return found.select(*_names(of), (F.lit(sign) * F.col(weight)).cast("long").alias(COUNT))
+
+
+def _rows(session: Session, uris: Sequence[str], weight: int, of: Typed) -> DataFrame:
+    """What is in files of rows, with a weight."""
+    found: DataFrame = by_name(session.spark.read).schema(T.StructType(_schema(of))).parquet(*uris)
+    return found.withColumn(COUNT, F.lit(weight).cast("long"))
+
+
+def _known(holds: Column, message: str, of: Typed) -> Column:
+    """How often a row is there; the job fails where something does not hold."""
+    row = F.substring(F.to_json(F.struct(*_names(of))), 1, LONGEST)
+    before, _, after = message.partition("{}")
+    text = F.concat(F.lit(REFUSED + before), row, F.lit(after + END))
+    return F.when(holds, F.col(COUNT)).otherwise(F.raise_error(text).cast("long"))
+
+
+def _schema(of: Typed) -> list[T.StructField]:
+    return [T.StructField(name, spark_type(f)) for name, f in _fields(of)]
 
 
 def _fields(of: Typed) -> list[tuple[str, Typed]]:
@@ -142,8 +233,8 @@ def _names(of: Typed) -> list[str]:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
-    """Raises `OffloadError` for what makes a job fail that is meanwhile."""
+def refusals() -> Iterator[None]:
+    """A job is run meanwhile; raises `OffloadError` for what makes it refuse a row."""
     try:
         yield
     except Exception as error:

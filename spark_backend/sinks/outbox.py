@@ -1,8 +1,8 @@
 """Batches that wait for a receiver, in files of a checkpoint, and what all of them come to.
 
     manifest.json               up to which batch, which of them is delivered, and the files
-    000000000012.parquet        the changes of batch 12
-    sum-000000000011.parquet    those of batches before it, added up
+    000000000012.parquet        the changes of batch 12; without `.parquet`, a folder of files of
+    sum-000000000011.parquet    those of batches before it, added up                      Spark's
 
 The manifest is written aside and renamed. Files are added up as they grow: each change is written
 some log(changes) times, and what is kept is about what the view holds.
@@ -15,7 +15,7 @@ Source: the transactional outbox; log-structured merge trees.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,8 +27,9 @@ from pyarrow import fs
 from reactive.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
 from reactive.sinks.target import ChangeBatch, Changed, Position
-from spark_backend.cluster.files import located, put
+from spark_backend.cluster.files import located, parquet_in, put
 from spark_backend.cluster.session import Session
+from spark_backend.codec.schema import Typed
 from spark_backend.sinks.position import Note, note_of, noted, plain_name, read_json, unreadable
 from spark_backend.sinks.rows import ROW_TYPE, WEIGHT, RowColumns
 
@@ -63,7 +64,7 @@ class FileOutbox:
         self, folder: str, *, row_type: Any = None, session: Session | None = None
     ) -> None:
         place = located(folder, session)
-        self._files, self._root = place.files, place.root
+        self._files, self._root, self._uri = place.files, place.root, place.uri
         self._columns = RowColumns(row_type, (WEIGHT,))
         self._found: _Manifest | None = None
 
@@ -80,7 +81,7 @@ class FileOutbox:
         if self._found is None:
             return None
         self._found.note.check(plan, self._root)
-        self._columns.wrote(self._read(self._found.files[-1][0]).schema)
+        self._read(self._found.files[-1][0])
         return self._found.note.position
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
@@ -94,10 +95,34 @@ class FileOutbox:
         table = self._columns.weighted(batch.changes)
         name = f"{batch.number:012}.parquet"
         self._write(name, table)
-        files = (*self._added_up(batch.number), (name, table.num_rows))
-        note = Note(batch.position, batch.plan)
-        self._put(_Manifest(note, False, files, self._columns.has_classes))
-        self._sweep()
+        self._count(batch, (*self._added_up(batch.number, self._written), (name, table.num_rows)))
+
+    def difference_frame(self, rows: Any) -> Any:
+        """As `difference`, of rows that Spark has."""
+        files = self._segments()
+        return rows.without_changes(self._uris(files), sum(rows for _, rows in files))
+
+    def stage_frame(self, batch: ChangeBatch) -> bool:
+        """As `stage`, of changes that Spark has, which writes them."""
+        of, changes = self._columns.typed(batch.changes.kept), batch.changes
+        found = self._written_by(changes, of, f"{batch.number:012}")
+        if not found[1]:
+            self._sweep()
+            return False
+
+        def added_up(name: str, files: Files) -> tuple[str, int]:
+            some = changes.only_changes(self._uris(files), sum(rows for _, rows in files))
+            return self._written_by(some, of, name)
+
+        self._count(batch, (*self._added_up(batch.number, added_up), found))
+        return True
+
+    def staged_files(self) -> tuple[int, list[str]] | None:
+        """The number and the files, as Spark is told of them, of what `staged` gives."""
+        found = self._found
+        if found is None or found.delivered:
+            return None
+        return found.note.position.batch, self._uris(found.files[-1:])
 
     def staged(self) -> ChangeBatch | None:
         """The batch that was kept last, if it is not delivered.
@@ -126,8 +151,19 @@ class FileOutbox:
     def _segments(self) -> Files:
         return () if self._found is None else self._found.files
 
-    def _added_up(self, number: int) -> Files:
-        """The files of all batches before one, those together that are of about the same size."""
+    def _count(self, batch: ChangeBatch, files: Files) -> None:
+        """Let files count, the last of which has the changes of a batch."""
+        note = Note(batch.position, batch.plan)
+        self._put(_Manifest(note, False, files, self._columns.has_classes))
+        self._sweep()
+
+    def _added_up(self, number: int, written: Callable[[str, Files], tuple[str, int]]) -> Files:
+        """The files of all batches before one, those together that are of about the same size.
+
+        Parameters
+        ----------
+        written: writes what some files come to.
+        """
         files = list(self._segments())
         if len(files) < MOST_FILES:
             return tuple(files)
@@ -137,11 +173,35 @@ class FileOutbox:
             last.append(files.pop())
             rows += last[-1][1]
         if len(last) > 1:
-            summed = self._sum(last)
-            name = f"sum-{number - 1:012}.parquet"
-            self._write(name, self._columns.weighted(summed))
-            last = [(name, len(summed))]
+            last = [written(f"sum-{number - 1:012}", tuple(last))]
         return (*files, *last)
+
+    def _written(self, name: str, files: Files) -> tuple[str, int]:
+        """What some files come to, in a file."""
+        summed = self._sum(files)
+        self._write(f"{name}.parquet", self._columns.weighted(summed))
+        return f"{name}.parquet", len(summed)
+
+    def _written_by(self, changes: Any, of: Typed, name: str) -> tuple[str, int]:
+        """Changes that Spark has, in a folder that it writes."""
+        with suppress(FileNotFoundError):
+            self._files.delete_dir(f"{self._root}/{name}")
+        changes.write_changes(of, f"{self._uri}/{name}")
+        paths = parquet_in(self._files, f"{self._root}/{name}")
+        return name, sum(self._rows_in(path) for path in paths)
+
+    def _rows_in(self, path: str) -> int:
+        with self._files.open_input_file(path) as opened:
+            return int(pq.ParquetFile(opened).metadata.num_rows)
+
+    def _paths(self, name: str) -> list[str]:
+        """The files of a name in the manifest."""
+        path = f"{self._root}/{name}"
+        return [path] if name.endswith(".parquet") else parquet_in(self._files, path)
+
+    def _uris(self, files: Files) -> list[str]:
+        found = [path for name, _ in files for path in self._paths(name)]
+        return [f"{self._uri}{path.removeprefix(self._root)}" for path in found]
 
     def _sum(self, files: Iterable[tuple[str, int]]) -> list[Pair]:
         found = [self._read(name) for name, _ in files]
@@ -175,13 +235,20 @@ class FileOutbox:
         kept = {MANIFEST, *(name for name, _ in self._segments())}
         for info in self._files.get_file_info(fs.FileSelector(self._root)):
             if info.base_name not in kept:
+                is_folder = info.type == fs.FileType.Directory
+                delete = self._files.delete_dir if is_folder else self._files.delete_file
                 with suppress(FileNotFoundError):
-                    self._files.delete_file(f"{self._root}/{info.base_name}")
+                    delete(f"{self._root}/{info.base_name}")
 
     def _write(self, name: str, table: pa.Table) -> None:
         with self._files.open_output_stream(f"{self._root}/{name}") as stream:
             pq.write_table(table, stream)
 
     def _read(self, name: str) -> pa.Table:
-        with self._files.open_input_file(f"{self._root}/{name}") as opened:
-            return pq.ParquetFile(opened).read()
+        found = []
+        for path in self._paths(name):
+            with self._files.open_input_file(path) as opened:
+                found.append(pq.ParquetFile(opened).read())
+        if self._columns.schema is None:
+            self._columns.wrote(found[0].schema)
+        return pa.concat_tables(map(self._columns.as_written, found))

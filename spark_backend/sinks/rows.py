@@ -51,7 +51,8 @@ class RowColumns:
     """
 
     def __init__(self, row_type: Any = None, reserved: Sequence[str] = ()) -> None:
-        self._is_declared = row_type is not None
+        self.is_declared = row_type is not None
+        """Whether it was said what rows are."""
         self._kept = None if row_type is None else typed_as((), row_type)
         self._reserved = frozenset(reserved)
         self.schema: pa.Schema | None = None
@@ -95,7 +96,7 @@ class RowColumns:
         """
         found = _narrow(kept)
         try:
-            if self._is_declared and self._kept is not None:
+            if self.is_declared and self._kept is not None:
                 found = in_common(found, self._kept)
             elif self.schema is not None:
                 found = with_known(found, _typed(self.schema))
@@ -117,11 +118,13 @@ class RowColumns:
         """A table with the columns that all files of it have, whoever has written it."""
         assert self.schema is not None
         found = table.select(self.schema.names).cast(self.schema)
+        if WEIGHT not in self._reserved:
+            return found
         return found.append_column(WEIGHT, table.column(WEIGHT).cast(pa.int64()))
 
     def learn(self, rows: Sequence[Any]) -> None:
         """Find out what rows are, if there are any and nobody has said so."""
-        if rows and not self._is_declared:
+        if rows and not self.is_declared:
             self._widen(rows)
 
     def rows(self, table: pa.Table) -> list[Any]:
@@ -157,7 +160,7 @@ class RowColumns:
             try:
                 return known, to_arrow(known, rows)
             except OffloadError:
-                if self._is_declared:
+                if self.is_declared:
                     raise
         self._widen(rows)
         assert self._kept is not None

@@ -1,7 +1,7 @@
 """A folder with the rows of a view, as of one commit, as Parquet files.
 
     _spark_metadata/0               which files count, and of which batch they are
-    _b=3-000000000012.parquet       the rows of bucket 3 of their keys, written by batch 12
+    _b=3-000000000012-....parquet   the rows of bucket 3 of their keys, written by batch 12
 
 A batch writes anew the files of the buckets whose keys have changed; then the list is replaced, in
 one step. `spark.read.parquet(folder)` reads the files of the list, which are the rows of one
@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,12 +28,13 @@ from pyarrow import fs
 from reactive.collections.zset import Pair, consolidate, negate, repeat
 from reactive.errors import OffloadError
 from reactive.sinks.target import ChangeBatch, Changed, Position
-from spark_backend.cluster.files import located
+from spark_backend.cluster.files import Place, located
 from spark_backend.cluster.paths import absolute, is_remote
 from spark_backend.cluster.session import Session
 from spark_backend.sinks.listing import Listed, Listing, Listings
 from spark_backend.sinks.position import Note
 from spark_backend.sinks.rows import RowColumns
+from spark_backend.sinks.spark_buckets import ASIDE, Buckets, SparkBuckets
 
 PER_BUCKET = 10_000
 """Rows of a bucket, when buckets are made."""
@@ -42,7 +44,7 @@ GROWTH = 4
 TRIES = 10
 NO_ROWS = -1
 """The bucket of the file that has columns and no rows."""
-BY_VALUE = "crc32"
+BY_VALUE, BY_HASH = "crc32", "xxhash64"
 
 
 class RowsFolder:
@@ -71,11 +73,15 @@ class RowsFolder:
     ) -> None:
         found = absolute(os.fspath(folder))
         place = located(found, session)
-        self._files, self._root = place.files, place.root
+        self._files, self._root, self._uri = place.files, place.root, place.uri
         self._list = Listings(self._root, place.uri if is_remote(found) else None)
         self._key = (key,) if isinstance(key, str) else tuple(key)
         self._columns = RowColumns(row_type)
+        self._found: Listing | None = None
+        """What counts, as it was when it was read or written last."""
         self._now: Listing | None = None
+        """The same, without rows where these are of another query."""
+        self._name = uuid4().hex[:8]
         self._next: Listing | None = None
 
     def read(self) -> pa.Table:
@@ -96,7 +102,7 @@ class RowsFolder:
     def open(self, plan: str) -> Position | None:
         """Where it is. The rows of another query are replaced."""
         self._next = None
-        self._now = self._list.read(self._files)
+        self._found = self._now = self._list.read(self._files)
         if self._now is None:
             self._check_empty()
             return None
@@ -119,13 +125,10 @@ class RowsFolder:
     def stage(self, batch: ChangeBatch) -> None:
         """Write the buckets with changes anew, to files that are not in the list."""
         now = self._now
-        buckets = 1 if now is None else now.buckets
-        rows = sum(weight for _, weight in batch.changes) + (0 if now is None else now.rows)
-        whole = now is None or now.by != self._by or rows > GROWTH * PER_BUCKET * buckets
+        whole, buckets = self._layout(self._by, sum(weight for _, weight in batch.changes))
         changes: list[Pair] = list(batch.changes)
         kept: tuple[Listed, ...] = ()
         if whole:
-            buckets = max(1, min(MOST_BUCKETS, -(-rows // PER_BUCKET)))
             changes += [(row, 1) for row in self._rows(() if now is None else now.files)]
             parts = self._parts(changes, buckets)
         else:
@@ -133,19 +136,88 @@ class RowsFolder:
             parts = self._parts(changes, buckets)
             for file in now.of(set(parts)):
                 parts[file.bucket] += [(row, 1) for row in self._rows([file])]
-            kept = tuple(f for f in now.files if f.bucket not in parts and f.bucket != NO_ROWS)
+            kept = self._others(set(parts))
         files = [self._written(b, batch.number, self._whole(pairs)) for b, pairs in parts.items()]
+        self._stage(batch, self._by, buckets, [*kept, *files])
+
+    def difference_frame(self, rows: Any) -> Any:
+        """As `difference`, of rows that Spark has."""
+        try:
+            self._columns.typed(rows.kept)
+        except OffloadError:
+            self._columns.schema = None
+            self._now = None if self._now is None else _emptied(self._now)
+        files = () if self._now is None else [file for file in self._now.files if file.rows]
+        uris = [f"{self._uri}/{file.name}" for file in files]
+        return rows.without_rows_in(uris, sum(file.rows for file in files))
+
+    def stage_frame(self, batch: ChangeBatch) -> bool:
+        """As `stage`, of changes that Spark has, which writes them."""
+        of, changes, now = self._columns.typed(batch.changes.kept), batch.changes, self._now
+        assert self._columns.schema is not None
+        self._check_fields(self._columns.schema.names)
+        by = self._by.replace(BY_VALUE, BY_HASH)
+        whole, count = self._layout(by, changes.rows)
+        buckets = Buckets(self._key, count, is_unique=bool(self._key))
+        place = Place(self._files, self._root, self._uri)
+        away = SparkBuckets(place, of, buckets, self._name)
+        before: Sequence[Listed] = () if now is None else now.files
+        kept: tuple[Listed, ...] = ()
+        if now is not None:
+            changes, touched = away.touched(changes)
+            if not touched:
+                return False
+            before, kept = (before, ()) if whole else (now.of(touched), self._others(touched))
+        files = away.write(changes, before, batch.number)
+        self._stage(batch, by, count, [*kept, *files])
+        return True
+
+    def _layout(self, by: str, more: int) -> tuple[bool, int]:
+        """Whether all is to be written anew, with about so many more rows, and how many buckets."""
+        now = self._now
+        rows = more + (0 if now is None else now.rows)
+        if now is not None and now.by == by and rows <= GROWTH * PER_BUCKET * now.buckets:
+            return False, now.buckets
+        return True, max(1, min(MOST_BUCKETS, -(-rows // PER_BUCKET)))
+
+    def _others(self, touched: set[int]) -> tuple[Listed, ...]:
+        """The files of the other buckets."""
+        assert self._now is not None
+        files = self._now.files
+        return tuple(f for f in files if f.bucket not in touched and f.bucket != NO_ROWS)
+
+    def _stage(self, batch: ChangeBatch, by: str, buckets: int, files: Sequence[Listed]) -> None:
         empty = self._written(NO_ROWS, batch.number, [])
-        listed = (empty, *kept, *(file for file in files if file.rows))
-        note = Note(batch.position, batch.plan)
-        self._next = Listing(note, buckets, self._by, listed, now.names if now is not None else ())
+        listed = (empty, *(file for file in files if file.rows))
+        before = () if self._now is None else self._now.names
+        self._next = Listing(Note(batch.position, batch.plan), buckets, by, listed, before)
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether there is nothing to read yet, though it was said what rows are."""
+        return self._now is None and self._next is None and self._columns.is_declared
 
     def deliver(self) -> None:
-        """Replace the list, and delete files that no reader needs."""
+        """Replace the list, and delete files that no reader needs.
+
+        Raises
+        ------
+        OffloadError: it is another list than this one has written or found.
+        """
         if self._next is not None:
+            self._check_alone()
             self._list.put(self._files, self._next)
-            self._now, self._next = self._next, None
+            self._found = self._now = self._next
+            self._next = None
             self._sweep(self._now)
+
+    def _check_alone(self) -> None:
+        """Raise if somebody else has replaced the list."""
+        if self._list.read(self._files) not in (self._found, self._next):
+            raise OffloadError(
+                f"{self._root} has other rows than this sink has written there: another sink "
+                "writes to the same folder\n  stop one of them, and make this one again"
+            )
 
     @property
     def _by(self) -> str:
@@ -163,13 +235,15 @@ class RowsFolder:
     def _keys(self, table: pa.Table) -> Iterable[Any]:
         """The keys of rows: equal for equal ones."""
         names = self._key or table.column_names
-        missing = [name for name in names if name not in table.column_names]
-        if missing:
-            raise OffloadError(
-                f"key {missing[0]!r} is none of the columns {', '.join(table.column_names)}"
-            )
+        self._check_fields(table.column_names)
         columns = [table.column(name).to_pylist() for name in names]
         return (tuple(map(_plain, values)) for values in zip(*columns, strict=True))
+
+    def _check_fields(self, names: Sequence[str]) -> None:
+        """Raise if a field of the key is not there."""
+        missing = [name for name in self._key if name not in names]
+        if missing:
+            raise OffloadError(f"key {missing[0]!r} is none of the columns {', '.join(names)}")
 
     def _whole(self, pairs: list[Pair]) -> list[Any]:
         """The rows that are in a bucket now."""
@@ -199,7 +273,8 @@ class RowsFolder:
 
     def _written(self, bucket: int, number: int, rows: list[Any]) -> Listed:
         """A file with the rows of a bucket; none if there are none."""
-        name = f"_b={'none' if bucket == NO_ROWS else bucket}-{number:012}.parquet"
+        shown = "none" if bucket == NO_ROWS else f"{bucket}"
+        name = f"_b={shown}-{number:012}-{self._name}.parquet"
         if not rows and bucket != NO_ROWS:
             return Listed(name, bucket, 0, 0)
         path = f"{self._root}/{name}"
@@ -219,19 +294,22 @@ class RowsFolder:
 
     def _table(self, name: str) -> pa.Table:
         with self._files.open_input_file(f"{self._root}/{name}") as opened:
-            return pq.ParquetFile(opened).read()
+            found = pq.ParquetFile(opened).read()
+        return found if self._columns.schema is None else self._columns.as_written(found)
 
     def _sweep(self, listing: Listing) -> None:
         kept = {*listing.names, *listing.before}
         for info in self._files.get_file_info(fs.FileSelector(self._root)):
-            if info.base_name.startswith("_b=") and info.base_name not in kept:
-                with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):
+                if info.base_name.startswith("_b=") and info.base_name not in kept:
                     self._files.delete_file(info.path)
+                elif info.base_name.startswith(ASIDE):  # of a batch that never was
+                    self._files.delete_dir(info.path)
 
     def _check_empty(self) -> None:
         """Raise if there are files of somebody else."""
         for info in self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True)):
-            if not info.base_name.startswith(("_b=", "_spark_metadata", ".")):
+            if not info.base_name.startswith(("_b=", "_spark_metadata", ASIDE, ".")):
                 raise OffloadError(
                     f"{self._root} has {info.base_name!r}, which no sink has written there\n"
                     "  give the view an empty folder"

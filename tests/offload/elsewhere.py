@@ -17,8 +17,9 @@ from reactive.remote.external import ExternalInput, ExternalRows, Once
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Remote
 from reactive.remote.streams import ExternalStream, StreamOptions
+from reactive.sinks.called import CalledTarget, MemoryOutbox
 from reactive.sinks.making import SinkOptions
-from reactive.sinks.target import Called, Outbox, Target
+from reactive.sinks.target import Outbox, Target
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore
 from tests.remote.in_memory import InMemory
@@ -90,8 +91,10 @@ class Elsewhere:
     def outbox(self, name: str | None, row_type: Any) -> Outbox | None:
         return None
 
-    def framed(self, function: Callable[[Any, int], object], row_type: Any) -> Called:
-        return lambda number, changes: function(changes, number)
+    def framed(
+        self, function: Callable[[Any, int], object], name: str | None, row_type: Any
+    ) -> Target:
+        return CalledTarget(lambda number, changes: function(changes, number), MemoryOutbox())
 
     def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> Spilled:
         return Apart(rows) if isinstance(rows, BagStore) else ApartByKey(rows)

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reactive import OffloadError
-from reactive.collections.zset import Pair, Pairs, consolidate
+from reactive.collections.zset import Pair, Pairs, consolidate, repeat
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Remote
 from spark_backend.codec.arrow import from_arrow
 from spark_backend.codec.schema import Record, Typed
 from spark_backend.sinks.rows import WEIGHT, RowColumns
+from spark_backend.sinks.spark_buckets import BUCKET, Buckets
 from tests.offload.elsewhere import Elsewhere
 from tests.remote.test_quiet import Telling
+from tests.sinks.histories import bag
 
 NO_VIEWS: Mapping[str, str] = MappingProxyType({})
 
@@ -131,19 +133,55 @@ class Rows:
     def with_rows(self, more: Rows) -> Rows:
         return replace(self, pairs=(*self.pairs, *more.pairs))
 
-    def without_files(self, paths: Sequence[str], rows: int) -> Rows:
-        undone = [(row, -n) for path in paths for row, n in self._in(path)]
-        assert rows == len(undone)
-        return replace(self, pairs=(*self.pairs, *undone))
+    def without_changes(self, uris: Sequence[str], rows: int) -> Rows:
+        return self._with(uris, rows, -1)
 
-    def write_changes(self, of: Typed, folder: str) -> None:
+    def without_rows_in(self, uris: Sequence[str], rows: int) -> Rows:
+        return self._with(uris, rows, -1)
+
+    def with_rows_in(self, uris: Sequence[str], rows: int) -> Rows:
+        return self._with(uris, rows, 1)
+
+    def only_changes(self, uris: Sequence[str], rows: int) -> Rows:
+        return self.of_changes(uris, rows)
+
+    def of_changes(self, uris: Sequence[str], rows: int) -> Rows:
+        return replace(self, pairs=())._with(uris, rows, 1)
+
+    def _with(self, uris: Sequence[str], rows: int, sign: int) -> Rows:
+        more = [(row, sign * n) for uri in uris for row, n in self._in(uri)]
+        assert rows == len(more)
+        return replace(self, pairs=(*self.pairs, *more))
+
+    def write_changes(self, of: Typed, folder: str, buckets: Buckets | None = None) -> None:
         net = consolidate(self.pairs)
-        half = (len(net) + 1) // 2
-        for number, rows in enumerate((net[:half], net[half:])):
-            if rows or not number:
-                path = f"{folder}/part-{number:05}.parquet"
-                self._write(path, self._columns().weighted(rows), number)
         self.away.written.append(len(net))
+        if buckets is None:
+            half = (len(net) + 1) // 2
+            for number, rows in enumerate((net[:half], net[half:])):
+                if rows or not number:
+                    path = f"{folder}/part-{number:05}.parquet"
+                    self._write(path, self._columns().weighted(rows), number)
+        else:
+            for bucket, pairs in self._placed(net, buckets).items():
+                self._write(
+                    f"{folder}/{BUCKET}={bucket}/p.parquet", self._columns().weighted(pairs)
+                )
+
+    def write_rows(self, of: Typed, folder: str, buckets: Buckets, whose: str) -> None:
+        net = consolidate(self.pairs)
+        self.away.written.append(len(net))
+        for bucket, pairs in self._placed(net, buckets).items():
+            if any(n < 0 for _, n in pairs):
+                raise OffloadError("a row is to go that is not there")
+            rows = list(repeat(pairs))
+            self._write(f"{folder}/{BUCKET}={bucket}/p.parquet", self._columns().table(rows))
+
+    def _placed(self, pairs: Sequence[Pair], buckets: Buckets) -> dict[int, list[Pair]]:
+        found: dict[int, list[Pair]] = {}
+        for row, n in pairs:
+            found.setdefault(hash(bag([row]).popitem()[0]) % buckets.count, []).append((row, n))
+        return found
 
     def _in(self, path: str) -> list[Pair]:
         table = pq.ParquetFile(path.removeprefix("file://")).read()
@@ -154,11 +192,11 @@ class Rows:
         return list(zip(rows, weights or [1] * len(rows), strict=True))
 
     def _columns(self) -> RowColumns:
-        made = RowColumns()
+        made = RowColumns(None, (WEIGHT,))
         made._kept = self.kept
         return made
 
-    def _write(self, path: str, table: pa.Table, before: int) -> None:
+    def _write(self, path: str, table: pa.Table, before: int = 0) -> None:
         """A part of a job, which may end in the middle; there are so many before it."""
         place = Path(path.removeprefix("file://"))
         self.away.step()
@@ -169,3 +207,21 @@ class Rows:
         self.away.step()
         pq.write_table(table, place)
         self.away.step()
+
+
+class Session:
+    """Reads files as Spark would: a frame is a list of rows with weights."""
+
+    @property
+    def spark(self) -> Any:
+        reader: Any = SimpleNamespace(parquet=self._read)
+        reader.option = lambda name, value: reader
+        return SimpleNamespace(read=reader)
+
+    def is_alive(self) -> bool:
+        return True
+
+    def _read(self, *uris: str) -> list[tuple[tuple[Any, ...], int]]:
+        tables = [pq.ParquetFile(uri.removeprefix("file://")).read() for uri in uris]
+        rows = [row for table in tables for row in zip(*table.to_pydict().values(), strict=True)]
+        return [(row[:-1], row[-1]) for row in rows]

@@ -14,21 +14,37 @@ from reactive.sinks.followed import Followed
 from reactive.sinks.gathered import Gathered
 from spark_backend import ChangesFolder
 from spark_backend.codec.schema import kept_as
+from spark_backend.sinks import outbox
+from spark_backend.sinks.frames import FramesTarget
+from spark_backend.sinks.outbox import FileOutbox
 from tests.budget import seeds, stride
-from tests.sinks.away import Away
+from tests.sinks.away import Away, Session
 from tests.sinks.crashing import Crash
 from tests.sinks.histories import Shop, Town, bag, named, per_town
-from tests.sinks.test_crashes import Changes, Kind, Objects
+from tests.sinks.test_crashes import Called, Changes, Kind, Objects, Rows
 
 VIEWS = {per_town: tuple[str | None, int, float], named: Town}
-KINDS: tuple[type[Kind], ...] = (Changes, Objects)
+
+
+class Framed(Called):
+    """A function of frames."""
+
+    def target(self) -> Any:
+        outbox = FileOutbox(str(self.folder / "box"), row_type=self.row_type)
+        outbox._files = self.files = self.wrapped(outbox._files)
+        of_session: Any = Session()
+        return FramesTarget(of_session, lambda frame, number: self.receive(number, frame), outbox)
+
+
+KINDS: tuple[type[Kind], ...] = (Changes, Objects, Rows, Framed)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make_view", VIEWS)
 def test_a_process_may_end_at_any_step_of_what_is_written_elsewhere(
-    kind: type[Kind], make_view: Any, tmp_path: Path
+    kind: type[Kind], make_view: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(outbox, "MOST_FILES", 2)
     for seed in seeds(4):
         at, crashed = 0, True
         while crashed:
@@ -74,6 +90,9 @@ class Stepping:
 
     def __init__(self, files: Any, step: Any) -> None:
         self._files, self._step = files, step
+
+    def step(self) -> None:
+        self._step()
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._files, name)

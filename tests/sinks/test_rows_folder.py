@@ -147,3 +147,33 @@ def test_a_list_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
         listed.write_text(changed)
         with pytest.raises(OffloadError, match="none that a sink has written"):
             begin(tmp_path / "out", [])
+
+
+def test_a_view_that_is_empty_from_the_start_can_be_read_where_its_types_are_declared(
+    tmp_path: Path,
+) -> None:
+    db = Database()
+    table = db.table(Item, name="items")
+    with table.materialize().write_to(RowsFolder(tmp_path, row_type=Item)) as sink:
+        position = sink.flush()
+        assert position is not None and position.batch == 0
+        assert sink.flush() == position, "once"
+        found = RowsFolder(tmp_path).read()
+        assert (found.num_rows, found.column_names) == (0, ["number", "name"])
+        table.add(Item(1, None))
+    assert rows_in(tmp_path) == Counter([(1, None)])
+
+
+def test_two_sinks_of_a_folder_of_rows_are_told(tmp_path: Path) -> None:
+    one, first = begin(tmp_path, [Item(1, "one")])
+    two, second = begin(tmp_path, [Item(2, "two")])
+    first.flush()
+    second.flush()
+    one.add(Item(3, "three"))
+    for _ in range(2):
+        with pytest.raises(OffloadError, match="another sink writes to the same folder"):
+            first.flush()
+    assert rows_in(tmp_path) == Counter([(2, "two")])
+    two.add(Item(4, "four"))
+    second.flush()
+    assert rows_in(tmp_path) == Counter([(2, "two"), (4, "four")])
