@@ -78,8 +78,10 @@ def _run(options: argparse.Namespace, folder: Path, out: Console) -> int:
             orders.append(len(totals.orders))
             out.print(chart.line(told[-1], orders[-1]), markup=False)
         workers[-1].end()
-    if options.picture and len(told) > 1:  # the first one has all of the JVM's start in it
-        picture.write(options.picture, told[1:], orders[1:])
+    # The first one has the start of the JVM in it, and of another most was done when it was killed.
+    counted = [n for n in range(1, len(told)) if n != killed_at]
+    if options.picture and counted:
+        picture.write(options.picture, [told[n] for n in counted], [orders[n] for n in counted])
     return _end(told, differences(folder, totals, customers(options.customers)), out)
 
 
