@@ -118,7 +118,8 @@ def test_a_checkpoint_is_on_any_file_system_that_spark_knows(
             left.add_all(rows)
             right.add_all((n, n % 2) for n in range(5))
             view.offload()
-            resumed += [getattr(r, "resumed", None) is not None for r in offload._begun.values()]
+            remotes = [node.operator.remote for node in db._engine.graph.remotes]
+            resumed += [remote.resumed is not None for remote in remotes]
             left.add(more)
             rows.append(more)
             table = db.spark_table(session.spark.range(3), int, name="numbers")
