@@ -46,7 +46,7 @@ from spark_backend.incremental.totals import Totals
 from spark_backend.incremental.tries import if_spark_can
 from spark_backend.sinks.rows import has_columns
 from spark_backend.state.tables import added_up, united
-from spark_backend.state.whole import whole
+from spark_backend.state.whole import Copies, copies, whole
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.frames import as_columns
 
@@ -266,19 +266,23 @@ class StateRemote:
 
     def _size(self) -> int:
         self.shared.roster.compile()
-        parts = self.shared.tables.parts(self._member.output)
-        if not parts:
-            return 0
-        weights = united([part.select("weight") for part in parts])
+        tables, output = self.shared.tables, self._member.output
+        parts = tables.split(output)
+        if all(tables.weights(output, part) == (1, 1) for part in parts):
+            return sum(tables.manifest.rows(output.name))
+        weights = united([part.select("weight") for part in parts.values()])
         found = weights.agg(F.sum("weight")).first()
         return int((found and found[0]) or 0)
 
     def to_spark(self, row_type: Any = None) -> DataFrame:
         """All rows, a column per field; nothing of the query is evaluated."""
-        found = self.current()
+        with self.shared.lock:
+            self.shared.roster.compile()
+            of = self.shared.tables, self._member.output
+            found = copies(*of, is_set=self._is_set, is_net=self._is_net)
         if found is None:
-            found = self._session.spark.createDataFrame([], schema_of(self._kept))
-        return as_columns(Weighted(found, self._kept), once=self._is_set)
+            found = Copies(self._session.spark.createDataFrame([], schema_of(self._kept)), True)
+        return as_columns(Weighted(found.rows, self._kept), once=found.once)
 
     def entries(self) -> Iterator[Entry]:
         """What came from the process, where a later one is to go on."""

@@ -10,8 +10,9 @@ Cost:   two small reads a file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -33,8 +34,22 @@ AT_A_TIME = 8
 """Files that are looked at together."""
 
 
-def end_of(files: Any, path: str) -> tuple[int, str]:
-    """How many rows a file has, and the mark of its end.
+@dataclass(frozen=True, slots=True)
+class End:
+    """What the end of a file says: how many rows there are, and its mark."""
+
+    rows: int
+    mark: str
+    bounds: tuple[int, int] | None = None
+    """The least and the greatest value of a column of integers, where it says so."""
+
+
+def end_of(files: Any, path: str, column: str | None = None) -> End:
+    """The end of a file.
+
+    Parameters
+    ----------
+    column: of which its bounds are.
 
     Raises
     ------
@@ -50,10 +65,32 @@ def end_of(files: Any, path: str) -> tuple[int, str]:
         opened.seek(size - length)
         end = opened.read()
     try:
-        rows = pq.read_metadata(pa.BufferReader(end)).num_rows
+        found = pq.read_metadata(pa.BufferReader(end))
+        bounds = None if column is None else _bounds(found, column)
     except pa.ArrowException as error:  # what it says of its columns may be anything
         raise ValueError(f"its end says nothing that Parquet knows: {error}") from error
-    return rows, f"{size}-{blake2b(end, digest_size=8).hexdigest()}"
+    return End(found.num_rows, f"{size}-{blake2b(end, digest_size=8).hexdigest()}", bounds)
+
+
+def around(several: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
+    """The bounds of all values whose bounds are given; None if some are not known."""
+    each = list(several)
+    known = [bounds for bounds in each if bounds is not None]
+    if not known or len(known) < len(each):
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+def _bounds(found: Any, column: str) -> tuple[int, int] | None:
+    """Of a column, if all groups of rows say what theirs are."""
+    paths = [found.schema.column(place).path for place in range(found.num_columns)]
+    if column not in paths:
+        return None
+    place, groups = paths.index(column), range(found.num_row_groups)
+    each = [found.row_group(group).column(place).statistics for group in groups]
+    if not each or not all(one is not None and one.has_min_max for one in each):
+        return None
+    return int(min(one.min for one in each)), int(max(one.max for one in each))
 
 
 def check_ends(files: Any, given: Sequence[tuple[str, str]], told: str) -> None:
@@ -78,7 +115,7 @@ def check_ends(files: Any, given: Sequence[tuple[str, str]], told: str) -> None:
 def _wrong(files: Any, path: str, end: str) -> str | None:
     """What is wrong with a file, if anything is."""
     try:
-        return None if end_of(files, path)[1] == end else "has been changed"
+        return None if end_of(files, path).mark == end else "has been changed"
     except FileNotFoundError:
         return "is missing"
     except Exception as error:  # pyarrow's, of any kind, for an end that was changed

@@ -48,6 +48,8 @@ class Segment:
     """How many rows each file has."""
     buckets: int = 0
     """Of a base, how many buckets its rows fall into; else 0."""
+    weights: tuple[int, int] | None = None
+    """The least and the greatest weight of its rows, where that is known."""
 
     @property
     def rows(self) -> int:
@@ -210,6 +212,7 @@ def _plain(manifest: Manifest) -> dict[str, Any]:
                 "ends": list(s.ends),
                 "each": list(s.each),
                 "buckets": s.buckets,
+                "weights": None if s.weights is None else list(s.weights),
             }
             for s in segments
         ]
@@ -255,7 +258,9 @@ def _segment(found: dict[str, Any]) -> Segment:
     each = tuple(map(int, found["each"]))
     if not len(files) == len(ends) == len(each):
         raise ValueError("it does not say of each file what it is")
-    return Segment(_inside(found["folder"]), files, ends, each, int(found["buckets"]))
+    weights = found["weights"]
+    bounds = None if weights is None else (int(weights[0]), int(weights[1]))
+    return Segment(_inside(found["folder"]), files, ends, each, int(found["buckets"]), bounds)
 
 
 def _inside(path: Any) -> str:

@@ -33,7 +33,7 @@ from pyspark.sql import types as T
 from spark_backend.cluster.files import by_name, located
 from spark_backend.cluster.refusals import MAKE_ANEW, reading
 from spark_backend.cluster.session import Session
-from spark_backend.state.ends import VERIFIED, VERIFY, check_ends, end_of
+from spark_backend.state.ends import VERIFIED, VERIFY, around, check_ends, end_of
 from spark_backend.state.holds import Hold, Holds
 from spark_backend.state.leftovers import (
     BASE,
@@ -186,6 +186,12 @@ class StateTables:
         """Whether each row is once in the base, as it was made of what had been written before."""
         segments = self._segments(spec) if held is None else held
         return all(s.folder.startswith(f"{BASE}/") for s in segments if s.is_base)
+
+    def weights(self, spec: TableSpec, part: str) -> tuple[int, int] | None:
+        """The least and the greatest weight of the rows of a part (`split`); None if that is not
+        known."""
+        some = [s for s in self._segments(spec) if s.is_base == (part == "base") and s.files]
+        return around(segment.weights for segment in some)
 
     def buckets(self, spec: TableSpec) -> int:
         """How many buckets the base of a table has."""
@@ -489,9 +495,11 @@ class StateTables:
         files = self._parquet(f"{self._root}/{inside}")
         if not files:
             return None
-        ends = [end_of(self._files, f"{self._root}/{inside}/{file}") for file in files]
-        marks, each = tuple(mark for _, mark in ends), tuple(count for count, _ in ends)
-        return Segment(inside, tuple(files), marks, each, buckets)
+        weight = _column(self._specs[name], "weight")
+        ends = [end_of(self._files, f"{self._root}/{inside}/{file}", weight) for file in files]
+        marks, each = tuple(end.mark for end in ends), tuple(end.rows for end in ends)
+        weights = around(end.bounds for end in ends)
+        return Segment(inside, tuple(files), marks, each, buckets, weights)
 
     def _parquet(self, folder: str) -> list[str]:
         """The files in a folder, by their path in it."""

@@ -4,6 +4,9 @@
     base, later     of rows that occur once: base without what has gone, and what has come
                     otherwise: added up
 
+Who does not mind in how many pieces the copies of a row come (`copies`) has nothing added up where
+nothing has been taken away: the ends of files say so. Otherwise only what has gone is looked for.
+
 State:  none.
 Cost:   that of reading the files; a shuffle where rows may occur more than once and more has come.
 """
@@ -11,15 +14,26 @@ Cost:   that of reading the files; a shuffle where rows may occur more than once
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_backend.state.manifest import Segment
 from spark_backend.state.tables import StateTables, TableSpec, added_up, united
 
+_ANY = (-1, 2)
+"""Bounds of weights that are not known."""
 MOST_BROADCAST = 100_000
 """Later rows up to which they are sent to all tasks that read the base."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Rows with positive weights; all of them 1 if each is there `once`."""
+
+    rows: DataFrame
+    once: bool
 
 
 def whole(
@@ -53,6 +67,23 @@ def whole(
     return _changed(base, added_up(spec, later))
 
 
+def copies(
+    tables: StateTables, spec: TableSpec, *, is_set: bool = False, is_net: bool = False
+) -> Copies | None:
+    """All rows of a table; None if there never were any. As of `whole`, but that a row with more
+    than one copy may come more than once."""
+    names = spec.schema.names
+    parts = {part: rows.select(*names) for part, rows in tables.split(spec).items()}
+    bounds = {part: tables.weights(spec, part) or _ANY for part in parts}
+    if parts and all(low > 0 for low, _ in bounds.values()):
+        is_one = all(high == 1 for _, high in bounds.values())
+        return Copies(united(list(parts.values())), is_one)
+    if "base" not in parts or bounds["base"][0] <= 0 or is_set:
+        found = whole(tables, spec, is_set=is_set, is_net=is_net)
+        return None if found is None else Copies(found, is_set)
+    return Copies(_less(spec, parts["base"], added_up(spec, parts["later"])), False)
+
+
 def _later(tables: StateTables, spec: TableSpec, held: Sequence[Segment] | None) -> int:
     """How many rows have come after the base."""
     if held is None:
@@ -61,12 +92,26 @@ def _later(tables: StateTables, spec: TableSpec, held: Sequence[Segment] | None)
 
 
 def _changed(base: DataFrame, later: DataFrame) -> DataFrame:
-    """Of rows that occur once: what has gone is in the base, and what has come is not.
+    """Of rows that occur once: what has gone is in the base, and what has come is not."""
+    kept = base.join(*_among(base, later.filter("weight < 0")), "left_anti")
+    return kept.unionByName(later.filter("weight > 0"))
 
-    What has gone is found by a hash in a map of integers, which costs a scan little.
+
+def _less(spec: TableSpec, base: DataFrame, later: DataFrame) -> DataFrame:
+    """Of rows that may occur more often: those of which copies have gone are added up."""
+    gone = later.filter("weight < 0")
+    among = _among(base, gone)
+    fewer = added_up(spec, base.join(*among, "left_semi").unionByName(gone))
+    return united([base.join(*among, "left_anti"), fewer, later.filter("weight > 0")])
+
+
+def _among(base: DataFrame, gone: DataFrame) -> tuple[DataFrame, Column]:
+    """What has gone, and whether a row of the base is among it.
+
+    It is found by a hash in a map of integers, which costs a scan little.
     """
     hashes = F.xxhash64("row")
-    gone = later.filter("weight < 0").groupBy(hashes.alias("hash"))
-    known = F.broadcast(gone.agg(F.collect_list(F.struct("row")).alias("rows")))
-    found = (hashes == known["hash"]) & F.array_contains(known["rows"], F.struct(base["row"]))
-    return base.join(known, found, "left_anti").unionByName(later.filter("weight > 0"))
+    by_hash = gone.groupBy(hashes.alias("hash"))
+    known = F.broadcast(by_hash.agg(F.collect_list(F.struct("row")).alias("rows")))
+    is_same = F.array_contains(known["rows"], F.struct(base["row"]))
+    return known, (hashes == known["hash"]) & is_same

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,31 @@ def test_a_flush_of_a_row_is_one_job_of_one_task_whose_keys_are_known_without_on
     assert list(remote.apply(1, [(0, 0, row, 1)])) == [((row, Customer(7, "a", 1.0, None)), 1)]
     assert [len(hashes or ()) for _, hashes in read] == [1]
     assert [tasks for number, tasks in _jobs(jobs).items() if number not in before] == [1]
+
+
+def test_rows_are_added_up_for_a_reader_only_where_some_were_taken_away(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "PER_BUCKET", 3)
+    fragment = fragment_of(lambda o, c: o.join(c, on=lambda o, c: o.customer == c.id))
+    remote = StateRemote(session, fragment, str(tmp_path), stable=False)
+    town = Customer(1, "a", 1.0, None)
+    orders = [Order(n, 1, 0.5, None) for n in range(4)]
+    changes: list[tuple[dict[int, int], bool]] = [
+        ({0: 2, 1: 1, 2: 1, 3: 3}, False),
+        ({0: 1, 3: 1}, False),
+        ({0: -1, 1: -1, 2: 1}, True),
+        ({0: -2, 3: -4}, True),
+    ]
+    shown = Counter[int]()
+    for number, (change, is_added_up) in enumerate(changes):
+        entries: Any = [(0, 0, orders[n], weight) for n, weight in change.items()]
+        remote.apply(number, [*entries, *([(1, 0, town, 1)] * (number == 0))])
+        shown.update(change)
+        found = remote.to_spark()
+        assert Counter(row[0].id for row in found.collect()) == +shown
+        assert ("Aggregate" in found._jdf.queryExecution().executedPlan().toString()) == is_added_up
+        assert remote.size() == shown.total()
 
 
 def _jobs(store: Any) -> dict[int, int]:
