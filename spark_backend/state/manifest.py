@@ -29,7 +29,7 @@ from pyarrow import fs
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import put_new, taken_over
 
-FORMAT = 6
+FORMAT = 7
 MANIFESTS = "manifest"
 """The folder of manifests."""
 
