@@ -46,7 +46,7 @@ from spark_backend.incremental.totals import Totals
 from spark_backend.incremental.tries import if_spark_can
 from spark_backend.sinks.rows import has_columns
 from spark_backend.state.tables import added_up, united
-from spark_backend.state.whole import Copies, copies, whole
+from spark_backend.state.whole import Copies, copies, weights_of, whole
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.frames import as_columns
 
@@ -268,7 +268,7 @@ class StateRemote:
         self.shared.roster.compile()
         tables, output = self.shared.tables, self._member.output
         parts = tables.split(output)
-        if all(tables.weights(output, part) == (1, 1) for part in parts):
+        if all(weights_of(tables, output, part) == (1, 1) for part in parts):
             return sum(tables.manifest.rows(output.name))
         weights = united([part.select("weight") for part in parts.values()])
         found = weights.agg(F.sum("weight")).first()

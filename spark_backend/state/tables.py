@@ -187,12 +187,6 @@ class StateTables:
         segments = self._segments(spec) if held is None else held
         return all(s.folder.startswith(f"{BASE}/") for s in segments if s.is_base)
 
-    def weights(self, spec: TableSpec, part: str) -> tuple[int, int] | None:
-        """The least and the greatest weight of the rows of a part (`split`); None if that is not
-        known."""
-        some = [s for s in self._segments(spec) if s.is_base == (part == "base") and s.files]
-        return around(segment.weights for segment in some)
-
     def buckets(self, spec: TableSpec) -> int:
         """How many buckets the base of a table has."""
         found = [s.buckets for s in self.manifest.tables.get(spec.name, ()) if s.is_base]
@@ -498,8 +492,8 @@ class StateTables:
         weight = _column(self._specs[name], "weight")
         ends = [end_of(self._files, f"{self._root}/{inside}/{file}", weight) for file in files]
         marks, each = tuple(end.mark for end in ends), tuple(end.rows for end in ends)
-        weights = around(end.bounds for end in ends)
-        return Segment(inside, tuple(files), marks, each, buckets, weights)
+        bounds = around(end.bounds for end in ends)
+        return Segment(inside, tuple(files), marks, each, buckets, bounds)
 
     def _parquet(self, folder: str) -> list[str]:
         """The files in a folder, by their path in it."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark_backend.state.ends import around
 from spark_backend.state.manifest import Segment
 from spark_backend.state.tables import StateTables, TableSpec, added_up, united
 
@@ -74,7 +75,7 @@ def copies(
     than one copy may come more than once."""
     names = spec.schema.names
     parts = {part: rows.select(*names) for part, rows in tables.split(spec).items()}
-    bounds = {part: tables.weights(spec, part) or _ANY for part in parts}
+    bounds = {part: weights_of(tables, spec, part) or _ANY for part in parts}
     if parts and all(low > 0 for low, _ in bounds.values()):
         is_one = all(high == 1 for _, high in bounds.values())
         return Copies(united(list(parts.values())), is_one)
@@ -82,6 +83,13 @@ def copies(
         found = whole(tables, spec, is_set=is_set, is_net=is_net)
         return None if found is None else Copies(found, is_set)
     return Copies(_less(spec, parts["base"], added_up(spec, parts["later"])), False)
+
+
+def weights_of(tables: StateTables, spec: TableSpec, part: str) -> tuple[int, int] | None:
+    """The least and the greatest weight of the rows of a part (`split`); None if not known."""
+    segments = tables.manifest.tables.get(spec.name, ())
+    some = [s for s in segments if s.is_base == (part == "base") and s.files]
+    return around(segment.weights for segment in some)
 
 
 def _later(tables: StateTables, spec: TableSpec, held: Sequence[Segment] | None) -> int:
