@@ -492,8 +492,7 @@ class StateTables:
         weight = _column(self._specs[name], "weight")
         ends = [end_of(self._files, f"{self._root}/{inside}/{file}", weight) for file in files]
         marks, each = tuple(end.mark for end in ends), tuple(end.rows for end in ends)
-        bounds = around(end.bounds for end in ends)
-        return Segment(inside, tuple(files), marks, each, buckets, bounds)
+        return Segment(inside, tuple(files), marks, each, buckets, around(e.bounds for e in ends))
 
     def _parquet(self, folder: str) -> list[str]:
         """The files in a folder, by their path in it."""
