@@ -267,6 +267,9 @@ def test_a_topic_has_each_batch_once_also_where_one_is_tried_again(
     last = {key: value for _, key, value in sorted(messages, key=lambda m: m[0])}
     assert Counter(tuple(v.values()) for v in last.values() if v) == Counter(view)
     assert last["b"] is None, "a tombstone"
+    twice = spark.createDataFrame([("a", 1, 1), ("a", 2, 1)], "_1 string, n int, weight long")
+    with pytest.raises(OffloadError, match=r'two rows have the key {"_1":"a"}'):
+        topic(twice, 2)
     db.close()
 
 
