@@ -26,19 +26,22 @@ class Background(Generic[T]):
         self._jobs: queue.Queue[Callable[[T], object] | None] = queue.Queue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self.is_over = False
+        """Whether no more jobs are done."""
         self.error: Exception | None = None
         """What the last job raised, if it did."""
 
     def do(self, job: Callable[[T], object]) -> None:
-        """Have a job done soon."""
-        self._jobs.put(job)
-        self.start()
+        """Have a job done soon, unless it is over."""
+        if not self.is_over:
+            self._jobs.put(job)
+            self.start()
 
     def start(self) -> None:
-        """Begin, unless it has begun."""
+        """Begin, unless it has begun or is over."""
         with self._lock:
             owner = self._of()
-            if self._thread is None and owner is not None:
+            if self._thread is None and owner is not None and not self.is_over:
                 weakref.finalize(owner, self._jobs.put, None)
                 self._thread = threading.Thread(target=self._run, daemon=True, name="reactive")
                 self._thread.start()
@@ -50,10 +53,13 @@ class Background(Generic[T]):
 
     def stop(self) -> None:
         """Do no more jobs; wait for the one that is being done."""
-        thread, self._thread = self._thread, None
-        if thread is not None and thread is not threading.current_thread():
+        with self._lock:
+            self.is_over = True
+            thread, self._thread = self._thread, None
+        if thread is not None:
             self._jobs.put(None)
-            thread.join()
+            if thread is not threading.current_thread():
+                thread.join()
 
     def _run(self) -> None:
         while True:
@@ -62,7 +68,7 @@ class Background(Generic[T]):
             except queue.Empty:
                 self._do(self._regularly)
                 continue
-            if job is not None:
+            if job is not None and not self.is_over:
                 self._do(job)
             self._jobs.task_done()
             if job is None:
