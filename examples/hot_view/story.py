@@ -32,8 +32,8 @@ GROWN = 0.6
 """Which share of all orders may come until something moves."""
 SHARE = 0.3
 """Which share of the orders that are left may come in each phase after that."""
-SOON = 3.0
-"""Seconds in which a move begins that is due."""
+SOON = 30.0
+"""Seconds in which a move begins that is due, and Spark before it; or waiting changes are seen."""
 RATE = 300
 """Orders per second, once there is something on Spark."""
 ROUNDS = 3

@@ -32,20 +32,22 @@ def name_of(node: plan.Node) -> str:
 
 
 def tops(of: Offloading, grown: Sequence[plan.Node]) -> list[plan.Node]:
-    """The nodes that are to move for some that have grown: the upper ones of whole fragments that
-    these are in, and those themselves that are in none."""
+    """The nodes that are to move for some that have grown: of several that can be in one whole
+    fragment the upper one of the least such, and else those themselves.
+
+    What reads their results stays: it has not grown, and each operator of a fragment takes longer
+    in a flush than the few deltas here that it saves.
+    """
     away = of.offloaded(of.moved)
     assert away is not None
     found: dict[plan.Node, None] = {}
     left = dict.fromkeys(grown)
     for root in of.roots():
-        inside = nodes(root)
-        if left.keys().isdisjoint(inside):
-            continue
-        for node in reversed(inside):
-            if away.is_whole(node) and not left.keys().isdisjoint(away.fragment(node).of):
-                found[node] = None
-                break
+        whole = filter(away.is_whole, nodes(root))
+        within = {node: left.keys() & away.fragment(node).of for node in whole}
+        most = max(map(len, within.values()), default=0)
+        if most > 1:
+            found[next(node for node, some in within.items() if len(some) == most)] = None
     gone = {node for top in found for node in away.fragment(top).of}
     return [*found, *(node for node in left if node not in gone)]
 

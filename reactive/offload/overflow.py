@@ -2,9 +2,9 @@
 
 After commits that changed many rows, the sizes of all operators are looked at: those of `stats()`,
 rows held, and bytes of the containers that hold them. That takes time by the state, so it happens
-a few times while a threshold is filled. What is above it moves in the background, together with as
-much around it as can be one fragment, so that no deltas of it come by; what has been found below
-half of it for a while comes back.
+a few times while a threshold is filled. What is above it moves in the background, several operators
+of a query together if they can be one fragment, so that no deltas go from one to the other here;
+what has been found below half of it for a while comes back.
 """
 
 from __future__ import annotations

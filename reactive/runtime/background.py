@@ -12,6 +12,8 @@ import weakref
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from reactive.errors import OffloadError
+
 T = TypeVar("T")
 log = logging.getLogger("reactive")
 
@@ -80,6 +82,9 @@ class Background(Generic[T]):
             if owner is not None:
                 job(owner)
                 self.error = None
+        except OffloadError as error:  # it says what to do; where it was raised says nothing more
+            self.error = error
+            log.error("offloading: %s", error)
         except Exception as error:
             self.error = error
             log.exception("offloading: what was to be done in the background raised")

@@ -6,6 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 
+import pytest
+
+from reactive import OffloadError
 from reactive.runtime.background import Background
 
 
@@ -31,6 +34,31 @@ def test_jobs_are_done_one_after_the_other_and_a_job_may_give_others() -> None:
     background.do(first)
     background.settle()
     assert owner.done == ["first", "later"]
+    background.stop()
+
+
+@pytest.mark.parametrize(
+    ("error", "has_place"), [(OffloadError("full"), False), (KeyError(1), True)]
+)
+def test_what_a_job_raises_is_told_and_the_next_one_is_done(
+    error: Exception, has_place: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    owner = Owner()
+    background = Background(owner, noted("regularly"), None)
+
+    def job(_: Owner) -> None:
+        raise error
+
+    background.do(job)
+    background.settle()
+    assert background.error is error
+    (record,) = caplog.records
+    assert record.message.startswith("offloading: ")
+    assert bool(record.exc_info) == has_place
+    background.do(noted("next"))
+    background.settle()
+    assert background.error is None
+    assert owner.done == ["next"]
     background.stop()
 
 
