@@ -211,6 +211,16 @@ class Session:
             return False
         return not _answers(given.sparkContext)
 
+    def ready(self) -> None:
+        """Have Spark be there for a flush, in as many partitions as tasks run at a time now.
+
+        Raises
+        ------
+        OffloadError: the session was given to us, and is gone.
+        """
+        self.restart()
+        self.follow()
+
     def restart(self) -> None:
         """Start anew after the JVM has gone; nothing is done if it is there.
 

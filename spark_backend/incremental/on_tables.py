@@ -89,9 +89,7 @@ class OnTables(ABC):
         self._tables.delete()
 
     def _attempt(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
-        if not self._session.is_alive():
-            self._session.restart()
-        self._session.follow()
+        self._session.ready()
         self._compact()
         self._flush(number, entries, fed)
 

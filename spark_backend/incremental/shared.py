@@ -241,8 +241,7 @@ class SharedState:
         return bool(self.roster.parked() or any(m.is_loaded for m in self.roster.members))
 
     def _attempt(self, number: int, of: Given, owed: Owed, loading: Loading | None) -> None:
-        if not self._session.is_alive():
-            self._session.restart()
+        self._session.ready()
         self.roster.compile()
         self.tables.compact({member.output.name: member.told for member in self.roster.members})
         given = self._inflow.frames(of, is_late=owed.is_late)

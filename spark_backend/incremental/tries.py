@@ -59,8 +59,7 @@ def tried(
 def if_spark_can(session: Session, read: Callable[[], T]) -> T | None:
     """What is read with Spark; None if it is gone, or cannot do it now."""
     try:
-        if not session.is_alive():
-            session.restart()
+        session.restart()
         return read()
     except Exception as error:
         log.warning("offloading: read without Spark: %s", said(error))

@@ -75,8 +75,7 @@ class CatalogTarget:
         """Have the batch be in the folder, and the folder in the catalog."""
         self._target.deliver()
         if self._has_files and not self._is_shown:
-            if not self._session.is_alive():
-                self._session.restart()
+            self._session.restart()
             self._session.spark.sql(f"CREATE OR REPLACE VIEW {self._name} AS {self._text}")
             self._is_shown = True
 

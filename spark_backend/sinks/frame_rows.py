@@ -166,8 +166,7 @@ class FrameRows:
         return self.rows <= ONE_TASK
 
     def _all(self, of: Typed) -> DataFrame:
-        if not self.session.is_alive():
-            self.session.restart()
+        self.session.restart()
         return reduce(lambda a, b: a.unionByName(b), [made(of) for made in self.made])
 
 

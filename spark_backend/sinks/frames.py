@@ -58,8 +58,7 @@ class FramesTarget:
         """Call the function with the batch that is kept, if there is one."""
         found = self._outbox.staged_files()
         if found is not None:
-            if not self._session.is_alive():
-                self._session.restart()
+            self._session.restart()
             number, uris = found
             self._function(by_name(self._session.spark.read).parquet(*uris), number)
             self._outbox.delivered()

@@ -55,8 +55,7 @@ class Batches:
 
     def since(self, last: int | None, stop: threading.Event) -> Iterator[FrameBatch]:
         """The batches after a number; a query may give the last one again."""
-        if not self._session.is_alive():
-            self._session.restart()
+        self._session.restart()
         if self._options.changes == "snapshot":
             yield from self._snapshots(-1 if last is None else last, stop)
             return

@@ -218,8 +218,7 @@ class Session:
         reader.option = lambda name, value: reader
         return SimpleNamespace(read=reader)
 
-    def is_alive(self) -> bool:
-        return True
+    def restart(self) -> None: ...
 
     def _read(self, *uris: str) -> list[tuple[tuple[Any, ...], int]]:
         tables = [pq.ParquetFile(uri.removeprefix("file://")).read() for uri in uris]

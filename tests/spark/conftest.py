@@ -39,8 +39,7 @@ def offload() -> Iterator[SparkOffload]:
 @pytest.fixture
 def session(offload: SparkOffload) -> Any:
     """The `Session` that all share."""
-    if not offload.session.is_alive():
-        offload.session.restart()
+    offload.session.restart()
     return offload.session
 
 

@@ -15,6 +15,7 @@ pytest.importorskip("pyspark")
 
 from reactive import Count, Database, Max, OffloadError, Sum
 from spark_backend import SparkOffload
+from spark_backend.cluster.session import PARTITIONS, Session
 from spark_backend.incremental.shared import SharedState
 from spark_backend.state.tables import StateTables
 from tests.spark.fragments import Customer, Order
@@ -151,6 +152,22 @@ def test_what_is_committed_and_flushed_while_a_view_is_loaded_is_taken_in_once(
         check(*views)
         history.commit()
         check(*views)
+
+
+def test_flushes_follow_the_tasks_that_run_at_a_time(
+    offload: SparkOffload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = SparkOffload(session=offload.session.spark)
+    with Database(offload=own) as db:
+        history = History(db, 9)
+        view = history.view("by town")
+        history.commit()
+        view.offload()
+        assert own.session.spark.conf.get(PARTITIONS) == "2"
+        monkeypatch.setattr(Session, "_tasks_of", lambda self, session: 5)
+        history.commit()
+        check(view)
+        assert own.session.spark.conf.get(PARTITIONS) == "5"
 
 
 def test_a_view_that_closes_takes_along_what_no_other_needs(offload: SparkOffload) -> None:
