@@ -21,44 +21,35 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from optimizer.plans.fingerprint import fingerprint
 from reactive.collections.exact import ExactSum
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
 from reactive.errors import TakenIn
+from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
 from spark_backend.cluster.session import Session
-from spark_backend.codec.codec import Codec, loads
+from spark_backend.codec.codec import Codec
 from spark_backend.codec.guessed import typed_as
 from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.incremental import grouped_sums
-from spark_backend.incremental.on_tables import OnTables, changed
+from spark_backend.incremental.fed import changed, since
+from spark_backend.incremental.packed import ENTRIES, SCHEMA, net, pairs, table_of
 from spark_backend.incremental.steps import MOST_BROADCAST
 from spark_backend.incremental.touched import CHANGES_DDL, FAILED, OUTPUT, ROWS
+from spark_backend.incremental.tries import Owed, tried
+from spark_backend.state.staged import Staged
 from spark_backend.state.tables import BUCKET, Refused, StateTables, TableSpec, united
 from spark_backend.state.tagged import Tagged
 from spark_backend.tables import results
 from spark_backend.tables.chain import Chain
 from spark_backend.tables.worker import shipped
 
-ENTRIES = pa.schema(
-    [("bucket", pa.int64()), ("side", pa.int8()), ("row", pa.binary()), ("weight", pa.int64())]
-)
-SCHEMA = T.StructType(
-    [
-        T.StructField("bucket", T.LongType()),
-        T.StructField("side", T.ByteType()),
-        T.StructField("row", T.BinaryType()),
-        T.StructField("weight", T.LongType()),
-    ]
-)
 NAMED = 200
 """Buckets that are named in the query; of more ones, a table of them is joined."""
 FEW = 2
@@ -67,7 +58,7 @@ ONE_TASK = 2_000
 """Changes up to which a flush is one task, without a shuffle."""
 
 
-class BucketedRemote(OnTables):
+class BucketedRemote:
     """A `reactive.remote.remote.Remote` for one operator whose rows fall into buckets.
 
     Parameters
@@ -91,7 +82,8 @@ class BucketedRemote(OnTables):
         stable: bool,
         trust: bool = False,
     ) -> None:
-        super().__init__(session, fragment, stable=stable)
+        self._session, self._fragment = session, fragment
+        self._is_kept = stable
         self._codec = Codec(stable=stable)
         self.bucket = self._codec.bucket
         self._shipped = serialized(fragment.node)
@@ -100,8 +92,17 @@ class BucketedRemote(OnTables):
         specs = {name: _spec(name) for name in (ROWS, OUTPUT, FAILED)}
         self._rows, self._output = specs[ROWS], specs[OUTPUT]
         plan_of = fingerprint(fragment.node, fragment.inputs)
-        tables = StateTables(session, folder, plan_of, specs, pickled=True, trust=trust)
-        self._keep_in(tables, folder)
+        self._tables = StateTables(session, folder, plan_of, specs, pickled=True, trust=trust)
+        self._staged, self._owed = Staged(session, folder), Owed()
+        self.resumed = self._tables.number
+        self.is_closed = False
+        self.begun_anew = ""
+        self.adopt: Adopt | None = None
+
+    @property
+    def applied(self) -> int:
+        """The last number that has been taken in; -1 for none."""
+        return -1 if self._tables.number is None else self._tables.number
 
     def pack(self, place: int, key: Any, row: Row) -> tuple[int, bytes]:
         """The bucket of a key, and the row as bytes.
@@ -119,27 +120,51 @@ class BucketedRemote(OnTables):
     def stage(self, number: int, entries: Sequence[Entry]) -> None:
         """Write entries to a file, from which the flush of a number reads them."""
         if entries and number > self.applied:
-            self._staged.add(number, 0, _table(entries))
+            self._staged.add(number, 0, table_of(entries))
+
+    def apply(
+        self,
+        number: int,
+        entries: Sequence[Entry],
+        fed: Sequence[ExternalInput] = (),
+        *,
+        quiet: bool = False,
+    ) -> Pairs:
+        """Take entries in once, and say how the output changes.
+
+        Raises
+        ------
+        TakenIn: a callable of the query raised. The next number makes up for it.
+        OffloadError: Spark is gone, a folder cannot be written, or state has been removed;
+            nothing was taken in.
+        """
+        if number > self.applied:
+            given = self._owed.added(number, entries, fed)
+            tried(lambda: self._attempt(number, *given), self._session, _never, self._tables)
+            self._owed.clear()
+        if self._staged.rows:
+            self._staged.forget()
+        return () if quiet else self._change_of(number)
 
     def contents(self) -> Iterable[Pair]:
         """The output as of the last `apply`, fetched a range of buckets at a time."""
-        found = (pair for piece in self._tables.pieces(self._output) for pair in _net(piece))
+        found = (pair for piece in self._tables.pieces(self._output) for pair in net(piece))
         if self._fragment.keys_of is None:  # equal rows may be of several buckets
             return consolidate(found)
         return found
 
     def at(self, bucket: int) -> Iterable[Pair]:
         """What is made of the rows of a bucket."""
-        return _net(self._tables.look_up(self._output, bucket))
+        return net(self._tables.look_up(self._output, bucket))
 
     def entries(self) -> Iterator[Entry]:
         """What is kept, each row once; of groups of which sums are kept, these."""
         for piece in self._tables.pieces(self._rows):
-            net: Counter[tuple[int, int, bytes]] = Counter()
+            found: Counter[tuple[int, int, bytes]] = Counter()
             columns = [piece[name].to_pylist() for name in ENTRIES.names]
             for bucket, side, row, weight in zip(*columns, strict=True):
-                net[side, bucket, row] += weight
-            yield from ((*entry, weight) for entry, weight in net.items() if weight)
+                found[side, bucket, row] += weight
+            yield from ((*entry, weight) for entry, weight in found.items() if weight)
 
     def footprint(self) -> tuple[int, int]:
         """Rows, or groups of sums, and bytes on disk."""
@@ -157,9 +182,26 @@ class BucketedRemote(OnTables):
         parts = [p.select("bucket", "row", "weight") for p in self._tables.parts(self._output)]
         return results.of_packed(self._session, parts, kept)
 
+    def stop(self) -> None:
+        """Nobody reads it any more; a later process can go on where that was asked for."""
+        self.is_closed = True
+        self._staged.forget()
+        if not self._is_kept:
+            self._tables.delete()
+
+    def close(self) -> None:
+        """Give everything up."""
+        self.is_closed = True
+        self._tables.delete()
+
+    def _attempt(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
+        self._session.ready()
+        self._tables.compact()  # what the flush before wrote has been read by now
+        self._flush(number, entries, fed)
+
     def _change_of(self, number: int) -> Pairs:
         written = self._tables.written(number, self._output)
-        return () if written is None else consolidate(_pairs(written))
+        return () if written is None else consolidate(pairs(written))
 
     def _flush(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
         staged = [*self._staged.frames(self._session.spark, number, [SCHEMA]).values()]
@@ -176,7 +218,7 @@ class BucketedRemote(OnTables):
 
     def _changes(self, entries: Sequence[Entry], away: list[DataFrame], rows: int) -> DataFrame:
         """What workers make of what is new and of the buckets that it is of."""
-        here = [self._session.spark.createDataFrame(_table(entries), SCHEMA)] if entries else []
+        here = [self._session.spark.createDataFrame(table_of(entries), SCHEMA)] if entries else []
         new = united([*here, *away])
         touched = None if away else {bucket for _, bucket, _, _ in entries}
         parts = self._tables.parts(self._rows)
@@ -211,7 +253,7 @@ class BucketedRemote(OnTables):
         """Entries of rows that Spark has already, which do not come by here."""
         return Chain(self._session.paths).entries(
             source.chain,
-            self._since(source),
+            since(source, is_late=self._owed.is_late),
             self._fragment.of[-1],
             source.place,
             stable=self._is_kept,
@@ -231,24 +273,9 @@ def _as_new(rows: DataFrame, *, is_new: bool) -> DataFrame:
     return rows.select("bucket", F.lit(is_new).alias("is_new"), "side", "row", "weight")
 
 
-def _table(entries: Sequence[Entry]) -> pa.Table:
-    sides, buckets, rows, weights = zip(*entries, strict=True) if entries else ((),) * 4
-    columns = (buckets, sides, rows, weights)
-    arrays = [pa.array(c, f.type) for c, f in zip(columns, ENTRIES, strict=True)]
-    return pa.table(arrays, schema=ENTRIES)
-
-
-def _pairs(found: pa.Table) -> Iterator[Pair]:
-    rows = map(loads, found["row"].to_pylist())
-    return zip(rows, found["weight"].to_pylist(), strict=True)
-
-
-def _net(found: pa.Table) -> Iterable[Pair]:
-    """The rows of a piece, each once; those of several buckets may be equal."""
-    net: dict[tuple[int, Row], int] = {}
-    for bucket, (row, weight) in zip(found["bucket"].to_pylist(), _pairs(found), strict=True):
-        net[bucket, row] = net.get((bucket, row), 0) + weight
-    return [(row, weight) for (_, row), weight in net.items() if weight]
+def _never(error: Exception) -> bool:
+    """A flush is not to be done in another way for what it raised."""
+    return False
 
 
 def _raised(kind: str, message: str, row: str | None) -> TakenIn:

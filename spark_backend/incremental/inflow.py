@@ -19,12 +19,12 @@ from reactive.remote.remote import Entry, Part
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import to_arrow
 from spark_backend.codec.schema import Typed
+from spark_backend.incremental.fed import since
 from spark_backend.incremental.given import Input
 from spark_backend.incremental.members import Given, Member
 from spark_backend.incremental.steps import schema_of
 from spark_backend.state.tables import StateTables, united
-from spark_backend.tables.chain import Chain, Weighted
-from spark_backend.tables.frames import net
+from spark_backend.tables.chain import Chain
 
 
 class Inflow:
@@ -78,10 +78,7 @@ class Inflow:
         return made
 
     def fed(self, source: ExternalInput, *, is_late: bool) -> DataFrame:
-        rows: Any = source.rows
-        given: Weighted = rows.frames.since(source.after, source.upto)
-        if is_late:  # each row once, where some were to come with a flush that failed
-            given = replace(given, frame=net(given.frame))
+        given = since(source, is_late=is_late)
         return Chain(self._session.paths, is_typed=True).run(source.chain, given).frame
 
 

@@ -21,9 +21,9 @@ from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Value
+from spark_backend.incremental.fed import changed
 from spark_backend.incremental.given import Input
 from spark_backend.incremental.keys import bound
-from spark_backend.incremental.on_tables import changed
 from spark_backend.incremental.sets import hashed
 from spark_backend.incremental.steps import Step, schema_of
 from spark_backend.incremental.tries import Owed

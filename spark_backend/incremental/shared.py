@@ -35,9 +35,9 @@ from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Part
 from spark_backend.cluster.session import Session
 from spark_backend.incremental.compile import Maker
+from spark_backend.incremental.fed import changed
 from spark_backend.incremental.inflow import Inflow, version_of
 from spark_backend.incremental.members import Given, Loading, Member
-from spark_backend.incremental.on_tables import changed
 from spark_backend.incremental.roster import PLANS, Roster
 from spark_backend.incremental.steps import (
     MOST_NARROW,

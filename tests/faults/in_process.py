@@ -23,8 +23,9 @@ from reactive.remote.remote import Entry
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import Session
 from spark_backend.codec.serialization import serialized_classes
-from spark_backend.incremental import bucketed
-from spark_backend.incremental.bucketed import ENTRIES, BucketedRemote
+from spark_backend.incremental import bucketed, packed
+from spark_backend.incremental.bucketed import BucketedRemote
+from spark_backend.incremental.packed import ENTRIES
 from spark_backend.incremental.touched import CHANGES, FAILED, OUTPUT, ROWS, changes
 from spark_backend.state import tables
 from spark_backend.state.manifest import Segment
@@ -111,7 +112,7 @@ class Operator(BucketedRemote):
 
     def _changes(self, entries: Sequence[Entry], away: list[Any], rows: int) -> Any:
         """What a worker makes of it."""
-        here = [Frame(bucketed._table(entries))] if entries else []
+        here = [Frame(packed.table_of(entries))] if entries else []
         new = united([*here, *away])
         parts: list[Any] = [(new, True), *((p, False) for p in self._tables.parts(self._rows))]
         tagged = [
