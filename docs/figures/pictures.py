@@ -204,7 +204,7 @@ FLUSH = Picture(
             "send",
             "entries go to Spark; a number that counts is not taken again",
             (
-                "reactive/remote/remote_operator.py: RemoteOperator.send",
+                "reactive/remote/remote_operator.py: send_together",
                 "spark_backend/incremental/bucketed.py: BucketedRemote.apply",
             ),
         ),

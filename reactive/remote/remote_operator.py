@@ -46,9 +46,9 @@ FILL = -1
 class RemoteOperator:
     """Stands in the graph for a fragment that is elsewhere; its output comes by flushes only.
 
-    A flush sets apart what waits (`set_barrier`), has it applied (`send`), which may take long and
-    is done while commits go on, and then hands out what came of it (`flush`). Before the first one,
-    what its inputs held from the start is handed over (`fill`).
+    A flush sets apart what waits (`set_barrier`), has it applied (`send_together`), which may take
+    long and is done while commits go on, and then hands out what came of it (`flush`). Before the
+    first one, what its inputs held from the start is handed over (`fill`).
     """
 
     __slots__ = (
@@ -151,11 +151,6 @@ class RemoteOperator:
         after, upto = self._fed[place], table.save()
         self._fed[place] = upto
         return ExternalInput(place, table.rows, through, after, upto) if upto > after else None
-
-    def send(self, *, quiet: bool = False) -> None:
-        """Have what was set apart at the barrier applied, once; another thread that does so is
-        waited for. If it is `quiet`, nobody asks how the output changes, as far as is known now."""
-        send_together([(self, quiet)])
 
     def _try_again(self) -> None:
         """Have what failed done again, if one that shared has left since, whose fault it may be."""
@@ -381,12 +376,13 @@ class RemoteOperator:
 
 
 def send_together(operators: Sequence[tuple[RemoteOperator, bool]]) -> None:
-    """Have what one set apart at barriers applied; or several, whose remotes share what they keep.
-    One that is being filled is waited for, and one that is still to be is left out.
+    """Have what one set apart at barriers applied, once; or several, whose remotes share what they
+    keep. Another thread that does so is waited for, also one that fills; one that is still to be
+    filled is left out.
 
     Parameters
     ----------
-    operators: with whether each is quiet, as in `send`.
+    operators: with whether each is quiet: nobody asks how its output changes, as far as is known.
     """
     with ExitStack() as stack:
         for operator, _ in sorted(operators, key=lambda pair: id(pair[0])):
