@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import fs
 
 from reactive.errors import OffloadError
@@ -72,6 +74,18 @@ def parquet_in(files: Any, folder: str) -> list[str]:
     selector = fs.FileSelector(folder, allow_not_found=True, recursive=True)
     found = (i.path for i in files.get_file_info(selector) if i.type == fs.FileType.File)
     return sorted(path for path in found if path.endswith(".parquet"))
+
+
+def rows_in(files: Any, path: str) -> int:
+    """How many rows a file of Parquet has; read from its end."""
+    with files.open_input_file(path) as opened:
+        return int(pq.ParquetFile(opened).metadata.num_rows)
+
+
+def table_in(files: Any, path: str) -> pa.Table:
+    """The rows of a file of Parquet."""
+    with files.open_input_file(path) as opened:
+        return pq.ParquetFile(opened).read()
 
 
 def moves_folders(files: Any) -> bool:

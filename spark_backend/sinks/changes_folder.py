@@ -33,7 +33,14 @@ from pyarrow import fs
 from reactive.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
 from reactive.sinks.target import ChangeBatch, Changed, Position
-from spark_backend.cluster.files import located, moves_folders, parquet_in, put_new
+from spark_backend.cluster.files import (
+    located,
+    moves_folders,
+    parquet_in,
+    put_new,
+    rows_in,
+    table_in,
+)
 from spark_backend.cluster.paths import absolute
 from spark_backend.cluster.session import Session
 from spark_backend.sinks.position import (
@@ -125,7 +132,7 @@ class ChangesFolder:
         """As `difference`, of rows that Spark has."""
         parts = [part for number in self._numbers() for part in self._parts(number)]
         paths = [f"{self._uri}{part.removeprefix(self._root)}" for part in parts]
-        return rows.without_changes(paths, sum(map(self._count, parts)))
+        return rows.without_changes(paths, sum(rows_in(self._files, part) for part in parts))
 
     def stage_frame(self, batch: ChangeBatch) -> bool:
         """As `stage`, of changes that Spark has, which writes them."""
@@ -133,7 +140,7 @@ class ChangesFolder:
         folder = self._aside(batch.number)
         batch.changes.write_changes(found, f"{self._uri}{folder.removeprefix(self._root)}")
         parts = parquet_in(self._files, folder)
-        if not any(map(self._count, parts)):
+        if not any(rows_in(self._files, part) for part in parts):
             self._aside(batch.number)
             return False
         self._note_of(batch)
@@ -257,11 +264,6 @@ class ChangesFolder:
             )
         return found
 
-    def _count(self, path: str) -> int:
-        """How many changes are in a file."""
-        with self._files.open_input_file(path) as opened:
-            return int(pq.ParquetFile(opened).metadata.num_rows)
-
     def _note(self, number: int) -> Note:
         path = f"{self._root}/{_name(number)}/{POSITION}"
         try:
@@ -273,9 +275,7 @@ class ChangesFolder:
             raise unreadable(path, error) from error
 
     def _read(self, path: str) -> pa.Table:
-        with self._files.open_input_file(path) as opened:
-            found = pq.ParquetFile(opened).read()
-        return self._columns.as_written(found)
+        return self._columns.as_written(table_in(self._files, path))
 
 
 def _name(number: int) -> str:

@@ -27,7 +27,7 @@ from pyarrow import fs
 from reactive.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
 from reactive.sinks.target import ChangeBatch, Changed, Position
-from spark_backend.cluster.files import located, parquet_in, put
+from spark_backend.cluster.files import located, parquet_in, put, rows_in, table_in
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Typed
 from spark_backend.sinks.position import Note, note_of, noted, plain_name, read_json, unreadable
@@ -188,11 +188,7 @@ class FileOutbox:
             self._files.delete_dir(f"{self._root}/{name}")
         changes.write_changes(of, f"{self._uri}/{name}")
         paths = parquet_in(self._files, f"{self._root}/{name}")
-        return name, sum(self._rows_in(path) for path in paths)
-
-    def _rows_in(self, path: str) -> int:
-        with self._files.open_input_file(path) as opened:
-            return int(pq.ParquetFile(opened).metadata.num_rows)
+        return name, sum(rows_in(self._files, path) for path in paths)
 
     def _paths(self, name: str) -> list[str]:
         """The files of a name in the manifest."""
@@ -245,10 +241,7 @@ class FileOutbox:
             pq.write_table(table, stream)
 
     def _read(self, name: str) -> pa.Table:
-        found = []
-        for path in self._paths(name):
-            with self._files.open_input_file(path) as opened:
-                found.append(pq.ParquetFile(opened).read())
+        found = [table_in(self._files, path) for path in self._paths(name)]
         if self._columns.schema is None:
             self._columns.wrote(found[0].schema)
         return pa.concat_tables(map(self._columns.as_written, found))

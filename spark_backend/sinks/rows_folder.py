@@ -28,7 +28,7 @@ from pyarrow import fs
 from reactive.collections.zset import Pair, consolidate, negate, repeat
 from reactive.errors import OffloadError
 from reactive.sinks.target import ChangeBatch, Changed, Position
-from spark_backend.cluster.files import Place, located
+from spark_backend.cluster.files import Place, located, table_in
 from spark_backend.cluster.paths import absolute, is_remote
 from spark_backend.cluster.session import Session
 from spark_backend.sinks.listing import Listed, Listing, Listings
@@ -293,8 +293,7 @@ class RowsFolder:
             return pq.read_schema(opened)
 
     def _table(self, name: str) -> pa.Table:
-        with self._files.open_input_file(f"{self._root}/{name}") as opened:
-            found = pq.ParquetFile(opened).read()
+        found = table_in(self._files, f"{self._root}/{name}")
         return found if self._columns.schema is None else self._columns.as_written(found)
 
     def _sweep(self, listing: Listing) -> None:

@@ -17,9 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.parquet as pq
-
-from spark_backend.cluster.files import Place, parquet_in
+from spark_backend.cluster.files import Place, parquet_in, rows_in
 from spark_backend.codec.schema import Typed
 from spark_backend.sinks.listing import Listed
 
@@ -91,8 +89,7 @@ class SparkBuckets:
         root = self.place.root
         for path in parquet_in(self.place.files, f"{root}/{folder}"):
             _, _, rest = path.partition(f"/{BUCKET}=")
-            with self.place.files.open_input_file(path) as opened:
-                rows = int(pq.ParquetFile(opened).metadata.num_rows)
+            rows = rows_in(self.place.files, path)
             yield int(rest.partition("/")[0]), path.removeprefix(f"{root}/"), rows
 
     def _uri(self, path: str) -> str:

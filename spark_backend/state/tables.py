@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from spark_backend.cluster.files import by_name, located
+from spark_backend.cluster.files import by_name, located, parquet_in
 from spark_backend.cluster.refusals import MAKE_ANEW, reading
 from spark_backend.cluster.session import Session
 from spark_backend.state.ends import VERIFIED, VERIFY, around, check_ends, end_of
@@ -486,20 +486,14 @@ class StateTables:
 
     def _segment(self, folder: str, name: str, buckets: int) -> Segment | None:
         inside = f"{folder}/{TABLE}={name}"
-        files = self._parquet(f"{self._root}/{inside}")
-        if not files:
+        paths = parquet_in(self._files, f"{self._root}/{inside}")
+        if not paths:
             return None
         weight = _column(self._specs[name], "weight")
-        ends = [end_of(self._files, f"{self._root}/{inside}/{file}", weight) for file in files]
+        ends = [end_of(self._files, path, weight) for path in paths]
+        files = tuple(path.removeprefix(f"{self._root}/{inside}/") for path in paths)
         marks, each = tuple(end.mark for end in ends), tuple(end.rows for end in ends)
-        return Segment(inside, tuple(files), marks, each, buckets, around(e.bounds for e in ends))
-
-    def _parquet(self, folder: str) -> list[str]:
-        """The files in a folder, by their path in it."""
-        selector = fs.FileSelector(folder, allow_not_found=True, recursive=True)
-        found = (i.path for i in self._files.get_file_info(selector) if i.type == fs.FileType.File)
-        start = len(folder.rstrip("/")) + 1
-        return sorted(path[start:] for path in found if path.endswith(".parquet"))
+        return Segment(inside, files, marks, each, buckets, around(e.bounds for e in ends))
 
     def tasks(self) -> int:
         """How many tasks a job is spread over."""

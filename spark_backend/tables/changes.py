@@ -24,7 +24,7 @@ from pyarrow import fs
 
 from reactive.errors import OffloadError
 from reactive.remote.external import Once
-from spark_backend.cluster.files import located, put_new, taken_over
+from spark_backend.cluster.files import located, put_new, rows_in, table_in, taken_over
 from spark_backend.cluster.session import Session
 
 NOTE = ".json"
@@ -95,13 +95,12 @@ class Changes:
 
     def rows_in(self, path: str) -> int:
         """How many rows a folder has; read from the ends of files."""
-        found = (pq.read_metadata(p, filesystem=self._files) for p in self._files_in(path))
-        return sum(metadata.num_rows for metadata in found)
+        return sum(rows_in(self._files, file) for file in self._files_in(path))
 
     def fetched(self, first: int, last: int) -> pa.Table:
         """The changes from one number to another, in the driver."""
         paths = [file for path in self.paths(first, last) for file in self._files_in(path)]
-        found = [pq.ParquetFile(p, filesystem=self._files).read() for p in paths]
+        found = [table_in(self._files, path) for path in paths]
         # What Spark has written says of a column whether it may be null, what is put here does not.
         together = pa.concat_tables(
             [table.select(["row", "weight"]) for table in found], promote_options="permissive"
