@@ -1,14 +1,36 @@
-"""A file system that fails at the n-th thing that is done to it, before, during or after it."""
+"""A file system that fails at the n-th thing that is done to it, before, during or after it; and
+histories that are run with a crash at each of their steps."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pyarrow import fs
 
+from tests.budget import seeds, stride
+
 
 class Crash(BaseException):
     """The process ends here."""
+
+
+def crash_at_every_step(
+    run: Callable[[Path, int, int], bool], folder: Path, *, histories: int
+) -> None:
+    """Run histories with a crash at their first step, at their second one, until none is left.
+
+    Parameters
+    ----------
+    run: a history in a folder, of a seed, with a crash at a step; whether it came to that step.
+    """
+    for seed in seeds(histories):
+        at, crashed = 0, True
+        while crashed:
+            crashed = run(folder / f"{seed}-{at}", seed, at)
+            at += stride(1)
+        assert at > 8
 
 
 class ObjectStore:

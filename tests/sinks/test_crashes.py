@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,8 +19,7 @@ from spark_backend import RowsFolder
 from spark_backend.sinks import rows_folder
 from spark_backend.sinks.changes_folder import ChangesFolder
 from spark_backend.sinks.outbox import FileOutbox
-from tests.budget import seeds, stride
-from tests.sinks.crashing import Crashing, ObjectStore
+from tests.sinks.crashing import Crashing, ObjectStore, crash_at_every_step
 from tests.sinks.histories import VIEWS, Sale, Shop, Town, bag, named, the_rows
 
 ROUNDS = 5
@@ -140,12 +140,7 @@ def test_a_process_may_end_at_any_step(
 ) -> None:
     monkeypatch.setattr(rows_folder, "PER_BUCKET", 1)
     monkeypatch.setattr(rows_folder, "GROWTH", 2)
-    for seed in seeds(8):
-        at, crashed = 0, True
-        while crashed:
-            crashed = run(kind, make_view, tmp_path / f"{seed}-{at}", seed, at)
-            at += stride(1)
-        assert at > 8
+    crash_at_every_step(partial(run, kind, make_view), tmp_path, histories=8)
 
 
 def run(kind: type[Kind], make_view: Any, folder: Path, seed: int, at: int) -> bool:

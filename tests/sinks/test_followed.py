@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,9 +18,8 @@ from spark_backend.codec.schema import kept_as
 from spark_backend.sinks import outbox
 from spark_backend.sinks.frames import FramesTarget
 from spark_backend.sinks.outbox import FileOutbox
-from tests.budget import seeds, stride
 from tests.sinks.away import Away, Session
-from tests.sinks.crashing import Crash
+from tests.sinks.crashing import Crash, crash_at_every_step
 from tests.sinks.histories import Shop, Town, bag, named, per_town
 from tests.sinks.test_crashes import Called, Changes, Kind, Objects, Rows
 
@@ -45,12 +45,7 @@ def test_a_process_may_end_at_any_step_of_what_is_written_elsewhere(
     kind: type[Kind], make_view: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox, "MOST_FILES", 2)
-    for seed in seeds(4):
-        at, crashed = 0, True
-        while crashed:
-            crashed = run(kind, make_view, tmp_path / f"{seed}-{at}", seed, at)
-            at += stride(1)
-        assert at > 8
+    crash_at_every_step(partial(run, kind, make_view), tmp_path, histories=4)
 
 
 def run(kind: type[Kind], make_view: Any, folder: Path, seed: int, at: int) -> bool:
