@@ -92,10 +92,8 @@ class InOneWorker:
         """How one of the relations changes."""
         if len(self.relations) == 1:
             return found
-        # As it depends on chance, it is not asked before the exchange that all relations share.
-        kind = F.when(F.rand() >= 0.0, F.col("kind"))
-        rows = found.select(F.col(_name(place)).alias("row"), "weight", "kind")
-        return rows.filter(kind == place).select("row", "weight")
+        rows = found.filter(F.col("kind") == place)
+        return rows.select(F.col(_name(place)).alias("row"), "weight")
 
     def _brought_to_end(self, flush: Flush, deltas: Sequence[DataFrame | None]) -> DataFrame:
         frames = [
@@ -110,8 +108,8 @@ class InOneWorker:
         )
         changes = given.repartition(1).mapInArrow(run, self._changed())
         # An exchange, so that tables that it is written to can share what the worker made: by all
-        # columns, so that all of them are in it. Spark does not always see that it is the same: of
-        # relations that are defined together the worker may then run once for each.
+        # columns, so that all of them are in it. Of relations that are defined together the worker
+        # runs for each, as Spark looks at their kind before the exchange.
         return changes.repartition(flush.tables.tasks(), *changes.columns)
 
     def _columns(self, of: int, row: Column) -> list[Column]:
