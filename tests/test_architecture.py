@@ -21,7 +21,7 @@ BELOW = {"optimizer": [], "reactive": ["optimizer"], "spark_backend": ["reactive
 LIBRARIES = {
     "optimizer": set(),
     "reactive": {"sortedcontainers", "typing_extensions", "rich"},
-    "spark_backend": {"numpy", "pandas", "pyarrow", "pyspark", "rich"},
+    "spark_backend": {"numpy", "pandas", "pyarrow", "pyspark", "rich", "xxhash"},
 }
 ROOMS = {
     "optimizer": ("callables", "expressions", "lifting", "plans", "rules", "rewriting"),

@@ -71,9 +71,9 @@ def check(*, java: bool = True) -> None:
 
     Raises
     ------
-    OffloadError: pyspark, pyarrow or Java is missing; it says what to install.
+    OffloadError: pyspark, pyarrow, xxhash or Java is missing; it says what to install.
     """
-    missing = [name for name in ("pyspark", "pyarrow") if find_spec(name) is None]
+    missing = [name for name in ("pyspark", "pyarrow", "xxhash") if find_spec(name) is None]
     if missing:
         raise OffloadError(
             f"Spark cannot be used: {' and '.join(missing)} missing\n"
