@@ -63,13 +63,28 @@ def end_of(files: Any, path: str, column: str | None = None) -> End:
         if len(last) < LAST or length > size:
             raise ValueError("it is no Parquet file, or was cut off")
         opened.seek(size - length)
-        end = opened.read()
+        return _said(opened.read(), size, column)
+
+
+def end_in(data: memoryview, column: str | None = None) -> End:
+    """The end of a file that is about to be written."""
+    length = int.from_bytes(data[-LAST:][:4], "little") + LAST
+    return _said(data[-length:], len(data), column)
+
+
+def _said(end: bytes | memoryview, size: int, column: str | None) -> End:
+    """What the end of a file of a size says."""
     try:
         found = pq.read_metadata(pa.BufferReader(end))
         bounds = None if column is None else _bounds(found, column)
     except pa.ArrowException as error:  # what it says of its columns may be anything
         raise ValueError(f"its end says nothing that Parquet knows: {error}") from error
     return End(found.num_rows, f"{size}-{blake2b(end, digest_size=8).hexdigest()}", bounds)
+
+
+def size_of(mark: str) -> int:
+    """The bytes of a file, by the mark of its end."""
+    return int(mark.partition("-")[0])
 
 
 def around(several: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:

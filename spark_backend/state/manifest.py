@@ -28,6 +28,7 @@ from pyarrow import fs
 
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import put_new, taken_over
+from spark_backend.state.ends import size_of
 
 FORMAT = 7
 MANIFESTS = "manifest"
@@ -55,6 +56,11 @@ class Segment:
     def rows(self) -> int:
         """How many rows all files have."""
         return sum(self.each)
+
+    @property
+    def bytes(self) -> int:
+        """How long all files are."""
+        return sum(map(size_of, self.ends))
 
     @property
     def is_base(self) -> bool:

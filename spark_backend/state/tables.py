@@ -1,12 +1,13 @@
 """State tables: what the operators of a plan on Spark know, as files that anybody can read.
 
     flush n     one job writes what is added to all tables; the manifest of n makes it count
+    put n       the same of rows that are here and few: this process writes them (`written_here.py`)
     base        all that a table was given, added up, in a file or more per bucket of its key
 
 A table is read as its base, of which a join with few keys looks at the buckets of these keys alone
 (Spark's dynamic partition pruning), and the small files that came later. From a number of these on
 they are put together, and from a share of the base on a new base is made (`levels.py`), so that
-both the files and the work of a look-up stay bounded.
+both the files and the work of a look-up stay bounded. Few rows are put together without a job.
 
 State:  on disk.
 Cost:   a flush O(what it adds); each row is written anew some log(rows) times.
@@ -15,25 +16,23 @@ Source: log-structured merge trees; state that is partitioned as its changes are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyarrow import fs
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from spark_backend.cluster.files import by_name, located, parquet_in
-from spark_backend.cluster.refusals import MAKE_ANEW, reading
+from spark_backend.cluster.files import located
+from spark_backend.cluster.refusals import MAKE_ANEW, writing
 from spark_backend.cluster.session import Session
-from spark_backend.state.ends import VERIFIED, VERIFY, around, check_ends, end_of
+from spark_backend.state.added_up_here import added_up_here
+from spark_backend.state.ends import check_ends
 from spark_backend.state.holds import Hold, Holds
 from spark_backend.state.leftovers import (
     BASE,
@@ -46,34 +45,23 @@ from spark_backend.state.leftovers import (
 )
 from spark_backend.state.levels import due
 from spark_backend.state.manifest import MANIFESTS, Manifest, Manifests, Segment
-from spark_backend.state.tagged import Tagged, by_frame
+from spark_backend.state.one_job import rows_of_all, segment_of
+from spark_backend.state.rows_in import frame_of, table_of
+from spark_backend.state.spec import BUCKET as BUCKET
+from spark_backend.state.spec import TABLE as TABLE
+from spark_backend.state.spec import TableSpec as TableSpec
+from spark_backend.state.tagged import Tagged
+from spark_backend.state.written_here import write_here
 
-TABLE, BUCKET = "t", "b"
-"""Columns that name folders: of which table, and in a base of which bucket."""
 MOST_SEGMENTS = 16
 """So many later segments are put together."""
 SHARE = 0.3
 """A new base is made when what came later has this share of its rows."""
 PER_BUCKET = 100_000
 MOST_BUCKETS = 512
+MOST_HERE, MOST_BYTES = 100_000, 1 << 25
+"""Later segments with so many rows, in files of so many bytes, are put together in this process."""
 NOTHING: Mapping[str, int] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class TableSpec:
-    """What a state table holds.
-
-    `by` are the columns that tell rows apart, `added` those that are added up. `bucket` makes the
-    hash of a row's key, from which its bucket is taken; None if it is never looked up by one.
-    """
-
-    name: str
-    schema: T.StructType
-    by: tuple[str, ...]
-    added: tuple[str, ...]
-    bucket: Callable[[], Any] | None = None
-    hashed: str | None = None
-    """The column that holds this hash, of a table whose rows are also fetched by it."""
 
 
 class Refused(Exception):
@@ -218,8 +206,7 @@ class StateTables:
         ------
         Refused: with what was to be added to the table `refused`.
         """
-        self._ensure()
-        if self.number is not None and number <= self.number:
+        if self._has_happened(number):
             return
         names = added.tables if isinstance(added, Tagged) else tuple(added)
         is_first = self.manifest.tables.keys().isdisjoint(names) and rows > PER_BUCKET
@@ -229,6 +216,44 @@ class StateTables:
             told = Refused(self._fetched(self._specs[refused], [found[refused]]))
             self._holds.drop(found.values())
             raise told
+        self._add(number, found, tokens, gone)
+
+    def put(
+        self,
+        number: int,
+        added: Mapping[str, pa.Table],
+        *,
+        tokens: Mapping[str, Any] | None = None,
+        gone: Collection[str] = (),
+    ) -> None:
+        """Add to tables as `flush` does, what is here and is little: this process writes it.
+
+        Parameters
+        ----------
+        added: rows with the columns of their table's schema.
+
+        Raises
+        ------
+        OffloadError: it cannot be written; nothing has been added.
+        """
+        if not self._has_happened(number):
+            with writing(self._root):
+                found = self._write_here(FLUSH, number, added)
+            self._add(number, found, tokens, gone)
+
+    def _has_happened(self, number: int) -> bool:
+        """Whether a flush counts."""
+        self._ensure()
+        return self.number is not None and number <= self.number
+
+    def _add(
+        self,
+        number: int,
+        found: Mapping[str, Segment],
+        tokens: Mapping[str, Any] | None,
+        gone: Collection[str],
+    ) -> None:
+        """Let a flush count, with what has been written for it."""
         before = self.manifest
         self._count(before.with_flush(number, found, tokens or {}).without(gone))
         self._drop(before, gone)
@@ -267,13 +292,32 @@ class StateTables:
         """The rows with a hash, in the driver; not added up."""
         assert spec.hashed is not None
         segments = self._near(spec, [hash_of])
-        return self._fetched(spec, segments, pc.field(_column(spec, spec.hashed)) == hash_of)
+        return self._fetched(spec, segments, pc.field(spec.column(spec.hashed)) == hash_of)
+
+    def sought(
+        self,
+        spec: TableSpec,
+        hashes: Collection[int] | None,
+        among: tuple[Sequence[str], pa.Array] | None,
+    ) -> pa.Table:
+        """The rows of the files in which those with some hashes are, in the driver; not added up.
+
+        Parameters
+        ----------
+        among: the path of a column, and the values that it has in the rows that are asked for.
+        """
+        where = None
+        if among is not None:
+            (first, *path), values = among
+            column = pc.field((spec.column(first), *path))
+            where = pc.is_in(column, value_set=values)
+        return self._fetched(spec, self._near(spec, hashes), where)
 
     def pieces(self, spec: TableSpec) -> Iterator[pa.Table]:
         """All rows, in the driver, bucket by bucket: those of a hash are in one. Not added up."""
         assert spec.hashed is not None
         count = self.buckets(spec)
-        of = pc.field(_column(spec, spec.hashed))
+        of = pc.field(spec.column(spec.hashed))
         for place in range(count):
             left = of - (of / count) * count  # as C has it: with the sign of the hash
             here = (left == place) | (left == place - count) if count > 1 else None
@@ -301,14 +345,7 @@ class StateTables:
         ------
         OffloadError: they cannot be read.
         """
-        names = spec.schema.names
-        paths = [f"{self._root}/{s.folder}/{name}" for s in segments for name in s.files]
-        if not paths:
-            return pa.table({name: [] for name in names})
-        with reading(self._root):
-            found = ds.dataset(paths, filesystem=self._files, format=VERIFIED)
-            columns = [_column(spec, name) for name in names]
-            return found.to_table(columns=columns, filter=where).rename_columns(names)
+        return table_of(self._files, self._root, spec, segments, where)
 
     def compact(self, last: Mapping[str, int] = NOTHING) -> None:
         """Put files together where there are too many; not those of the last flush, for which its
@@ -357,7 +394,10 @@ class StateTables:
         count = self._buckets(spec, sum(segment.rows for segment in gone)) if is_base else 0
         kind = f"{BASE if is_base else MERGED}/{spec.name}"
         found: dict[str, Segment] = {}
-        if any(s.files for s in gone):
+        if not is_base and _are_few(gone):
+            here = added_up_here(spec, self._fetched(spec, gone))
+            found = self._write_here(kind, self.number or 0, {spec.name: here})
+        elif any(s.files for s in gone):
             net = added_up(spec, self._read(spec, gone, with_bucket=False))
             buckets = {spec.name: count} if is_base else {}
             given = {spec.name: net if is_base else net.coalesce(1)}
@@ -395,18 +435,8 @@ class StateTables:
         self, spec: TableSpec, segments: Sequence[Segment], *, with_bucket: bool
     ) -> DataFrame:
         """The rows of segments; of a base, with the bucket where that is asked for."""
-        paths = [f"{self._uri}/{s.folder}/{name}" for s in segments for name in s.files]
-        fields = [T.StructField(_column(spec, f.name), f.dataType) for f in spec.schema.fields]
-        if with_bucket:
-            fields.append(T.StructField(BUCKET, T.IntegerType()))
-        reader = (
-            by_name(self._session.spark.read).schema(T.StructType(fields)).option(VERIFY, "true")
-        )
-        if with_bucket:
-            reader = reader.option("basePath", f"{self._uri}/{segments[0].folder}")
-        names = [F.col(_column(spec, name)).alias(name) for name in spec.schema.names]
-        found: DataFrame = reader.parquet(*paths).select(*names, *([BUCKET] * with_bucket))
-        return found
+        spark = self._session.spark
+        return frame_of(spark, self._uri, spec, segments, with_bucket=with_bucket)
 
     def _write(
         self,
@@ -422,7 +452,7 @@ class StateTables:
         found: dict[str, Segment | None] = {}
         try:
             self._job(folder, added, buckets, tasks)
-            found = {n: self._segment(folder, n, buckets.get(n, 0)) for n in names}
+            found = {n: self._segment(folder, n, buckets) for n in names}
         finally:
             if not any(found.values()):
                 discard(self._files, f"{self._root}/{folder}")
@@ -437,67 +467,30 @@ class StateTables:
     ) -> None:
         """Write what is added to all tables."""
         by = (BUCKET,) if buckets else ()
-        whole = self._whole(added, buckets, tasks)
+        whole = rows_of_all(self._specs, added, buckets, lambda: tasks or self.tasks())
         whole.write.partitionBy(TABLE, *by).parquet(f"{self._uri}/{folder}")
 
-    def _whole(
-        self,
-        added: Mapping[str, DataFrame] | Tagged,
-        buckets: Mapping[str, int],
-        tasks: int | None,
-    ) -> DataFrame:
-        """The rows of all tables, in the tasks that write them."""
-        if isinstance(added, Tagged):
-            return self._tagged(added, buckets)
-        frames = [self._placed(names, frame, buckets) for names, frame in by_frame(added)]
-        whole = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
-        tasks = tasks or self.tasks()
-        return whole.repartition(tasks, TABLE, BUCKET) if buckets else whole.coalesce(tasks)
+    def _write_here(
+        self, kind: str, number: int, added: Mapping[str, pa.Table]
+    ) -> dict[str, Segment]:
+        """What this process has written, in a folder of its own."""
+        given = {name: (self._specs[name], rows) for name, rows in added.items()}
+        return write_here(self._files, self._root, place_of(kind, number), given)
 
-    def _tagged(self, added: Tagged, buckets: Mapping[str, int]) -> DataFrame:
-        """They stay in the tasks that have made them."""
-        specs = [self._specs[name] for name in added.tables]
-        columns = [
-            F.when(F.col(TABLE) == spec.name, F.col(name)).alias(_column(spec, name))
-            for spec in specs
-            for name in spec.schema.names
-        ]
-        if buckets:
-            places = [
-                F.when(F.col(TABLE) == spec.name, _place(spec, buckets[spec.name]))
-                for spec in specs
-            ]
-            columns.append(F.coalesce(*places).alias(BUCKET))
-        return added.rows.select(TABLE, *columns)
-
-    def _placed(
-        self, names: Sequence[str], frame: DataFrame, buckets: Mapping[str, int]
-    ) -> DataFrame:
-        """Rows with the table that they are of, and their bucket; those of several are made once,
-        and are there for each of them."""
-        if len(names) > 1:
-            each = F.explode(F.array(*map(F.lit, names)))
-            return self._tagged(Tagged(frame.withColumn(TABLE, each), tuple(names)), buckets)
-        spec = self._specs[names[0]]
-        columns = [F.col(c).alias(_column(spec, c)) for c in spec.schema.names]
-        if buckets:
-            columns.append(_place(spec, buckets[spec.name]).alias(BUCKET))
-        return frame.select(F.lit(spec.name).alias(TABLE), *columns)
-
-    def _segment(self, folder: str, name: str, buckets: int) -> Segment | None:
-        inside = f"{folder}/{TABLE}={name}"
-        paths = parquet_in(self._files, f"{self._root}/{inside}")
-        if not paths:
-            return None
-        weight = _column(self._specs[name], "weight")
-        ends = [end_of(self._files, path, weight) for path in paths]
-        files = tuple(path.removeprefix(f"{self._root}/{inside}/") for path in paths)
-        marks, each = tuple(end.mark for end in ends), tuple(end.rows for end in ends)
-        return Segment(inside, files, marks, each, buckets, around(e.bounds for e in ends))
+    def _segment(self, folder: str, name: str, buckets: Mapping[str, int]) -> Segment | None:
+        """What the job in a folder has written of a table."""
+        spec = self._specs[name]
+        return segment_of(self._files, self._root, folder, spec, buckets.get(name, 0))
 
     def tasks(self) -> int:
         """How many tasks a job is spread over."""
         return self._session.tasks
+
+
+def _are_few(segments: Sequence[Segment]) -> bool:
+    """Whether this process can put them together sooner than a job."""
+    rows = sum(segment.rows for segment in segments)
+    return rows <= MOST_HERE and sum(segment.bytes for segment in segments) <= MOST_BYTES
 
 
 def united(frames: Sequence[DataFrame]) -> DataFrame:
@@ -510,14 +503,3 @@ def added_up(spec: TableSpec, rows: DataFrame) -> DataFrame:
     sums = [F.sum(name).alias(name) for name in spec.added]
     left = reduce(lambda a, b: a | b, [F.col(name) != 0 for name in spec.added])
     return rows.groupBy(*spec.by).agg(*sums).filter(left).select(*spec.schema.names)
-
-
-def _place(spec: TableSpec, buckets: int) -> Any:
-    """The bucket of a row."""
-    key = F.lit(0) if spec.bucket is None else F.pmod(spec.bucket(), F.lit(buckets))
-    return key.cast("int")
-
-
-def _column(spec: TableSpec, name: str) -> str:
-    """The name of a column in files, which have those of all tables of a flush."""
-    return f"{spec.name}_{name}"
