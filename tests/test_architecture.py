@@ -31,8 +31,8 @@ ROOMS = {
         "offload",
     ),
     "spark_backend": (
-        *("cluster", "codec", "sinks", "state", "tables", "streams", "incremental", "recursion"),
-        "parts",
+        *("cluster", "codec", "sinks", "state", "direct", "tables", "streams", "incremental"),
+        *("recursion", "parts"),
     ),
 }
 """Of each package, the lowest first: a room imports those before it."""

@@ -17,6 +17,7 @@ Source: [mrql] state that is partitioned as its changes are.
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -37,7 +38,9 @@ from spark_backend.cluster.session import Session
 from spark_backend.codec.codec import Codec
 from spark_backend.codec.guessed import typed_as
 from spark_backend.codec.serialization import serialized, serialized_classes
+from spark_backend.direct.flush import check_few
 from spark_backend.incremental import grouped_sums
+from spark_backend.incremental.direct_buckets import added_here
 from spark_backend.incremental.fed import changed, since
 from spark_backend.incremental.packed import ENTRIES, SCHEMA, net, pairs, table_of
 from spark_backend.incremental.steps import MOST_BROADCAST
@@ -56,6 +59,9 @@ FEW = 2
 """Where there are not so many times as many rows as change, all are read."""
 ONE_TASK = 2_000
 """Changes up to which a flush is one task, without a shuffle."""
+
+
+log = logging.getLogger("reactive")
 
 
 class BucketedRemote:
@@ -195,9 +201,26 @@ class BucketedRemote:
         self._tables.delete()
 
     def _attempt(self, number: int, entries: Sequence[Entry], fed: Sequence[ExternalInput]) -> None:
+        if not fed and self._is_done_here(number, entries):
+            return
         self._session.ready()
         self._tables.compact()  # what the flush before wrote has been read by now
         self._flush(number, entries, fed)
+
+    def _is_done_here(self, number: int, entries: Sequence[Entry]) -> bool:
+        """Do a flush of few rows in this process, if that can be done; what raises is told by the
+        job that does it instead."""
+        if self._staged.rows:
+            return False
+        try:
+            check_few(self._tables, len(entries))
+            self._tables.compact()
+            added = added_here(self._tables, self._rows, self._fragment.node, entries)
+        except (Exception, SystemExit) as error:
+            log.debug("offloading: a flush by a job: %r", error)
+            return False
+        self._tables.put(number, added)
+        return True
 
     def _change_of(self, number: int) -> Pairs:
         written = self._tables.written(number, self._output)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import Any, TypeVar
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer import plan
@@ -27,10 +27,12 @@ from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import residual
 from optimizer.plans.unique_keys import unique_key
 from reactive.operators.plain import chain_over
+from reactive.reference.bags import Bag
 from spark_backend.cluster.session import Session
 from spark_backend.codec.columns import truth_of
 from spark_backend.codec.schema import Plain, Typed, Untyped, in_common, tuple_of
 from spark_backend.codec.values import Inexact, Value, as_type, record_value
+from spark_backend.direct.flush import DirectFlush, over_given
 from spark_backend.incremental.computed import with_computed
 from spark_backend.incremental.first_of_all import First
 from spark_backend.incremental.firsts import Firsts
@@ -38,10 +40,10 @@ from spark_backend.incremental.given import Input
 from spark_backend.incremental.join import Arranged, Join, pair_of
 from spark_backend.incremental.keys import Side, bound, sides_of
 from spark_backend.incremental.linear import Linear, Together
-from spark_backend.incremental.matching import Matched
+from spark_backend.incremental.matching import Matched, direct_matched
 from spark_backend.incremental.sets import ByWeight
 from spark_backend.incremental.standing import unique_of
-from spark_backend.incremental.steps import Given, NotColumns, Step, schema_of
+from spark_backend.incremental.steps import Flush, Given, NotColumns, Step, schema_of
 from spark_backend.incremental.totals import Totals
 from spark_backend.state.tables import TableSpec
 from spark_backend.tables.chain import Chain
@@ -262,32 +264,36 @@ class Compiler:
         one, other = self._sides(node, left, right)
         asked = residual(node)
         try:
-            return Join(one, other, asked, bindings(left))
+            return Join(node, one, other, asked, bindings(left))
         except Inexact:
             assert asked is not None
-        made = self._made[node] = Join(one, other, None, bindings(left))
+        made = self._made[node] = Join(node, one, other, None, bindings(left))
         return self._over(made, (plan.Where(node, asked),))
 
     def _matched(self, node: Any, left: plan.Node, right: plan.Node) -> Matched:
         one, other = self._sides(node, left, right)
         is_semi = isinstance(node, plan.SemiJoin)
         fits = _fits(node, one.source.kept, other.source.kept, ("x", "y"))
-        return Matched(one, other, one.source.kept, _itself, fits, present=is_semi)
+        return Matched(node, one, other, one.source.kept, _itself, fits, present=is_semi)
 
     def _outer(self, node: plan.OuterJoin, left: plan.Node, right: plan.Node) -> Step:
         one, other = self._sides(node, left, right)
         count = bindings(left)
         kept = _padded(node.kind, one.source.kept, other.source.kept, count)
-        found: Step = _As(Join(one, other, residual(node), count), kept)
+        found: Step = _As(Join(node, one, other, residual(node), count), kept)
         if node.kind != "right":
             show = _left_alone(one.source.kept, kept, count)
             fits = _fits(node, one.source.kept, other.source.kept, ("x", "y"))
-            found = Together(found, Matched(one, other, kept, show, fits, present=False), kept)
+            found = Together(
+                found, Matched(node, one, other, kept, show, fits, present=False), kept
+            )
         if node.kind != "left":
             show = _right_alone(other.source.kept, kept, count)
             fits = _fits(node, one.source.kept, other.source.kept, ("y", "x"))
-            found = Together(found, Matched(other, one, kept, show, fits, present=False), kept)
-        return found
+            found = Together(
+                found, Matched(node, other, one, kept, show, fits, present=False), kept
+            )
+        return _Outer(found, node, one, other)
 
 
 class _As:
@@ -302,6 +308,23 @@ class _As:
             return None
         row = as_type(Value(F.col("row"), self._source.kept), self.kept)
         return found.select(row.alias("row"), "weight")
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return flush.delta(self._source)
+
+
+class _Outer:
+    """An outer join: its pairs and the rows alone as columns, all of it at once in the process."""
+
+    def __init__(self, parts: Step, node: plan.OuterJoin, left: Arranged, right: Arranged) -> None:
+        self._parts, self.kept = parts, parts.kept
+        self._node, self._left, self._right = over_given(node), left, right
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        return flush.delta(self._parts)
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return direct_matched(flush, self._node, self._left, self._right)
 
 
 def _where(step: Step) -> str:

@@ -17,9 +17,12 @@ Source: superaccumulators; `parts/limbs.py` is the same in Python.
 from __future__ import annotations
 
 INTEGER_LIMBS, FLOAT_LIMBS = 2, 5
-BITS = 4294967296
+LIMB, POINT = 32, 96
+"""Bits of a limb, and behind the point of a float."""
+BITS = 1 << LIMB
+LARGEST = 2.0**63
+"""What a float with limbs is below."""
 _LOW = BITS - 1
-_LARGEST = 2.0**63
 
 
 def integer_limbs(value: str, name: str, *, may_be_odd: bool) -> dict[str, str]:
@@ -82,7 +85,7 @@ def float_limbs(value: str, name: str) -> dict[str, str]:
     rests = [f"({size} % 1D) * {BITS}D"]
     for _ in range(2):
         rests.append(f"({rests[-1]} % 1D) * {BITS}D")
-    is_good = f"{size} < {_LARGEST!r}D and {rests[2]} % 1D = 0D"
+    is_good = f"{size} < {LARGEST!r}D and {rests[2]} % 1D = 0D"
     limbs = [f"cast({rest} as bigint)" for rest in reversed(rests)]
     limbs += [f"({whole} & {_LOW}L)", f"shiftright({whole}, 32)"]
     sign = f"if({value} < 0, -1L, 1L)"

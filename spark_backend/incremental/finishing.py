@@ -79,7 +79,7 @@ def _rows(of: Finishing, batch: pa.RecordBatch, when: str) -> list[tuple[Any] | 
             _result(result, totals, sums, when) if value is None else value[place]
             for result, value in zip(of.results, values, strict=True)
         ]
-        found.append((_row(of.kept, results if keys is None else [keys[place], *results]),))
+        found.append((made_of(of.kept, results if keys is None else [keys[place], *results]),))
     return found
 
 
@@ -92,8 +92,9 @@ def _values(result: Result, batch: pa.RecordBatch, when: str) -> list[Any] | Non
     return found if result.of.optional or zero is None else [v or zero for v in found]
 
 
-def _row(kept: Typed, items: Sequence[Any]) -> Any:
-    if not isinstance(kept, Record):
+def made_of(kept: Typed, items: Sequence[Any]) -> Any:
+    """The row of the output that has these items; one alone is the row."""
+    if len(items) == 1 or not isinstance(kept, Record):
         return items[0]
     return tuple(items) if kept.kind is tuple else kept.kind(*items)
 
@@ -113,7 +114,14 @@ def _total(name: str, is_float: bool, sums: dict[str, Any], when: str) -> Any:
     number = sum(limb << (_BITS * place) for place, limb in enumerate(limbs))
     odd = [(one.get(f"{name}_odd"), one[f"{when}n"]) for one in sums[ODD]]
     odd = [(value, n) for value, n in odd if value is not None and n]
+    count = sums.get(f"{when}{name}_c", sums[f"{when}n"])
+    return total_of(number, count, odd, is_float=is_float)
+
+
+def total_of(number: int, count: int, odd: Sequence[tuple[Any, int]], *, is_float: bool) -> Any:
+    """A sum: of what limbs are the number of, and of odd values with their weights, `count` values
+    in all."""
     if not is_float:
         return number + sum(int(value) * n for value, n in odd)
-    floats = sums.get(f"{when}{name}_c", sums[f"{when}n"]) - sum(n for _, n in odd)
+    floats = count - sum(n for _, n in odd)
     return float(total((number, floats, 0, 0, 0), odd))

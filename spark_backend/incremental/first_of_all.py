@@ -26,7 +26,10 @@ from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.plans.unique_keys import Key
+from reactive.reference.bags import Bag
 from spark_backend.codec.values import Value
+from spark_backend.direct.flush import DirectFlush, together
+from spark_backend.incremental.direct_first import DirectFirst
 from spark_backend.incremental.firsts import (
     added,
     changed,
@@ -80,6 +83,7 @@ class First:
         self._by, self._is_total = stands.by, stands.is_total
         self._first, self._needed = node.offset, node.offset + node.limit
         self._wanted = 2 * self._needed + RESERVE
+        self._direct = DirectFirst(node, self._wanted, is_total=self._is_total)
         schema = schema_of(self.kept)
         self.specs = [
             TableSpec(name, schema, ("row",), ("weight",), lambda: hashed(row)) for name in names
@@ -99,6 +103,20 @@ class First:
             found = self._enough(self._kept(self._within(given, [weighed(p) for p in there])))
         flush.add(held, changed(found, F.col("a") - F.col("b")))
         return changed(found, F.col("shown_a") - F.col("shown_b"))
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        given = flush.delta(self._source)
+        if not given:
+            return given
+        rows, held = self.specs
+        before = flush.all_rows(held, self.kept)
+        first = self._direct
+        found = first.within(before, given)
+        if not first.is_enough(found):
+            found = first.of_all(before, together([flush.all_rows(rows, self.kept), given]))
+        flush.add(rows, self.kept, given)
+        flush.add(held, self.kept, first.held(found))
+        return first.shown(found)
 
     def _looks_through(self, flush: Flush) -> bool:
         there = sum(flush.tables.manifest.rows(self.specs[0].name))

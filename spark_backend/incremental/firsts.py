@@ -19,8 +19,14 @@ from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.plans.unique_keys import Key
+from reactive.operators.plain import spread
+from reactive.reference.bags import Bag
 from spark_backend.codec.columns import value_of
+from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.values import Inexact, Value
+from spark_backend.direct.flush import DirectFlush, over_given
+from spark_backend.direct.flush import changed as changed_there
+from spark_backend.direct.lookup import Lookup, fields_read
 from spark_backend.incremental.keys import bound
 from spark_backend.incremental.near import in_bucket
 from spark_backend.incremental.sets import hashed
@@ -49,6 +55,8 @@ class Firsts:
         check_decided(stands)
         self._by = stands.by
         self._key = value_of(node.key, bound(row, count))
+        self._node, self._call = over_given(node), spread(node.key, count)
+        self._lookup = Lookup(leaves(self._key.of), fields_read((node.key,), self.kept, count))
         self._first, self._last = node.offset, node.offset + node.limit
         self._hash()
         self.spec = TableSpec(name, schema_of(self.kept), ("row",), ("weight",), self._hash)
@@ -63,6 +71,16 @@ class Firsts:
             clipped(F.col(n), F.col(f"start_{n}"), self._first, self._last) for n in ("a", "b")
         ]
         return changed(with_starts(net, self._by), shown[0] - shown[1])
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        given = flush.delta(self._source)
+        if not given:
+            return given
+        flush.add(self.spec, self.kept, given)
+        keys = {tuple(flattened_values(self._key.of, self._call(row))) for row in given}
+        return changed_there(
+            self._node, [flush.having(self.spec, self.kept, self._lookup, keys)], [given]
+        )
 
     def _of_groups(self, flush: Flush, given: DataFrame) -> list[DataFrame]:
         """The rows of the groups that changed: those that come or go, and those that were there."""

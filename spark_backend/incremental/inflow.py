@@ -6,6 +6,7 @@ Cost:   O(entries) here; rows that are fed do not come by.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,11 +15,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from optimizer import plan
+from reactive.collections.zset import canonical
+from reactive.reference.bags import Bag, added
 from reactive.remote.external import ExternalInput
 from reactive.remote.remote import Entry, Part
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import to_arrow
 from spark_backend.codec.schema import Typed
+from spark_backend.direct.flush import TooMany, present, through
 from spark_backend.incremental.fed import since
 from spark_backend.incremental.given import Input
 from spark_backend.incremental.members import Given, Member
@@ -63,6 +67,24 @@ class Inflow:
         for source in of.fed:
             found[source.place] = self.fed(source, is_late=is_late)
         return found
+
+    def bags(self, of: Given) -> dict[int, Bag]:
+        """The same of few rows, here, which have not been staged.
+
+        Raises
+        ------
+        TooMany: they have, or are those of a table that is on Spark from the start.
+        """
+        if of.staged or any(source.after < 0 for source in of.fed):
+            raise TooMany("rows that are not here")
+        found: dict[int, Bag] = {}
+        for place, _, row, weight in of.entries:
+            found.setdefault(place, Counter())[canonical(row)] += weight
+        for source in of.fed:
+            rows: Any = source.rows
+            given = rows.frames.few(source.after, source.upto)
+            found[source.place] = through(source.chain, added(given))
+        return {place: present(bag) for place, bag in found.items()}
 
     def staged(self, member: Member, part: Part, live: set[int]) -> dict[int, DataFrame]:
         """What has been staged of inputs that nobody else brings, by place."""

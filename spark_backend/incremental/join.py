@@ -12,15 +12,21 @@ Source: [dbsp] bilinear operators.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from optimizer import plan
 from optimizer.expr import Function
+from reactive.collections.zset import Row
+from reactive.reference.bags import Bag
 from spark_backend.codec.columns import truth_of
 from spark_backend.codec.schema import Record, Typed, tuple_of
 from spark_backend.codec.values import Value, record_value
+from spark_backend.direct.flush import NOTHING, DirectFlush, evaluated, over_given, together
+from spark_backend.direct.lookup import Leaves
 from spark_backend.incremental.keys import HASH, Side, bound, same
 from spark_backend.incremental.near import hashes_of, having
 from spark_backend.incremental.steps import Flush, Hashes, Step, schema_of
@@ -80,14 +86,36 @@ class Arranged:
             return None
         return cache(lambda: hashes_of(change, self.side.hash))
 
+    def direct_change(self, flush: DirectFlush) -> Bag:
+        """How the rows change; they are kept."""
+        found = flush.delta(self.source)
+        flush.add(self.spec, self.source.kept, found)
+        return found
+
+    def keys_of(self, rows: Iterable[Row]) -> set[Leaves]:
+        """The keys of rows that can match."""
+        return {key for row in rows if (key := self.side.key_of(row)) is not None}
+
+    def direct_having(self, flush: DirectFlush, keys: set[Leaves]) -> Bag:
+        """The rows as of before the flush that have keys; others may come along."""
+        if not keys:
+            return NOTHING
+        return flush.having(self.spec, self.source.kept, self.side.lookup, keys)
+
 
 class Join:
-    """An inner join."""
+    """An inner join of a node, with a residual condition."""
 
     def __init__(
-        self, left: Arranged, right: Arranged, residual: Function | None, count: int
+        self,
+        node: plan.Node,
+        left: Arranged,
+        right: Arranged,
+        residual: Function | None,
+        count: int,
     ) -> None:
         self._left, self._right, self._count = left, right, count
+        self._node = over_given(_inner(node))
         self.kept: Typed = pair_of(left.source.kept, right.source.kept, count)
         self._condition = None if residual is None else self._fits(residual)
         pair = pair_value(left.source.kept, right.source.kept, count)
@@ -110,6 +138,13 @@ class Join:
             found.append(one.join(other, on))
         out = [self._pairs(frame) for frame in found]
         return flush.handed_on(flush.together(united(out))) if out else None
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        left, right = self._left.direct_change(flush), self._right.direct_change(flush)
+        others = self._right.direct_having(flush, self._left.keys_of(left))
+        partners = self._left.direct_having(flush, self._right.keys_of(right))
+        of_left = evaluated(self._node, (left, together([others, right])))
+        return together([of_left, evaluated(self._node, (partners, right))])
 
     def _pairs(self, matched: DataFrame) -> DataFrame:
         if self._condition is not None:
@@ -136,6 +171,13 @@ def pair_value(left: Typed, right: Typed, count: int) -> Value:
     """A pair of the columns `l_row` and `r_row`."""
     parts = bound(Value(F.col("l_row"), left), count)
     return record_value((*parts, Value(F.col("r_row"), right)))
+
+
+def _inner(node: plan.Node) -> plan.Node:
+    """The join of an outer join whose pairs are asked for."""
+    if isinstance(node, plan.OuterJoin):
+        return plan.Join(node.left, node.right, node.match)
+    return node
 
 
 def _selective(changed: DataFrame, prefix: str) -> DataFrame:

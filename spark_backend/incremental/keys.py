@@ -12,20 +12,22 @@ Keys whose equality no columns have are refused (`Inexact`), and the join stays 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.expr import Function
 from optimizer.plans.side_conditions import AnyJoin
-from reactive.operators.plain import sides
+from reactive.collections.zset import Row
+from reactive.operators.plain import sides, spread
 from spark_backend.codec.columns import truth_of, value_of
+from spark_backend.codec.hashing import flattened_values
 from spark_backend.codec.schema import Record, Typed
 from spark_backend.codec.values import Inexact, Value, as_type, comparable, field_of
+from spark_backend.direct.lookup import Leaves, Lookup, fields_read
 
 HASH = "hash"
 """The column of a keyed frame from which buckets are taken."""
@@ -44,6 +46,8 @@ class Side:
     keys: tuple[Function, ...]
     types: tuple[Typed, ...]
     """Of the columns of the key: those that both sides have in common."""
+    given: tuple[Typed, ...]
+    """Of each part of the key on this side."""
     _made: dict[str, list[Column]] = field(default_factory=dict, compare=False)
 
     def keyed(self, rows: DataFrame, prefix: str) -> DataFrame:
@@ -96,6 +100,31 @@ class Side:
         """A hash of the key of the column `row`."""
         return F.xxhash64(*self._keys)
 
+    # The same of rows that are here.
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """Finds rows by the key."""
+        return Lookup(self.types, fields_read(self.keys, self.kept, self.bindings))
+
+    @cached_property
+    def key_of(self) -> Callable[[Row], Leaves | None]:
+        """Gives the key of a row; None for one that matches nothing."""
+        tests = [spread(test, self.bindings) for test in self.tests]
+        calls = [
+            (spread(key, self.bindings), of) for key, of in zip(self.keys, self.given, strict=True)
+        ]
+        floats = [place for place, of in enumerate(self.types) if of.kind is float]
+
+        def key_of(row: Row) -> Leaves | None:
+            if not all(test(row) for test in tests):
+                return None
+            leaves = tuple(leaf for call, of in calls for leaf in flattened_values(of, call(row)))
+            is_odd = any(leaves[place] != leaves[place] for place in floats)
+            return None if is_odd else leaves
+
+        return key_of
+
 
 def sides_of(node: AnyJoin, left: Typed, right: Typed, count: int) -> tuple[Side, Side]:
     """Both sides of a join over rows of these types; the left has `count` bindings.
@@ -112,10 +141,14 @@ def sides_of(node: AnyJoin, left: Typed, right: Typed, count: int) -> tuple[Side
     ]
     if not keys[0]:
         raise Inexact("it pairs rows without a key")
-    types = _types(keys[0], keys[1], bound(_row(left), count), bound(_row(right), 1))
+    given = [
+        [value_of(key, values) for key in own]
+        for own, values in zip(keys, (bound(_row(left), count), bound(_row(right), 1)), strict=True)
+    ]
+    types = _types(*given)
     made = (
-        Side(left, count, tests[0], keys[0], types),
-        Side(right, 1, tests[1], keys[1], types),
+        Side(left, count, tests[0], keys[0], types, tuple(v.of for v in given[0])),
+        Side(right, 1, tests[1], keys[1], types, tuple(v.of for v in given[1])),
     )
     for side in made:
         values = bound(_row(side.kept), side.bindings)
@@ -148,12 +181,9 @@ def same(left: str, right: str, count: int) -> Column:
     return F.expr(" and ".join(f"{left}_{n} <=> {right}_{n}" for n in range(count)))
 
 
-def _types(
-    left: Sequence[Function], right: Sequence[Function], of_left: Any, of_right: Any
-) -> tuple[Typed, ...]:
+def _types(left: Sequence[Value], right: Sequence[Value]) -> tuple[Typed, ...]:
     found: list[Typed] = []
-    for one, other in zip(left, right, strict=True):
-        a, b = value_of(one, of_left), value_of(other, of_right)
+    for a, b in zip(left, right, strict=True):
         _check_alike(a, b)
         for x, y in zip(flattened(a), flattened(b), strict=True):
             found.append(comparable(x, y)[2])

@@ -8,7 +8,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from optimizer import plan
+from reactive.reference.bags import Bag
 from spark_backend.codec.schema import Pickled, Typed
+from spark_backend.direct.flush import DirectFlush, through, together
 from spark_backend.incremental.steps import Flush, NotColumns, Step, schema_of
 from spark_backend.tables.chain import Chain, Weighted
 
@@ -32,6 +34,9 @@ class Linear:
             return None
         return self._chain.run(self._nodes, Weighted(given, self._source.kept)).frame
 
+    def direct(self, flush: DirectFlush) -> Bag:
+        return through(self._nodes, flush.delta(self._source))
+
 
 class Together:
     """Union of bags: the changes of both.  d(L + R) = dL + dR"""
@@ -48,3 +53,6 @@ class Together:
         if len(typed) < 2:
             return typed[0] if typed else None
         return typed[0].unionByName(typed[1])
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return together([flush.delta(side) for side in self._sides])

@@ -17,7 +17,10 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from optimizer import plan
+from reactive.reference.bags import Bag
 from spark_backend.codec.schema import Typed
+from spark_backend.direct.flush import DirectFlush, changed, over_given
 from spark_backend.incremental.join import Arranged
 from spark_backend.incremental.keys import HASH, same
 from spark_backend.incremental.steps import Flush
@@ -27,16 +30,26 @@ Shown = Callable[[Column], Column]
 """The row of the output, of the column with a row."""
 
 
+def direct_matched(flush: DirectFlush, node: plan.Node, left: Arranged, right: Arranged) -> Bag:
+    """How the rows of a join `over_given` change, by the rows of the keys that changed."""
+    changes = left.direct_change(flush), right.direct_change(flush)
+    keys = left.keys_of(changes[0]) | right.keys_of(changes[1])
+    before = left.direct_having(flush, keys), right.direct_having(flush, keys)
+    return changed(node, before, changes)
+
+
 class Matched:
     """The rows of one side that have a partner on the other, or that have none.
 
     Parameters
     ----------
+    node: a semi or anti join; of an outer join it is not asked.
     fits: what is asked of pairs of equal keys, `x_row` and `y_row`; None for nothing.
     """
 
     def __init__(
         self,
+        node: plan.Node,
         rows: Arranged,
         others: Arranged,
         kept: Typed,
@@ -45,6 +58,7 @@ class Matched:
         *,
         present: bool,
     ) -> None:
+        self._node = over_given(node)
         self._rows, self._others, self.kept = rows, others, kept
         self._shown, self._fits, self._present = shown, fits, present
         self._count = len(rows.side.types)
@@ -55,6 +69,9 @@ class Matched:
         if rows is not None or others is not None:
             found += self._by_key(flush, rows, others)
         return united(found) if found else None
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return direct_matched(flush, self._node, self._rows, self._others)
 
     def _alone(self, flush: Flush) -> list[DataFrame]:
         """Rows that match nothing, which are always in the output."""

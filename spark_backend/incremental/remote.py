@@ -18,12 +18,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from optimizer.plans.properties import is_set
-from reactive.collections.zset import Pair, Pairs, Row, consolidate
-from reactive.errors import OffloadError
+from reactive.collections.zset import Pair, Pairs, Row, canonical, consolidate
 from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
@@ -31,22 +30,23 @@ from reactive.remote.remote import Entry, Part
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.fitting import fitting
-from spark_backend.codec.schema import Typed, Untyped
-from spark_backend.codec.values import Inexact, Value, as_type, literal
+from spark_backend.codec.hashing import flattened_values, leaves
+from spark_backend.codec.schema import Record, Typed
+from spark_backend.direct.flush import MOST_FETCHED
+from spark_backend.direct.lookup import Lookup, fields_of
 from spark_backend.incremental.compile import Maker
 from spark_backend.incremental.inflow import table_of
 from spark_backend.incremental.inputs import inputs_of
-from spark_backend.incremental.members import looked_up, name_of
+from spark_backend.incremental.members import name_of
 from spark_backend.incremental.output import Output, TableReader
-from spark_backend.incremental.sets import ByWeight, hashed
+from spark_backend.incremental.sets import ByWeight
 from spark_backend.incremental.shared import SharedState
 from spark_backend.incremental.split import split_of
 from spark_backend.incremental.steps import schema_of
 from spark_backend.incremental.totals import Totals
 from spark_backend.incremental.tries import if_spark_can
 from spark_backend.sinks.rows import has_columns
-from spark_backend.state.tables import added_up, united
-from spark_backend.state.whole import Copies, copies, weights_of, whole
+from spark_backend.state.whole import Copies, copies, whole
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.frames import as_columns
 
@@ -179,8 +179,11 @@ class StateRemote:
         self.shared.leave(self._member, for_good=True)
 
     def contents(self) -> Iterable[Pair]:
-        """The output as of the last `apply`, fetched; from its files where Spark cannot."""
+        """The output as of the last `apply`, fetched; from its files where there are few rows, or
+        Spark cannot."""
         with self.shared.lock:
+            if self.shared.tables.rows_near(self._member.output) <= MOST_FETCHED:
+                return self._in_files()
             found = if_spark_can(self._session, lambda: self._fetched(self.current()))
             return self._in_files() if found is None else found
 
@@ -190,34 +193,32 @@ class StateRemote:
 
     def at(self, bucket: Any) -> Iterable[Pair]:
         """The rows that begin with a key, or are it: of the base, only its bucket is read."""
-        first = self._fragment.is_by_group
+        first, key = self._fragment.is_by_group, canonical(bucket)
         with self.shared.lock:
-            found = if_spark_can(self._session, lambda: self._at(bucket, first=first))
-            if found is None:
-                return [(r, n) for r, n in self._in_files() if (r[0] if first else r) == bucket]
-            return found
+            found = self._near(key, first=first)
+            return [(r, n) for r, n in found if ((r[0] if first else r),) == (key,)]
 
-    def _at(self, bucket: Any, *, first: bool) -> Iterable[Pair]:
-        self.shared.roster.compile()
-        row = looked_up(self._kept, by_group=first)
-        wanted = _literal(bucket, row.of)
-        if wanted is None:
-            return [(r, n) for r, n in self.contents() if (r[0] if first else r) == bucket]
-        output = self._member.output
-        rows = self.shared.tables.near(output, [self._hash(Value(wanted, row.of))])
-        found = rows.filter(row.column.eqNullSafe(wanted))
-        return self._fetched(added_up(output, found))
+    def _near(self, key: Any, *, first: bool) -> Iterable[Pair]:
+        """The rows of the files in which those with a key are; others may come along."""
+        of, output = self._looked_up(first=first), self._member.output
+        path = (self._kept.names[0],) if first and isinstance(self._kept, Record) else ()
+        look = Lookup(leaves(of), fields_of(of, "row", *path))
+        leaf = tuple(flattened_values(of, key))
+        hashed = look.hashes([leaf])
+        found = self.shared.tables.sought(output, hashed, look.values([leaf]))
+        return consolidate(_pairs(self._kept, found))
 
     @property
     def _kept(self) -> Typed:
         """What the rows of the output are."""
         return self._member.top.kept
 
-    def _hash(self, key: Value) -> int:
-        """The hash of a key, which Spark works out without a job."""
-        found = self._session.spark.sql("select 1").select(hashed(key).alias("hash")).first()
-        assert found is not None
-        return int(found["hash"])
+    def _looked_up(self, *, first: bool) -> Typed:
+        """What of the rows of the output a reader gives: their group, or all of them."""
+        if first:
+            assert isinstance(self._kept, Record)
+            return self._kept.fields[0]
+        return self._kept
 
     def current(self) -> DataFrame | None:
         """The output on Spark, each row once with its weight."""
@@ -261,18 +262,11 @@ class StateRemote:
     def size(self) -> int:
         """How many rows the output has, copies counted."""
         with self.shared.lock:
-            found = if_spark_can(self._session, self._size)
-            return sum(weight for _, weight in self._in_files()) if found is None else found
-
-    def _size(self) -> int:
-        self.shared.roster.compile()
-        tables, output = self.shared.tables, self._member.output
-        parts = tables.split(output)
-        if all(weights_of(tables, output, part) == (1, 1) for part in parts):
-            return sum(tables.manifest.rows(output.name))
-        weights = united([part.select("weight") for part in parts.values()])
-        found = weights.agg(F.sum("weight")).first()
-        return int((found and found[0]) or 0)
+            tables, output = self.shared.tables, self._member.output
+            segments = tables.manifest.tables.get(output.name, ())
+            if all(segment.weights == (1, 1) for segment in segments if segment.files):
+                return sum(tables.manifest.rows(output.name))
+            return pc.sum(tables.all_rows(output).column("weight")).as_py() or 0
 
     def to_spark(self, row_type: Any = None) -> DataFrame:
         """All rows, a column per field; nothing of the query is evaluated."""
@@ -309,11 +303,17 @@ class StateRemote:
         beside = [f"shared with {others} more over the same tables"] if others > 0 else []
         odd = ["values without limbs: Python workers"] if self.shared.careful else []
         split = split_of(self._fragment.node).lines()
-        how = ["Spark, state tables, one job per flush", *beside, *self._member.lines]
+        few = _done_here(self.shared.flushes, self.shared.flushes_here)
+        how = ["Spark, state tables, one job per flush", *few, *beside, *self._member.lines]
         return "; ".join([*how, *odd, *split])
 
     def _fetched(self, rows: DataFrame | None) -> list[Pair]:
         return [] if rows is None else _pairs(self._kept, rows.toArrow())
+
+
+def _done_here(flushes: int, here: int) -> list[str]:
+    """How many flushes were of so few rows that there was no job."""
+    return [f"{here} of {flushes} flushes in this process, of few rows"] if here else []
 
 
 def _pairs(kept: Typed, table: pa.Table) -> list[Pair]:
@@ -321,12 +321,3 @@ def _pairs(kept: Typed, table: pa.Table) -> list[Pair]:
         return []
     rows = from_arrow(kept, table.column("row").combine_chunks())
     return list(zip(rows, table.column("weight").to_pylist(), strict=True))
-
-
-def _literal(key: Any, of: Typed) -> Any:
-    """A key as a column that is equal to those of a type only where Python says so; or None."""
-    try:
-        to_arrow(of, [key])
-        return as_type(literal(key), of)
-    except (OffloadError, Inexact, Untyped):
-        return None

@@ -15,8 +15,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer import plan
+from reactive.reference.bags import Bag
+from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Value, spark_type
+from spark_backend.direct.flush import DirectFlush, present
+from spark_backend.direct.lookup import Lookup, fields_of
 from spark_backend.incremental.keys import flattened
 from spark_backend.incremental.near import hashes_of, having
 from spark_backend.incremental.steps import Flush, Hashes, Step, schema_of
@@ -33,6 +37,7 @@ class ByWeight:
     ) -> None:
         self._node, self._sides, self.kept = node, sides, kept
         self._hash()
+        self._lookup = Lookup(leaves(kept), fields_of(kept, "row"))
         self.specs = [
             TableSpec(name, schema_of(kept), ("row",), ("weight",), self._hash) for name in names
         ]
@@ -56,6 +61,22 @@ class ByWeight:
             ):
                 parts.append(self._weights(part, side))
         return flush.handed_on(self._out(flush.together(united(parts))))
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        changes = [flush.delta(side) for side in self._sides]
+        before = []
+        for change, spec in zip(changes, self.specs, strict=True):
+            flush.add(spec, self.kept, change)
+        rows = dict.fromkeys(row for change in changes for row in change)
+        keys = {tuple(flattened_values(self.kept, row)) for row in rows}
+        for spec in self.specs if rows else ():
+            before.append(flush.having(spec, self.kept, self._lookup, keys))
+        found: Bag = Bag()
+        for row in rows:
+            was = [bag.get(row, 0) for bag in before]
+            now = [n + change.get(row, 0) for n, change in zip(was, changes, strict=True)]
+            found[row] = shown(self._node, *now) - shown(self._node, *was)
+        return present(found)
 
     def _changed(self, flush: Flush, place: int) -> DataFrame | None:
         found = flush.delta(self._sides[place])
@@ -102,6 +123,25 @@ def hashed(value: Value) -> Column:
     """A hash of a value, the same for equal ones."""
     parts = flattened(value, may_be_none=True)
     return F.xxhash64(*(p.column + F.lit(0.0) if p.of.kind is float else p.column for p in parts))
+
+
+def shown(node: plan.Node, left: int, right: int = 0) -> int:
+    """How often a row is in the output, by how often it is on both sides."""
+    match node:
+        case plan.Distinct():
+            return int(left > 0)
+        case plan.Union():
+            return int(left > 0 or right > 0)
+        case plan.Difference():
+            return int(left > 0 >= right)
+        case plan.Intersection():
+            return int(left > 0 and right > 0)
+        case plan.DifferenceAll():
+            return max(left - right, 0)
+        case plan.IntersectionAll():
+            return min(left, right)
+        case _:
+            raise TypeError(f"{type(node).__name__} is no operator of sets")
 
 
 def _weight(node: plan.Node, left: Column, right: Column) -> Column:

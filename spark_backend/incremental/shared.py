@@ -22,6 +22,7 @@ Source: [shared] arrangements; [mrql] state that is partitioned as its changes a
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,6 +35,7 @@ from reactive.remote.external import BEFORE, ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Part
 from spark_backend.cluster.session import Session
+from spark_backend.direct.flush import DirectFlush, check_few
 from spark_backend.incremental.compile import Maker
 from spark_backend.incremental.fed import changed
 from spark_backend.incremental.inflow import Inflow, version_of
@@ -48,6 +50,8 @@ from spark_backend.incremental.steps import (
 from spark_backend.incremental.tries import Owed, tried
 from spark_backend.state.tables import TableSpec, united
 from spark_backend.tables.chain import raised
+
+log = logging.getLogger("reactive")
 
 
 class SharedState:
@@ -84,6 +88,8 @@ class SharedState:
         self._inflow = Inflow(session, self.roster.inputs, self.tables)
         self.careful = self.looks_through = False
         self.lock = threading.RLock()
+        self.flushes = self.flushes_here = 0
+        """How many there were, and how many of these without a job."""
         self.left = 0
         """How many fragments have left."""
         self.is_closed = self._is_deleted = False
@@ -175,6 +181,7 @@ class SharedState:
                 self.tables,
             )
             self._owed.clear()
+            self.flushes += 1
         except TakenIn as error:
             for member, part in due:
                 member.raised = part.number, error
@@ -241,9 +248,11 @@ class SharedState:
         return bool(self.roster.parked() or any(m.is_loaded for m in self.roster.members))
 
     def _attempt(self, number: int, of: Given, owed: Owed, loading: Loading | None) -> None:
+        if loading is None and self._is_done_here(number, of):
+            return
         self._session.ready()
         self.roster.compile()
-        self.tables.compact({member.output.name: member.told for member in self.roster.members})
+        self._compact()
         given = self._inflow.frames(of, is_late=owed.is_late)
         flush = self._flush_of(given, of.count, self._inflow.local(of, is_late=owed.is_late))
         new = None if loading is None else loading.member
@@ -253,6 +262,29 @@ class SharedState:
         if loading is not None:
             self._run_over_all(flush, loading, of)
         self._write(number, flush, of, new)
+
+    def _is_done_here(self, number: int, of: Given) -> bool:
+        """Do a flush of few rows in this process, if that can be done; what raises is told by the
+        job that does it instead."""
+        try:
+            check_few(self.tables, of.count)
+            self._compact()
+            flush = DirectFlush(self.tables, self._inflow.bags(of))
+            for member in self.roster.here():
+                flush.add(member.output, member.top.kept, flush.delta(member.top))
+                for place in sorted(set(member.places) & set(flush.given) - of.fed_places):
+                    kept = self.roster.inputs[place].kept
+                    flush.add(member.rows[place], kept, flush.given[place])
+        except (Exception, SystemExit) as error:
+            log.debug("offloading: a flush by a job: %r", error)
+            return False
+        tokens, gone = self._counts(of, None, has_changed=bool(flush.given))
+        self.tables.put(number, flush.added, tokens=tokens, gone=gone)
+        self.flushes_here += 1
+        return True
+
+    def _compact(self) -> None:
+        self.tables.compact({member.output.name: member.told for member in self.roster.members})
 
     def _flush_of(self, given: Mapping[int, DataFrame], rows: int, local: frozenset[int]) -> Flush:
         return Flush(
@@ -326,19 +358,26 @@ class SharedState:
         return known[0] if known else None
 
     def _write(self, number: int, flush: Flush, of: Given, new: Member | None) -> None:
-        here = [*self.roster.here(), *([] if new is None else [new])]
-        plans, gone = {m.name for m in here}, set[str]()
-        if flush.given:
-            gone = set(self.tables.manifest.tables) - {name for m in here for name in m.tables}
-        else:  # what nobody has come for yet is as good as before
-            plans.update(self.roster.plans)
-        tokens: dict[str, Any] = {PLANS: sorted(plans)}
-        tokens.update((version_of(source.place), source.upto) for source in of.fed)
+        tokens, gone = self._counts(of, new, has_changed=bool(flush.given))
         tasks = 1 if flush.is_narrow else None
         self.tables.flush(
             number, flush.added, rows=flush.rows, tokens=tokens, tasks=tasks, gone=gone
         )
         self.looks_through = False
+
+    def _counts(
+        self, of: Given, new: Member | None, *, has_changed: bool
+    ) -> tuple[dict[str, Any], set[str]]:
+        """The tokens that are noted with a flush, and the tables that are not needed after it."""
+        here = [*self.roster.here(), *([] if new is None else [new])]
+        plans, gone = {m.name for m in here}, set[str]()
+        if has_changed:
+            gone = set(self.tables.manifest.tables) - {name for m in here for name in m.tables}
+        else:  # what nobody has come for yet is as good as before
+            plans.update(self.roster.plans)
+        tokens: dict[str, Any] = {PLANS: sorted(plans)}
+        tokens.update((version_of(source.place), source.upto) for source in of.fed)
+        return tokens, gone
 
     def _goes_on(self, error: Exception) -> bool:
         """Whether a flush is to be done again, and now with care."""

@@ -18,8 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from reactive.reference.bags import Bag
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import spark_type
+from spark_backend.direct.flush import NOTHING, DirectFlush
 from spark_backend.state.tables import StateTables, TableSpec
 
 ROW, WEIGHT = "row", "weight"
@@ -54,6 +56,10 @@ class Step(Protocol):
 
     def delta(self, flush: Flush) -> DataFrame | None:
         """How the rows change, with the columns `row` and `weight`; not added up."""
+        ...
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        """The same of few rows, here."""
         ...
 
 
@@ -161,6 +167,9 @@ class Given:
 
     def delta(self, flush: Flush) -> DataFrame | None:
         return flush.given.get(self.place)
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return flush.given.get(self.place, NOTHING)
 
 
 def schema_of(kept: Typed) -> T.StructType:

@@ -24,9 +24,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer import plan
+from reactive.reference.bags import Bag
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Typed, record_of, tuple_of
 from spark_backend.codec.values import Value, as_type, record_value, spark_type
+from spark_backend.direct.flush import DirectFlush
+from spark_backend.incremental.direct_totals import DirectTotals
 from spark_backend.incremental.finishing import ODD, Finishing, Result
 from spark_backend.incremental.keys import bound
 from spark_backend.incremental.near import hashes_of, having
@@ -88,6 +91,8 @@ class Totals:
         )
         """The aggregates that Python workers work out."""
         self._prepare()
+        of = self._key.of, self.kept, count, spec, self._summed, self._valued
+        self._direct = DirectTotals(node, *of)
 
     def delta(self, flush: Flush) -> DataFrame | None:
         given = flush.delta(self._source)
@@ -104,6 +109,9 @@ class Totals:
         touched = self._touched(flush, given, change, hashes)
         out = self._finished(touched, flush.paths) if flush.careful else self._out(touched)
         return flush.handed_on(out)
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return self._direct.delta(flush, flush.delta(self._source))
 
     def _change(self, given: DataFrame) -> DataFrame:
         """The sums of what changed, by group."""

@@ -38,8 +38,9 @@ from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.codec.values import Inexact
 from spark_backend.incremental.join import Arranged
 from spark_backend.incremental.steps import NotColumns, Step
-from spark_backend.recursion.decomposed import ByPartition, Own, Parts
+from spark_backend.recursion.decomposed import ByPartition
 from spark_backend.recursion.one_worker import InOneWorker, Relation
+from spark_backend.recursion.parts import Own, Parts
 
 if TYPE_CHECKING:
     from spark_backend.incremental.compile import Compiler
@@ -94,6 +95,7 @@ def _partitioned(compiler: Compiler, of: Decomposed) -> Step:
         tuple(map(compiler.step, of.ways)),
         sides,
         premises,
+        all(map(_is_positive, of.ways)),
     )
     names = compiler.free("recursion", of.node), compiler.free("seeds", of.node)
     made = ByPartition(parts, names, _for_workers(of), serialized_classes())
@@ -283,6 +285,11 @@ def _arranged(
             raise NotColumns(f"{headline(side)} is joined without a key")
         sides.append(found[0])
     return tuple(sides), tuple(dict.fromkeys(premises))
+
+
+def _is_positive(way: plan.Node) -> bool:
+    """Whether each row that is joined derives rows of its own."""
+    return all(isinstance(join, plan.Join) for join in _joins(way))
 
 
 def _joins(way: plan.Node) -> Iterator[plan.Node]:

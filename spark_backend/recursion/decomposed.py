@@ -21,49 +21,25 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.expr import Lifted
+from reactive.reference.bags import Bag
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Record, Typed
 from spark_backend.codec.values import Value, field_of, spark_type
+from spark_backend.direct.flush import DirectFlush
 from spark_backend.incremental.join import Arranged
 from spark_backend.incremental.near import in_bucket
 from spark_backend.incremental.sets import hashed
 from spark_backend.incremental.steps import Flush, Step, schema_of
+from spark_backend.recursion.direct_partitions import DirectPartitions
+from spark_backend.recursion.parts import Parts
 from spark_backend.recursion.worker import BEFORE, SEED, SIDE, Task
 from spark_backend.state.tables import TableSpec, united
 from spark_backend.tables.worker import shipped
-
-
-class Own:
-    """The rows of a recursive relation inside its own definition: unchanged, while what a change
-    derives from them is found; then as they change."""
-
-    def __init__(self, kept: Typed) -> None:
-        self.kept = kept
-        self.change: DataFrame | None = None
-
-    def delta(self, flush: Flush) -> DataFrame | None:
-        return self.change
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What a recursion is made of.
-
-    `sides` are what is joined with recursive rows, `premises` these rows by the keys of the joins.
-    """
-
-    own: Own
-    column: Lifted
-    seeds: tuple[Step, ...]
-    ways: tuple[Step, ...]
-    sides: tuple[Arranged, ...]
-    premises: tuple[Arranged, ...]
 
 
 class ByPartition:
@@ -86,7 +62,9 @@ class ByPartition:
         )
         self._rows, self._seeds = self.specs
         sides = tuple(side.source.kept for side in parts.sides)
-        self._task, self._classes = pickle.dumps(Task(node, self.kept, sides)), classes
+        task = Task(node, self.kept, sides)
+        self._task, self._classes = pickle.dumps(task), classes
+        self._direct = DirectPartitions(parts, self.specs, task, self._key_type())
 
     def delta(self, flush: Flush) -> DataFrame | None:
         self._parts.own.change = None
@@ -102,6 +80,9 @@ class ByPartition:
         flush.add(self._rows, found)
         self._arrange(flush, found)
         return found
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return self._direct.delta(flush)
 
     def _typed(self, flush: Flush, steps: Sequence[Step]) -> DataFrame | None:
         """What some steps derive, as rows of the relation."""

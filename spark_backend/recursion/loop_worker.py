@@ -64,15 +64,19 @@ def changes(
     bags = [Counter[Row]() for _ in of.kinds]
     for batch in batches:
         _take(of, batch, bags)
-    before, sides = bags[: of.own], bags[of.own :]
-    tops = _loaded(of.node)
     try:
-        after = _after(of, tops, sides)
-        found = list(map(_change, tops, before, after))
+        found = brought_to_end(of, bags)
     except (Exception, SystemExit) as error:
         raise told(error) from error
     for place, pairs in enumerate(found):
         yield from _batches(of, place, pairs)
+
+
+def brought_to_end(of: Task, bags: Sequence[Counter[Row]]) -> list[list[tuple[Row, int]]]:
+    """How the rows of each relation change: of what they were, and of the sides."""
+    before, sides = bags[: of.own], bags[of.own :]
+    tops = _loaded(of.node)
+    return list(map(_change, tops, before, _after(of, tops, sides)))
 
 
 def _take(of: Task, batch: pa.RecordBatch, bags: Sequence[Counter[Row]]) -> None:

@@ -16,17 +16,20 @@ Source: [mrql] repeat.
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from reactive.reference.bags import Bag
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Value, spark_type
+from spark_backend.direct.flush import NOTHING, DirectFlush, together
 from spark_backend.incremental.sets import hashed
 from spark_backend.incremental.steps import Flush, Step, schema_of
-from spark_backend.recursion.loop_worker import Task
+from spark_backend.recursion.loop_worker import Task, brought_to_end
 from spark_backend.state.tables import TableSpec, united
 from spark_backend.tables.worker import shipped
 
@@ -44,6 +47,9 @@ class Relation:
     def delta(self, flush: Flush) -> DataFrame | None:
         found = flush.delta(self.of)
         return None if found is None else self.of.rows(found, self._place)
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return flush.once(self.of, self.of.direct_changes)[self._place]
 
 
 class InOneWorker:
@@ -69,7 +75,8 @@ class InOneWorker:
         self.kept = relations[0]
         self._kinds = (*relations, *(side.kept for side in sides))
         self.specs = tuple(map(_spec, names, self._kinds))
-        self._task, self._classes = pickle.dumps(Task(node, self._kinds, len(relations))), classes
+        self._of = Task(node, self._kinds, len(relations))
+        self._task, self._classes = pickle.dumps(self._of), classes
 
     def delta(self, flush: Flush) -> DataFrame | None:
         """How all relations change: of one its rows, of several the columns `kind`, `weight`, and
@@ -86,6 +93,24 @@ class InOneWorker:
         for spec, delta in zip(self.specs[own:], deltas, strict=True):
             if delta is not None:
                 flush.add(spec, delta)
+        return found
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return flush.once(self, self.direct_changes)[0]
+
+    def direct_changes(self, flush: DirectFlush) -> list[Bag]:
+        """How all relations change, in a flush that this process does."""
+        own = len(self.relations)
+        deltas = [*[NOTHING] * own, *map(flush.delta, self._sides)]
+        if not any(deltas):
+            return [NOTHING] * own
+        flush.check_anew(self.specs)
+        given = list(zip(self.specs, self._kinds, deltas, strict=True))
+        bags = [together([flush.all_rows(spec, kept), delta]) for spec, kept, delta in given]
+        changes = brought_to_end(self._of, bags)
+        found = [Counter(dict(pairs)) for pairs in changes]
+        for (spec, kept, _), bag in zip(given, [*found, *deltas[own:]], strict=True):
+            flush.add(spec, kept, bag)
         return found
 
     def rows(self, found: DataFrame, place: int) -> DataFrame:

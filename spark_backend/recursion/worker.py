@@ -109,6 +109,11 @@ def _there(bag: Counter[Row]) -> list[Row]:
     return [row for row, weight in bag.items() if weight > 0]
 
 
+def brought_to_end(of: Task, seeds: Counter[Row], sides: Sequence[Counter[Row]]) -> set[Row]:
+    """The rows of the relation in the partitions of some seeds."""
+    return _after(of, _Given(seeds=seeds, sides=defaultdict(Counter, enumerate(sides))))
+
+
 def _after(of: Task, given: _Given) -> set[Row]:
     """The rows of the relation in these partitions."""
     seeds = _there(given.seeds)

@@ -24,6 +24,7 @@ from spark_backend.parts import spilled, spilled_keyed
 from tests.budget import TIMES
 from tests.faults.files import Fault, Stopped, failing
 from tests.faults.in_process import Offload, in_process
+from tests.spark.ways import way
 
 STEPS = 30
 MOMENTS = 5
@@ -131,7 +132,8 @@ def played(world: World, twin: World) -> None:
             draw.setstate(state)
             assert refused(lambda: twin.change(draw)) == (said, False)
         if step % 2:
-            world.check(twin)
+            with way(is_job=step % 4 == 1):
+                world.check(twin)
 
 
 def moments(folder: Path) -> list[int]:

@@ -23,6 +23,7 @@ from tests.faults.files import Fault, Stopped, failing
 from tests.faults.in_process import Offload, Operator, in_process
 from tests.remote.in_memory import InMemory
 from tests.spark.histories import Change, History
+from tests.spark.ways import way
 
 FLUSHES = 10
 FIRST = 12
@@ -72,8 +73,8 @@ class Play:
         return remote
 
     def apply(self, remote: Operator, number: int) -> list[Pair]:
-        """Play one flush, again where there is no room; those of the first are staged, in pieces,
-        each until it is there."""
+        """Play one flush, again where there is no room: every other as a job, and one in the
+        process. Those of the first are staged, in pieces, each until it is there."""
         entries = self.entries(remote, self.changes[number])
         if number == 0:
             for place in (0, 1):
@@ -81,7 +82,8 @@ class Play:
                 for piece in (of[:4], of[4:]):
                     until_it_works(remote.stage, 0, piece)
             entries = []
-        return list(until_it_works(remote.apply, number, entries))
+        with way(is_job=number % 2 == 0):
+            return list(until_it_works(remote.apply, number, entries))
 
     def check(self, remote: Operator, number: int | None) -> None:
         """It holds what was played up to a flush, and its output is that."""

@@ -10,6 +10,7 @@ import pytest
 from reactive import OffloadError
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import check
+from tests.spark.ways import Ways, way
 
 SMALL = {
     "spark.driver.memory": "1g",
@@ -47,3 +48,17 @@ def session(offload: SparkOffload) -> Any:
 def spark(session: Any) -> Any:
     """The `SparkSession` that all share."""
     return session.spark
+
+
+@pytest.fixture
+def either_way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each flush is a job or is done in the process, as the name of the test says."""
+    with Ways(request.node.name).each():
+        yield
+
+
+@pytest.fixture
+def by_jobs() -> Iterator[None]:
+    """All flushes are jobs."""
+    with way(is_job=True):
+        yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -15,6 +15,7 @@ from reactive.collections.zset import NAN
 from reactive.reference.evaluate import evaluate_part
 from reactive.remote.fragments import LEVEL, Fragment
 from reactive.remote.whole import whole_of
+from tests.spark.ways import jobs, way
 
 Change = tuple[int, Any, int]
 """Which input, the row, how often it comes or goes."""
@@ -37,6 +38,9 @@ class Customer:
 
 
 Query = Callable[[Any, Any], Any]
+Tables = tuple[type[Any], type[Any]]
+"""The classes of the rows of both tables."""
+OF_ORDERS: Tables = (Order, Customer)
 FLOATS = (0.1, 0.2, 0.3, 0.0, -0.0, 1e16, -1e16, 7.5, 2.0**-60)
 ODD = (NAN, 1e300, -1e300, 5e-324, math.inf)
 
@@ -72,19 +76,19 @@ class Histories:
         return Customer(draw.randrange(6), draw.choice("ab"), number, tag)
 
 
-def fragment_of(query: Query) -> Fragment:
+def fragment_of(query: Query, tables: Tables = OF_ORDERS) -> Fragment:
     db = Database()
-    orders, customers = db.table(Order), db.table(Customer)
-    optimized = db._engine.queries.optimized(query(orders, customers).plan).plan
+    one, other = map(db.table, tables)
+    optimized = db._engine.queries.optimized(query(one, other).plan).plan
     found = whole_of(optimized, lambda node: False)
     assert found is not None
     return found
 
 
-def inputs_in_order(fragment: Fragment) -> list[int]:
+def inputs_in_order(fragment: Fragment, tables: Tables = OF_ORDERS) -> list[int]:
     """Which of the two tables each input is; with the tests that it has passed left out."""
-    names = [next(n for n in _below(node) if isinstance(n, plan.Table)) for node in fragment.inputs]
-    return [0 if table.name == "Order" else 1 for table in names]
+    found = [next(n for n in _below(node) if isinstance(n, plan.Table)) for node in fragment.inputs]
+    return [tables.index(table.row_type) for table in found]
 
 
 def _below(node: plan.Node) -> list[plan.Node]:
@@ -128,10 +132,19 @@ def check(
     *,
     seed: int,
     odd: bool = True,
-    counts: tuple[int, ...] = (25, 6, 8),
+    counts: Sequence[int] = (25, 6, 8, 5),
+    is_direct: bool = True,
 ) -> None:
     """Flush some changes, and compare the output with the query from scratch after each: in its
-    files, and at the end also as Spark reads it."""
+    files, and at the end also as Spark reads it.
+
+    The first flush is a job, and so is one of the others; all else is done in the process.
+
+    Parameters
+    ----------
+    odd: whether there are odd floats, from the third flush on.
+    is_direct: whether the process can do it.
+    """
     from spark_backend.incremental.inputs import no_columns
     from spark_backend.incremental.remote import StateRemote
 
@@ -141,11 +154,16 @@ def check(
     remote = StateRemote(session, fragment, str(folder), stable=False)
     history, shown = Histories(seed), Counter[Any]()
     places = inputs_in_order(fragment)
+    job = Random(seed).randrange(1, len(counts))
     for number, count in enumerate(counts):
-        changes = history.changes(count, odd=odd and number == len(counts) - 1)
-        shown.update(dict(remote.apply(number, entries(fragment, places, changes))))
+        changes = history.changes(count, odd=odd and number > 1)
+        with way(is_job=number == job), jobs() as done:
+            given = entries(fragment, places, changes)
+            shown.update(dict(remote.apply(number, given)))
+        assert bool(done) == (number in (0, job) or not is_direct)
         shown = Counter({row: n for row, n in shown.items() if n})
         expected = evaluated(fragment, places, history.rows)
         assert shown == expected
         assert Counter(dict(remote._in_files())) == expected
+        assert remote.size() == expected.total()
     assert Counter(dict(remote.contents())) == expected

@@ -12,6 +12,7 @@ from reactive.collections.zset import consolidate
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Remote
 from tests.remote.in_memory import InMemory
+from tests.spark.ways import Ways
 
 Change = tuple[int, Any, int]
 """The input, a row, and how often it comes or goes."""
@@ -50,19 +51,21 @@ class History:
 
 
 class Twins:
-    """A remote and the reference, given the same."""
+    """A remote and the reference, given the same; a seed says which flushes are jobs."""
 
-    def __init__(self, part: Fragment, remote: Remote) -> None:
+    def __init__(self, part: Fragment, remote: Remote, seed: int = 0) -> None:
         self.fragment = part
         self.remote = remote
         self.reference = InMemory(part)
         self.number = 0 if remote.resumed is None else remote.resumed + 1
         self.keys: list[Any] = []
+        self._ways = Ways(seed)
 
     def apply(self, changes: list[Change], *, quiet: bool = False) -> None:
         """Give both the changes, and compare what they give out and hold."""
         wanted = self.reference.apply(self.number, self.entries(self.reference, changes))
-        found = self.remote.apply(self.number, self.entries(self.remote, changes), quiet=quiet)
+        with self._ways.next():
+            found = self.remote.apply(self.number, self.entries(self.remote, changes), quiet=quiet)
         self.number += 1
         if quiet:
             assert list(found) == []

@@ -107,9 +107,9 @@ def test_a_part_is_what_it_is_in_memory(
 ) -> None:
     of = part(PARTS[name])
     history = History(len(name), len(of.prepare))
-    twins = Twins(of, remote_of(offload, of, tmp_path))
+    twins = Twins(of, remote_of(offload, of, tmp_path), len(name))
     twins.apply(history.changes(60), quiet=True)
-    for size in (1, 30, 3):
+    for size in (1, 30, 3, 5):
         twins.apply(history.changes(size))
     twins.remote.close()
 
@@ -130,6 +130,7 @@ def test_files_that_are_put_together_hold_the_same(
     remote.close()
 
 
+@pytest.mark.usefixtures("by_jobs")
 def test_a_flush_reads_the_buckets_that_it_touches_and_writes_a_file_for_each_table(
     session: Any, offload: SparkOffload, tmp_path: Any, monkeypatch: Any
 ) -> None:

@@ -102,6 +102,7 @@ def full(session: Session) -> Iterator[None]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of another process")
+@pytest.mark.usefixtures("by_jobs")
 def test_a_flush_that_cannot_write_changes_nothing_and_is_made_up_for(
     world: World, session: Session
 ) -> None:
@@ -144,6 +145,7 @@ def stopping(spark: Any) -> Iterator[None]:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("by_jobs")
 def test_a_session_that_its_user_stops_in_a_flush_is_told_and_what_is_kept_is_still_read(
     spark: Any, tmp_path: Path
 ) -> None:

@@ -64,6 +64,7 @@ def test_after_every_flush_the_first_rows_are_those_of_the_query(
     check(session, QUERIES[name], tmp_path, seed=len(name))
 
 
+@pytest.mark.usefixtures("by_jobs")
 def test_rows_beyond_those_that_are_held_are_looked_for_when_too_few_are_left(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,15 +162,13 @@ def test_a_look_up_reads_one_bucket_of_the_base_and_what_came_later(
     base, later = next(of for name, of in found.items() if name.startswith("output"))
     assert (base.buckets, later.is_base) == (4, False)
     read: list[Segment] = []
-    real = StateTables._read
+    real = StateTables._fetched
 
-    def spied(
-        state: StateTables, spec: TableSpec, segments: list[Segment], *, with_bucket: bool
-    ) -> Any:
+    def spied(state: StateTables, spec: TableSpec, segments: list[Segment], where: Any) -> Any:
         read.extend(segments)
-        return real(state, spec, segments, with_bucket=with_bucket)
+        return real(state, spec, segments, where)
 
-    monkeypatch.setattr(StateTables, "_read", spied)
+    monkeypatch.setattr(StateTables, "_fetched", spied)
     for key in range(12):
         read.clear()
         assert list(remote.at(float(key))) == [((float(key), 3 if key == 7 else 2), 1)]
@@ -187,9 +185,11 @@ def test_a_flush_of_few_rows_reads_the_buckets_of_its_keys_or_else_spreads_over_
     monkeypatch.setattr(steps, "MOST_WHOLE", 0)
     monkeypatch.setattr(totals, "MOST_WHOLE", 0)
     monkeypatch.setattr(steps, "MOST_READ", read)
+    monkeypatch.setattr(tables, "SHARE", 100.0)  # no base is made again
     check(session, QUERIES[name], tmp_path, seed=len(name), odd=False)
 
 
+@pytest.mark.usefixtures("by_jobs")
 def test_a_flush_of_a_row_is_one_job_of_one_task_whose_keys_are_known_without_one(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

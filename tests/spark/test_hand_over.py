@@ -22,6 +22,8 @@ from reactive.remote.whole import whole_of
 from spark_backend.incremental.remote import StateRemote
 from tests.offload.conftest import small_pieces
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 PIECE = 7
 
 

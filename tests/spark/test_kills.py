@@ -138,6 +138,7 @@ class World:
 
 
 @pytest.mark.kills_the_jvm
+@pytest.mark.usefixtures("by_jobs")
 def test_views_go_on_after_the_jvm_was_killed_in_a_flush_but_for_those_of_a_borrowed_session(
     session: Any, spark: Any, offload: SparkOffload
 ) -> None:

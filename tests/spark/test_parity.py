@@ -20,6 +20,7 @@ from tests.random_queries.plans import Switches
 from tests.replica import Replica
 from tests.spark import plans
 from tests.spark.plans import KEYS, NUMBERS, ODD, Pairing, Row
+from tests.spark.ways import Ways
 
 SWITCHES = Switches(sizes=(1, 2, 3), orders=False)
 
@@ -87,7 +88,7 @@ def test_random_queries(session: Any, offload: Any, seed: int) -> None:
     db = Database(offload=offload, optimize=seed != 1)
     tables = drawn.open(db)
     views = [relation.materialize() for relation in drawn.relations(tables)]
-    replicas = [Replica(view) for view in views]
+    replicas, ways = [Replica(view) for view in views], Ways(seed)
     for place, calls in enumerate(drawn.script()):
         commit(db, tables, calls)
         if place == 1:
@@ -95,6 +96,8 @@ def test_random_queries(session: Any, offload: Any, seed: int) -> None:
                 with refused_for_a_reason():
                     view.offload()
         if place != 2:
+            with ways.next():
+                db.flush()
             for view, replica in zip(views, replicas, strict=True):
                 view.verify()
                 replica.check()

@@ -25,6 +25,8 @@ from spark_backend.recursion.decomposed import ByPartition
 from spark_backend.state import tables
 from tests.budget import TIMES
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 class Edge(NamedTuple):
     src: int
@@ -221,6 +223,7 @@ def test_a_recursion_after_every_flush_is_what_plain_evaluation_gives(
         assert dict(remote.contents()) == wanted, number
 
 
+@pytest.mark.usefixtures("by_jobs")
 def test_a_flush_is_one_action_whatever_the_depth_and_its_partitions_run_once(
     session: Session, tmp_path: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +242,17 @@ def test_a_flush_is_one_action_whatever_the_depth_and_its_partitions_run_once(
         assert made.count("MapInArrow") == 1
 
 
+def test_a_row_that_loses_a_derivation_as_it_gets_one_from_itself_goes(
+    session: Session, tmp_path: Folder
+) -> None:
+    remote = remote_of(session, fragment_of(lambda e, f, w: reach(e)), tmp_path)
+    shown = Counter(dict(remote.apply(0, [(0, 0, Edge(n, n + 1), 1) for n in range(3)])))
+    shown.update(dict(remote.apply(1, [(0, 0, Edge(1, 2), -1), (0, 0, Edge(3, 2), 1)])))
+    left = {(0, 1), (2, 3), (2, 2), (3, 2), (3, 3)}  # 2 and 3 are no longer reached from 0
+    assert {row for row, weight in shown.items() if weight} == left
+
+
+@pytest.mark.usefixtures("by_jobs")
 def test_only_partitions_that_a_change_can_touch_are_given_to_workers(
     session: Session, tmp_path: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,6 +298,7 @@ def ranks(edges: Any) -> Any:
     )
 
 
+@pytest.mark.usefixtures("by_jobs")
 def test_what_a_worker_is_sent_anyway_is_all_that_is_kept_of_it(
     session: Session, tmp_path: Folder
 ) -> None:
@@ -304,6 +319,7 @@ def test_what_a_worker_is_sent_anyway_is_all_that_is_kept_of_it(
     assert not [name for name in kept if name.startswith(("sums", "by", "rows"))]
 
 
+@pytest.mark.usefixtures("by_jobs")
 def test_a_recursion_in_one_worker_is_one_action(session: Session, tmp_path: Folder) -> None:
     remote = remote_of(session, fragment_of(lambda e, f, w: even_and_odd(e, f)), tmp_path)
     store = session.spark._jsparkSession.sharedState().statusStore()

@@ -19,6 +19,8 @@ from reactive import Database, Max, OffloadError, Sum
 from reactive.remote.remote_operator import RemoteOperator
 from spark_backend import SparkOffload
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 @dataclass(frozen=True, slots=True)
 class Order:

@@ -11,6 +11,8 @@ import pytest
 from reactive import Count, Database, Max, OffloadError, Sum
 from spark_backend import SparkOffload
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 @dataclass(frozen=True, slots=True)
 class Order:

@@ -20,6 +20,8 @@ from spark_backend.incremental.shared import SharedState
 from spark_backend.state.tables import StateTables
 from tests.spark.fragments import Customer, Order
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 Views = dict[str, Callable[[Any, Any], Any]]
 
 
@@ -90,13 +92,13 @@ def states(db: Database) -> list[SharedState]:
 def flushes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of the flushes that wrote anything."""
     numbers: list[int] = []
-    real = StateTables._write
+    real = StateTables._add
 
-    def write(self: StateTables, kind: str, number: int, *others: Any) -> Any:
+    def add(self: StateTables, number: int, *others: Any) -> None:
         numbers.append(number)
-        return real(self, kind, number, *others)
+        real(self, number, *others)
 
-    monkeypatch.setattr(StateTables, "_write", write)
+    monkeypatch.setattr(StateTables, "_add", add)
     return numbers
 
 
@@ -154,6 +156,7 @@ def test_what_is_committed_and_flushed_while_a_view_is_loaded_is_taken_in_once(
         check(*views)
 
 
+@pytest.mark.usefixtures("by_jobs")
 def test_flushes_follow_the_tasks_that_run_at_a_time(
     offload: SparkOffload, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,6 +156,7 @@ def jobs(spark: Any) -> int:
     return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
+@pytest.mark.usefixtures("by_jobs")
 def test_no_row_of_a_view_on_spark_passes_the_driver(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

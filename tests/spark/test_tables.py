@@ -30,6 +30,8 @@ from reactive import (
 from tests.replica import Replica
 from tests.spark.plans import Hidden, compare
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 NAN = math.nan
 
 

@@ -16,6 +16,8 @@ from spark_backend import SparkOffload
 from tests.replica import Replica
 from tests.spark.conftest import SMALL
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 def settle(db: Database) -> None:
     assert db._offloading.overflow is not None

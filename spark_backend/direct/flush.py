@@ -1,0 +1,204 @@
+"""One flush of a fragment in this process: the deltas of its steps are bags of rows.
+
+    rows that change --steps, by evaluation of few rows--> what is added to each table
+                            ^
+                            '-- rows with the keys that change, from the files that can have them
+
+A step makes of a change and of the rows with its keys what its columns make of them in a job: the
+same tables are read and written, so that any flush may be done either way. What would have to look
+at many rows is left to Spark (`TooMany`), and so is what raises, which it tells with the row.
+
+Sound:  a flush counts when its manifest is put, which is after all that may raise.
+State:  none beside the tables.
+Cost:   O(rows that change + rows with their keys), some microseconds each; of the files that can
+        have them, one column is looked through.
+Source: [dbsp] delta queries, as in the jobs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from optimizer import plan
+from optimizer.plans.properties import shapes
+from optimizer.traverse import with_inputs
+from reactive.reference.bags import Bag, added, difference, grow
+from reactive.reference.evaluate import evaluate_part
+from reactive.reference.nodes import linear
+from spark_backend.codec.arrow import from_arrow, to_arrow
+from spark_backend.codec.schema import Typed
+from spark_backend.direct.lookup import Leaves, Lookup
+from spark_backend.state.tables import StateTables, TableSpec
+
+T = TypeVar("T")
+MOST_DIRECT = 10_000
+"""Changed rows up to which a flush is done in the process."""
+MOST_SOUGHT = 10_000_000
+"""Rows of a table up to which a column is looked through for those with some keys."""
+MOST_FETCHED = 100_000
+"""Rows of a table up to which they are taken out of its files."""
+MOST_ANEW = 20_000
+"""Rows that a recursion reads up to which it is brought to its end here."""
+NOTHING: Bag = Counter()
+
+
+class TooMany(Exception):
+    """A flush would look at many rows, or has a step that is only done in jobs."""
+
+
+class DirectStep(Protocol):
+    """A step that can be done in the process."""
+
+    kept: Typed
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        """How the rows change; the tables are given what is to be added to them.
+
+        Raises
+        ------
+        TooMany: it is to be done by a job.
+        """
+        ...
+
+
+class DirectFlush:
+    """A flush: what comes in by the places of inputs, and what is to be added to tables."""
+
+    def __init__(self, tables: StateTables, given: Mapping[int, Bag]) -> None:
+        self.tables, self.given = tables, given
+        self.added: dict[str, pa.Table] = {}
+        self._made: dict[int, Any] = {}
+
+    def delta(self, step: DirectStep) -> Bag:
+        """How the rows of a step change; made once."""
+        return self.once(step, step.direct)
+
+    def once(self, step: Any, make: Callable[[DirectFlush], T]) -> T:
+        """What is made for a step in this flush, once."""
+        if id(step) not in self._made:
+            self._made[id(step)] = make(self)
+        found: T = self._made[id(step)]
+        return found
+
+    def beside(self, known: Mapping[Any, Bag]) -> DirectFlush:
+        """A flush whose additions do not count, in which some steps change otherwise."""
+        other = DirectFlush(self.tables, self.given)
+        other._made.update((id(step), bag) for step, bag in known.items())
+        return other
+
+    def add(self, spec: TableSpec, kept: Typed, rows: Bag) -> None:
+        """Add rows to a table; those that several steps share, once."""
+        if rows and spec.name not in self.added:
+            weights = pa.array(rows.values(), pa.int64())
+            self.put(spec, {"row": to_arrow(kept, list(rows)), "weight": weights})
+
+    def put(self, spec: TableSpec, columns: Mapping[str, pa.Array]) -> None:
+        """The same, of columns that are there."""
+        self.added.setdefault(spec.name, pa.table(dict(columns)))
+
+    def having(self, spec: TableSpec, kept: Typed, look: Lookup, keys: Iterable[Leaves]) -> Bag:
+        """The rows of a table, as of before, that have keys; others may come along."""
+        return bag_of(kept, self.found(spec, look, keys))
+
+    def check_anew(self, specs: Iterable[TableSpec]) -> None:
+        """Raise `TooMany` for tables of so many rows that a recursion over them is not for here."""
+        _check(sum(map(self.tables.rows_near, specs)), MOST_ANEW)
+
+    def all_rows(self, spec: TableSpec, kept: Typed) -> Bag:
+        """All rows of a table, as of before."""
+        check_fetched(self.tables.rows_near(spec))
+        return bag_of(kept, self.tables.all_rows(spec))
+
+    def found(self, spec: TableSpec, look: Lookup, keys: Iterable[Leaves]) -> pa.Table:
+        """The columns of a table in the rows that have keys; others may come along.
+
+        Raises
+        ------
+        TooMany: there are many, or many to look through.
+        """
+        keys = set(keys)
+        hashes = look.hashes(keys) if self.tables.buckets(spec) > 1 else None
+        among = look.values(keys)
+        _check(self.tables.rows_near(spec, hashes), MOST_FETCHED if among is None else MOST_SOUGHT)
+        found = self.tables.sought(spec, hashes, among)
+        check_fetched(found.num_rows)
+        return found
+
+
+def check_few(tables: StateTables, changed: int) -> None:
+    """Raise `TooMany` for a flush that is to be done by a job, or is the first."""
+    _check(changed, MOST_DIRECT)
+    if tables.number is None:
+        raise TooMany("the first flush")
+
+
+def check_fetched(rows: int) -> None:
+    """Raise `TooMany` for rows that are not to be taken out of files here."""
+    _check(rows, MOST_FETCHED)
+
+
+def _check(rows: int, most: int) -> None:
+    if rows > most:
+        raise TooMany(f"{rows:,} rows to look at")
+
+
+def bag_of(kept: Typed, table: pa.Table) -> Bag:
+    """The columns `row` and `weight` as a bag."""
+    if not table.num_rows:
+        return Counter()
+    rows = from_arrow(kept, table.column("row").combine_chunks())
+    return present(added(zip(rows, table.column("weight").to_pylist(), strict=True)))
+
+
+def present(bag: Bag) -> Bag:
+    """Without rows of no weight; itself if there are none. Rows take long to hash."""
+    if all(bag.values()):
+        return bag
+    return Counter({row: weight for row, weight in bag.items() if weight})
+
+
+def together(bags: Sequence[Bag]) -> Bag:
+    """The sum of bags; one of them, if the others have no rows."""
+    some = [bag for bag in bags if bag]
+    if len(some) < 2:
+        return some[0] if some else NOTHING
+    first, *others = sorted(some, key=len, reverse=True)
+    found = Counter(first)
+    for bag in others:
+        grow(found, bag)
+    return found
+
+
+def through(chain: Sequence[plan.Node], bag: Bag) -> Bag:
+    """What linear nodes make of rows; the one that sees them first comes first."""
+    for node in chain:
+        call = linear(node)
+        assert call is not None
+        bag = call(bag)
+    return present(bag)
+
+
+def over_given(node: plan.Node) -> plan.Node:
+    """A node over relations that are given, in the place of its inputs."""
+    sources = enumerate(node.inputs())
+    return with_inputs(
+        node,
+        [plan.Recursive(None, n, f"input {n + 1}", False, shapes(source)) for n, source in sources],
+    )
+
+
+def evaluated(node: plan.Node, bags: Sequence[Bag]) -> Bag:
+    """The rows of a node that is `over_given`."""
+    if not any(bags):
+        return Counter()
+    return evaluate_part(node, {(None, place): bag for place, bag in enumerate(bags)})
+
+
+def changed(node: plan.Node, before: Sequence[Bag], changes: Sequence[Bag]) -> Bag:
+    """How the rows of a node that is `over_given` change."""
+    after = [together([bag, change]) for bag, change in zip(before, changes, strict=True)]
+    return difference(evaluated(node, after), evaluated(node, before))

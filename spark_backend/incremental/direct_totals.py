@@ -1,0 +1,317 @@
+"""An aggregate in a flush that the process does: sums of groups as integers, values as they are.
+
+    rows that change --by group--> n, sums in units of 2**-96, values with weights
+    + those of these groups, from the tables  =  after
+
+What goes to the tables are the same limbs and values as columns make, so that they add up whoever
+has written them.
+
+State:  none beside the tables.
+Cost:   O(rows that change + values of their groups, of what is not made of sums).
+Source: `exact_columns.py`, `finishing.py`, `valued.py`, which this is equal to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, is_dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from optimizer import plan
+from optimizer.expr import Function
+from reactive.collections.zset import Row, canonical
+from reactive.operators.plain import spread
+from reactive.reference.bags import Bag
+from spark_backend.codec.arrow import from_arrow, to_arrow
+from spark_backend.codec.hashing import flattened_values, leaves
+from spark_backend.codec.schema import Plain, Typed, Whole
+from spark_backend.direct.flush import DirectFlush, TooMany
+from spark_backend.direct.lookup import Lookup, fields_of
+from spark_backend.incremental.exact_columns import LARGEST, LIMB, POINT
+from spark_backend.incremental.finishing import made_of, total_of
+from spark_backend.incremental.summed import WIDE, Read, Summed, read
+from spark_backend.incremental.valued import Asked, Valued
+from spark_backend.state.tables import TableSpec
+
+Odd = tuple[Any, ...]
+"""Of each value that may be odd, one that has no limbs, or None."""
+Sums = list[int]
+"""How many rows, and for each value its sum and how many are not None."""
+_MASK = (1 << LIMB) - 1
+_SCALE = 2.0**POINT
+
+
+@dataclass(slots=True)
+class Group:
+    """What is known of a group: sums by odd values, and values by the name they are kept under."""
+
+    sums: dict[Odd, Sums] = field(default_factory=dict)
+    values: dict[str, Counter[Any]] = field(default_factory=dict)
+
+    def plus(self, other: Group) -> Group:
+        """Both together."""
+        found = Group({odd: list(sums) for odd, sums in self.sums.items()})
+        for odd, sums in other.sums.items():
+            there = found.sums.get(odd)
+            found.sums[odd] = (
+                sums if there is None else [a + b for a, b in zip(there, sums, strict=True)]
+            )
+        for name in self.values.keys() | other.values.keys():
+            both = Counter(self.values.get(name, ()))
+            for value, weight in other.values.get(name, Counter()).items():
+                both[value] += weight
+            found.values[name] = both
+        return found
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return sum(sums[0] for sums in self.sums.values())
+
+
+class DirectTotals:
+    """The groups of an aggregate.
+
+    Parameters
+    ----------
+    key, kept: what keys and rows of the output are; without a key there is one group.
+    count: how many bindings a row has.
+    """
+
+    def __init__(
+        self,
+        node: plan.Aggregate,
+        key: Typed,
+        kept: Typed,
+        count: int,
+        spec: TableSpec,
+        summed: dict[Read, Summed],
+        valued: dict[Read, Valued],
+    ) -> None:
+        self._node, self._key, self._kept, self._spec = node, key, kept, spec
+        self._summed, self._valued = summed, valued
+        self._key_of: Callable[[Row], Any] = (
+            (lambda row: 0) if node.key is None else spread(node.key, count)
+        )
+        self._reads = {what: _reader(what[0], count) for what in (*summed, *valued)}
+        self._odd = [s for s in summed.values() if s.may_be_odd]
+        self._lookup = Lookup(leaves(key), fields_of(key, "key"))
+
+    def delta(self, flush: DirectFlush, given: Bag) -> Bag:
+        """How the rows of the output change."""
+        if any(of.skips_none and _own(of) for of in self._valued.values()):
+            raise TooMany("an aggregate by workers, that leaves None out")
+        change = self._groups(given)
+        self._keep(flush, change)
+        before = self._before(flush, change)
+        found: Bag = Counter()
+        for key, group in change.items():
+            was = before.get(key, Group())
+            shown = self._row(key, was), self._row(key, was.plus(group))
+            if shown[0] != shown[1]:
+                for row, weight in zip(shown, (-1, 1), strict=True):
+                    if row is not None:
+                        found[row[0]] += weight
+        return found
+
+    def _groups(self, given: Bag) -> dict[Any, Group]:
+        """What is added to each group."""
+        found: dict[Any, Group] = {}
+        key_of, summed, valued = self._key_of, self._summed.items(), self._valued.items()
+        for row, weight in given.items():
+            group = found.setdefault(canonical(key_of(row)), Group())
+            odd, sums = [], [weight]
+            for what, of in summed:
+                number, strange = _number(of, self._reads[what](row))
+                sums += [number[0] * weight, number[1] * weight]
+                if of.may_be_odd:
+                    odd.append(strange)
+            there = group.sums.setdefault(tuple(odd), [0] * len(sums))
+            for place, number_of in enumerate(sums):
+                there[place] += number_of
+            for what, values in valued:
+                value = canonical(self._reads[what](row))
+                if value is not None or not values.skips_none:
+                    group.values.setdefault(values.name, Counter())[value] += weight
+        return found
+
+    # Tables.
+
+    def _keep(self, flush: DirectFlush, change: dict[Any, Group]) -> None:
+        if not change:
+            return
+        flat = [(key, odd, sums) for key, of in change.items() for odd, sums in of.sums.items()]
+        columns = {"key": to_arrow(self._key, [key for key, _, _ in flat])}
+        for place, of in enumerate(self._odd):
+            kind = pa.float64() if of.is_float else pa.decimal128(38, 0)
+            columns[f"{of.name}_odd"] = pa.array([odd[place] for _, odd, _ in flat], kind)
+        limbs = [self._limbs(sums) for _, _, sums in flat]
+        for name in self._spec.added:
+            columns[name] = pa.array([one[name] for one in limbs], pa.int64())
+        flush.put(self._spec, columns)
+        for values in self._valued.values():
+            self._keep_values(flush, values, change)
+
+    def _keep_values(self, flush: DirectFlush, of: Valued, change: dict[Any, Group]) -> None:
+        flat = [
+            (key, value, weight)
+            for key, group in change.items()
+            for value, weight in group.values.get(of.name, Counter()).items()
+            if weight
+        ]
+        if flat:
+            keys, values, weights = zip(*flat, strict=True)
+            columns = {
+                "key": to_arrow(self._key, keys),
+                "value": to_arrow(of.value.of, values),
+                "weight": pa.array(weights, pa.int64()),
+            }
+            flush.put(of.spec, columns)
+
+    def _limbs(self, sums: Sums) -> dict[str, int]:
+        """Sums as the columns that are added up."""
+        found = {"n": sums[0]}
+        for place, of in enumerate(self._summed.values()):
+            rest = sums[1 + 2 * place]
+            for limb in of.limbs[:-1]:
+                found[limb] = rest & _MASK
+                rest >>= LIMB
+            found[of.limbs[-1]] = rest
+            found[of.count] = found["n"] if of.count == "n" else sums[2 + 2 * place]
+        return found
+
+    def _before(self, flush: DirectFlush, change: dict[Any, Group]) -> dict[Any, Group]:
+        """What the tables have of groups."""
+        if not change:
+            return {}
+        keys = {tuple(flattened_values(self._key, key)) for key in change}
+        found: dict[Any, Group] = {}
+        table = flush.found(self._spec, self._lookup, keys)
+        for key, odd, sums in self._read(table):
+            if key in change:
+                group = found.setdefault(key, Group())
+                there = group.sums.setdefault(odd, [0] * len(sums))
+                for place, number in enumerate(sums):
+                    there[place] += number
+        for of in self._valued.values():
+            for key, value, weight in _values_in(
+                flush.found(of.spec, self._lookup, keys), self._key, of
+            ):
+                if key in change:
+                    group = found.setdefault(key, Group())
+                    group.values.setdefault(of.name, Counter())[value] += weight
+        return found
+
+    def _read(self, table: pa.Table) -> Iterable[tuple[Any, Odd, Sums]]:
+        """The rows of the table of sums."""
+        if not table.num_rows:
+            return
+        keys = from_arrow(self._key, table.column("key").combine_chunks())
+        odd = [_odd_in(table.column(f"{of.name}_odd"), of) for of in self._odd]
+        odds = list(zip(*odd, strict=True)) if odd else [()] * len(keys)
+        numbers = {name: table.column(name).to_pylist() for name in self._spec.added}
+        for place, key in enumerate(keys):
+            sums = [numbers["n"][place]]
+            for of in self._summed.values():
+                limbs = (numbers[limb][place] << LIMB * n for n, limb in enumerate(of.limbs))
+                sums += [sum(limbs), numbers[of.count][place]]
+            yield key, odds[place], sums
+
+    # Results.
+
+    def _row(self, key: Any, group: Group) -> tuple[Any] | None:
+        """The row of a group, alone in a tuple; None of a group that is not there."""
+        if self._node.key is not None and group.rows <= 0:
+            return None
+        results = [self._result(folded, group) for folded in self._node.aggregates]
+        return (made_of(self._kept, results if self._node.key is None else [key, *results]),)
+
+    def _result(self, folded: plan.Folded, group: Group) -> Any:
+        what = read(folded)
+        values = self._valued.get(what)
+        if values is not None:
+            asked = next((one for one in values.asked if one.folded == folded), None)
+            if asked is not None:
+                return _folded(asked, group.values.get(values.name, Counter()))
+        of = self._summed.get(what)
+        return group.rows if of is None else self._of_sums(folded, of, group)
+
+    def _of_sums(self, folded: plan.Folded, of: Summed, group: Group) -> Any:
+        place = 1 + 2 * list(self._summed.values()).index(of)
+        number = sum(sums[place] for sums in group.sums.values())
+        count = sum(sums[place + 1] for sums in group.sums.values())
+        odd = []
+        if of.may_be_odd:
+            which = self._odd.index(of)
+            odd = [(o[which], sums[0]) for o, sums in group.sums.items() if o[which] is not None]
+        total = total_of(number, count, [(v, n) for v, n in odd if n], is_float=of.is_float)
+        if type(folded.accumulator).__name__ == "SumAccumulator":
+            return total
+        return canonical(total / count) if count > 0 else None
+
+
+def _reader(function: Function | None, count: int) -> Callable[[Row], Any]:
+    """Reads a value of a row; without a callable, the row."""
+    return (lambda row: row) if function is None else spread(function, count)
+
+
+def _number(of: Summed, value: Any) -> tuple[tuple[int, int], Any]:
+    """A value as what is added up of it, and how many values it is; and itself if it is odd."""
+    if value is None:
+        return (0, 0), None
+    if of.is_float:
+        if -LARGEST < value < LARGEST and (value * _SCALE).is_integer():
+            return (int(value * _SCALE), 1), None
+        return (0, 1), canonical(value)
+    number = int(value)
+    if of.may_be_odd and not -(1 << 63) <= number < 1 << 63:
+        return (0, 1), number
+    return (number, 1), None
+
+
+def _odd_in(column: pa.ChunkedArray, of: Summed) -> list[Any]:
+    return from_arrow(Plain(float, optional=True) if of.is_float else WIDE, column.combine_chunks())
+
+
+def _values_in(table: pa.Table, key: Typed, of: Valued) -> Iterable[tuple[Any, Any, int]]:
+    if not table.num_rows:
+        return ()
+    keys = from_arrow(key, table.column("key").combine_chunks())
+    values = from_arrow(of.value.of, table.column("value").combine_chunks())
+    return zip(keys, values, table.column("weight").to_pylist(), strict=True)
+
+
+def _own(of: Valued) -> bool:
+    """Whether workers work something out of the values."""
+    return not all(asked.is_column for asked in of.asked)
+
+
+def _folded(asked: Asked, values: Counter[Any]) -> Any:
+    """What an accumulator makes of the values that are there, as often as they are: in the order in
+    which workers are sent them, so that a result is the same whoever works it out."""
+    accumulator = asked.folded.accumulator
+    there = [(value, weight) for value, weight in values.items() if weight > 0]
+    if not asked.is_column:
+        there.sort(key=lambda pair: sorting_key(pair[0]))
+    state = accumulator.zero()
+    for value, weight in there:
+        state = accumulator.add(state, value, weight)
+    found = canonical(accumulator.result(state))
+    is_text = isinstance(asked.of, Whole) and asked.of.of is None
+    return Decimal(found) if is_text and found is not None else found
+
+
+def sorting_key(value: Any) -> Any:
+    """What values of one type are sorted by as Spark sorts them: None first, NaN last, records by
+    their fields."""
+    if value is None:
+        return (0,)
+    if isinstance(value, tuple):
+        return (1, tuple(map(sorting_key, value)))
+    if is_dataclass(value):
+        return (1, tuple(sorting_key(getattr(value, f.name)) for f in fields(value)))
+    return (1, value) if value == value else (2,)
