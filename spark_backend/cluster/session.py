@@ -46,6 +46,7 @@ SQL = {
     "spark.sql.files.maxPartitionBytes": "16m",
     "spark.sql.files.openCostInBytes": "256k",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.dataFrameQueryContext.enabled": "false",
     "spark.sql.execution.useObjectHashAggregateExec": "false",
@@ -62,6 +63,15 @@ ASKED = (
 )
 """What PySpark asks for by its last name at each step of a query: a JVM that has not been told the
 whole name looks for it in each of a dozen packages, and for each of these in hundreds of files."""
+ADAPTIVE = "spark.sql.adaptive.enabled"
+"""Whether Spark looks at what a stage has written before it plans the next one."""
+SPLIT = (
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes",
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes",
+)
+"""From how much on a task is then made several."""
+PIECE = 4 << 20
+"""Bytes; some 300,000 rows take as many on their way from one task to the next."""
 PARTITIONS = "spark.sql.shuffle.partitions"
 """As many as the session runs tasks at a time, unless they are given."""
 
@@ -116,6 +126,7 @@ class Session:
         self._own: Any = None
         self._tasks: int | None = None
         self._spread = 0
+        self._adapting = 0
         self._lock = threading.RLock()
 
     @property
@@ -195,6 +206,31 @@ class Session:
     def paths(self) -> list[str]:
         """What workers are to add to where they import from."""
         return [path or os.getcwd() for path in sys.path] if self.is_local else []  # noqa: PTH109
+
+    @contextmanager
+    def adaptive(self, times: int = 1) -> Iterator[None]:
+        """Have Spark look, in what is written meanwhile, at how much each task would get, and make
+        several of one that would get much: a key may have any share of the rows.
+
+        Parameters
+        ----------
+        times: as much as by default is how much that is.
+        """
+        spark = self.spark
+        for name in SPLIT:
+            spark.conf.set(name, self._config.get(name, f"{PIECE * times}b"))
+        try:
+            self._adapt(spark, 1)
+            yield
+        finally:
+            with suppress(Exception):  # Spark is gone, and its settings with it
+                self._adapt(spark, -1)
+
+    def _adapt(self, spark: Any, more: int) -> None:
+        with self._lock:
+            self._adapting += more
+            is_always = self._config.get(ADAPTIVE) == "true"
+            spark.conf.set(ADAPTIVE, "true" if self._adapting or is_always else "false")
 
     def is_alive(self) -> bool:
         """Whether the JVM answers."""

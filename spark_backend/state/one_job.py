@@ -23,6 +23,9 @@ from spark_backend.state.manifest import Segment
 from spark_backend.state.spec import BUCKET, TABLE, TableSpec
 from spark_backend.state.tagged import Tagged, by_frame
 
+MOST_COUNTED = 2_000
+"""Of how many parts Spark knows the sizes; of more ones it guesses them."""
+
 
 def rows_of_all(
     specs: Mapping[str, TableSpec],
@@ -35,14 +38,20 @@ def rows_of_all(
     Parameters
     ----------
     buckets: of each table that is written as a base, how many it has.
-    tasks: how many they are; not asked for rows that say of which table they are, which stay in
-        those that have made them.
+    tasks: how many they are; not asked for bases, nor for rows that say of which table they are,
+        which stay in those that have made them.
     """
     if isinstance(added, Tagged):
         return _tagged(specs, added, buckets)
     frames = [_placed(specs, names, frame, buckets) for names, frame in by_frame(added)]
     whole = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
-    return whole.repartition(tasks(), TABLE, BUCKET) if buckets else whole.coalesce(tasks())
+    return _gathered(whole, buckets) if buckets else whole.coalesce(tasks())
+
+
+def _gathered(rows: DataFrame, buckets: Mapping[str, int]) -> DataFrame:
+    """The rows of a bucket in one task; in several, if they are many (`Session.adaptive`)."""
+    count = min(MOST_COUNTED, sum(buckets.values()))
+    return rows.hint("rebalance", count, TABLE, BUCKET)
 
 
 def segment_of(files: Any, root: str, folder: str, spec: TableSpec, buckets: int) -> Segment | None:

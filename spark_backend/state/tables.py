@@ -17,6 +17,7 @@ Source: log-structured merge trees; state that is partitioned as its changes are
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import reduce
 from types import MappingProxyType
@@ -59,6 +60,8 @@ SHARE = 0.3
 """A new base is made when what came later has this share of its rows."""
 PER_BUCKET = 100_000
 MOST_BUCKETS = 512
+MOST_AS_PLANNED = 100_000
+"""Rows of a flush up to which no task is made several: what changes is sent to all of them."""
 MOST_HERE, MOST_BYTES = 100_000, 1 << 25
 """Later segments with so many rows, in files of so many bytes, are put together in this process."""
 NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -211,7 +214,7 @@ class StateTables:
         names = added.tables if isinstance(added, Tagged) else tuple(added)
         is_first = self.manifest.tables.keys().isdisjoint(names) and rows > PER_BUCKET
         buckets = {n: self._buckets(self._specs[n], rows) for n in names} if is_first else {}
-        found = self._write(FLUSH, number, added, buckets, tasks) if names else {}
+        found = self._write(FLUSH, number, added, rows, buckets, tasks) if names else {}
         if refused is not None and refused in found:
             told = Refused(self._fetched(self._specs[refused], [found[refused]]))
             self._holds.drop(found.values())
@@ -391,7 +394,8 @@ class StateTables:
 
     def _put_together(self, spec: TableSpec, gone: Sequence[Segment], *, is_base: bool) -> None:
         """Write segments as one, which takes their place."""
-        count = self._buckets(spec, sum(segment.rows for segment in gone)) if is_base else 0
+        rows = sum(segment.rows for segment in gone)
+        count = self._buckets(spec, rows) if is_base else 0
         kind = f"{BASE if is_base else MERGED}/{spec.name}"
         found: dict[str, Segment] = {}
         if not is_base and _are_few(gone):
@@ -401,7 +405,7 @@ class StateTables:
             net = added_up(spec, self._read(spec, gone, with_bucket=False))
             buckets = {spec.name: count} if is_base else {}
             given = {spec.name: net if is_base else net.coalesce(1)}
-            found = self._write(kind, self.number or 0, given, buckets)
+            found = self._write(kind, self.number or 0, given, rows, buckets)
         none = Segment(f"{kind}/none/{TABLE}={spec.name}", (), (), (), count)
         self._replace(spec, gone, found.get(spec.name, none))
 
@@ -443,6 +447,7 @@ class StateTables:
         kind: str,
         number: int,
         added: Mapping[str, DataFrame] | Tagged,
+        rows: int,
         buckets: Mapping[str, int],
         tasks: int | None = None,
     ) -> dict[str, Segment]:
@@ -451,12 +456,19 @@ class StateTables:
         folder = place_of(kind, number)
         found: dict[str, Segment | None] = {}
         try:
-            self._job(folder, added, buckets, tasks)
+            with self._spread(rows, buckets):
+                self._job(folder, added, buckets, tasks)
             found = {n: self._segment(folder, n, buckets) for n in names}
         finally:
             if not any(found.values()):
                 discard(self._files, f"{self._root}/{folder}")
         return {name: segment for name, segment in found.items() if segment is not None}
+
+    def _spread(self, rows: int, buckets: Mapping[str, int]) -> AbstractContextManager[None]:
+        """How a job is spread: one of few rows as it is planned, as no task has many of them."""
+        if not buckets and rows <= MOST_AS_PLANNED:
+            return nullcontext()
+        return self._session.adaptive(max(1, rows // (PER_BUCKET * MOST_BUCKETS)))
 
     def _job(
         self,
