@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from reactive.collections.zset import NAN
+from reactive.collections.zset import NAN, Pair
 from reactive.errors import OffloadError
 from spark_backend.codec import whole
 from spark_backend.codec.schema import (
@@ -92,6 +92,14 @@ def from_arrow(of: Typed, array: pa.Array) -> list[Any]:
     if of.kind is Decimal:
         return [None if value is None else _without_zeros(value) for value in values]
     return values
+
+
+def pairs_of(of: Typed, table: pa.Table) -> list[Pair]:
+    """The rows of a table with the columns `row` and `weight`."""
+    if not table.num_rows:
+        return []
+    rows = from_arrow(of, table.column("row").combine_chunks())
+    return list(zip(rows, table.column("weight").to_pylist(), strict=True))
 
 
 class _Misfit(Exception):

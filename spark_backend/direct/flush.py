@@ -29,7 +29,7 @@ from optimizer.traverse import with_inputs
 from reactive.reference.bags import Bag, added, difference, grow
 from reactive.reference.evaluate import evaluate_part
 from reactive.reference.nodes import linear
-from spark_backend.codec.arrow import from_arrow, to_arrow
+from spark_backend.codec.arrow import pairs_of, to_arrow
 from spark_backend.codec.schema import Typed
 from spark_backend.direct.lookup import Leaves, Lookup
 from spark_backend.state.tables import StateTables, TableSpec
@@ -148,10 +148,7 @@ def _check(rows: int, most: int) -> None:
 
 def bag_of(kept: Typed, table: pa.Table) -> Bag:
     """The columns `row` and `weight` as a bag."""
-    if not table.num_rows:
-        return Counter()
-    rows = from_arrow(kept, table.column("row").combine_chunks())
-    return present(added(zip(rows, table.column("weight").to_pylist(), strict=True)))
+    return present(added(pairs_of(kept, table)))
 
 
 def present(bag: Bag) -> Bag:

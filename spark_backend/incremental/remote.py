@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
@@ -28,7 +27,7 @@ from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Part
 from spark_backend.cluster.session import Session
-from spark_backend.codec.arrow import from_arrow, to_arrow
+from spark_backend.codec.arrow import pairs_of, to_arrow
 from spark_backend.codec.fitting import fitting
 from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.schema import Record, Typed
@@ -189,7 +188,7 @@ class StateRemote:
 
     def _in_files(self) -> Pairs:
         """The output, added up here."""
-        return consolidate(_pairs(self._kept, self.shared.tables.all_rows(self._member.output)))
+        return consolidate(pairs_of(self._kept, self.shared.tables.all_rows(self._member.output)))
 
     def at(self, bucket: Any) -> Iterable[Pair]:
         """The rows that begin with a key, or are it: of the base, only its bucket is read."""
@@ -206,7 +205,7 @@ class StateRemote:
         leaf = tuple(flattened_values(of, key))
         hashed = look.hashes([leaf])
         found = self.shared.tables.sought(output, hashed, look.values([leaf]))
-        return consolidate(_pairs(self._kept, found))
+        return consolidate(pairs_of(self._kept, found))
 
     @property
     def _kept(self) -> Typed:
@@ -257,7 +256,7 @@ class StateRemote:
             if number != self.applied:
                 return ()
             written = self.shared.tables.written(self._member.told, self._member.output)
-            return consolidate(_pairs(self._kept, written)) if written is not None else ()
+            return consolidate(pairs_of(self._kept, written)) if written is not None else ()
 
     def size(self) -> int:
         """How many rows the output has, copies counted."""
@@ -288,7 +287,7 @@ class StateRemote:
                     continue
                 rows = whole(self.shared.tables, self._member.rows[there])
                 if rows is not None:
-                    pairs = _pairs(given.kept, rows.toArrow())
+                    pairs = pairs_of(given.kept, rows.toArrow())
                     yield from ((place, 0, row, weight) for row, weight in pairs)
 
     def footprint(self) -> tuple[int, int]:
@@ -308,16 +307,9 @@ class StateRemote:
         return "; ".join([*how, *odd, *split])
 
     def _fetched(self, rows: DataFrame | None) -> list[Pair]:
-        return [] if rows is None else _pairs(self._kept, rows.toArrow())
+        return [] if rows is None else pairs_of(self._kept, rows.toArrow())
 
 
 def _done_here(flushes: int, here: int) -> list[str]:
     """How many flushes were of so few rows that there was no job."""
     return [f"{here} of {flushes} flushes in this process, of few rows"] if here else []
-
-
-def _pairs(kept: Typed, table: pa.Table) -> list[Pair]:
-    if not table.num_rows:
-        return []
-    rows = from_arrow(kept, table.column("row").combine_chunks())
-    return list(zip(rows, table.column("weight").to_pylist(), strict=True))

@@ -27,7 +27,7 @@ from reactive.errors import OffloadError, TableError
 from reactive.remote.external import Once
 from spark_backend.cluster.files import by_name
 from spark_backend.cluster.session import Session
-from spark_backend.codec.arrow import from_arrow, to_arrow
+from spark_backend.codec.arrow import pairs_of, to_arrow
 from spark_backend.codec.schema import Kept, Pickled, Record, Typed, kept_as, type_name
 from spark_backend.codec.values import spark_type
 from spark_backend.tables.chain import Weighted
@@ -236,9 +236,7 @@ class Frames:
         """The changes after a version, up to another, in the driver; not added up."""
         if version >= upto:
             return ()
-        table = self._changes.fetched(version + 1, upto)
-        rows = from_arrow(self.kept, table.column("row").combine_chunks())
-        return zip(rows, table.column("weight").to_pylist(), strict=True)
+        return pairs_of(self.kept, self._changes.fetched(version + 1, upto))
 
     def is_local(self, version: int, upto: int) -> bool:
         """Whether `since` gives rows that are part of the query."""
