@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
+from math import inf
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -58,7 +59,7 @@ def _live(out: Console, screen: Screen) -> Live:
 
 
 class Lines:
-    """One line after the other, with the seconds since the start."""
+    """One line after the other, with the seconds since the start; figures once a phase at least."""
 
     def __init__(self, out: Console, look: Look) -> None:
         self._out = out
@@ -67,6 +68,7 @@ class Lines:
 
     def phase(self, name: str) -> None:
         self._say(f"== {name}")
+        self._shown = -inf
 
     def note(self, text: str) -> None:
         self._say(text)
