@@ -1,19 +1,19 @@
-"""What a piece of work takes on Spark: seconds, seconds of the JVM's processors, jobs and tasks.
+"""What a piece of work takes on Spark: seconds, seconds of processors, jobs and tasks.
 
 Seconds mean little on a machine that others use; what is counted does not depend on them. The
-processors' seconds are those of the JVM alone (also of its compiler and garbage collector): what
-runs in columns runs nowhere else.
+processors' seconds are those of this process, of the JVM (also of its compiler and garbage
+collector) and of Python workers.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any, TypeVar
+
+from asv_benchmarks.offload.cpu import spent
 
 R = TypeVar("R")
 
@@ -46,9 +46,9 @@ class Meter:
 
     def measure(self, name: str, work: Callable[[], R]) -> R:
         """Do a piece of work of a kind."""
-        before, processor, began = self._counts(), self._processor(), perf_counter()
+        before, processor, began = self._counts(), spent(), perf_counter()
         done = work()
-        seconds, processor = perf_counter() - began, self._processor() - processor
+        seconds, processor = perf_counter() - began, spent() - processor
         counts = [b - a for a, b in zip(before, self._counts(), strict=True)]
         self.found.setdefault(name, []).append(Taken(seconds, processor, *counts))
         return done
@@ -68,11 +68,6 @@ class Meter:
             sum(job.numCompletedStages() for job in each),
             sum(job.numCompletedTasks() for job in each),
         )
-
-    def _processor(self) -> float:
-        pid = self._context._gateway.proc.pid
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def middle(found: Sequence[Taken]) -> Taken:
