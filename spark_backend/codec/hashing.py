@@ -50,7 +50,7 @@ _FIRST_DAY = _EPOCH.toordinal()
 _MICROSECOND = timedelta(microseconds=1)
 _MOST_PLACES = 400
 """Decimals of more digits before or behind the point equal no float and fit in no column."""
-_STRANGE = object()
+STRANGE = object()
 """Stands for the fields of what is no record of the type: it has no hash."""
 
 
@@ -105,9 +105,9 @@ def _fields(of: Record, value: Any) -> Sequence[Any]:
         return (None,) * len(of.fields)
     if issubclass(of.kind, tuple):
         is_one = _is_like(value, tuple) and len(value) == len(of.fields)
-        return value if is_one else (_STRANGE,) * len(of.fields)
+        return value if is_one else (STRANGE,) * len(of.fields)
     if type(value) is not of.kind:
-        return (_STRANGE,) * len(of.fields)
+        return (STRANGE,) * len(of.fields)
     return [attrgetter(name)(value) for name in of.names]
 
 

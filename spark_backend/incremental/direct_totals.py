@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import Decimal
+from operator import add
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +36,7 @@ from spark_backend.incremental.exact_columns import LARGEST, LIMB, POINT
 from spark_backend.incremental.finishing import made_of, total_of
 from spark_backend.incremental.summed import WIDE, Read, Summed, read
 from spark_backend.incremental.valued import Asked, Valued
+from spark_backend.state.added_up_here import added_up_here
 from spark_backend.state.tables import TableSpec
 
 Odd = tuple[Any, ...]
@@ -123,16 +125,17 @@ class DirectTotals:
         found: dict[Any, Group] = {}
         key_of, summed, valued = self._key_of, self._summed.items(), self._valued.items()
         for row, weight in given.items():
-            group = found.setdefault(canonical(key_of(row)), Group())
+            key = canonical(key_of(row))
+            group = found.get(key)
+            if group is None:
+                group = found[key] = Group()
             odd, sums = [], [weight]
             for what, of in summed:
                 number, strange = _number(of, self._reads[what](row))
                 sums += [number[0] * weight, number[1] * weight]
                 if of.may_be_odd:
                     odd.append(strange)
-            there = group.sums.setdefault(tuple(odd), [0] * len(sums))
-            for place, number_of in enumerate(sums):
-                there[place] += number_of
+            _add(group, tuple(odd), sums)
             for what, values in valued:
                 value = canonical(self._reads[what](row))
                 if value is not None or not values.skips_none:
@@ -190,13 +193,10 @@ class DirectTotals:
             return {}
         keys = {tuple(flattened_values(self._key, key)) for key in change}
         found: dict[Any, Group] = {}
-        table = flush.found(self._spec, self._lookup, keys)
+        table = added_up_here(self._spec, flush.found(self._spec, self._lookup, keys))
         for key, odd, sums in self._read(table):
             if key in change:
-                group = found.setdefault(key, Group())
-                there = group.sums.setdefault(odd, [0] * len(sums))
-                for place, number in enumerate(sums):
-                    there[place] += number
+                _add(found.setdefault(key, Group()), odd, sums)
         for of in self._valued.values():
             for key, value, weight in _values_in(
                 flush.found(of.spec, self._lookup, keys), self._key, of
@@ -252,6 +252,14 @@ class DirectTotals:
         if type(folded.accumulator).__name__ == "SumAccumulator":
             return total
         return canonical(total / count) if count > 0 else None
+
+
+def _add(group: Group, odd: Odd, sums: Sums) -> None:
+    there = group.sums.get(odd)
+    if there is None:
+        group.sums[odd] = sums
+    else:
+        there[:] = map(add, there, sums)
 
 
 def _reader(function: Function | None, count: int) -> Callable[[Row], Any]:

@@ -12,6 +12,7 @@ Source: [dbsp] bilinear operators.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
@@ -21,16 +22,21 @@ from pyspark.sql import functions as F
 from optimizer import plan
 from optimizer.expr import Function
 from reactive.collections.zset import Row
-from reactive.reference.bags import Bag
+from reactive.operators.plain import spread
+from reactive.reference.bags import Bag, paired
 from spark_backend.codec.columns import truth_of
+from spark_backend.codec.hashing import STRANGE
 from spark_backend.codec.schema import Record, Typed, tuple_of
 from spark_backend.codec.values import Value, record_value
-from spark_backend.direct.flush import NOTHING, DirectFlush, evaluated, over_given, together
+from spark_backend.direct.flush import NOTHING, DirectFlush, TooMany, check_fetched, present
 from spark_backend.direct.lookup import Leaves
 from spark_backend.incremental.keys import HASH, Side, bound, same
 from spark_backend.incremental.near import hashes_of, having
 from spark_backend.incremental.steps import Flush, Hashes, Step, schema_of
 from spark_backend.state.tables import TableSpec, united
+
+ByKey = dict[Leaves, list[tuple[Row, int]]]
+"""Rows with their weights, by their key."""
 
 
 class Arranged:
@@ -92,6 +98,23 @@ class Arranged:
         flush.add(self.spec, self.source.kept, found)
         return found
 
+    def by_key(self, rows: Bag) -> ByKey:
+        """Rows with their weights by their key; without those that match nothing.
+
+        Raises
+        ------
+        TooMany: a key is no value of the declared type, of which it is not known what equals it.
+        """
+        key_of = self.side.key_of
+        found: ByKey = {}
+        for row, weight in rows.items():
+            key = key_of(row)
+            if key is not None:
+                found.setdefault(key, []).append((row, weight))
+        if self.side.has_records and any(STRANGE in key for key in found):
+            raise TooMany("a key that is not of the declared type")
+        return found
+
     def keys_of(self, rows: Iterable[Row]) -> set[Leaves]:
         """The keys of rows that can match."""
         return {key for row in rows if (key := self.side.key_of(row)) is not None}
@@ -115,11 +138,12 @@ class Join:
         count: int,
     ) -> None:
         self._left, self._right, self._count = left, right, count
-        self._node = over_given(_inner(node))
+        self._made = paired(node.inputs()[0])
+        self._asked = (lambda made: True) if residual is None else spread(residual, count + 1)
         self.kept: Typed = pair_of(left.source.kept, right.source.kept, count)
         self._condition = None if residual is None else self._fits(residual)
         pair = pair_value(left.source.kept, right.source.kept, count)
-        self._pair = pair.column.alias("row")
+        self._row = pair.column.alias("row")
 
     def delta(self, flush: Flush) -> DataFrame | None:
         left, right = self._left.change(flush, "l"), self._right.change(flush, "r")
@@ -140,16 +164,35 @@ class Join:
         return flush.handed_on(flush.together(united(out))) if out else None
 
     def direct(self, flush: DirectFlush) -> Bag:
-        left, right = self._left.direct_change(flush), self._right.direct_change(flush)
-        others = self._right.direct_having(flush, self._left.keys_of(left))
-        partners = self._left.direct_having(flush, self._right.keys_of(right))
-        of_left = evaluated(self._node, (left, together([others, right])))
-        return together([of_left, evaluated(self._node, (partners, right))])
+        left = self._left.by_key(self._left.direct_change(flush))
+        right = self._right.by_key(self._right.direct_change(flush))
+        found: Bag = Counter()
+        self._pair(found, left, right)
+        self._pair(found, left, self._right.by_key(self._right.direct_having(flush, set(left))))
+        self._pair(found, self._left.by_key(self._left.direct_having(flush, set(right))), right)
+        return present(found)
+
+    def _pair(self, found: Bag, left: ByKey, right: ByKey) -> None:
+        """Add the pairs of rows that match.
+
+        Raises
+        ------
+        TooMany: there are many.
+        """
+        pair, fits = self._made, self._asked
+        check_fetched(sum(len(rows) * len(right.get(key, ())) for key, rows in left.items()))
+        for key, rows in left.items():
+            others = right.get(key, ())
+            for row, weight in rows if others else ():
+                for other, times in others:
+                    made = pair(row, other)
+                    if fits(made):
+                        found[made] += weight * times
 
     def _pairs(self, matched: DataFrame) -> DataFrame:
         if self._condition is not None:
             matched = matched.filter(self._condition)
-        return matched.select(self._pair, F.expr("l_weight * r_weight as weight"))
+        return matched.select(self._row, F.expr("l_weight * r_weight as weight"))
 
     def _fits(self, residual: Function) -> Column:
         values = [
@@ -171,13 +214,6 @@ def pair_value(left: Typed, right: Typed, count: int) -> Value:
     """A pair of the columns `l_row` and `r_row`."""
     parts = bound(Value(F.col("l_row"), left), count)
     return record_value((*parts, Value(F.col("r_row"), right)))
-
-
-def _inner(node: plan.Node) -> plan.Node:
-    """The join of an outer join whose pairs are asked for."""
-    if isinstance(node, plan.OuterJoin):
-        return plan.Join(node.left, node.right, node.match)
-    return node
 
 
 def _selective(changed: DataFrame, prefix: str) -> DataFrame:

@@ -108,20 +108,29 @@ class Side:
         return Lookup(self.types, fields_read(self.keys, self.kept, self.bindings))
 
     @cached_property
+    def has_records(self) -> bool:
+        """Whether a part of the key is made of several columns."""
+        return any(isinstance(of, Record) for of in self.given)
+
+    @cached_property
     def key_of(self) -> Callable[[Row], Leaves | None]:
         """Gives the key of a row; None for one that matches nothing."""
         tests = [spread(test, self.bindings) for test in self.tests]
-        calls = [
-            (spread(key, self.bindings), of) for key, of in zip(self.keys, self.given, strict=True)
-        ]
+        calls = [spread(key, self.bindings) for key in self.keys]
         floats = [place for place, of in enumerate(self.types) if of.kind is float]
 
         def key_of(row: Row) -> Leaves | None:
-            if not all(test(row) for test in tests):
-                return None
-            leaves = tuple(leaf for call, of in calls for leaf in flattened_values(of, call(row)))
-            is_odd = any(leaves[place] != leaves[place] for place in floats)
-            return None if is_odd else leaves
+            for test in tests:
+                if not test(row):
+                    return None
+            leaves = tuple([call(row) for call in calls])
+            if self.has_records:
+                pairs = zip(self.given, leaves, strict=True)
+                leaves = tuple(leaf for of, part in pairs for leaf in flattened_values(of, part))
+            for place in floats:
+                if leaves[place] != leaves[place]:
+                    return None
+            return leaves
 
         return key_of
 
