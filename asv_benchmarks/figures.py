@@ -66,6 +66,7 @@ class Measured:
 
 
 def _times(figure: Figure, one: dict[str, float], other: dict[str, float]) -> float:
+    """A process that did not grow, as may be with few rows, counts as if by one byte."""
     if figure.large_is_good:
         one, other = other, one
-    return one[figure.name] / other[figure.name]
+    return (one[figure.name] or 1.0) / (other[figure.name] or 1.0)

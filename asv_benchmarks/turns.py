@@ -65,13 +65,18 @@ def beside(times: Times) -> Beside:
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """Collections of garbage in this block do not look at what was there before it."""
+    """Collections of garbage in this block do not look at what was there before it.
+
+    What others have frozen stays so, and then what was there before the block does too.
+    """
+    had_frozen = gc.get_freeze_count()
     gc.collect()
     gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if not had_frozen:
+            gc.unfreeze()
 
 
 def time_loads(make: Callable[[], list[Side]], rows: Rows, times: Times, loads: int) -> list[Side]:

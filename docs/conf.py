@@ -22,7 +22,10 @@ CONTENTS = {
     "Tutorials": ["tutorials/services", "tutorials/analyses", "tutorials/spark"],
     "Guide": [
         "guide",
+        "comprehensions",
+        "sql",
         "recursion",
+        "datalog",
         "feeding",
         "writing",
         "services",

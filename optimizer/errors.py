@@ -19,3 +19,7 @@ class StaleCaptureWarning(UserWarning):
 
 class StaleCaptureError(ReactiveError, RuntimeError):
     """The same as `StaleCaptureWarning`, of a `Database(strict=True)`: the commit is refused."""
+
+
+class DuplicateKeyError(ReactiveError, ValueError):
+    """Two rows of a query that gives a dictionary have the same key."""

@@ -16,6 +16,11 @@ Four nodes have no syntax of their own. The optimizer makes them to keep excepti
     Guard(test, needs)      false where the needs and the test raise nothing and the test is false
     Again(test)             the test, of rows that a guard has asked further down
     Attempt(of, otherwise)  the constant `otherwise` where evaluating `of` raises
+
+Two nodes stand for queries in callables, until `optimizer.subqueries` has made joins of them:
+
+    Subquery(kind, query, arguments)    what a plan gives for the values of `arguments`
+    Outer(i)                            in callables of that plan: the value of `arguments[i]`
 """
 
 from __future__ import annotations
@@ -180,6 +185,27 @@ class Attempt(Expr):
 
 
 @record
+class Outer(Expr):
+    """In a callable of a sub-query: one of the values that the query around it gives."""
+
+    index: int
+
+
+@record
+class Subquery(Expr):
+    """What a query gives for values of the row around it.
+
+    `query` is a plan whose callables may read `Outer(i)`, the value of `arguments[i]`; it has no
+    sub-queries inside any more. `"exists"`: whether it has a row. `"value"`: its only binding of
+    its only row; it has exactly one row for any values, as an aggregate without a key.
+    """
+
+    kind: Literal["exists", "value"]
+    query: Any
+    arguments: tuple[Expr, ...] = ()
+
+
+@record
 class Lifted:
     """What a plan holds where the user wrote a callable that has been read.
 
@@ -257,7 +283,7 @@ def row_names(count: int) -> tuple[str, ...]:
     return tuple(f"row{place or ''}" for place in range(count))
 
 
-LEAVES = frozenset({Parameter, Constant, Local})
+LEAVES = frozenset({Parameter, Constant, Local, Outer})
 """What most expressions come down to; they have no parts."""
 
 
@@ -292,6 +318,8 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
             return (test,)
         case Attempt(of):
             return (of,)
+        case Subquery(_, _, arguments):
+            return arguments
         case _:
             return ()
 
@@ -331,6 +359,8 @@ def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
             return Again(new[0])
         case Attempt(_, otherwise):
             return Attempt(new[0], otherwise)
+        case Subquery(kind, query):
+            return Subquery(kind, query, new)
         case _:
             return expr
 
@@ -393,6 +423,13 @@ def conjuncts(expr: Expr) -> tuple[Expr, ...]:
         first, *rest = conjuncts(expr.then)
         return (First(expr.needs, first), *rest) if rest else (expr,)
     return (expr,)
+
+
+def disjuncts(expr: Expr) -> tuple[Expr, ...]:
+    """The parts of which one must be true, in the order in which they are asked."""
+    if not isinstance(expr, Or):
+        return (expr,)
+    return tuple(inner for part in expr.parts for inner in disjuncts(part))
 
 
 def conjunction(tests: tuple[Expr, ...]) -> Expr:

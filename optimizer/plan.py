@@ -21,9 +21,9 @@ from dataclasses import field
 from typing import Any, Literal, get_origin
 
 from optimizer.callables.opaque import Opaque
-from optimizer.expr import Function, Lifted
-from optimizer.expressions.knowledge import Shapes, shape_of
-from optimizer.expressions.naming import naming_of
+from optimizer.expr import Function
+from optimizer.expressions.declared import tuple_width
+from optimizer.expressions.knowledge import Shapes
 from optimizer.plans import headlines
 from optimizer.plans.facts import (
     Barrier,
@@ -37,6 +37,7 @@ from optimizer.plans.facts import (
     if_either,
     is_set_of_outer_join,
     monotone,
+    negates_of_outer_join,
     never,
     of_each,
     of_input,
@@ -48,27 +49,29 @@ from optimizer.plans.facts import (
     rows_of_both,
     rows_of_outer_join,
     same_rows,
+    shape_made,
 )
-from optimizer.plans.nodes.each import Each as Each
+from optimizer.plans.nodes.extend import Extend as Extend
 from optimizer.plans.nodes.order_by import OrderBy as OrderBy
 from optimizer.plans.nodes.order_by import SortKey as SortKey
 from optimizer.plans.nodes.reduce import Reduce as Reduce
 from optimizer.plans.nodes.top import Top as Top
+from optimizer.plans.nodes.values import Values as Values
 from optimizer.plans.plan_node import Node as Node
 from optimizer.plans.tree import nodes_in as nodes_in
 from optimizer.record import record
 
 
 def _rows_of_table(node: Table, inputs: Sequence[Shapes]) -> Shapes:
+    width = tuple_width(node.row_type)
+    if width is not None:
+        return ((None,) * width,)
     kind = get_origin(node.row_type) or node.row_type
     return (kind if isinstance(kind, type) and kind is not object else None,)
 
 
 def _rows_of_select(node: Select, inputs: Sequence[Shapes]) -> Shapes:
-    function, naming = node.function, naming_of(node.function)
-    if naming is not None:
-        return (naming.kind,)
-    return (shape_of(function.body, inputs[0]) if isinstance(function, Lifted) else None,)
+    return (shape_made(node.function, inputs[0]),)
 
 
 def _rows_of_component(node: Component, inputs: Sequence[Shapes]) -> Shapes:
@@ -261,7 +264,7 @@ class Fixpoint(Node):
     level: Any
     names: tuple[str, ...]
     best: tuple[Best | None, ...]
-    max_rounds: int
+    max_rounds: int | None
 
     facts = Facts(
         calls=(Calls("best.by", of_each), Calls("best.value", of_each)),
@@ -477,7 +480,7 @@ class OuterJoin(Node):
     facts = Facts(
         calls=_OF_MATCH,
         raises=False,
-        recursion=both_negate,
+        recursion=negates_of_outer_join,
         shapes=rows_of_outer_join,
         is_set=is_set_of_outer_join,
         headline=headlines.join,

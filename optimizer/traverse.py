@@ -228,7 +228,7 @@ def _at(thing: Any, names: Sequence[str], place: int = 0) -> Iterator[tuple[Func
     if value is None:
         return
     if len(names) == 1:
-        yield value, place
+        yield from ((each, place) for each in (value if value.__class__ is tuple else (value,)))
     elif value.__class__ is tuple:
         for number, each in enumerate(value):
             if each is not None:
@@ -245,7 +245,10 @@ def _changed(
     new: Any
     if value is None:
         return thing
-    if not rest:
+    if not rest and value.__class__ is tuple:
+        new = tuple([change(each, place) for each in value])
+        new = value if all(map(is_, new, value)) else new
+    elif not rest:
         new = change(value, place)
     elif value.__class__ is tuple:
         new = tuple(v and _changed(v, rest, number, change) for number, v in enumerate(value))

@@ -30,6 +30,7 @@ from reactive.api.aggregates import (
     Monoid,
     Sum,
 )
+from reactive.api.columns import Column, call, col, left, right, when
 from reactive.api.grouped_view import GroupedView
 from reactive.api.groups import Groups
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
@@ -42,6 +43,7 @@ from reactive.database import Database
 from reactive.dataflow.delta import Delta
 from reactive.errors import (
     ClosedError,
+    DuplicateKeyError,
     FixpointError,
     MissingKeyError,
     OffloadError,
@@ -58,14 +60,17 @@ from reactive.errors import (
 from reactive.subscriptions.observe import Changes, Observer, Subscription
 
 if TYPE_CHECKING:
+    from reactive.api.check import check
     from reactive.api.family import Family
     from reactive.api.fixpoint import fixpoint
     from reactive.api.iterate import iterate
     from reactive.api.metrics import Metrics, Queue
     from reactive.api.named_groups import NamedGroups, NamedGroupsView
     from reactive.api.ordered_view import OrderedView
+    from reactive.api.query import GroupedQuery, OrderedQuery, Query, live
     from reactive.api.row_errors import Raised, RowError
     from reactive.api.stats import OperatorStats, Stats
+    from reactive.datalog.program import Program
     from reactive.offload.status import Offloaded, OffloadStatus
     from reactive.runtime.lag import Lag
     from reactive.sinks.sink import Sink
@@ -84,13 +89,16 @@ __all__ = [
     "Changes",
     "ClosedError",
     "Collect",
+    "Column",
     "Count",
     "CountDistinct",
     "Database",
     "Delta",
+    "DuplicateKeyError",
     "Edit",
     "Family",
     "FixpointError",
+    "GroupedQuery",
     "GroupedRelation",
     "GroupedView",
     "Groups",
@@ -109,10 +117,13 @@ __all__ = [
     "OffloadStatus",
     "Offloaded",
     "OperatorStats",
+    "OrderedQuery",
     "OrderedRelation",
     "OrderedView",
     "PlanError",
     "Position",
+    "Program",
+    "Query",
     "Queue",
     "Raised",
     "ReactiveError",
@@ -135,11 +146,18 @@ __all__ = [
     "VerificationError",
     "View",
     "asc",
+    "call",
+    "check",
+    "col",
     "desc",
     "fixpoint",
     "from_rows",
     "iterate",
+    "left",
+    "live",
     "poll",
+    "right",
+    "when",
 ]
 
 __getattr__ = exported(
@@ -147,6 +165,7 @@ __getattr__ = exported(
     {
         "Batch": "reactive.sources.batch",
         "Family": "reactive.api.family",
+        "GroupedQuery": "reactive.api.query",
         "Ingestion": "reactive.sources.ingestion",
         "Lag": "reactive.runtime.lag",
         "Metrics": "reactive.api.metrics",
@@ -155,8 +174,11 @@ __getattr__ = exported(
         "OffloadStatus": "reactive.offload.status",
         "Offloaded": "reactive.offload.status",
         "OperatorStats": "reactive.api.stats",
+        "OrderedQuery": "reactive.api.query",
         "OrderedView": "reactive.api.ordered_view",
         "Position": "reactive.sinks.target",
+        "Program": "reactive.datalog.program",
+        "Query": "reactive.api.query",
         "Queue": "reactive.api.metrics",
         "Raised": "reactive.api.row_errors",
         "RowError": "reactive.api.row_errors",
@@ -164,9 +186,11 @@ __getattr__ = exported(
         "Source": "reactive.sources.source",
         "Stats": "reactive.api.stats",
         "Transaction": "reactive.transactions.transaction",
+        "check": "reactive.api.check",
         "fixpoint": "reactive.api.fixpoint",
         "from_rows": "reactive.sources.ready",
         "iterate": "reactive.api.iterate",
+        "live": "reactive.api.query",
         "poll": "reactive.sources.ready",
     },
 )

@@ -6,21 +6,22 @@ table.add(row) --> pending changes --> graph.commit --> feeds --> subscribers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeVar, TypeVarTuple, overload
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, TypeVarTuple, overload
 
 from optimizer.callables.source import caller
 from optimizer.traverse import Rule
 from reactive.api import dropping
 from reactive.api import family as families
+from reactive.api import literal as literals
 from reactive.api import metrics as measures
+from reactive.api import query as queries
 from reactive.api.materialize import materialize
-from reactive.api.relation import Relation
+from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
-from reactive.errors import (
-    TransactionError,
-)
+from reactive.datalog import program as programs
+from reactive.errors import PlanError, TransactionError
 from reactive.offload import remote_table
 from reactive.offload import status as statuses
 from reactive.offload import stream_table as stream_tables
@@ -40,6 +41,7 @@ PATIENCE = 1.0
 """Seconds that `close` waits for each source to stop."""
 T = TypeVar("T")
 K = TypeVar("K")
+V = TypeVar("V")
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
@@ -58,6 +60,7 @@ class Database(NotCopied, Closeable):
     strict: refuse a commit, instead of warning, when a variable that a query captured has
         changed since the query was made; and a row that was changed in place since it was added,
         when it is removed.
+    dialect: of `sql` and `execute`: `"duckdb"`, `"postgres"` or `"sqlite"`.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -75,8 +78,10 @@ class Database(NotCopied, Closeable):
         rules: Sequence[Rule] = (),
         strict: bool = False,
         offload: Offload | None = None,
+        dialect: Literal["duckdb", "postgres", "sqlite"] = "duckdb",
     ) -> None:
         engine = self._engine = Engine(rules, rewrite=optimize, strict=strict)
+        engine.dialect = dialect
         engine.materialize = materialize
         self._offloading = Offloading(engine, offload)
         engine.place(self._offloading)
@@ -123,7 +128,8 @@ class Database(NotCopied, Closeable):
         Parameters
         ----------
         row_type: the class of its rows; `object` admits any. Rows must be hashable, and of a class
-            whose instances do not change: a frozen dataclass, a tuple, a plain value.
+            whose instances do not change: a frozen dataclass, a tuple, a plain value. Of
+            `tuple[int, str]` each has two items, so that a query may read them without fear.
         name: for messages; the class's name by default.
         key: a field's name, or callable, row -> hashable. At most one row per key.
         stored: False for rows that flow through and are not kept (i3QL's virtual table). Such a
@@ -156,6 +162,34 @@ class Database(NotCopied, Closeable):
                 )
             self._engine.tables[number] = table
             return table
+
+    def values(self, rows: Iterable[T], row_type: type[T] | None = None) -> Relation[T]:
+        """A relation whose rows are written in the query: they are there from the start, and stay.
+
+        Parameters
+        ----------
+        rows: hashables, each as often as it is there; or none.
+        row_type: what they are, as a table has it; without it, what they look like.
+
+        The optimizer computes beforehand what it can of them: a join with a single row is none.
+
+        State: the rows. Cost: none.
+
+        Raises
+        ------
+        PlanError: a row has no hash, or is not of the type.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words = db.table(str, name="words")
+        >>> sizes = db.values([("short", 1, 3), ("long", 4, 99)])
+        >>> sized = words.join(sizes, on=lambda w, s: s[1] <= len(w) <= s[2])
+        >>> view = sized.select(lambda w, s: (w, s[0])).materialize()
+        >>> words.add_all(["to", "that"])
+        >>> sorted(view)
+        [('that', 'long'), ('to', 'short')]
+        """
+        return Relation(self._engine, literals.literal(rows, row_type))
 
     @overload
     def family(self, function: Callable[[K], Relation[*Ts]]) -> families.Family[K, *Ts]: ...
@@ -194,6 +228,159 @@ class Database(NotCopied, Closeable):
         (['that'], True, 1)
         """
         return families.Family(self._engine, function)
+
+    def sql(self, text: str, /, **parameters: Any) -> Relation[Any]:
+        """A query that is written in SQL: a relation like any other, of named tuples.
+
+        Names in FROM are those of tables and views of this database, whatever the variables around
+        are called. What SQL can do here, and where dialects differ: docs/sql.md.
+
+        Parameters
+        ----------
+        text: one query, in the dialect of the database.
+        parameters: `:name` is a constant, with the value of now; a relation stands for itself in
+            FROM.
+
+        A view of it leaves rows out that raise; they are in `view.errors`. With an ORDER BY it is a
+        sequence. Cost: as of the same query made of methods.
+
+        Raises
+        ------
+        PlanError: it is no query, or names what there is not; with line and column.
+
+        >>> from dataclasses import dataclass
+        >>> from reactive import Database
+        >>> @dataclass(frozen=True, slots=True)
+        ... class Order:
+        ...     id: int
+        ...     town: str
+        ...     total: int
+        >>> db = Database()
+        >>> orders = db.table(Order, name="orders", key="id")
+        >>> towns = db.sql('''
+        ...     select town, sum(total) as total from orders
+        ...     group by town having sum(total) > :least order by town''', least=5).materialize()
+        >>> orders.add_all([Order(1, "Bonn", 7), Order(2, "Ulm", 3), Order(3, "Ulm", 4)])
+        >>> list(towns)
+        [Row(town='Bonn', total=7), Row(town='Ulm', total=7)]
+        """
+        return _sql().sql(self._engine, text, parameters)  # type: ignore[no-any-return]
+
+    def execute(self, text: str, /, **parameters: Any) -> int:
+        """Run a statement of SQL that changes the database, in one transaction.
+
+        `create table` makes a table of named tuples, whose PRIMARY KEY is its `key=`; `create view`
+        names a query; `insert`, `update`, `delete` and `drop` do what they say.
+
+        Parameters
+        ----------
+        text: one statement, in the dialect of the database.
+        parameters: as of `sql`.
+
+        Returns how many rows were inserted, updated or deleted.
+
+        Raises
+        ------
+        PlanError: it is no statement, or names what there is not; with line and column.
+        TableError: a table refuses a row, such as one whose key is taken; nothing has changed.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> db.execute("create table words (id int primary key, word text not null)")
+        0
+        >>> db.execute("insert into words values (1, 'to'), (:id, 'be')", id=2)
+        2
+        >>> [table.name for table in db.tables()]
+        ['words']
+        """
+        done: int = _sql().execute(self, text, parameters)
+        return done
+
+    @overload
+    def query(  # type: ignore[overload-overlap]  # a mapping is iterable, and anything a value
+        self, function: Callable[[], Mapping[K, V]], /
+    ) -> queries.GroupedQuery[K, V]: ...
+    @overload
+    def query(self, function: Callable[[], Iterable[T]], /) -> queries.Query[T]: ...
+    @overload
+    def query(self, function: Callable[[], T], /) -> queries.Query[T]: ...
+    def query(self, function: Callable[[], Any], /) -> Any:
+        """The query that a function says, whose comprehensions are over tables and relations.
+
+        Write it as you would over lists; then it is live. Also as a decorator.
+
+        Parameters
+        ----------
+        function: callable without parameters -> a list, set, dictionary, generator, what
+            `sorted(...)` gives, or a value. It is read, not called: see docs/comprehensions.md.
+
+        The rows are what Python computes with each relation as a list of its rows in some order: of
+        a list all elements, of a set each once. Of a dictionary it is a `GroupedRelation`, whose
+        view is a mapping; of what is sorted an `OrderedRelation`, whose view is a sequence; of a
+        value one row. `query.on(orders=[...])` runs the text on lists.
+
+        Raises
+        ------
+        PlanError: it cannot be read, or depends on the order of rows; the message says where.
+        StratificationError: it calls itself in what must not grow: a sum, or `not in`.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> orders = db.table(tuple[str, int], name="orders")
+        >>> @db.query
+        ... def totals() -> dict[str, int]:
+        ...     names = {w for w, _ in orders}
+        ...     return {who: sum(n for w, n in orders if w == who) for who in names}
+        >>> view = totals.materialize()
+        >>> orders.add_all([("Ann", 3), ("Bob", 1), ("Ann", 4)])
+        >>> view["Ann"], view == {"Ann": 7, "Bob": 1}
+        (7, True)
+        """
+        return queries.query(self._engine, function)
+
+    def datalog(
+        self,
+        text: str,
+        /,
+        *,
+        inputs: Mapping[str, AnyRelation] | None = None,
+        bits: int | None = None,
+    ) -> programs.Program:
+        """The relations that a Datalog program defines, as live relations.
+
+        Parameters
+        ----------
+        text: a program in the core of Soufflé's language, see docs/datalog.md.
+        inputs: relations that have their rows from here, by name. Others that are declared
+            `.input` are the tables with their names, which are made if they are not there.
+        bits: 32 or 64 if numbers wrap round as in Soufflé; without it they have no end.
+
+        Returns the relations by name. They are sets of named tuples with the declared columns.
+
+        State and cost: those of a query and, where relations depend on themselves, of `fixpoint`.
+        Source: Soufflé: Jordan, Scholz, Subotic, CAV 2016.
+
+        Raises
+        ------
+        PlanError: the text is no program, with its line and column.
+        StratificationError: a relation depends on its own negation or aggregate.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> parents = db.table(tuple[str, str], name="parent")
+        >>> program = db.datalog('''
+        ...     .decl parent(x: symbol, y: symbol) .input parent
+        ...     .decl cousins(x: symbol, y: symbol) .output cousins
+        ...     cousins(x, y) :- parent(a, x), parent(b, y), parent(c, a), parent(c, b), a != b.
+        ... ''')
+        >>> cousins = program["cousins"].materialize()
+        >>> parents.add_all([("ann", "bob"), ("ann", "eve"), ("bob", "kim"), ("eve", "lou")])
+        >>> sorted(cousins)
+        [cousins(x='kim', y='lou'), cousins(x='lou', y='kim')]
+        """
+        return programs.program_of(
+            self._engine, text, inputs or {}, bits, lambda kind, name: self.table(kind, name=name)
+        )
 
     def drop(self, table: Table[Any], *, views: bool = False) -> None:
         """End a table: its rows are given up, and using it afterwards is an error.
@@ -539,6 +726,20 @@ class Database(NotCopied, Closeable):
 
     def __repr__(self) -> str:
         return repr(self._engine)
+
+
+def _sql() -> Any:
+    """What reads SQL, which needs a library that is optional."""
+    try:
+        from reactive.sql import entry
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "sqlglot":
+            raise
+        raise PlanError(
+            "SQL is read by sqlglot, which is not installed\n"
+            '  pip install "reactive-collections[sql]"'
+        ) from None
+    return entry
 
 
 def _name(table: object) -> object:

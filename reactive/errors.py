@@ -4,6 +4,7 @@ A user's own exception stays itself. It gets a note that says where it was raise
 """
 
 from optimizer.errors import (
+    DuplicateKeyError,
     PlanError,
     ReactiveError,
     StaleCaptureError,
@@ -15,6 +16,17 @@ from optimizer.errors import (
 class TableError(ReactiveError, LookupError):
     """A change that the table refuses: an absent row, a duplicate key, a wrong or unhashable row;
     or a reading of rows that the table does not store."""
+
+
+class NoLength(TableError, TypeError):
+    """The `TableError` of `len` of rows that are not stored. `list(rows)` asks for their number
+    beforehand, as a hint; of a `TypeError` it takes that there is none, and goes on to the rows."""
+
+    def __reduce__(self) -> tuple[type[TableError], tuple[object, ...]]:
+        return TableError, self.args
+
+
+NoLength.__name__ = NoLength.__qualname__ = TableError.__name__
 
 
 class MissingKeyError(ReactiveError, KeyError):
@@ -57,6 +69,7 @@ class TakenIn(OffloadError):
 
 __all__ = [
     "ClosedError",
+    "DuplicateKeyError",
     "FixpointError",
     "MissingKeyError",
     "OffloadError",

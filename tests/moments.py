@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import os
 import sys
@@ -20,6 +21,14 @@ RESUME = dis.opmap["RESUME"]
 
 def interrupt() -> None:
     raise KeyboardInterrupt
+
+
+def is_closed(frame: FrameType) -> bool:
+    """Whether what is called is a generator that is thrown into, as nobody holds it any more: what
+    is raised there reaches nobody. What a `with` block throws into one is another thing."""
+    opcode = frame.f_code.co_code[frame.f_lasti]
+    above = frame.f_back
+    return opcode != RESUME and not (above and above.f_code.co_filename == contextlib.__file__)
 
 
 class Moments:
@@ -47,6 +56,8 @@ class Moments:
             self._called.add(frame.f_back)
         name = frame.f_code.co_filename
         if not name.startswith((HERE, "<reactive ")) or frame.f_code.co_name == "__del__":
+            return None
+        if is_closed(frame):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         self._last[frame] = RESUME  # which tells of no opcode of its own before Python 3.12

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from itertools import count
 from typing import Any
 
 from optimizer import plan
@@ -94,12 +95,23 @@ def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
     match node:
         case plan.Empty():
             return Counter()
+        case plan.Values(rows):
+            return Counter(rows)
         case plan.Where(source, p):
             test = _caller(p, source)
             return _sum((row, n) for row, n in of(source).items() if test(row))
         case plan.Select(source, f):
             call = _caller(f, source)
             return _sum((call(row), n) for row, n in of(source).items())
+        case plan.Extend(source, keep, columns):
+            calls = [_caller(column, source) for column in columns]
+
+            def made(row: Row) -> Row:
+                old = (row,) if bindings(source) == 1 else row
+                new = (*[old[place] for place in keep], *[call(row) for call in calls])
+                return new if len(new) > 1 else new[0]
+
+            return _sum((made(row), n) for row, n in of(source).items())
         case plan.SelectMany(source, f):
             call = _caller(f, source)
             return _sum((e, n) for row, n in of(source).items() for e in call(row))
@@ -122,7 +134,7 @@ def _rows(node: plan.Node, of: Callable[[plan.Node], Bag]) -> Bag:
             return _sum((row, 1) for row in of(left) & of(right))
         case plan.IntersectionAll(left, right):
             return of(left) & of(right)
-        case plan.View() | plan.Each():
+        case plan.View():
             return of(*node.inputs())
         case plan.Aggregate():
             return _aggregate(node, of(node.input))
@@ -343,7 +355,8 @@ def iterated(node: plan.Iterate, run: Run) -> list[Bag]:
 def smallest(node: plan.Fixpoint, run: Run) -> list[Bag]:
     """All relations of a fixpoint, from none on."""
     relations: list[Bag] = [Counter() for _ in node.bodies]
-    for _ in range(node.max_rounds + 2):
+    most = node.max_rounds
+    for _ in count() if most is None else range(most + 2):
         variables = {(node.level, index): rows for index, rows in enumerate(relations)}
         found = [run(body, variables) for body in node.bodies]
         new = [

@@ -20,15 +20,18 @@ ROOT = Path(__file__).parent.parent
 BELOW = {"optimizer": [], "reactive": ["optimizer"], "spark_backend": ["reactive", "optimizer"]}
 LIBRARIES = {
     "optimizer": set(),
-    "reactive": {"sortedcontainers", "typing_extensions", "rich"},
+    "reactive": {"sortedcontainers", "typing_extensions", "rich", "sqlglot", "pyarrow"},
     "spark_backend": {"numpy", "pandas", "pyarrow", "pyspark", "rich", "xxhash"},
 }
 ROOMS = {
-    "optimizer": ("callables", "expressions", "lifting", "plans", "rules", "rewriting"),
+    "optimizer": (
+        *("callables", "expressions", "lifting", "plans", "subqueries", "comprehensions"),
+        *("rules", "rewriting"),
+    ),
     "reactive": (
         *("runtime", "collections", "codegen", "storage", "operators", "reference", "dataflow"),
         *("remote", "compiler", "transactions", "subscriptions", "sinks", "api", "sources"),
-        "offload",
+        *("offload", "sql", "datalog"),
     ),
     "spark_backend": (
         *("cluster", "codec", "sinks", "state", "direct", "tables", "streams", "incremental"),
@@ -44,7 +47,17 @@ ROOT_MODULES = {
 OF_ROOT = {"expr": "expressions", "plan": "plans", "traverse": "plans"}
 """In which room a module of the root of `optimizer` would be."""
 ACROSS = {
-    *("benchmarks", "docs", "errors", "examples", "faults", "golden", "growth", "kills"),
+    *(
+        "benchmarks",
+        "comprehensions",
+        "docs",
+        "errors",
+        "examples",
+        "faults",
+        "golden",
+        "growth",
+        "kills",
+    ),
     *("notebook", "properties", "random_queries", "scenarios", "soak", "spark", "types"),
 }
 """Folders of tests that are about no room of `reactive` alone. Those of `optimizer` are in one."""

@@ -29,6 +29,10 @@ THRESHOLDS: dict[str, Threshold] = {
     "optimizer.lifting.lift.DEEPEST": Threshold(0, 5),
     "optimizer.lifting.lift.LARGEST": Threshold(1),
     "optimizer.lifting.lift.LONGEST": Threshold(0),
+    "optimizer.plans.join_order.MOST_STARTS": Threshold(1),
+    "optimizer.rewriting.optimize.MOST_ROUNDS": Threshold(1, 8),
+    "optimizer.rules.fold_values.MOST": Threshold(0),
+    "optimizer.rules.make_semi_join.DEEPEST": Threshold(0, 500),
     "optimizer.rules.drop_inner_distinct.DEEPEST": Threshold(0, 500),
     "optimizer.rules.fuse_wheres.MOST": Threshold(1),
     "optimizer.rules.prune_join_inputs.MOST": Threshold(0),
@@ -112,6 +116,16 @@ THRESHOLDS: dict[str, Threshold] = {
 }
 
 NO_THRESHOLDS: dict[str, str] = {
+    "optimizer.comprehensions.functions.ROUNDS": "beyond it types of a recursion are not known",
+    "optimizer.plans.nodes.values.LONGEST": "what is shown",
+    "optimizer.plans.nodes.values.SHOWN": "what is shown",
+    "reactive.api.check.MOST_SHOWN": "what is shown",
+    "reactive.api.comprehending.MOST_ROUNDS": "beyond it recursions are taken not to end",
+    "reactive.datalog.components.MOST": "deeper components are refused",
+    "reactive.datalog.formulas.MOST": "more alternatives are refused",
+    "reactive.datalog.functors.UNSIGNED_BITS": "a size of numbers",
+    "reactive.datalog.inlining.MOST": "more bodies are refused",
+    "reactive.sql.runtime.times.DAYS_OF_MONTH": "the length of a month in intervals",
     "reactive.database.PATIENCE": "seconds that closing waits for a source",
     "reactive.sinks.sink.PATIENCE": "seconds that stopping waits for a batch",
     "reactive.sources.ingestion.PATIENCE": "seconds that stopping waits for a source",

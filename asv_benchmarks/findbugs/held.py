@@ -12,6 +12,7 @@ import tracemalloc
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from asv_benchmarks.turns import unwatched
 from examples.findbugs.analyses import ANALYSES
 from examples.findbugs.difference import Difference, Rows
 from examples.findbugs.facts import INSTRUCTIONS
@@ -47,18 +48,16 @@ def held(changes: Sequence[Revision]) -> Held:
 def _held(letters: Sequence[str], changes: Sequence[Revision]) -> dict[str, float]:
     peaks = memory(_warm(letters, changes), changes).peaks
     program = _warm(letters, changes)
-    gc.collect()
-    gc.freeze()
-    tracemalloc.start()
-    try:
-        for change in changes:
-            program.apply(_copied(change.difference, program.kinds))
-        gc.collect()
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    kept = sum(type(row) in INSTRUCTIONS for row in gc.get_objects())
-    gc.unfreeze()
+    with unwatched():
+        tracemalloc.start()
+        try:
+            for change in changes:
+                program.apply(_copied(change.difference, program.kinds))
+            gc.collect()
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        kept = sum(type(row) in INSTRUCTIONS for row in gc.get_objects())
     rows = sum(view.stats().rows for view in program.views.values())
     peak = max(peaks[1:], default=0)
     return {"bytes": held, "rows": rows, "instructions": kept, "peak": peak}

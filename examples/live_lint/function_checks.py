@@ -3,119 +3,100 @@
 from __future__ import annotations
 
 from examples.live_lint import relations as r
-from examples.live_lint.facts import Parameter, ParameterUse
 from examples.live_lint.finding import Finding
 from examples.live_lint.reachability import running
 from examples.live_lint.shapes import is_private
 from examples.live_lint.tables import Tables
-from reactive import Relation
+from reactive import Relation, live
 
 
 def unused_private(t: Tables) -> Relation[Finding]:
     """A private function or method whose name no module mentions."""
-    return (
-        t.functions.where(lambda f: f.plain and is_private(f.name))
-        .anti_join(t.private_uses, left_key=lambda f: f.name, right_key=lambda u: u.name)
-        .select(
-            lambda f: Finding(f.file, f.line, "unused-private", f"{f.name} is never used anywhere")
-        )
+    return live(
+        Finding(f.file, f.line, "unused-private", f"{f.name} is never used anywhere")
+        for f in t.functions
+        if f.plain and is_private(f.name) and f.name not in {u.name for u in t.private_uses}
     )
 
 
 def unreachable_definition(t: Tables) -> Relation[Finding]:
     """A private function or class that no entry point leads to, though something may mention it."""
-    return (
-        t.internals.anti_join(running(t), left_key=r.symbol, right_key=lambda symbol: symbol)
-        .anti_join(unused_private(t), left_key=r.file_and_line, right_key=r.file_and_line)
-        .select(
-            lambda i: Finding(
-                i.file, i.line, "unreachable-definition", f"nothing that is ever run uses {i.name}"
-            )
-        )
+    reached, unused = running(t), unused_private(t)
+    return live(
+        Finding(i.file, i.line, "unreachable-definition", f"nothing that is ever run uses {i.name}")
+        for i in t.internals
+        if i.symbol not in reached and (i.file, i.line) not in {(u.file, u.line) for u in unused}
     )
 
 
 def unused_parameter(t: Tables) -> Relation[Finding]:
     """A parameter never used by a function that no base or derived class asks for."""
-    free = t.functions.where(lambda f: f.plain and not f.stub and not is_special(f.name))
     promised = r.overrides(t).select_many(lambda o: (o.symbol, o.base)).distinct()
-    return (
-        t.parameters.anti_join(
-            t.parameter_uses, left_key=function_and_name, right_key=function_and_name
-        )
-        .anti_join(promised, left_key=lambda p: p.function, right_key=lambda symbol: symbol)
-        .join(free, left_key=lambda p: p.function, right_key=r.symbol)
-        .select(
-            lambda p, f: Finding(
-                f.file, f.line, "unused-parameter", f"{f.name} does not use {p.name}"
-            )
-        )
+    return live(
+        Finding(f.file, f.line, "unused-parameter", f"{f.name} does not use {p.name}")
+        for p in t.parameters
+        if (p.function, p.name) not in {(u.function, u.name) for u in t.parameter_uses}
+        and p.function not in promised
+        for f in t.functions
+        if f.symbol == p.function and f.plain and not f.stub and not is_special(f.name)
     )
 
 
 def override_parameters(t: Tables) -> Relation[Finding]:
     """A method that cannot be called as the method of another module that it overrides."""
-    return (
-        r.overrides(t)
-        .join(r.methods(t), left_key=lambda o: o.symbol, right_key=r.symbol)
-        .join(r.methods(t), left_key=lambda o, f: o.base, right_key=r.symbol)
-        .where(lambda o, f, base: f.module != base.module and not is_special(o.symbol))
-        .where(lambda o, f, base: f.required > base.required or f.positional < base.positional)
-        .join(t.functions, left_key=lambda o, f, base: f.symbol, right_key=r.symbol)
-        .select(
-            lambda o, f, base, at: Finding(
-                at.file,
-                at.line,
-                "override-parameters",
-                f"{at.name} takes {r.arity(f)}, but {base.symbol} takes {r.arity(base)}",
-            )
+    overrides, methods = r.overrides(t), r.methods(t)
+    return live(
+        Finding(
+            at.file,
+            at.line,
+            "override-parameters",
+            f"{at.name} takes {r.arity(f)}, but {base.symbol} takes {r.arity(base)}",
         )
+        for o in overrides
+        for f in methods
+        for base in methods
+        if f.symbol == o.symbol and base.symbol == o.base
+        if f.module != base.module and not is_special(o.symbol)
+        if f.required > base.required or f.positional < base.positional
+        for at in t.functions
+        if at.symbol == f.symbol
     )
 
 
 def missing_super_init(t: Tables) -> Relation[Finding]:
     """A class whose `__init__` does not call that of its base, which has one."""
-    inits = t.functions.where(lambda f: f.name == "__init__" and f.kind == "method")
-    doing = inits.where(lambda f: not f.stub).select(lambda f: f.owner).distinct()
-    return (
-        inits.anti_join(t.init_calls, left_key=lambda f: f.owner, right_key=r.symbol)
-        .join(r.inherits(t), left_key=lambda f: f.owner, right_key=r.symbol)
-        .semi_join(doing, left_key=lambda f, i: i.base, right_key=lambda owner: owner)
-        .select(
-            lambda f, i: Finding(
-                f.file, f.line, "missing-super-init", f"__init__ does not call that of {i.base}"
-            )
-        )
+    bases = r.inherits(t)
+    inits = live(f for f in t.functions if f.name == "__init__" and f.kind == "method")
+    return live(
+        Finding(f.file, f.line, "missing-super-init", f"__init__ does not call that of {i.base}")
+        for f in inits
+        if f.owner not in {c.symbol for c in t.init_calls}
+        for i in bases
+        if i.symbol == f.owner and i.base in {g.owner for g in inits if not g.stub}
     )
 
 
 def wrong_arguments(t: Tables) -> Relation[Finding]:
     """A call of another module's function with more or fewer arguments than it takes."""
-    return (
-        t.calls.join(r.meanings(t), left_key=r.head_in_module, right_key=r.module_and_name)
-        .join(r.meanings(t), left_key=lambda c, b: r.full_name(b, c), right_key=r.full_symbol)
-        .join(r.functions(t), left_key=lambda c, b, end: end.full, right_key=r.symbol)
-        .where(
-            lambda c, b, end, f: (
-                c.positional > f.positional or c.positional + c.keywords < f.required
-            )
+    meanings, functions = r.meanings(t), r.functions(t)
+    return live(
+        Finding(
+            c.file,
+            c.line,
+            "wrong-arguments",
+            f"{f.symbol} takes {r.arity(f)}, not {c.positional + c.keywords}",
         )
-        .select(
-            lambda c, b, end, f: Finding(
-                c.file,
-                c.line,
-                "wrong-arguments",
-                f"{f.symbol} takes {r.arity(f)}, not {c.positional + c.keywords}",
-            )
-        )
+        for c in t.calls
+        for b in meanings
+        if (b.module, b.name) == (c.module, c.head)
+        for end in meanings
+        if r.full_symbol(end) == r.full_name(b, c)
+        for f in functions
+        if f.symbol == end.full
+        if c.positional > f.positional or c.positional + c.keywords < f.required
     )
 
 
 def is_special(name: str) -> bool:
     """Whether Python itself calls a function: `__name__`, or private to a class: `__name`."""
     return name.rpartition(".")[2].startswith("__")
-
-
-def function_and_name(row: Parameter | ParameterUse) -> tuple[str, str]:
-    """The key of a parameter."""
-    return row.function, row.name

@@ -7,75 +7,59 @@ from examples.live_lint.facts import Import
 from examples.live_lint.finding import Finding
 from examples.live_lint.reachability import Path, Site, both, leading_back, sites, ways_back
 from examples.live_lint.tables import Tables
-from reactive import Relation
+from reactive import Relation, live
 
 
 def unused_import(t: Tables) -> Relation[Finding]:
     """An imported name that its module never reads, and that no other module takes from it."""
-    return (
-        t.imports.where(lambda i: not i.kept and not i.optional and i.bound not in ("*", "_"))
-        .anti_join(t.name_uses, left_key=r.bound_in_module, right_key=r.module_and_name)
-        .anti_join(t.exports, left_key=r.bound_in_module, right_key=r.module_and_name)
-        .anti_join(
-            r.references(t), left_key=lambda i: f"{i.module}.{i.bound}", right_key=lambda full: full
-        )
-        .select(
-            lambda i: Finding(i.file, i.line, "unused-import", f"{i.bound} is imported, not used")
-        )
+    taken = r.references(t)
+    return live(
+        Finding(i.file, i.line, "unused-import", f"{i.bound} is imported, not used")
+        for i in t.imports
+        if not i.kept and not i.optional and i.bound not in ("*", "_")
+        if (i.module, i.bound) not in {(u.module, u.name) for u in t.name_uses}
+        if (i.module, i.bound) not in {(e.module, e.name) for e in t.exports}
+        if f"{i.module}.{i.bound}" not in taken
     )
 
 
 def undefined_export(t: Tables) -> Relation[Finding]:
     """A name in `__all__` that the module does not define."""
-    return (
-        t.exports.anti_join(t.bindings, left_key=r.module_and_name, right_key=r.module_and_name)
-        .anti_join(t.modules, left_key=lambda e: f"{e.module}.{e.name}", right_key=r.module_name)
-        .anti_join(t.dynamic, left_key=lambda e: e.module, right_key=lambda d: d.module)
-        .select(
-            lambda e: Finding(
-                e.file, e.line, "undefined-export", f"{e.name} is in __all__, but not defined"
-            )
-        )
+    return live(
+        Finding(e.file, e.line, "undefined-export", f"{e.name} is in __all__, but not defined")
+        for e in t.exports
+        if (e.module, e.name) not in {(b.module, b.name) for b in t.bindings}
+        if f"{e.module}.{e.name}" not in {m.name for m in t.modules}
+        if e.module not in {d.module for d in t.dynamic}
     )
 
 
 def missing_module(t: Tables) -> Relation[Finding]:
     """An import of a module that is neither analysed, nor beside the file, nor known elsewhere."""
-    elsewhere = t.known.anti_join(
-        r.importable(t), left_key=lambda k: k.name, right_key=lambda name: name
-    )
-    return (
-        t.imports.where(lambda i: not i.optional)
-        .anti_join(r.importable(t), left_key=lambda i: i.target, right_key=lambda name: name)
-        .anti_join(r.importable(t), left_key=beside, right_key=lambda name: name)
-        .anti_join(t.known, left_key=lambda i: i.full, right_key=lambda k: k.name)
-        .anti_join(t.known, left_key=lambda i: i.target, right_key=lambda k: k.name)
-        .anti_join(
-            elsewhere, left_key=lambda i: i.target.partition(".")[0], right_key=lambda k: k.name
-        )
-        .select(
-            lambda i: Finding(i.file, i.line, "missing-module", f"there is no module {i.target}")
-        )
+    here, known = r.importable(t), live(k.name for k in t.known)
+    return live(
+        Finding(i.file, i.line, "missing-module", f"there is no module {i.target}")
+        for i in t.imports
+        if not i.optional
+        if i.target not in here and beside(i) not in here
+        if i.full not in known and i.target not in known
+        if i.target.partition(".")[0] not in {name for name in known if name not in here}
     )
 
 
 def missing_name(t: Tables) -> Relation[Finding]:
     """A name imported from an analysed module that does not have it."""
-    return (
-        t.imports.where(lambda i: not i.optional and i.full != i.target and is_ordinary(i.full))
-        .semi_join(t.modules, left_key=lambda i: i.target, right_key=r.module_name)
-        .anti_join(t.bindings, left_key=lambda i: i.full, right_key=r.full_symbol)
-        .anti_join(r.importable(t), left_key=lambda i: i.full, right_key=lambda name: name)
-        .anti_join(t.known, left_key=lambda i: i.full, right_key=lambda k: k.name)
-        .anti_join(t.dynamic, left_key=lambda i: i.target, right_key=lambda d: d.module)
-        .select(
-            lambda i: Finding(
-                i.file,
-                i.line,
-                "missing-name",
-                f"{i.target} has no name {i.full.rpartition('.')[2]}",
-            )
+    here, known = r.importable(t), live(k.name for k in t.known)
+    return live(
+        Finding(
+            i.file, i.line, "missing-name", f"{i.target} has no name {i.full.rpartition('.')[2]}"
         )
+        for i in t.imports
+        if not i.optional and i.full != i.target and is_ordinary(i.full)
+        if i.target in {m.name for m in t.modules}
+        if i.full not in {r.full_symbol(b) for b in t.bindings}
+        if i.full not in here and i.full not in known
+        if i.target not in {d.module for d in t.dynamic}
     )
 
 

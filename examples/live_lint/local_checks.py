@@ -8,7 +8,7 @@ from examples.live_lint.facts import Class, Function
 from examples.live_lint.finding import Finding
 from examples.live_lint.shapes import BROAD_ERRORS, is_test
 from examples.live_lint.tables import Tables
-from reactive import Count, Max, Min, Relation
+from reactive import Count, Max, Min, Relation, live
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,30 +24,33 @@ class Definition:
 
 def syntax_error(t: Tables) -> Relation[Finding]:
     """A file that Python cannot read, for its syntax or its encoding."""
-    return t.broken.select(lambda b: Finding(b.file, b.line, "syntax-error", b.reason))
+    return live(Finding(b.file, b.line, "syntax-error", b.reason) for b in t.broken)
 
 
 def mutable_default(t: Tables) -> Relation[Finding]:
     """A default value that all calls share and may change."""
-    return t.defaults.select(
-        lambda d: Finding(
+    return live(
+        Finding(
             d.file,
             d.line,
             "mutable-default",
             f"the default of {d.parameter} in {d.function} is shared by all calls: {d.value}",
         )
+        for d in t.defaults
     )
 
 
 def hidden_exception(t: Tables) -> Relation[Finding]:
     """A bare or overbroad `except` that drops what it catches."""
-    return t.handlers.where(lambda h: h.hides and is_broad(h.caught)).select(
-        lambda h: Finding(
+    return live(
+        Finding(
             h.file,
             h.line,
             "hidden-exception",
             f"except {', '.join(h.caught)}".rstrip() + " hides all errors",
         )
+        for h in t.handlers
+        if h.hides and is_broad(h.caught)
     )
 
 

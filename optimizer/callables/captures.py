@@ -29,6 +29,7 @@ from types import (
     CellType,
     CodeType,
     FunctionType,
+    MethodDescriptorType,
     MethodType,
     ModuleType,
 )
@@ -44,7 +45,12 @@ OF_MODULE = ("__name__", "__file__", "__package__", "__spec__", "__loader__", "_
 """Names of a module that are not looked for in code."""
 CONTAINERS = (list, dict, set, bytearray)
 PLAIN = (int, str, bytes, bool, type(None))
-CODE = (type, FunctionType, BuiltinFunctionType, ModuleType, attrgetter, itemgetter, methodcaller)
+OF_DATA = frozenset({"datetime", "decimal", "fractions"})
+"""Modules whose objects never change, and say all that they are."""
+CODE = (
+    *(type, FunctionType, BuiltinFunctionType, MethodDescriptorType, ModuleType),
+    *(attrgetter, itemgetter, methodcaller),
+)
 
 
 @record
@@ -133,6 +139,9 @@ def meaning(value: Any) -> Any:
 
     >>> meaning(1) == meaning(1), meaning(1) == meaning(True), meaning(0.0) == meaning(-0.0)
     (True, False, False)
+    >>> from datetime import date
+    >>> meaning(date(2024, 1, 2)) == meaning(date(2024, 1, 2))
+    True
     """
     try:
         return _meaning(value)
@@ -154,6 +163,8 @@ def _meaning(value: Any) -> Any:
         return (kind, (frozenset if kind is set else tuple)(map(_meaning, content)))
     if isinstance(value, (*CODE, Enum)):
         return id(value)
+    if kind.__module__ in OF_DATA and getattr(value, "tzinfo", None) is None:
+        return (kind, repr(value))
     return object()
 
 
@@ -210,7 +221,7 @@ def _of_callees(captures: tuple[Capture, ...], depth: int = 1) -> Iterator[Captu
     """The data that the user's functions read which a callable names, and which these name."""
     for capture in captures:
         called = capture.original
-        if depth <= DEEPEST and isinstance(called, FunctionType) and _is_users(called):
+        if depth <= DEEPEST and isinstance(called, FunctionType) and is_users(called):
             own = tuple(_captures(called))
             for inner in own:
                 if not callable(inner.original) and inner.attribute is None:
@@ -218,7 +229,7 @@ def _of_callees(captures: tuple[Capture, ...], depth: int = 1) -> Iterator[Captu
             yield from _of_callees(own, depth + 1)
 
 
-def _is_users(function: FunctionType) -> bool:
+def is_users(function: FunctionType) -> bool:
     """Whether it is neither of the standard library nor of an installed package."""
     module = str(function.__module__).partition(".")[0]
     installed = "site-packages" in function.__code__.co_filename

@@ -19,6 +19,9 @@ from optimizer.callables.source import Place, place_of
 from optimizer.errors import PlanError
 from optimizer.record import record
 
+FROM_TEXT = "a text"
+"""The role of what stands for a part of a text in another language: its name is that part."""
+
 
 @record
 class Opaque:

@@ -50,8 +50,15 @@ def impurity(function: Callable[..., Any]) -> str | None:
     return f"it assigns the captured variable {written!r}" if written else None
 
 
+STORES = frozenset(
+    dis.opmap[f"{verb}_{what}"] for verb in ("STORE", "DELETE") for what in ("GLOBAL", "DEREF")
+)
+
+
 @lru_cache(maxsize=1024)
 def _written(code: CodeType) -> str | None:
+    if STORES.isdisjoint(code.co_code[::2]):
+        return None
     for instruction in dis.get_instructions(code):
         name = str(instruction.argval)
         if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):

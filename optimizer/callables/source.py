@@ -20,17 +20,21 @@ FOLDERS = tuple(join(dirname(dirname(dirname(__file__))), name, "") for name in 
 
 @record
 class Place:
-    """A line of a file. Prints as `people.py:12`; of a notebook as `In[3], line 4`."""
+    """A line of a file. Prints as `people.py:12`; of a notebook as `In[3], line 4`; with a column
+    as `people.py:12:7` and `SQL, line 1, column 27`."""
 
     file: str
     line: int
     cell: str | None = field(default=None, compare=False)
-    """What the notebook calls the cell that it is a line of."""
+    """What the notebook calls the cell that it is a line of; or what a text is that has no file."""
+    column: int | None = field(default=None, compare=False)
+    """From 1 on, where it is known."""
 
     def __str__(self) -> str:
+        at = "" if self.column is None else f", column {self.column}"
         if self.cell is not None:
-            return f"{self.cell}, line {self.line}"
-        return f"{basename(self.file)}:{self.line}"
+            return f"{self.cell}, line {self.line}{at}"
+        return f"{basename(self.file)}:{self.line}" + at.replace(", column ", ":")
 
 
 def place_at(file: str, line: int) -> Place:

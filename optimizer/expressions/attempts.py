@@ -71,7 +71,14 @@ def hashed(expr: Expr, of: Shapes) -> tuple[Expr, ...]:
         case _:
             is_known = hashable(expr, of) or is_plain(expr, of) or _gives_hashable(expr, of)
             return needs(expr, of) if is_known else (Call(constant(hash), (expr,)),)
-    return tuple(need for part in inside for need in hashed(part, of))
+    every = [need for part in inside for need in hashed(part, of)]
+    before = [need for part in inside for need in needs(part, of)]
+    return tuple(dict.fromkeys([*before, *every] if any(map(_is_hash, every[:-1])) else every))
+
+
+def _is_hash(need: Expr) -> bool:
+    """Whether something is hashed, which is after all of the row has been computed."""
+    return isinstance(need, Call) and need.function == constant(hash)
 
 
 def _gives_hashable(expr: Expr, of: Shapes) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import islice
 
 from optimizer.expr import (
+    FALSE,
+    TRUE,
     Attribute,
     Call,
     Composition,
@@ -14,6 +16,7 @@ from optimizer.expr import (
     First,
     Item,
     Lifted,
+    Operation,
     Parameter,
     items_of,
     origins,
@@ -24,7 +27,14 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.evaluated import evaluated
-from optimizer.expressions.knowledge import Shapes, is_value, makes_record, record_field, total
+from optimizer.expressions.knowledge import (
+    Shapes,
+    is_value,
+    makes_record,
+    record_field,
+    shape_of,
+    total,
+)
 
 LARGEST = 200
 """Nodes that an expression may have; each step of a chain can double it."""
@@ -94,6 +104,21 @@ def one_row(expr: Expr, start: int, count: int) -> Expr:
     whole = Parameter(0) if count == 1 else tuple_of(*(Parameter(i) for i in range(count)))
     arguments = (*(Parameter(i) for i in range(start)), whole)
     return transform(substitute(expr, arguments), projected)
+
+
+def without_none_tests(expr: Expr, shapes: Shapes) -> Expr:
+    """An expression in which no record and no tuple, of which that is known, is asked for None."""
+
+    def decided(part: Expr) -> Expr:
+        match part:
+            case Operation("is" | "is not" as operator, (of, Constant(None))) if shape_of(
+                of, shapes
+            ) not in (None, type(None)) and total(of, shapes):
+                return FALSE if operator == "is" else TRUE
+            case _:
+                return evaluated(part)
+
+    return transform(expr, decided)
 
 
 def projected(expr: Expr) -> Expr:

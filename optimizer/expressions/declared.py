@@ -33,6 +33,17 @@ def is_uuid(kind: object) -> bool:
     return (getattr(kind, "__module__", None), getattr(kind, "__name__", None)) == ("uuid", "UUID")
 
 
+def tuple_width(annotation: Any) -> int | None:
+    """How many items a row of this type has, which tables see to; None if that is not said.
+
+    >>> tuple_width(tuple[int, str]), tuple_width(tuple[int, ...]), tuple_width(tuple)
+    (2, None, None)
+    """
+    items = get_args(annotation)
+    is_counted = get_origin(annotation) is tuple and items and ... not in items
+    return len(items) if is_counted else None
+
+
 def holds_no_nan(expr: Expr, shapes: Shapes) -> bool:
     """Whether the value equals itself, and so do the parts of a tuple."""
     match expr:

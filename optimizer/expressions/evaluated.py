@@ -12,15 +12,18 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from optimizer.expr import (
+    NONE,
     And,
     Attempt,
     Attribute,
     Conditional,
     Constant,
+    Display,
     Expr,
     First,
     Operation,
     Or,
+    Parameter,
     conjunction,
     constant,
 )
@@ -28,6 +31,7 @@ from optimizer.expr import (
 PLAIN = (int, float, bool, str, bytes, type(None))
 LARGEST = 1 << 64
 LONGEST = 1_000
+LEAVES = (Parameter, Constant)
 BINARY: dict[str, Any] = {
     "+": operator.add,
     "-": operator.sub,
@@ -76,6 +80,10 @@ def evaluated(expr: Expr) -> Expr:
     match expr:
         case Operation(symbol, operands) if all(map(_is_plain, operands)):
             return _operation(expr, symbol, [o.value for o in operands])  # type: ignore[attr-defined]
+        case Operation("is" | "is not" as symbol, (Display("tuple", items), other)) if (
+            other == NONE and all(isinstance(item, LEAVES) for item in items)
+        ):
+            return constant(symbol == "is not")
         case Operation("not", (Operation("not", (inner,)),)) if _is_test(inner):
             return inner
         case And(parts):

@@ -33,6 +33,7 @@ from optimizer.expr import (
     Local,
     Operation,
     Or,
+    Outer,
     Parameter,
     Text,
     parts,
@@ -53,7 +54,7 @@ PURE = frozenset(getattr(builtins, name) for name in _PURE.split())
 def total(expr: Expr, shapes: Shapes) -> bool:
     """Whether evaluating it raises nothing, for rows of these shapes."""
     match expr:
-        case Parameter() | Local() | Constant() | Guard() | Attempt():
+        case Parameter() | Local() | Outer() | Constant() | Guard() | Attempt():
             return True
         case Attribute(of, name):
             shape = shape_of(of, shapes)

@@ -34,7 +34,9 @@ from optimizer.expr import (
     Local,
     Operation,
     Or,
+    Outer,
     Parameter,
+    Subquery,
     Text,
     transform,
 )
@@ -168,6 +170,10 @@ class Writer:
                 return self._written(test)
             case Guard(test):
                 return f"unless_raises({self.write(test)})", ATOM
+            case Outer(index):
+                return f"outer[{index}]", ATOM
+            case Subquery(kind, query):
+                return f"{kind} ({query.facts.headline(query)})", ATOM
             case Attempt(of, otherwise):
                 less = "" if otherwise == FALSE else f", {self.write(otherwise)}"
                 return f"attempt({self.write(of)}{less})", ATOM

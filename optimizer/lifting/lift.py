@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import attrgetter, itemgetter, methodcaller
@@ -55,39 +55,12 @@ from optimizer.expr import (
 from optimizer.expressions.evaluated import evaluated_attribute
 from optimizer.expressions.knowledge import Shapes, is_value, total
 from optimizer.lifting.part import UNSET, part_of, resolve
-from optimizer.lifting.syntax import NoSyntax, shared_syntax_of
+from optimizer.lifting.queries import Queries
+from optimizer.lifting.shown import kind_shown, statement_shown
+from optimizer.lifting.symbols import DISPLAYS, OPERATORS
+from optimizer.lifting.syntax import NoSyntax, returns_one_expression, shared_syntax_of
 from optimizer.record import record
 
-OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.MatMult: "@",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.BitAnd: "&",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-    ast.In: "in",
-    ast.NotIn: "not in",
-    ast.Not: "not",
-    ast.USub: "-",
-    ast.UAdd: "+",
-    ast.Invert: "~",
-}
-DISPLAYS = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}
 BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 LARGEST = 400
 """Nodes that an expression may have; `if` statements can double it."""
@@ -108,7 +81,7 @@ def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
     """The callable as an expression; one that is a call of it, if it cannot be read."""
     arguments = tuple(Parameter(index) for index in range(function.parameters))
     try:
-        body, names = _read(function.function, _Origin(function, shapes), arguments)
+        body, names = read(function.function, Origin(function, shapes), arguments)
         _check_length(body)
     except Unreadable as unreadable:
         reason = "\n".join((*unreadable.args, *HINT)[:2])
@@ -120,12 +93,14 @@ def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
 
 
 @record
-class _Origin:
-    """The callable that is being read, what is known of its arguments, and how deep in calls."""
+class Origin:
+    """The callable that is being read, what is known of its arguments, how deep in calls, and what
+    reads its queries, if it may have some."""
 
     function: Opaque
     shapes: Shapes
     depth: int = 0
+    queries: Queries | None = None
 
 
 def _read_by(function: Opaque) -> tuple[Expr, ...]:
@@ -134,20 +109,20 @@ def _read_by(function: Opaque) -> tuple[Expr, ...]:
     return tuple(NONE if i in unread else Parameter(i) for i in range(function.parameters))
 
 
-def _read(
-    function: Callable[..., Any], origin: _Origin, arguments: tuple[Expr, ...]
+def read(
+    function: Callable[..., Any], origin: Origin, arguments: tuple[Expr, ...]
 ) -> tuple[Expr, tuple[str, ...]]:
     """The expression of a call with these arguments, and the names of the parameters."""
     match function:
         case FunctionType():
-            tree = _tree(function)
-            bound = _bound(function, tree, arguments, {})
+            tree = tree_of(function)
+            bound = bound_arguments(function, tree, arguments, {})
             names = tuple(a.arg for a in [*tree.args.posonlyargs, *tree.args.args])
             free = [n for n in names if bound.get(n) in arguments]
-            return _Reader(function, origin, bound).body(tree), tuple(free)[: len(arguments)]
+            return Reader(function, origin, bound).body(tree), tuple(free)[: len(arguments)]
         case MethodType():
             owner = constant(function.__self__, "self")
-            inner, names = _read(function.__func__, origin, (owner, *arguments))
+            inner, names = read(function.__func__, origin, (owner, *arguments))
             return inner, names[1:] if len(names) > len(arguments) else names
         case functools.partial():
             if not isinstance(function.func, FunctionType):
@@ -156,9 +131,9 @@ def _read(
                 )
             given = tuple(map(constant, function.args))
             keywords = {name: constant(value) for name, value in function.keywords.items()}
-            tree = _tree(function.func)
-            bound = _bound(function.func, tree, (*given, *arguments), keywords)
-            return _Reader(function.func, origin, bound).body(tree), ()
+            tree = tree_of(function.func)
+            bound = bound_arguments(function.func, tree, (*given, *arguments), keywords)
+            return Reader(function.func, origin, bound).body(tree), ()
         case attrgetter() | itemgetter() | methodcaller():
             return _getter(function, arguments[0]), ()
         case BuiltinFunctionType() | type():
@@ -166,7 +141,7 @@ def _read(
         case _:
             call = getattr(type(function), "__call__", None)  # noqa: B004
             if isinstance(call, FunctionType):
-                return _read(MethodType(call, function), origin, arguments)
+                return read(MethodType(call, function), origin, arguments)
             if type(function).__name__ in ("method_descriptor", "wrapper_descriptor"):
                 return Call(constant(function), arguments), ()
             raise Unreadable(
@@ -175,7 +150,7 @@ def _read(
             )
 
 
-def _tree(function: FunctionType) -> ast.Lambda | ast.FunctionDef:
+def tree_of(function: FunctionType) -> ast.Lambda | ast.FunctionDef:
     tree = shared_syntax_of(function.__code__, function.__globals__)
     if isinstance(tree, NoSyntax):
         raise Unreadable(tree.reason, tree.remedy)
@@ -187,7 +162,7 @@ def _tree(function: FunctionType) -> ast.Lambda | ast.FunctionDef:
     return tree
 
 
-def _bound(
+def bound_arguments(
     function: FunctionType,
     tree: ast.Lambda | ast.FunctionDef,
     arguments: tuple[Expr, ...],
@@ -232,19 +207,34 @@ def _getter(function: Any, row: Expr) -> Expr:
     return found[0] if len(found) == 1 else Display("tuple", tuple(found))
 
 
-class _Reader:
+class Reader:
     """Reads the body of one function."""
 
-    def __init__(self, function: FunctionType, origin: _Origin, bound: dict[str, Expr]) -> None:
-        self._function = function
-        self._origin = origin
-        self._bound = bound
+    def __init__(
+        self, function: FunctionType, origin: Origin, bound: MutableMapping[str, Expr]
+    ) -> None:
+        self.function = function
+        self.origin = origin
+        self.bound = bound
         self._choices = 0
 
     def body(self, tree: ast.Lambda | ast.FunctionDef) -> Expr:
         if isinstance(tree, ast.Lambda):
-            return self._expr(tree.body)
-        return self._block(tree.body)
+            return self.value(tree.body)
+        queries = self.origin.queries
+        return self._block(tree.body if queries is None else queries.statements(tree.body))
+
+    @property
+    def shapes(self) -> Shapes:
+        """What is known of the parameters of expressions."""
+        queries = self.origin.queries
+        return self.origin.shapes if queries is None else queries.shapes
+
+    def value(self, node: ast.expr) -> Expr:
+        """What a name is given, or a function returns: an expression, or rows of a query."""
+        queries = self.origin.queries
+        found = None if queries is None else queries.value(node, self)
+        return self.expr(node) if found is None else found
 
     def _block(self, statements: Sequence[ast.stmt]) -> Expr:
         """What a function returns that goes on with these statements."""
@@ -253,30 +243,47 @@ class _Reader:
         first, rest = statements[0], statements[1:]
         match first:
             case ast.Return(value):
-                return NONE if value is None else self._expr(value)
+                return NONE if value is None else self.value(value)
             case ast.If(test, body, orelse):
-                chosen = self._expr(test)
+                chosen = self._truth(test)
+                if isinstance(chosen, bool):
+                    return self._block([*(body if chosen else orelse), *rest])
                 self._choices += 1
                 if self._choices > LARGEST:
                     raise Unreadable(TOO_LONG)
-                outer = dict(self._bound)
+                outer = dict(self.bound)
                 then = self._block([*body, *rest])
-                self._bound = dict(outer)
+                self.bound = dict(outer)
                 otherwise = self._block([*orelse, *rest])
-                self._bound = outer
+                self.bound = outer
                 return Conditional(chosen, then, otherwise)
             case (
                 ast.Assign([ast.Name(name)], value)
                 | ast.AnnAssign(target=ast.Name(name), value=ast.expr() as value)
             ):
-                self._bound[name] = found = self._expr(value)
+                self.bound[name] = found = self.value(value)
                 _check_length(found)
                 then = self._block(rest)
-                return _with(found, then, then, self._origin.shapes)
+                return self._after(name, found, then, rest)
             case ast.Expr(ast.Constant()) | ast.Pass():
                 return self._block(rest)
             case _:
-                raise Unreadable(f"{_statement(first)} at line {first.lineno}")
+                raise Unreadable(f"{statement_shown(first)} at line {first.lineno}")
+
+    def _truth(self, test: ast.expr) -> Expr | bool:
+        queries = self.origin.queries
+        return self.expr(test) if queries is None else queries.truth(test, self)
+
+    def _after(self, name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt]) -> Expr:
+        """What goes on after a name was given a value."""
+        queries = self.origin.queries
+        found = None if queries is None else queries.after(name, value, then, rest)
+        return named(value, then, then, self.shapes) if found is None else found
+
+    def expr(self, node: ast.expr) -> Expr:
+        queries = self.origin.queries
+        found = None if queries is None else queries.read(node, self)
+        return self._expr(node) if found is None else found
 
     def _expr(self, node: ast.expr) -> Expr:
         match node:
@@ -285,57 +292,52 @@ class _Reader:
             case ast.Name(name):
                 return self._name(node, name)
             case ast.Attribute(of, name):
-                return evaluated_attribute(self._expr(of), name)
+                return evaluated_attribute(self.expr(of), name)
             case ast.Subscript(of, key):
-                return Item(self._expr(of), self._expr(key))
+                return Item(self.expr(of), self.expr(key))
             case ast.Slice(lower, upper, step):
-                ends = (NONE if e is None else self._expr(e) for e in (lower, upper, step))
+                ends = (NONE if e is None else self.expr(e) for e in (lower, upper, step))
                 return Display("slice", tuple(ends))
             case ast.BoolOp(operator, values):
                 make = And if isinstance(operator, ast.And) else Or
-                return make(tuple(map(self._expr, values)))
+                return make(tuple(map(self.expr, values)))
             case ast.UnaryOp(operator, operand):
-                return Operation(OPERATORS[type(operator)], (self._expr(operand),))
+                return Operation(OPERATORS[type(operator)], (self.expr(operand),))
             case ast.BinOp(left, operator, right):
-                return Operation(OPERATORS[type(operator)], (self._expr(left), self._expr(right)))
+                return Operation(OPERATORS[type(operator)], (self.expr(left), self.expr(right)))
             case ast.Compare(left, operators, rights):
                 return self._comparison(node, [left, *rights], operators)
             case ast.IfExp(test, then, otherwise):
-                return Conditional(self._expr(test), self._expr(then), self._expr(otherwise))
+                return Conditional(self.expr(test), self.expr(then), self.expr(otherwise))
             case ast.Tuple(items) | ast.List(items) | ast.Set(items):
                 if any(isinstance(item, ast.Starred) for item in items):
                     return self._kept(node)
-                return Display(DISPLAYS[type(node)], tuple(map(self._expr, items)))  # type: ignore[arg-type]
+                return Display(DISPLAYS[type(node)], tuple(map(self.expr, items)))  # type: ignore[arg-type]
             case ast.Dict(keys, values) if all(keys):
                 pairs = zip(keys, values, strict=True)
-                return Display("dict", tuple(self._expr(e) for kv in pairs for e in kv if e))
+                return Display("dict", tuple(self.expr(e) for kv in pairs for e in kv if e))
             case ast.Call():
                 return self._call(node)
             case ast.JoinedStr(values):
-                return Text(tuple(map(self._expr, values)))
+                return Text(tuple(map(self.expr, values)))
             case ast.FormattedValue(value, conversion, spec):
                 mark = "" if conversion < 0 else f"!{chr(conversion)}"
-                return Formatted(
-                    self._expr(value), mark, None if spec is None else self._expr(spec)
-                )
+                return Formatted(self.expr(value), mark, None if spec is None else self.expr(spec))
             case _:
                 return self._kept(node)
 
     def _name(self, node: ast.Name, name: str) -> Expr:
-        if name in self._bound:
-            return self._bound[name]
-        if (
-            name in self._function.__code__.co_varnames
-            or name in self._function.__code__.co_cellvars
-        ):
+        if name in self.bound:
+            return self.bound[name]
+        if name in self.function.__code__.co_varnames or name in self.function.__code__.co_cellvars:
             raise Unreadable(f"{name!r} may have no value when it is read")
-        value = resolve(self._function, name)
+        value = resolve(self.function, name)
         return self._kept(node) if value is UNSET else constant(value, name)
 
     def _comparison(
         self, whole: ast.Compare, operands: list[ast.expr], operators: list[ast.cmpop]
     ) -> Expr:
-        read = list(map(self._expr, operands))
+        read = list(map(self.expr, operands))
         if any(isinstance(e, Call | Apply) for middle in read[1:-1] for e in walk(middle)):
             return self._kept(whole)  # each is called once
         if any(map(_by_identity, operators, read, read[1:])):
@@ -349,9 +351,9 @@ class _Reader:
         lazy = any(isinstance(a, ast.GeneratorExp) for a in node.args)
         if starred or lazy or any(k.arg is None for k in node.keywords):
             return self._kept(node)
-        function = self._expr(node.func)
-        arguments = tuple(map(self._expr, node.args))
-        keywords = tuple((str(k.arg), self._expr(k.value)) for k in node.keywords)
+        function = self.expr(node.func)
+        arguments = tuple(map(self.expr, node.args))
+        keywords = tuple((str(k.arg), self.expr(k.value)) for k in node.keywords)
         return self._inlined(function, arguments, keywords) or Call(function, arguments, keywords)
 
     def _inlined(
@@ -359,33 +361,35 @@ class _Reader:
     ) -> Expr | None:
         """What a small function returns; None of another."""
         called = function.value if isinstance(function, Constant) else None
-        if not isinstance(called, FunctionType) or self._origin.depth >= DEEPEST:
+        if not isinstance(called, FunctionType) or self.origin.depth >= DEEPEST:
             return None
-        inner = replace(self._origin, depth=self._origin.depth + 1)
+        inner = replace(self.origin, depth=self.origin.depth + 1)
         try:
-            tree = _tree(called)
-            if not _returns_one_expression(tree):
+            tree = tree_of(called)
+            if not returns_one_expression(tree):
                 return None
-            bound = _bound(called, tree, arguments, dict(keywords))
-            body = _Reader(called, inner, bound).body(tree)
+            bound = bound_arguments(called, tree, arguments, dict(keywords))
+            body = Reader(called, inner, bound).body(tree)
             if sum(1 for _ in walk(body)) > LONGEST:
                 return None
             result = body
             for argument in reversed([*arguments, *(value for _, value in keywords)]):
-                result = _with(argument, body, result, self._origin.shapes)
+                result = named(argument, body, result, self.shapes)
             return result
         except (Unreadable, RecursionError):
             return None
 
     def _kept(self, node: ast.expr) -> Expr:
         """A part that has no node, as a function of what it reads."""
+        if self.origin.queries is not None:
+            self.origin.queries.check_kept(node, self)
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-        needed = [name for name in self._bound if name in names]
-        made = part_of(node, needed, self._function, self._origin.function)
+        needed = [name for name in self.bound if name in names]
+        made = part_of(node, needed, self.function, self.origin.function)
         if made is None:
             raise Unreadable(f"{ast.unparse(node)!r:.60} in it")
-        reason = f"{_kind(node)} at line {node.lineno}"
-        return Apply(made, tuple(self._bound[name] for name in needed), reason)
+        reason = f"{kind_shown(node)} at line {node.lineno}"
+        return Apply(made, tuple(self.bound[name] for name in needed), reason)
 
 
 def _by_identity(operator: ast.cmpop, left: Expr, right: Expr) -> bool:
@@ -401,7 +405,7 @@ def _check_length(expr: Expr) -> None:
         raise Unreadable(TOO_LONG)
 
 
-def _with(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
+def named(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
     """`result`, in which the value was named before `body` used it, any number of times."""
     if total(value, shapes) and is_value(value, shapes):
         return result
@@ -413,38 +417,3 @@ def _with(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
         "it uses a value twice that may be an iterator, or not always",
         "call it where it is used, or give the rows a class that declares its fields",
     )
-
-
-def _returns_one_expression(tree: ast.Lambda | ast.FunctionDef) -> bool:
-    if isinstance(tree, ast.Lambda):
-        return True
-    documented = isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant)
-    rest = tree.body[1:] if documented else tree.body
-    return len(rest) == 1 and isinstance(rest[0], ast.Return) and rest[0].value is not None
-
-
-def _statement(node: ast.stmt) -> str:
-    known = {
-        ast.Assign: "an assignment to more than a name",
-        ast.AugAssign: "an augmented assignment",
-        ast.FunctionDef: "a nested function",
-        ast.ClassDef: "a nested class",
-        ast.Assert: "an 'assert'",
-        ast.Expr: "an expression whose value is not used",
-    }
-    name = type(node).__name__.lower()
-    return known.get(type(node), f"a {name!r} statement")
-
-
-def _kind(node: ast.expr) -> str:
-    known = {
-        ast.GeneratorExp: "generator expression",
-        ast.ListComp: "list comprehension",
-        ast.SetComp: "set comprehension",
-        ast.DictComp: "dict comprehension",
-        ast.Lambda: "nested lambda",
-        ast.Name: "a name without a value yet",
-    }
-    if isinstance(node, ast.Call):
-        return "call with a generator or starred arguments"
-    return known.get(type(node), type(node).__name__)

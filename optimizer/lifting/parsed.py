@@ -4,11 +4,13 @@
 
 A statement is compiled together with the imports of its module, because the compiler calls a
 method of an imported name in a way of its own. Where that does not give the code, the whole text
-is compiled. Where several nodes share a name and a line, one is moved far down with all that is
-nested in it: the code that starts down there is its own.
+is compiled. Where several nodes share a name and a line, the columns of the code's instructions
+tell them apart: they lie in the body of its node, and of those around it. Without columns one node
+is moved far down with all that is nested in it: the code that starts down there is its own.
 
 State: the tree, its nodes by name and line, the codes of the statements compiled so far.
-Cost:  a parse per text; a compile per statement, and one more per node that shares its line.
+Cost:  a parse per text; a compile per statement, and without columns one more per node that shares
+       its line.
 """
 
 from __future__ import annotations
@@ -80,10 +82,13 @@ class Parsed:
         numbers = dict.fromkeys(number for _, number in nodes)
         for number in (*numbers, None) if nodes else ():
             codes = self._codes_of(number).get(label, [])
-            if any(same_code(code, other) for other in codes):
+            same = [other for other in codes if same_code(code, other)]
+            if same:
                 here = [node for node, at in nodes if number is None or at == number]
-                if len(here) == 1:
-                    return here
+                has_columns = all(other.co_linetable == code.co_linetable for other in same)
+                found = _by_columns(here, code) if len(here) > 1 and has_columns else here
+                if len(found) == 1:
+                    return found
                 return _innermost([n for n in here if self._is_from(n, code, number)])
         return []
 
@@ -119,6 +124,31 @@ class Parsed:
             warnings.simplefilter("ignore")
             flags |= self._flags
             return compile(source, self._filename, "exec", flags, dont_inherit=True)
+
+
+Span: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
+"""A line and a column where something begins, and where it ends."""
+
+
+def _by_columns(nodes: list[Syntax], code: CodeType) -> list[Syntax]:
+    """The node in whose body all instructions of a code are; none if that is not certain."""
+    places = [
+        ((line, column), (end, end_column))
+        for line, end, column, end_column in code.co_positions()
+        if None not in (line, end, column, end_column)
+    ]
+    own = [place for place in places if place[0] != place[1]]  # others are of no text
+    around = [node for node in nodes if own and all(_is_in(place, _body(node)) for place in own)]
+    return [n for n in around if all(_is_in(_body(n), _body(other)) for other in around)]
+
+
+def _body(node: Syntax) -> Span:
+    of: ast.expr | ast.stmt = node.body if isinstance(node, ast.Lambda) else node
+    return (of.lineno, of.col_offset), (of.end_lineno or 0, of.end_col_offset or 0)
+
+
+def _is_in(one: Any, other: Span) -> bool:
+    return bool(other[0] <= one[0] and one[1] <= other[1])
 
 
 def _label(node: Syntax) -> Label:

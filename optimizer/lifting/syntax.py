@@ -121,6 +121,8 @@ def _found(asked: _Asked) -> Syntax | NoSyntax:
         for text in texts(code, asked.hints):
             source = parsed(text, code.co_filename, code.co_flags & FUTURES)
             nodes = source.nodes_of(code) if source else []
+            if len(nodes) == 1:
+                return _proven_part(nodes[0])
             trees = {ast.dump(tree): tree for tree in map(_proven_part, nodes)}
             if len(trees) == 1:
                 return trees.popitem()[1]
@@ -161,3 +163,12 @@ def _copy(node: Any) -> Any:
         elif name in fields:
             setattr(copy, name, _copy(value))
     return copy
+
+
+def returns_one_expression(tree: ast.Lambda | ast.FunctionDef) -> bool:
+    """Whether a function is one expression, perhaps with a docstring."""
+    if isinstance(tree, ast.Lambda):
+        return True
+    documented = isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant)
+    rest = tree.body[1:] if documented else tree.body
+    return len(rest) == 1 and isinstance(rest[0], ast.Return) and rest[0].value is not None

@@ -109,6 +109,10 @@ def _believed(node: plan.Node) -> Shapes:
         case plan.Select(_, function):
             given = inputs[0]
             return (_shape(_lifted(function, given).body, given),)
+        case plan.Extend(_, keep, columns):
+            of = inputs[0]
+            made = [_shape(_lifted(column, of).body, of) for column in columns]
+            return (*[of[place] for place in keep], *made)
         case plan.OuterJoin():
             return (*inputs[0], as_row(inputs[1]))
         case plan.Component(plan.Fixpoint() as fixpoint, index):

@@ -19,8 +19,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Expr, Lifted, all_parameters, one_value, tuple_of
+from optimizer.expr import NONE, Expr, Lifted, Parameter, all_parameters, one_value, tuple_of
 from optimizer.expressions.knowledge import Shapes
+from optimizer.plans.by_left_row import by_left_row, partners_of
+from optimizer.plans.partners import with_keys
 from optimizer.plans.properties import bindings, free, is_set, may_be_negative, shapes
 from optimizer.plans.side_conditions import AnyJoin, SideTerm, side_conditions_of
 from optimizer.record import record
@@ -32,8 +34,9 @@ class Clause:
     """Rows of `head` are those of `body`.
 
     A body is closed (it reads inputs alone), or a chain of linear nodes over a recursive relation
-    or over a join or anti-join, whose sides are closed, or recursive relations below wheres. Of
-    closed sides it counts whether a row is present, not its weight.
+    or over a join or anti-join, whose sides are closed, or recursive relations below wheres; or
+    over an aggregate by the rows of the left of such a join. Of closed sides it counts whether a
+    row is present, not its weight; of those that are aggregated the weight.
     """
 
     head: int
@@ -57,6 +60,14 @@ def clauses(node: plan.Fixpoint) -> Program:
     normal.define(node)
     normal.derive()
     return Program(tuple(normal.best), tuple(normal.clauses))
+
+
+def sides_of(base: plan.Node) -> AnyJoin | None:
+    """The join of two sides that the base of a clause is, or is made of; as what asks for partners,
+    if these are aggregated."""
+    if isinstance(base, plan.Aggregate):
+        return partners_of(base)
+    return base if isinstance(base, AnyJoin) else None
 
 
 def is_closed(node: plan.Node) -> bool:
@@ -107,8 +118,15 @@ class _Normal:
                     waiting += [(right, above), (left, above)]
                 case plan.Distinct(source):
                     waiting.append((source, above))
-                case plan.Where() | plan.Select() | plan.SelectMany() | plan.Unnest():
+                case plan.Where() | plan.Select() | plan.Extend():
                     waiting.append((node.input, (node, above)))
+                case plan.SelectMany() | plan.Unnest():
+                    waiting.append((node.input, (node, above)))
+                case plan.OuterJoin(left, right, match):
+                    pairs = self._way(plan.Join(left, right, match))
+                    alone = self._way(plan.AntiJoin(left, right, match))
+                    yield _below(above, pairs)
+                    yield _below(above, _beside_nothing(alone))
                 case plan.Iterate():
                     waiting.append((unrolled(node)[0], above))
                 case plan.Component(plan.Iterate() as iterate, index):
@@ -123,20 +141,31 @@ class _Normal:
                 return node
             case plan.Join() | plan.Product() | plan.AntiJoin():
                 return self._over_sets(node)
-            case plan.SemiJoin(left, right, match):
-                pairs = self._over_sets(plan.Join(left, right, match))
-                return plan.Select(pairs, _first(bindings(left)))
+            case plan.SemiJoin(left):
+                pairs = self._over_sets(with_keys(node))
+                return _left_of(pairs, bindings(left))
             case plan.Intersection() | plan.IntersectionAll():
                 pairs = self._over_sets(plan.Join(node.left, node.right, _equal_rows(node)))
-                return plan.Select(pairs, _first(bindings(node.left)))
+                return _left_of(pairs, bindings(node.left))
             case plan.Difference(left, right):
                 return self._over_sets(plan.AntiJoin(left, right, _equal_rows(node)))
+            case plan.Aggregate():
+                return self._by_left_row(node)
             case plan.Fixpoint():
                 return self._inner_relations(node)[0]
             case plan.Component(plan.Fixpoint() as fixpoint, index):
                 return self._inner_relations(fixpoint)[index]
             case _:
                 raise TypeError(f"recursion cannot go through {type(node).__name__}")
+
+    def _by_left_row(self, node: plan.Aggregate) -> plan.Node:
+        """An aggregate of the rows that match each row of a recursive relation."""
+        join = by_left_row(node)
+        if join is None:
+            raise TypeError("recursion cannot go through an aggregate")
+        found = side_conditions_of(partners_of(node))
+        left = self._premise(join.left, () if found is None else found.left)
+        return with_inputs(node, [with_inputs(join, [left, join.right])])
 
     def _inner_relations(self, fixpoint: plan.Fixpoint) -> list[plan.Recursive]:
         """The relations of a fixpoint in a body, which several nodes may read."""
@@ -191,9 +220,17 @@ def _in_tuples(count: int) -> Lifted:
     return _function(tuple_of(tuple_of(_row(count))), count)
 
 
-def _first(count: int) -> Lifted:
-    """Of `count` bindings and one more: the first `count`, as one value."""
-    return _function(_row(count), count + 1)
+def _left_of(pairs: plan.Node, count: int) -> plan.Node:
+    """The rows of the left side of pairs, of `count` bindings."""
+    if count > 1:
+        return plan.Extend(pairs, tuple(range(count)), ())
+    return plan.Select(pairs, _function(Parameter(0), 2))
+
+
+def _beside_nothing(node: plan.Node) -> plan.Node:
+    """The rows with one binding more, which is None."""
+    count = bindings(node)
+    return plan.Extend(node, tuple(range(count)), (_function(NONE, count),))
 
 
 def _row(count: int) -> Expr:

@@ -72,7 +72,8 @@ class Closure:
 
 def closure_of(node: plan.Fixpoint, program: Program) -> Closure | None:
     """How a fixpoint is the closure of what it reads, if it is one."""
-    if len(program.best) > 1 or program.best[0] is not None or node.max_rounds < ENOUGH_ROUNDS:
+    is_bounded = node.max_rounds is not None and node.max_rounds < ENOUGH_ROUNDS
+    if len(program.best) > 1 or program.best[0] is not None or is_bounded:
         return None
     base = [clause.body for clause in program.clauses if is_closed(clause.body)]
     steps = [clause.body for clause in program.clauses if not is_closed(clause.body)]

@@ -12,7 +12,10 @@ from collections.abc import Callable
 from html import escape
 
 from optimizer import plan
+from optimizer.callables.opaque import FROM_TEXT
+from optimizer.expr import origins
 from optimizer.plans.drawing import Drawing, drawn
+from optimizer.traverse import functions
 
 
 class Explanation(str):
@@ -52,6 +55,12 @@ def explain(node: plan.Node, remark: Callable[[plan.Node], str] = lambda node: "
     """The plan as text; `remark` may add something at the end of a node's line."""
     drawing = drawn(node, plan.Node.inputs, headline, remark)
     return Explanation(drawing.text(), drawing)
+
+
+def source_text(node: plan.Node) -> str:
+    """What to remark on a node that comes from a text in another language: the parts of it."""
+    parts = [origin.name for origin in origins(*functions(node)) if origin.role == FROM_TEXT]
+    return f"    -- {', '.join(dict.fromkeys(parts))}" if parts else ""
 
 
 def headline(node: plan.Node) -> str:

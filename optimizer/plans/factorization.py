@@ -42,11 +42,11 @@ from optimizer.expr import (
     rebuilt,
     substitute,
     surely,
-    transform,
 )
-from optimizer.expressions.compose import needs, projected
+from optimizer.expressions.compose import needs, over
 from optimizer.expressions.knowledge import Shapes, is_value
 from optimizer.plans import multiway
+from optimizer.plans.extended import outputs
 from optimizer.plans.properties import bindings, may_be_negative, once, shapes
 from optimizer.plans.side_conditions import match_of, residual, side_conditions_of
 from optimizer.record import record
@@ -164,11 +164,13 @@ def _through(node: plan.Node, bodies: Sequence[Expr]) -> tuple[INNER, Sequence[E
     match node:
         case plan.Join() | plan.Product():
             return node, bodies
-        case plan.Select(plan.Join() | plan.Product() as join, Lifted(made)):
-            of = shapes(join)
-            composed = [transform(substitute(body, (made,)), projected) for body in bodies]
+        case plan.Select(plan.Join() | plan.Product() as join) | plan.Extend(
+            plan.Join() | plan.Product() as join
+        ):
+            of, row = shapes(join), outputs(node)
+            composed = [over(body, row) for body in bodies]
             asked = {part for body in composed for part in surely(body)}
-            sound = is_value(made, of) and asked.issuperset(needs(made, of))
+            sound = all(is_value(e, of) and asked.issuperset(needs(e, of)) for e in row)
             return (join, composed) if sound else None
         case _:
             return None

@@ -26,7 +26,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from optimizer.expressions.knowledge import Shape, Shapes
+from optimizer.expr import Function, Lifted
+from optimizer.expressions.knowledge import Shape, Shapes, shape_of
+from optimizer.expressions.naming import naming_of
 from optimizer.record import record
 
 Barrier = Literal["negation", "aggregate", "order"]
@@ -116,6 +118,11 @@ def right_negates(node: Any) -> Sequence[Barrier | None]:
     return (None, "negation")
 
 
+def negates_of_outer_join(node: Any) -> Sequence[Barrier | None]:
+    """A row of the side that is kept takes away nothing; one of the other may take its None."""
+    return (None, "negation") if node.kind == "left" else ("negation", "negation")
+
+
 def both_negate(node: Any) -> Sequence[Barrier | None]:
     return ("negation", "negation")
 
@@ -149,6 +156,15 @@ def groups(node: Any, inputs: Sequence[Shapes]) -> Shapes:
     if node.row is not None:
         return (node.row,)
     return (None,) * (len(node.aggregates) + (node.key is not None))
+
+
+def shape_made(function: Function, of: Shapes) -> Shape:
+    """What is known of what a callable gives."""
+    naming = naming_of(function)
+    if naming is not None:
+        kind: type = naming.kind
+        return kind
+    return shape_of(function.body, of) if isinstance(function, Lifted) else None
 
 
 def one_unknown(node: Any, inputs: Sequence[Shapes]) -> Shapes:

@@ -99,6 +99,8 @@ class _Digests:
                 return ["lifted", *self._all(value.body, value.parameters)]
             case Opaque():
                 return ["opaque", *self._all(value.function, value.parameters)]
+            case plan.Values():
+                return ["values", *self._all(value.rows, value.of)]
             case plan.Table():
                 return ["table", *self._all(value.name, value.key, value.stored, value.row_type)]
             case FunctionType():

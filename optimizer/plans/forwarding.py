@@ -12,9 +12,10 @@ Sound:  whatever the rows of inputs are, what is asked of a derived row gives wh
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.expr import Expr, Lifted, Parameter, reads, substitute, transform
-from optimizer.expressions.compose import projected
+from optimizer.expr import Expr, Parameter, reads, substitute
+from optimizer.expressions.compose import over
 from optimizer.plans import clauses
+from optimizer.plans.extended import outputs
 from optimizer.plans.properties import bindings
 from optimizer.plans.raising import calls_may_raise
 
@@ -38,8 +39,8 @@ def forwards(body: plan.Node, asked: Expr, *, may_raise: bool = False) -> bool:
         if not may_raise and calls_may_raise(body):
             return False
         match body:
-            case plan.Select(source, Lifted(made)):
-                expr = transform(substitute(expr, (made,)), projected)
+            case plan.Select(source) | plan.Extend(source):
+                expr = over(expr, outputs(body))
                 body = source
             case plan.Where(source):
                 body = source

@@ -42,6 +42,7 @@ from optimizer.expr import (
 from optimizer.expressions.compose import needs, projected
 from optimizer.expressions.declared import holds_no_nan, is_no_tuple
 from optimizer.expressions.knowledge import Shapes, is_value, total
+from optimizer.plans.extended import outputs
 from optimizer.plans.properties import bindings, may_be_negative, once, row_shape, shapes
 from optimizer.plans.side_conditions import side_conditions_of
 from optimizer.plans.unique_keys import Key, unique_key
@@ -182,8 +183,8 @@ def _flat(node: plan.Node) -> _Flat | None:
         return None
     found = _Flat([node], (Parameter(0),), [], [[]], [])
     for part in above[::-1]:
-        if isinstance(part, plan.Select) and isinstance(part.function, Lifted):
-            found.row = (found.here(part.function.body),)
+        if isinstance(part, plan.Select | plan.Extend):
+            found.row = tuple(map(found.here, outputs(part)))
         elif isinstance(part, plan.Join) and not found.join(part):
             return None
     return found
@@ -192,8 +193,9 @@ def _flat(node: plan.Node) -> _Flat | None:
 def _passes_on(node: plan.Node) -> bool:
     """Whether it is a select of joined rows, of which nothing is computed twice or may raise."""
     match node:
-        case plan.Select(plan.Join() as join, Lifted(made)):
-            return is_value(made, shapes(join)) and not needs(made, shapes(join))
+        case plan.Select(plan.Join() as join) | plan.Extend(plan.Join() as join):
+            of = shapes(join)
+            return all(is_value(made, of) and not needs(made, of) for made in outputs(node))
         case _:
             return False
 

@@ -9,6 +9,9 @@
 The parts are taken in their order. One of both sides that is no equation of two sides is left for
 the pairs. If it may raise, so are all that follow it: pairs that they drop would not be asked.
 
+An equation in a guard, `unless_raises(x[0] == y[0])`, is a key too: a guard keeps a row of which
+something raises, and such a row is paired with all rows anyway.
+
 Of a join with keys of its own, and of what counts matches instead of making pairs, only those tests
 are taken that cannot raise.
 """
@@ -16,8 +19,17 @@ are taken that cannot raise.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.expr import Expr, Function, Lifted, Operation, conjunction, conjuncts, reads
-from optimizer.expressions.compose import one_row
+from optimizer.expr import (
+    Expr,
+    Function,
+    Guard,
+    Lifted,
+    Operation,
+    conjunction,
+    conjuncts,
+    reads,
+)
+from optimizer.expressions.compose import first, one_row
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.plans.properties import bindings, once, row_shape, shapes
 from optimizer.record import record
@@ -27,10 +39,11 @@ AnyJoin = plan.Product | plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJ
 
 @record
 class SideTerm:
-    """A test of a row, or a part of its key."""
+    """A test of a row, or a part of its key. Nothing comes of it if a part of a guard raises."""
 
     function: Lifted
     is_key: bool
+    is_guard: bool = False
 
 
 @record
@@ -113,7 +126,7 @@ def pair_shapes(node: AnyJoin) -> Shapes:
 
 def may_raise(side: tuple[SideTerm, ...], of: Shapes) -> bool:
     """Whether a side has steps that may raise."""
-    return not all(total(step.function.body, of) for step in side)
+    return not all(step.is_guard or total(step.function.body, of) for step in side)
 
 
 class _Finder:
@@ -132,17 +145,20 @@ class _Finder:
         side = side_of(test, self._count)
         equation = None if self._blocked or self._is_strict else self._equation(test)
         if equation is not None:
-            self.left.append(self._left(equation[0], is_key=True))
-            self.right.append(self._right(equation[1], is_key=True))
+            is_guard = isinstance(test, Guard)
+            self.left.append(SideTerm(self._left(equation[0]), is_key=True, is_guard=is_guard))
+            self.right.append(SideTerm(self._right(equation[1]), is_key=True, is_guard=is_guard))
         elif side == "left" and not self._blocked and self._drops("left", test):
-            self.left.append(self._left(test, is_key=False))
+            self.left.append(SideTerm(self._left(test), is_key=False))
         elif side == "right" and not self._blocked and self._drops("right", test):
-            self.right.append(self._right(test, is_key=False))
+            self.right.append(SideTerm(self._right(test), is_key=False))
         else:
             self.residual.append(test)
             self._blocked |= not total(test, self._shapes)
 
     def _equation(self, test: Expr) -> tuple[Expr, Expr] | None:
+        if isinstance(test, Guard):
+            return self._guarded(test)
         if not isinstance(test, Operation) or test.operator != "==":
             return None
         a, b = test.operands
@@ -153,6 +169,15 @@ class _Finder:
                 return b, a
             case _:
                 return None
+
+    def _guarded(self, guard: Guard) -> tuple[Expr, Expr] | None:
+        """The equation of a guard, each side after what the guard evaluates of it before."""
+        equation, sides = self._equation(guard.test), ("left", "right")
+        needs = [(side_of(need, self._count), need) for need in guard.needs]
+        if equation is None or not all(side in sides for side, _ in needs):
+            return None
+        own = [tuple(need for place, need in needs if place == side) for side in sides]
+        return first(own[0], equation[0]), first(own[1], equation[1])
 
     def _drops(self, side: str, test: Expr) -> bool:
         """Whether a row that fails the test of its side can be left out of the join."""
@@ -166,11 +191,11 @@ class _Finder:
             return side == "right" and self._node.kind == "left"
         return side == "right"
 
-    def _left(self, expr: Expr, *, is_key: bool) -> SideTerm:
-        return SideTerm(of_left(self._on, expr, self._count), is_key)
+    def _left(self, expr: Expr) -> Lifted:
+        return of_left(self._on, expr, self._count)
 
-    def _right(self, expr: Expr, *, is_key: bool) -> SideTerm:
-        return SideTerm(of_right(self._on, expr, self._count), is_key)
+    def _right(self, expr: Expr) -> Lifted:
+        return of_right(self._on, expr, self._count)
 
 
 def strict(function: Function | None, of: Shapes) -> bool:

@@ -31,8 +31,9 @@ from optimizer.plans.properties import bindings, is_set, nodes, shapes
 from optimizer.traverse import with_inputs
 
 _MADE = (
-    *(plan.Where, plan.Select, plan.SelectMany, plan.Unnest, plan.Distinct, plan.Aggregate),
-    *(plan.Join, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Union, plan.UnionAll),
+    *(plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest, plan.Distinct),
+    *(plan.Aggregate, plan.Join, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin),
+    *(plan.Union, plan.UnionAll),
     *(plan.Difference, plan.DifferenceAll, plan.Intersection, plan.IntersectionAll),
 )
 

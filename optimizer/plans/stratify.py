@@ -18,6 +18,7 @@ from dataclasses import replace
 from optimizer import plan
 from optimizer.errors import StratificationError
 from optimizer.plans import headlines
+from optimizer.plans.by_left_row import by_left_row
 from optimizer.plans.properties import free, nodes
 from optimizer.traverse import unrolled
 
@@ -56,6 +57,8 @@ def _parts(body: plan.Node, level: int) -> Iterator[plan.Node]:
 
 def _forbidden(node: plan.Node) -> Iterator[tuple[plan.Node, Step]]:
     """The inputs of a node that recursion may not come through."""
+    if isinstance(node, plan.Aggregate) and by_left_row(node) is not None:
+        return
     inputs = node.inputs()
     for place, (source, barrier) in enumerate(zip(inputs, node.facts.recursion(node), strict=True)):
         if barrier is not None:

@@ -4,8 +4,9 @@
     where(town="Bonn")         lambda order, customer: customer.town == "Bonn"
     join(..., on="id")         lambda order, line: order.id == line.id
 
-A name is that of the only binding whose class declares such a field. What is made of it is the
-expression that the callable would be read as, so that nothing else has to know of names.
+A name is that of a binding that `extend` or `bind` gave it, or else that of the only binding whose
+class declares such a field. What is made of it is the expression that the callable would be read
+as, so that nothing else has to know of names.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.expressions.members import members
 from optimizer.expressions.text import text
+from optimizer.plans.binding_names import Names, binding_names
 from optimizer.plans.check_reads import believed
 from optimizer.plans.facts import as_row
 from optimizer.plans.properties import fact, shapes
@@ -48,10 +50,11 @@ from optimizer.traverse import with_inputs
 @record
 class Known:
     """What is known of the bindings of rows: for certain, and if annotations are right and each
-    row of an outer join has a partner."""
+    row of an outer join has a partner; and what they are called."""
 
     certain: Shapes
     likely: Shapes
+    names: Names
 
 
 def field(name: str, of: Known, role: str) -> Lifted:
@@ -61,23 +64,23 @@ def field(name: str, of: Known, role: str) -> Lifted:
     ------
     PlanError: no binding is known to have it, or several are.
     """
-    found = _found(name, _bindings(of.certain), of, role)
-    return _lifted(found.expr, found, of.certain, role)
+    found = found_field(name, bindings_of(of.certain), of, role)
+    return _lifted(found.expr, found, names_of(of.certain, of.names), role)
 
 
 def field_of_row(name: str, of: Known, role: str) -> Lifted:
     """The same of a row as one value, which is a tuple where it has several bindings."""
-    found = _found(name, _of_row(of.certain, 0), of, role)
-    return _lifted(found.expr, found, (as_row(of.certain),), role)
+    found = found_field(name, bindings_of_row(of.certain, 0), of, role)
+    return _lifted(found.expr, found, names_of((as_row(of.certain),)), role)
 
 
 def equal_to(values: Mapping[str, Any], of: Known, role: str) -> Lifted:
     """Whether fields equal values, as the values are now."""
-    places = [_found(name, _bindings(of.certain), of, role) for name in values]
+    places = [found_field(name, bindings_of(of.certain), of, role) for name in values]
     given = [copied(value) for value in values.values()]
     tests = [Operation("==", (p.expr, constant(v))) for p, v in zip(places, given, strict=True)]
     call = Equal(tuple((p, _Always(v)) for p, v in zip(places, given, strict=True)))
-    return _lifted(conjunction(tuple(tests)), call, of.certain, role)
+    return _lifted(conjunction(tuple(tests)), call, names_of(of.certain, of.names), role)
 
 
 def equal_fields(pairs: Sequence[tuple[str, str]], left: Known, right: Known, role: str) -> Lifted:
@@ -85,26 +88,27 @@ def equal_fields(pairs: Sequence[tuple[str, str]], left: Known, right: Known, ro
     mine, theirs = left.certain, right.certain
     both = [
         (
-            _found(one, _bindings(mine), left, f"{role}, left side"),
-            _found(other, _of_row(theirs, len(mine)), right, f"{role}, right side"),
+            found_field(one, bindings_of(mine), left, f"{role}, left side"),
+            found_field(other, bindings_of_row(theirs, len(mine)), right, f"{role}, right side"),
         )
         for one, other in pairs
     ]
     tests = [Operation("==", (a.expr, b.expr)) for a, b in both]
-    return _lifted(conjunction(tuple(tests)), Equal(tuple(both)), (*mine, as_row(theirs)), role)
+    names = names_of((*mine, as_row(theirs)), (*left.names, None))
+    return _lifted(conjunction(tuple(tests)), Equal(tuple(both)), names, role)
 
 
 def have(name: str, of: Known) -> bool:
     """Whether a binding is known to have a field."""
-    return any(name in declared(shape) for shape in of.certain)
+    return name in of.names or any(name in declared(shape) for shape in of.certain)
 
 
 def known_shapes(node: plan.Node) -> Known:
     """What is known of the bindings when the callables below are read."""
-    certain = shapes(node)
+    certain, names = shapes(node), binding_names(node)
     if None not in certain:
-        return Known(certain, certain)
-    return Known(shapes(fact(node, "read", _read)), believed(node))
+        return Known(certain, certain, names)
+    return Known(shapes(fact(node, "read", _read)), believed(node), names)
 
 
 def _read(node: plan.Node) -> plan.Node:
@@ -149,25 +153,22 @@ _READS = ["LOAD_FAST", "LOAD_ATTR", "RETURN_VALUE"]
 
 @record
 class FieldOf:
-    """A field of what stands at a path of positions in the arguments; with its class."""
+    """A field of what stands at a path of positions in the arguments; or that itself, which has no
+    name then."""
 
     path: tuple[int, ...]
-    name: str
-    kind: Shape = None
+    name: str | None
 
     @property
     def expr(self) -> Expr:
-        first, *rest = self.path
-        of: Expr = Parameter(first)
-        for position in rest:
-            of = Item(of, constant(position))
-        return Attribute(of, self.name)
+        of = at_path(self.path)
+        return of if self.name is None else Attribute(of, self.name)
 
     def __call__(self, *row: Any) -> Any:
         of: Any = row
         for position in self.path:
             of = of[position]
-        return getattr(of, self.name)
+        return of if self.name is None else getattr(of, self.name)
 
 
 @record
@@ -192,19 +193,31 @@ Places = list[tuple[tuple[int, ...], Shape]]
 """Where bindings are found in the arguments, with what is known of each."""
 
 
-def _bindings(of: Shapes) -> Places:
+def at_path(path: tuple[int, ...]) -> Expr:
+    """What stands at a path of positions in the arguments."""
+    first, *rest = path
+    of: Expr = Parameter(first)
+    for position in rest:
+        of = Item(of, constant(position))
+    return of
+
+
+def bindings_of(of: Shapes) -> Places:
     return [((index,), shape) for index, shape in enumerate(of)]
 
 
-def _of_row(of: Shapes, index: int) -> Places:
+def bindings_of_row(of: Shapes, index: int) -> Places:
     """The bindings of a row that is one argument."""
     if len(of) == 1:
         return [((index,), of[0])]
     return [((index, position), shape) for position, shape in enumerate(of)]
 
 
-def _found(name: str, places: Places, known: Known, role: str) -> FieldOf:
-    found = [FieldOf(path, name, shape) for path, shape in places if name in declared(shape)]
+def found_field(name: str, places: Places, known: Known, role: str) -> FieldOf:
+    called = [path for (path, _), own in zip(places, known.names, strict=True) if own == name]
+    if called:
+        return FieldOf(called[0], None)
+    found = [FieldOf(path, name) for path, shape in places if name in declared(shape)]
     of, likely = known.certain, [a or b for a, b in zip(known.certain, known.likely, strict=True)]
     having = [_described(shape, n) for n, shape in enumerate(likely, 1) if name in declared(shape)]
     if len(having) == 1 and found:
@@ -217,10 +230,11 @@ def _found(name: str, places: Places, known: Known, role: str) -> FieldOf:
     from difflib import get_close_matches  # takes longer than most modules here
 
     every = [field for shape in of for field in declared(shape)]
-    near = get_close_matches(name, every, n=1)
+    near = get_close_matches(name, [*every, *filter(None, known.names)], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    lines = [_described(shape, n) for n, shape in enumerate(of, 1)]
-    if any(not declared(shape) or hasattr(shape, name) for shape in of):
+    named = list(zip(of, known.names, strict=True))
+    lines = [_described(shape, n, own) for n, (shape, own) in enumerate(named, 1)]
+    if any((not declared(s) and own is None) or hasattr(s, name) for s, own in named):
         lines.append(f"what is no declared field is read by a callable: {_lambda(of, name)}")
     raise PlanError(f"{role}: no binding has a field {name!r}{hint}\n  {_lines(lines)}")
 
@@ -229,8 +243,10 @@ def _lines(lines: list[str]) -> str:
     return "\n  ".join(lines)
 
 
-def _described(shape: Shape, number: int) -> str:
+def _described(shape: Shape, number: int, called: str | None = None) -> str:
     names = declared(shape)
+    if called is not None:
+        return f"binding {number} is {called!r}"
     if isinstance(shape, type):
         return (
             f"{shape.__name__} has {', '.join(names)}"
@@ -243,24 +259,32 @@ def _described(shape: Shape, number: int) -> str:
 
 def _lambda(of: Shapes, name: str) -> str:
     """How the field of one of the bindings is read by a callable."""
-    names = _names(of)
+    names = names_of(of)
     having = [i for i, s in enumerate(of) if name in declared(s) or not declared(s)]
     return f"lambda {', '.join(names)}: {names[(having or [0])[-1]]}.{name}"
 
 
-def _names(of: Shapes) -> tuple[str, ...]:
-    """Names for the bindings, after their classes."""
-    names = tuple(s.__name__.lower() if isinstance(s, type) and declared(s) else "" for s in of)
+def after_class(shape: Shape) -> str:
+    """What a binding is called after the class of its records; nothing if that is not known."""
+    return shape.__name__.lower() if isinstance(shape, type) and declared(shape) else ""
+
+
+def names_of(of: Shapes, called: Names = ()) -> tuple[str, ...]:
+    """Names for the bindings: their own, or after their classes."""
+    named = [after_class(shape) for shape in of]
+    if any(called):
+        others = [name or row for name, row in zip(named, row_names(len(of)), strict=True)]
+        named = [own or other for own, other in zip(called, others, strict=True)]
+    names = tuple(named)
     usable = all(name.isidentifier() and not iskeyword(name) for name in names)
     if usable and len(set(names)) == len(names):
         return names
     return row_names(len(of))
 
 
-def _lifted(body: Expr, call: Callable[..., Any], of: Shapes, role: str) -> Lifted:
-    names = _names(of)
-    if isinstance(call, FieldOf) and call.path == (0,) and len(of) == 1:
+def _lifted(body: Expr, call: Callable[..., Any], names: tuple[str, ...], role: str) -> Lifted:
+    if isinstance(call, FieldOf) and call.name and call.path == (0,) and len(names) == 1:
         call = attrgetter(call.name)
     identity = ("by name", body)
-    made = Opaque(call, len(of), text(body, names), caller(), (), identity, role)
-    return Lifted(body, names, (made,), len(of), made)
+    made = Opaque(call, len(names), text(body, names), caller(), (), identity, role)
+    return Lifted(body, names, (made,), len(names), made)

@@ -6,6 +6,7 @@
     join by k            join by k                 of  where succeeds(k)    on its side
     groups by k of v     groups by k of v          of  where succeeds(k, v)
     order by k           order by k                of  where succeeds(k)
+    reduce f by k        reduce attempt(f) by k    of  where succeeds(k)
 
 That is `drop`: a row is absent from the operator in which something raises of it. With `null` the
 callable gives None, where a row can go on with None: in a select, the key of a group, what is
@@ -33,16 +34,19 @@ from optimizer.expr import (
     TRUE,
     Attempt,
     Call,
+    Conditional,
     Display,
     Expr,
     First,
     Function,
     Lifted,
+    Parameter,
     conjunction,
     conjuncts,
     constant,
     origins,
     row_names,
+    tuple_of,
 )
 from optimizer.expressions.attempts import (
     attempted,
@@ -71,6 +75,9 @@ Policy = Literal["null", "drop"]
 READING = (read_callables, read_bitwise_tests)
 WITH_SHAPES = (*READING, shape_recursion)
 Joins: TypeAlias = plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
+
+
+NO_ROWS = constant(())
 
 
 @record
@@ -196,15 +203,18 @@ class _Guards:
                 return _changed(node, predicate=p)
             case plan.Select(source, f):
                 return self._select(node, source, lifted(f))
+            case plan.Extend(source, _, columns):
+                rows, found = self._values(source, [*map(self._key, columns)])
+                return _changed(node, input=rows, columns=tuple(found))
             case plan.SelectMany(source, f) | plan.Unnest(source, f):
                 return _changed(node, function=self._several(source, lifted(f)))
             case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
                 return self._join(node)
             case plan.Aggregate():
                 return self._aggregate(node)
-            case plan.Reduce(source, key):
+            case plan.Reduce(source, key, f):
                 rows, (by,) = self._values(source, [self._key(key)])
-                return _changed(node, input=rows, key=by)
+                return self._reduce(rows, by, lifted(f))
             case plan.Top(source, key, keys):
                 rows, (by, *of) = self._values(source, [self._key(key), *map(self._sorting, keys)])
                 return _changed(node, input=rows, key=by, keys=self._sort_keys(keys, of))
@@ -248,9 +258,9 @@ class _Guards:
         is_written_out = isinstance(f.body, Display) and f.body.kind == "tuple"
         if is_written_out and not hashed(f.body, shapes(source)):
             return f
-        body = Call(constant(elements), (f.body,))
+        body = _all_elements(f.body)
         self._failing(source, f, (body,))
-        return f.with_body(Attempt(body, constant(())))
+        return f.with_body(Attempt(body, NO_ROWS))
 
     def _values(self, source: plan.Node, asked: Sequence[Asked]) -> tuple[plan.Node, list[Lifted]]:
         """The rows that have all values which they need, and what gives the values."""
@@ -351,6 +361,13 @@ class _Guards:
         skipping = replace(folded.accumulator, skip_none=True)
         return replace(folded, value=value, accumulator=skipping, skip_none=True)
 
+    def _reduce(self, rows: plan.Node, by: Lifted, f: Lifted) -> plan.Node:
+        """What a callable makes of each group; of one that it raises of, nothing."""
+        made = _all_elements(f.body)
+        group = Conditional(succeeds((made,)), NO_ROWS, tuple_of(Parameter(1)))
+        self._failed(plan.Reduce(rows, by, f.with_body(group)), f.with_body(made))
+        return plan.Reduce(rows, by, f.with_body(Attempt(made, NO_ROWS)))
+
     def _kept(self, body: plan.Node, best: plan.Best | None) -> plan.Node:
         """The rows of which one may be kept of each key."""
         if best is None:
@@ -371,6 +388,10 @@ class _Guards:
             return rows
         by, value = Asked(lifted(tolerance.by), hashed), Asked(lifted(tolerance.value), needs)
         return self._values(rows, [by, value])[0]
+
+
+def _all_elements(several: Expr) -> Expr:
+    return Call(constant(elements), (several,))
 
 
 def _joined(left: plan.Node, right: plan.Node, match: plan.Match, on: Lifted) -> plan.Node:

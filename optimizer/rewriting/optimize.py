@@ -1,6 +1,8 @@
 """Rewrite a plan into one that gives the same rows for less: all rules, in their order.
 
 The rules of a phase are tried at every node, inputs first, until none of them applies any more.
+Where the later ones have found that a part is empty, or that a condition always holds, there may be
+something to do for earlier ones: then all phases come again, each time for a plan with a part less.
 """
 
 from __future__ import annotations
@@ -15,18 +17,26 @@ from optimizer.expr import Apply, Lifted, walk
 from optimizer.plans.properties import nodes
 from optimizer.record import record
 from optimizer.rules.drop_distinct import drop_distinct
+from optimizer.rules.drop_distinct_keys import drop_distinct_keys
+from optimizer.rules.drop_identity_extend import drop_identity_extend
 from optimizer.rules.drop_identity_select import drop_identity_select
 from optimizer.rules.drop_inner_distinct import drop_inner_distinct
+from optimizer.rules.drop_only_value import drop_only_value
 from optimizer.rules.drop_true_where import drop_true_where
 from optimizer.rules.empty_false_where import empty_false_where
+from optimizer.rules.factor_disjunction import factor_disjunction
 from optimizer.rules.fold_constants import fold_constants
+from optimizer.rules.fold_values import fold_values
 from optimizer.rules.fuse_selects import fuse_selects
 from optimizer.rules.fuse_wheres import fuse_wheres
+from optimizer.rules.inline_value import inline_value
 from optimizer.rules.make_join import make_join
+from optimizer.rules.make_select import make_select
 from optimizer.rules.make_semi_join import make_semi_join
 from optimizer.rules.merge_equal_sides import merge_equal_sides
 from optimizer.rules.merge_selections import merge_selections
 from optimizer.rules.merge_where_into_join import merge_where_into_join
+from optimizer.rules.order_joins import order_joins
 from optimizer.rules.propagate_constants import propagate_constants
 from optimizer.rules.propagate_empty import propagate_empty
 from optimizer.rules.prune_join_inputs import prune_join_inputs
@@ -34,7 +44,7 @@ from optimizer.rules.push_test_below_join import push_test_below_join
 from optimizer.rules.push_where_below_aggregate import push_where_below_aggregate
 from optimizer.rules.push_where_below_difference import push_where_below_difference
 from optimizer.rules.push_where_below_distinct import push_where_below_distinct
-from optimizer.rules.push_where_below_each import push_where_below_each
+from optimizer.rules.push_where_below_extend import push_where_below_extend
 from optimizer.rules.push_where_below_outer_join import push_where_below_outer_join
 from optimizer.rules.push_where_below_reduce import push_where_below_reduce
 from optimizer.rules.push_where_below_select import push_where_below_select
@@ -44,7 +54,6 @@ from optimizer.rules.push_where_below_union import push_where_below_union
 from optimizer.rules.push_where_into_fixpoint import push_where_into_fixpoint
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
-from optimizer.rules.select_from_each import select_from_each
 from optimizer.rules.shape_recursion import shape_recursion
 from optimizer.rules.split_disjunction import split_disjunction
 from optimizer.rules.split_where import split_where
@@ -62,22 +71,29 @@ Phase = tuple[Rule, ...]
 
 PHASES: tuple[Phase, ...] = (
     (read_callables, read_bitwise_tests, shape_recursion),
-    (fold_constants, drop_true_where, empty_false_where, propagate_empty),
-    (drop_distinct, drop_inner_distinct, merge_equal_sides, merge_selections),
+    (fold_constants, drop_true_where, empty_false_where, fold_values, propagate_empty),
     (
-        *(split_where, make_join, merge_where_into_join, strengthen_outer_join),
+        *(inline_value, fold_values, drop_identity_extend, make_select),
+        *(drop_distinct, drop_inner_distinct, merge_equal_sides, merge_selections),
+    ),
+    (
+        *(factor_disjunction, split_where, make_join, merge_where_into_join, strengthen_outer_join),
         *(push_where_below_select, push_where_below_union, push_where_below_distinct),
         *(push_where_below_difference, push_where_below_aggregate),
-        *(push_where_below_reduce, push_where_below_top, push_where_below_each),
+        *(push_where_below_reduce, push_where_below_top, push_where_below_extend),
         *(push_where_below_semi_join, push_where_below_outer_join, push_where_into_fixpoint),
         *(propagate_constants, push_test_below_join),
     ),
+    (order_joins,),
     (
         make_semi_join,
+        drop_distinct_keys,
+        drop_only_value,
         fuse_wheres,
-        select_from_each,
         fuse_selects,
         drop_identity_select,
+        drop_identity_extend,
+        make_select,
         drop_distinct,
     ),
     (fold_constants, drop_true_where, empty_false_where, propagate_empty),
@@ -85,6 +101,9 @@ PHASES: tuple[Phase, ...] = (
     (split_disjunction,),
 )
 
+ENABLING = frozenset({"drop_true_where", "empty_false_where", "propagate_empty"})
+"""Rules that, when they apply late, may have left something for rules that come before them."""
+MOST_ROUNDS = 4
 MOST_PASSES = 1000
 LARGEST_GROWTH = 20
 
@@ -113,13 +132,26 @@ def optimize(root: plan.Node, phases: Sequence[Phase] = PHASES) -> Optimized:
     known = Interned()
     node = _marked(known.all(root), known)
     fired: dict[str, None] = {}
-    every = nodes(node)
-    for phase in phases:
-        node = _run(every, phase, known, fired)
-        if node is not every[-1]:
-            every = nodes(node)
+    rest, every = phases, nodes(node)
+    for _ in range(MOST_ROUNDS):
+        is_settled = True
+        for number, phase in enumerate(rest):
+            now: dict[str, None] = {}
+            node = _run(every, phase, known, now)
+            if node is not every[-1]:
+                every = nodes(node := _left_alone(node, known))
+            fired |= now
+            is_settled &= ENABLING.isdisjoint(now) or not _come_again(phase, rest[:number])
+        if is_settled:
+            break
+        rest = [phase for phase in rest if read_callables not in phase]
     found = rebuilt(node, _unmarked)
     return Optimized(found, tuple(fired))
+
+
+def _come_again(phase: Phase, before: Sequence[Phase]) -> bool:
+    """Whether some rules of a phase have been tried before."""
+    return any(not set(phase).isdisjoint(other) for other in before)
 
 
 def _marked(root: plan.Node, known: Interned) -> plan.Node:
@@ -133,6 +165,20 @@ def _marked(root: plan.Node, known: Interned) -> plan.Node:
         new = known.one(with_inputs(node, [made[id(source)] for source in node.inputs()]))
         shared = readers[id(node)] > 1 and node.inputs() and not has_components(node)
         made[id(node)] = known.one(plan.Shared(new)) if shared else new
+    return made[id(root)]
+
+
+def _left_alone(root: plan.Node, known: Interned) -> plan.Node:
+    """The plan, in which what has one reader by now is `Shared` no more."""
+    every = nodes(root)
+    if not any(isinstance(node, plan.Shared) for node in every):
+        return root
+    readers = Counter([id(source) for node in every for source in node.inputs()])
+    made: dict[int, plan.Node] = {}
+    for node in every:
+        is_alone = isinstance(node, plan.Shared) and readers[id(node)] < 2
+        inputs = [made[id(source)] for source in node.inputs()]
+        made[id(node)] = inputs[0] if is_alone else known.one(with_inputs(node, inputs))
     return made[id(root)]
 
 

@@ -23,7 +23,7 @@ from optimizer.expr import Expr, Function, Lifted, Operation, Or, conjuncts, rea
 from optimizer.expressions.booleans import unproven
 from optimizer.expressions.text import text
 from optimizer.plans.drawing import Drawing
-from optimizer.plans.explain import Explanation, explain, headline
+from optimizer.plans.explain import Explanation, explain, headline, source_text
 from optimizer.plans.properties import nodes
 from optimizer.plans.ranges import ranges_of
 from optimizer.plans.side_conditions import has_keys
@@ -47,7 +47,7 @@ def report(
     """Everything there is to say of a query's plan, and how it `runs`; `where` a node does, if that
     is a question."""
     read = rebuilt(written, read_callables)
-    before, after = explain(read), explain(optimized.plan)
+    before, after = explain(read, source_text), explain(optimized.plan, source_text)
     lines = ["as written", *_indented(before)]
     lines += ["optimized", *_indented(after)] if after != before else []
     lines += ["runs as", *_indented(runs.text())]
@@ -75,7 +75,7 @@ def _placed(places: dict[str, str]) -> Iterator[str]:
 
 def as_read(written: plan.Node) -> Explanation:
     """A plan as it was written, with the callables that can be read as expressions."""
-    return explain(rebuilt(written, read_callables))
+    return explain(rebuilt(written, read_callables), source_text)
 
 
 def _indented(text: str) -> Iterator[str]:

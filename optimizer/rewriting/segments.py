@@ -212,5 +212,6 @@ def _height(node: plan.Node) -> int:
 
 
 def _may_end(node: plan.Node) -> bool:
-    """Whether it means the same alone: not inside a recursion, or as one of its relations."""
-    return not free(node) and not has_components(node)
+    """Whether it means the same alone: not inside a recursion, or as one of its relations. Pairs of
+    all rows with all do not stay alone, as conditions further up may have them looked up."""
+    return not free(node) and not has_components(node) and not isinstance(node, plan.Product)

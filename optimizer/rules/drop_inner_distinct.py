@@ -19,25 +19,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
+from optimizer.plans.presence import with_present
 
 DEEPEST = 50
 
 
 def drop_inner_distinct(node: plan.Node) -> plan.Node:
-    match node:
-        case plan.Distinct(source):
-            inner = _stripped(source)
-            return node if inner is source else plan.Distinct(inner)
-        case (
-            plan.Union(left, right) | plan.Difference(left, right) | plan.Intersection(left, right)
-        ):
-            a, b = _stripped(left), _stripped(right)
-            return node if a is left and b is right else replace(node, left=a, right=b)
-        case plan.SemiJoin(_, right) | plan.AntiJoin(_, right):
-            b = _stripped(right)
-            return node if b is right else replace(node, right=b)
-        case _:
-            return node
+    return with_present(node, _stripped)
 
 
 def _stripped(node: plan.Node, depth: int = 0) -> plan.Node:
@@ -47,7 +35,7 @@ def _stripped(node: plan.Node, depth: int = 0) -> plan.Node:
     match node:
         case plan.Distinct(source):
             return _stripped(source, depth + 1)
-        case plan.Where(source) | plan.Select(source):
+        case plan.Where(source) | plan.Select(source) | plan.Extend(source):
             inner = _stripped(source, depth + 1)
             return node if inner is source else replace(node, input=inner)
         case plan.UnionAll(left, right) | plan.Product(left, right) | plan.Join(left, right):

@@ -6,28 +6,97 @@
           S                               S
           M                               M
 
-Sound:  after distinct only the presence of a row counts, and an s is there if it has a partner.
-Needs:  f reads bindings of the left side only; stored tables, since two negative weights make a
-        positive one.
+The same in union, difference and intersection, on the right side of a semi_join or anti_join, in
+a recursion, and of any input of joins in a row of which nothing is read.
+
+Sound:  there only the presence of a row counts, and an s is there if it has a partner.
+Needs:  f reads nothing of M, and M nothing of a recursion around it; stored tables, since two
+        negative weights make a positive one. Of several joins, or a side other than the right one,
+        no predicate may raise.
 Pays:   no pair is made; by key alone, the right side is a number per key.
-Source: [i3ql] P11; EXISTS of SQL.
+Source: [i3ql] P11; EXISTS of SQL; `_` of Datalog.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from operator import is_
+
 from optimizer import plan
-from optimizer.expr import Lifted, reads
-from optimizer.plans.properties import bindings, may_be_negative
+from optimizer.expr import Expr, Lifted, conjuncts, origins, reads
+from optimizer.expressions.compose import over
+from optimizer.plans.existential import without_existential
+from optimizer.plans.extended import extend_of, outputs
+from optimizer.plans.join_lists import join_list
+from optimizer.plans.presence import with_present
+from optimizer.plans.properties import bindings, free, may_be_negative
+from optimizer.traverse import functions, read_functions
+
+DEEPEST = 50
+
+
+HAS_SETS = (
+    *(plan.Distinct, plan.Union, plan.Difference, plan.Intersection),
+    *(plan.SemiJoin, plan.AntiJoin, plan.Fixpoint),
+)
 
 
 def make_semi_join(node: plan.Node) -> plan.Node:
+    if not isinstance(node, HAS_SETS) or may_be_negative(node):
+        return node
+    if isinstance(node, plan.Fixpoint):
+        bodies = tuple(map(_present, node.bodies))
+        return node if all(map(is_, bodies, node.bodies)) else replace(node, bodies=bodies)
+    return with_present(node, _present)
+
+
+def _present(node: plan.Node, depth: int = 0) -> plan.Node:
+    """The same rows, with other weights."""
+    if depth > DEEPEST:
+        return node
     match node:
-        case plan.Distinct(plan.Select(plan.Join(left, right, match), Lifted() as f)):
-            count = bindings(left)
-            if count in reads(f.body) or may_be_negative(node):
-                return node
-            semi = plan.SemiJoin(left, right, match)
-            read = Lifted(f.body, f.names[:count], f.origins, count)
-            return plan.Distinct(plan.Select(semi, read))
+        case plan.UnionAll(left, right):
+            a, b = _present(left, depth + 1), _present(right, depth + 1)
+            return node if a is left and b is right else plan.UnionAll(a, b)
+        case plan.Where(source):
+            inner = _present(source, depth + 1)
+            return node if inner is source else replace(node, input=inner)
+        case plan.Select() | plan.Extend():
+            return _of_joins(node) or _of_pairs(node) or node
         case _:
             return node
+
+
+def _of_joins(node: plan.Select | plan.Extend) -> plan.Node | None:
+    """What is made of joins in a row, without the inputs of which nothing is read."""
+    source, asked = node.input, list[Expr]()
+    while isinstance(source, plan.Where) and isinstance(source.predicate, Lifted):
+        asked = [*conjuncts(source.predicate.body), *asked]
+        source = source.input
+    made = read_functions(node)
+    joins = join_list(source, next((f.names for f in made), ()))
+    if joins is None or len(made) < len(functions(node)):
+        return None
+    joins = replace(joins, tests=(*joins.tests, *(over(test, joins.row) for test in asked)))
+    row = tuple(over(expr, joins.row) for expr in outputs(node))
+    found = without_existential(joins, frozenset().union(*map(reads, row)))
+    if found is None:
+        return None
+    names, origin = found.names(joins), origins(*made)
+    new = [Lifted(found.read(expr), names, origin, len(names)) for expr in row]
+    if isinstance(node, plan.Select):
+        return plan.Select(found.node, new[0])
+    return extend_of(found.node, new, node.names)
+
+
+def _of_pairs(node: plan.Select | plan.Extend) -> plan.Node | None:
+    """What is made of a join that may raise, or of keys as written, without its right side."""
+    match node:
+        case plan.Select(plan.Join(left, right, match), Lifted() as f) if not free(right):
+            count = bindings(left)
+            if count in reads(f.body):
+                return None
+            read = Lifted(f.body, f.names[:count], f.origins, count)
+            return plan.Select(plan.SemiJoin(left, right, match), read)
+        case _:
+            return None

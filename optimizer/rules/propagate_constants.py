@@ -4,9 +4,16 @@
       S                                   ->      S
       M                                           M
 
-Sound:  pairs that fail the new condition fail one of the old ones; equality is transitive. It is
-        asked last.
-Needs:  a plain constant.
+    semi_join on s.k == m.k                     semi_join on s.k == m.k and m.k == 3
+      where s.k == 3                      ->      where s.k == 3
+        S                                           S
+      M                                           M
+
+Sound:  pairs that fail the new condition fail one of the old ones, or are none; equality is
+        transitive. It is asked last, and of what counts matches, or has keys of its own, only if it
+        cannot raise.
+Needs:  a plain constant, in the predicate or in what the sides are made of. In a join that keeps
+        rows without a partner only rows of the other side are left out.
 Pays:   the index of M holds only rows that may match.
 Source: transitive predicates of SQL optimizers.
 """
@@ -16,53 +23,69 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.expr import Again, Constant, Expr, Lifted, Operation, conjunction, conjuncts, reads
-from optimizer.expressions.evaluated import PLAIN
+from optimizer.expr import (
+    Expr,
+    Function,
+    Lifted,
+    Operation,
+    conjunction,
+    conjuncts,
+    origins,
+    reads,
+)
+from optimizer.expressions.knowledge import total
+from optimizer.plans.constants import AnyJoin, equations, fixed, followed, of_pairs
 from optimizer.plans.properties import bindings
+from optimizer.plans.side_conditions import pair_shapes
 
 
 def propagate_constants(node: plan.Node) -> plan.Node:
-    match node:
-        case plan.Join(left, right, plan.Match(on=Lifted() as on) as match):
-            tests = conjuncts(on.body)
-            new = implied(tests, bindings(left))
-            if not new:
-                return node
-            body = conjunction((*tests, *new))
-            return plan.Join(left, right, replace(match, on=on.with_body(body)))
-        case _:
-            return node
+    if not isinstance(node, AnyJoin):
+        return node
+    on = node.match.on
+    tests = conjuncts(on.body) if isinstance(on, Lifted) else ()
+    if on is not None and not tests:
+        return node
+    new = implied(node, tests)
+    if not new:
+        return node
+    changed = _predicate(node.match, conjunction((*tests, *new)))
+    return replace(node, match=replace(node.match, on=changed))
 
 
-def implied(tests: tuple[Expr, ...], count: int) -> list[Expr]:
-    """The conditions that follow from those of a join whose left side has `count` bindings."""
-    known = dict(found for test in tests if (found := _fixed(test)) is not None)
-    new: list[Expr] = []
-    for test in tests:
-        match test:
-            case Operation("==", (a, b)) if _is_across(a, b, count):
-                for side, other in ((a, b), (b, a)):
-                    if other in known and side not in known:
-                        known[side] = known[other]
-                        new.append(Operation("==", (side, known[other])))
-    return new
+def implied(join: AnyJoin, tests: tuple[Expr, ...]) -> list[Expr]:
+    """The conditions that follow for the pairs of a join from these in the place of its own, and
+    from what is known of its sides."""
+    said = dict(found for test in tests if (found := fixed(test)) is not None)
+    known = {**of_pairs(join), **said}
+    if not known:
+        return []
+    new = followed(known, list(equations(join)))
+    return [
+        test
+        for side, value in new.items()
+        if _pays(join, side, test := Operation("==", (side, value)))
+    ]
 
 
-def _fixed(test: Expr) -> tuple[Expr, Constant] | None:
-    match test.test if isinstance(test, Again) else test:
-        case Operation("==", (Constant() as value, side)) | Operation(
-            "==", (side, Constant() as value)
-        ):
-            plain = type(value.value) in PLAIN and not isinstance(side, Constant)
-            return (side, value) if plain else None
-        case _:
-            return None
+def _pays(join: AnyJoin, side: Expr, test: Expr) -> bool:
+    """Whether rows of the side that fail the test are left out, and nothing may raise that does not
+    without it."""
+    if isinstance(join, plan.Join):
+        return join.match.left_key is None or total(test, pair_shapes(join))
+    is_right = bindings(join.left) in reads(side)
+    kept = join.kind if isinstance(join, plan.OuterJoin) else "left"
+    return kept == ("left" if is_right else "right") and total(test, pair_shapes(join))
 
 
-def _is_across(a: Expr, b: Expr, count: int) -> bool:
-    sides = [reads(e) == {count} for e in (a, b)]
-    return (
-        bool(reads(a) and reads(b))
-        and sides[0] != sides[1]
-        and (count not in reads(b if sides[0] else a))
-    )
+def _predicate(match: plan.Match, body: Expr) -> Lifted:
+    if isinstance(match.on, Lifted):
+        return match.on.with_body(body)
+    left, right = _read(match.left_key), _read(match.right_key)
+    names = (*left.names, *right.names)
+    return Lifted(body, names, origins(left, right), left.parameters + right.parameters)
+
+
+def _read(key: Function | None) -> Lifted:
+    assert isinstance(key, Lifted)
+    return key

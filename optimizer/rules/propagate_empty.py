@@ -28,9 +28,9 @@ def propagate_empty(node: plan.Node) -> plan.Node:
     if not any(isinstance(source, Empty) for source in node.inputs()):
         return node
     match node:
-        case plan.Where() | plan.Select() | plan.Unnest() | plan.SelectMany() | plan.Distinct():
+        case plan.Where() | plan.Select() | plan.Extend() | plan.Unnest() | plan.SelectMany():
             return Empty(bindings(node))
-        case plan.Aggregate(key=Lifted() | Opaque()) | plan.Reduce() | plan.Top() | plan.Each():
+        case plan.Aggregate(key=Lifted() | Opaque()) | plan.Reduce() | plan.Top() | plan.Distinct():
             return Empty(bindings(node))
         case plan.Union(Empty(), other) | plan.Union(other, Empty()):
             return plan.Distinct(other)

@@ -29,7 +29,7 @@ from optimizer.rules.propagate_constants import implied
 
 DEEPER = (
     *(plan.Join, plan.Product, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Aggregate),
-    *(plan.Union, plan.UnionAll, plan.Distinct, plan.Select),
+    *(plan.Union, plan.UnionAll, plan.Distinct, plan.Select, plan.Extend),
     *(plan.Difference, plan.DifferenceAll, plan.Intersection, plan.IntersectionAll),
 )
 
@@ -98,7 +98,7 @@ def _with(node: plan.Join, side: str, test: Lifted, needed: tuple[Expr, ...]) ->
         test = Lifted(one_row(test.body, 0, count), names, test.origins, count)
     others = tuple(t for t in tests if t is not original)
     again = tuple(Again(t) if t is original else t for t in tests)
-    follows = any(t == original for t in implied(others, start))  # it would come back for ever
+    follows = original in implied(node, others)  # it would come back for ever
     rest = others if drop and not follows else again
     changed = replace(match, on=on.with_body(conjunction(rest)) if rest else None)
     where = plan.Where(source, test)

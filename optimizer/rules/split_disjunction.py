@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optimizer import plan
-from optimizer.expr import Expr, Lifted, Operation, Or, conjunction, conjuncts
+from optimizer.expr import Expr, Lifted, Operation, Or, conjunction, conjuncts, disjuncts
 from optimizer.expressions.knowledge import total
 from optimizer.plans.properties import free, may_be_negative
 from optimizer.plans.side_conditions import has_keys, pair_shapes
@@ -65,7 +65,7 @@ def _first_found(node: Split, on: Lifted) -> plan.Node:
     for place, test in enumerate(tests):
         if not isinstance(test, Or):
             continue
-        alternatives = _flat(test)
+        alternatives = disjuncts(test)
         *others, _ = alternatives
         of = pair_shapes(node)
         if len(alternatives) > MOST or not all(total(other, of) for other in others):
@@ -124,13 +124,6 @@ def _match(
 ) -> plan.Match:
     asked = (*before, *conjuncts(alternative), *after)
     return plan.Match(on=on.with_body(conjunction(asked)))
-
-
-def _flat(test: Expr) -> tuple[Expr, ...]:
-    """The alternatives of a disjunction, in the order in which they are asked."""
-    if not isinstance(test, Or):
-        return (test,)
-    return tuple(inner for part in test.parts for inner in _flat(part))
 
 
 def _shared(node: plan.Node) -> plan.Node:

@@ -5,44 +5,84 @@
         S                               S
         M                               M
 
-Sound:  with None in the place of the missing row, the condition is false without raising.
+    where r[1] == 3                                   where r[1] == 3
+      select (s.k, None if m is None else m.x)          select (s.k, None if m is None else m.x)
+        left_join on p                        ->          join on p
+
+Sound:  with None in the place of the missing row, the condition is false without raising, and so is
+        what selects and extends between make of it.
 Needs:  constants alone decide the condition then.
-Pays:   an inner join, whose sides can be filtered, and no counts of matches.
+Pays:   an inner join, whose sides can be filtered, and no counts of matches; of rows that are known
+        to be there nobody asks any more whether they are.
 Source: outer join simplification of SQL optimizers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from optimizer import plan
-from optimizer.expr import NONE, Constant, Lifted, Parameter, substitute, transform
-from optimizer.expressions.evaluated import evaluated
-from optimizer.plans.properties import bindings
+from optimizer.expr import NONE, Constant, Expr, Function, Lifted, Parameter
+from optimizer.expressions.compose import is_too_long, over, without_none_tests
+from optimizer.expressions.knowledge import Shapes, total
+from optimizer.plans.extended import outputs
+from optimizer.plans.properties import bindings, row_shape, shapes
+from optimizer.rules.drop_true_where import drop_true_where
+from optimizer.traverse import with_called, with_inputs
+
+Rows = tuple[Expr, ...]
 
 
 def strengthen_outer_join(node: plan.Node) -> plan.Node:
     if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
         return node
-    joined, predicate = node.input, node.predicate
-    if not isinstance(joined, plan.OuterJoin):
+    makes: list[plan.Node] = []
+    below = node.input
+    while isinstance(below, plan.Select | plan.Extend):
+        makes.append(below)
+        below = below.input
+    if not isinstance(below, plan.OuterJoin):
         return node
+    rows = [outputs(make) for make in makes if isinstance(make, plan.Select | plan.Extend)]
+    joined = _strengthened(below, node.predicate.body, rows[::-1])
+    if joined is below:
+        return node
+    for above in (*reversed(makes), node):
+        joined = with_called(with_inputs(above, [joined]), _decided)
+    return drop_true_where(joined)
+
+
+def _decided(function: Function, of: Shapes) -> Function:
+    """A callable of rows that are known to be there now."""
+    if not isinstance(function, Lifted):
+        return function
+    return function.with_body(without_none_tests(function.body, of))
+
+
+def _strengthened(joined: plan.OuterJoin, test: Expr, rows: Sequence[Rows]) -> plan.Node:
+    """The join without the rows that a condition drops, which is asked of rows that are made of its
+    pairs, in some steps."""
     count = bindings(joined.left)
-    without_right = _is_dropped(predicate, set(range(count, predicate.parameters)))
-    without_left = _is_dropped(predicate, set(range(count)))
-    kept = {"left": without_right, "right": without_left, "full": without_left or without_right}
-    if not kept[joined.kind]:
-        return node
-    left, right, match = joined.left, joined.right, joined.match
+    without_right = _drops(joined, range(count, count + 1), test, rows)
+    without_left = _drops(joined, range(count), test, rows)
+    dropped = {"left": without_right, "right": without_left, "full": without_left or without_right}
+    if not dropped[joined.kind]:
+        return joined
     if joined.kind == "full" and not (without_left and without_right):
-        kind = "left" if without_left else "right"
-        weaker = plan.OuterJoin(left, right, match, "left" if kind == "left" else "right")
-        return plan.Where(weaker, predicate)
-    return plan.Where(plan.Join(left, right, match), predicate)
+        return replace(joined, kind="left" if without_left else "right")
+    return plan.Join(joined.left, joined.right, joined.match)
 
 
-def _is_dropped(predicate: Lifted, missing: set[int]) -> bool:
-    """Whether the condition is false where these bindings are None."""
-    arguments = tuple(
-        NONE if index in missing else Parameter(index) for index in range(predicate.parameters)
-    )
-    value = transform(substitute(predicate.body, arguments), evaluated)
+def _drops(joined: plan.OuterJoin, missing: range, test: Expr, rows: Sequence[Rows]) -> bool:
+    """Whether the condition is false of a row in which these bindings are None, and nothing raises
+    on the way."""
+    count = bindings(joined.left)
+    of: Shapes = (*shapes(joined.left), row_shape(joined.right))
+    row: Rows = tuple(NONE if place in missing else Parameter(place) for place in range(count + 1))
+    for made in rows:
+        row = tuple(over(expr, row) for expr in made)
+        if any(is_too_long(expr) or not total(expr, of) for expr in row):
+            return False
+    value = over(test, row)
     return isinstance(value, Constant) and not value.value

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType
-from typing import Any
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any, overload
 
-from optimizer.callables.captures import defaults
+from optimizer import plan
+from optimizer.callables.captures import defaults, freeze
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
+from optimizer.expr import Function, Lifted, Subquery, walk
+from optimizer.traverse import functions
+from reactive.api.columns import Column
 from reactive.runtime.copying import NotCopied
 from reactive.runtime.name_hints import Hinting
 
@@ -17,21 +22,53 @@ class Live(NotCopied, Hinting):
     """Base of what changes by itself: relations and views."""
 
 
-def taken(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
-    """The callable as the plan holds it.
+@overload
+def taken(function: Callable[..., Any], parameters: int, role: str) -> Opaque: ...
+@overload
+def taken(
+    function: Callable[..., Any],
+    parameters: int,
+    role: str,
+    read: Callable[[Opaque], Function] | None,
+) -> Function: ...
+def taken(
+    function: Callable[..., Any],
+    parameters: int,
+    role: str,
+    read: Callable[[Opaque], Function] | None = None,
+) -> Function:
+    """The callable as the plan holds it; `read` reads one that names relations.
 
     Raises
     ------
-    PlanError: as `optimizer.callables.opaque.opaque`; or it captures a relation or a view.
+    PlanError: as `optimizer.callables.opaque.opaque`; it names a relation or a view where none can
+        be, cannot be read, or has one as a default, as an argument of a partial or as its owner.
     """
+    if isinstance(function, Column):
+        raise PlanError(
+            f"{role} takes a callable, not {function!r}\n"
+            "  col(...) stands where a relation's methods take a callable of its rows"
+        )
     result = opaque(function, parameters, role)
-    for name, value in _variables(function, result):
+    for name, value in _held(function, result):
         if isinstance(value, Live):
-            raise PlanError(
-                f"{role}: {result} reads {name!r}, which is a {type(value).__name__}\n"
-                "  a query would not notice its changes; join it instead"
-            )
+            raise _unnoticed(result, name, value)
+    for capture in result.captures:
+        if isinstance(capture.original, Live):
+            if read is not None:
+                return read(result)
+            raise _unnoticed(result, capture.name, capture.original)
     return result
+
+
+def has_subqueries(node: plan.Node) -> bool:
+    """Whether a callable of a node was read with sub-queries in it."""
+    return any(
+        isinstance(part, Subquery)
+        for function in functions(node)
+        if isinstance(function, Lifted)
+        for part in walk(function.body)
+    )
 
 
 def check_values(fields: Mapping[str, Any]) -> None:
@@ -54,7 +91,29 @@ def kind_shown(thing: Any) -> str:
     return "None (does it have a return?)" if thing is None else type(thing).__name__
 
 
-def _variables(function: Callable[..., Any], result: Opaque) -> Iterator[tuple[str, Any]]:
-    yield from ((capture.name, capture.original) for capture in result.captures)
-    if isinstance(function, FunctionType):
+def _unnoticed(function: Opaque, name: str, value: Live) -> PlanError:
+    return PlanError(
+        f"{function.role}: {function} reads {name!r}, which is a {type(value).__name__}\n"
+        "  a query would not notice its changes; join it instead"
+    )
+
+
+def _held(function: Callable[..., Any], result: Opaque) -> Iterator[tuple[str, Any]]:
+    """What a callable, and those that it names, are given beforehand, which nobody reads."""
+    yield from _given(function)
+    for capture in result.captures:
+        if isinstance(capture.original, FunctionType | MethodType | partial):
+            yield from _given(capture.original)
+
+
+def _given(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    if isinstance(function, partial):
+        yield from (("an argument", value) for value in function.args)
+        yield from function.keywords.items()
+        yield from ((capture.name, capture.original) for capture in freeze(function.func)[1])
+        yield from _given(function.func)
+    elif isinstance(function, MethodType):
+        yield "self", function.__self__
+        yield from _given(function.__func__)
+    elif isinstance(function, FunctionType):
         yield from defaults(function).items()

@@ -9,6 +9,7 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.plans.properties import bindings
+from optimizer.rewriting import columns
 from optimizer.rewriting.fields import (
     Known,
     equal_fields,
@@ -17,7 +18,8 @@ from optimizer.rewriting.fields import (
     have,
     known_shapes,
 )
-from reactive.api.callables import check_values, taken
+from reactive.api.callables import check_values
+from reactive.api.columns import Column
 
 if TYPE_CHECKING:
     from reactive.api.relation import AnyRelation
@@ -37,7 +39,7 @@ def where_of(
         )
     node = relation.plan
     if predicate is not None:
-        node = plan.Where(node, taken(predicate, bindings(node), "where"))
+        node = plan.Where(node, relation._take(predicate, "where"))
     if fields:
         check_values(fields)
         node = plan.Where(node, equal_to(fields, known_shapes(node), "where"))
@@ -83,10 +85,16 @@ def match_of(
 def _of_right(right: AnyRelation, key: Key, role: str) -> Function:
     if isinstance(key, str):
         return field_of_row(key, known_shapes(right.plan), role)
-    return taken(key, 1, role)
+    if isinstance(key, Column):
+        of = columns.of_right(known_shapes(right.plan))
+        return columns.resolved(key.expr, of, role, key.place)
+    return right._taken_of_row(key, role)
 
 
 def _predicate(role: str, left: AnyRelation, right: AnyRelation, on: On) -> Function:
+    if isinstance(on, Column):
+        of = columns.of_pair(known_shapes(left.plan), known_shapes(right.plan))
+        return columns.resolved(on.expr, of, role, on.place)
     if not isinstance(on, str | tuple | list):
         return left._take(on, role, more=1)
     of_left, of_right = known_shapes(left.plan), known_shapes(right.plan)

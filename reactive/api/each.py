@@ -9,8 +9,8 @@ from typing import Any
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
-from optimizer.plans import per_group as groups
 from optimizer.plans.properties import is_set, shapes
+from optimizer.subqueries import per_group as groups
 from reactive.api.callables import kind_shown
 from reactive.collections.zset import canonical
 

@@ -13,18 +13,16 @@ the definition. How it is kept up to date: `recursion/`, and docs/recursion.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
-from optimizer.plans.strata import in_strata
-from optimizer.plans.stratify import check_stratified
 from reactive.api.aggregates import Aggregation, Max, Min
 from reactive.api.callables import kind_shown, taken
-from reactive.api.recursive import called, check_count, level_of, numbered, parameters
+from reactive.api.recursive import called, check_count, checked_names, parameters
 from reactive.api.relation import AnyRelation, Relation, views_of
+from reactive.api.smallest import smallest
 from reactive.runtime.boundary import outermost
 
 T = TypeVar("T")
@@ -40,7 +38,7 @@ def fixpoint(
     *,
     keep: Keep | None = None,
     by: By | None = None,
-    max_rounds: int = 10_000,
+    max_rounds: int | None = 10_000,
 ) -> Relation[T]: ...
 @overload
 def fixpoint(
@@ -48,7 +46,7 @@ def fixpoint(
     *,
     keep: Sequence[Keep | None] | None = None,
     by: Sequence[By | None] | None = None,
-    max_rounds: int = 10_000,
+    max_rounds: int | None = 10_000,
 ) -> tuple[Relation[T], Relation[U]]: ...
 @overload
 def fixpoint(
@@ -58,7 +56,7 @@ def fixpoint(
     *,
     keep: Sequence[Keep | None] | None = None,
     by: Sequence[By | None] | None = None,
-    max_rounds: int = 10_000,
+    max_rounds: int | None = 10_000,
 ) -> tuple[Relation[T], Relation[U], Relation[V]]: ...
 @overload
 def fixpoint(
@@ -66,15 +64,25 @@ def fixpoint(
     *,
     keep: Sequence[Keep | None] | None = None,
     by: Sequence[By | None] | None = None,
-    max_rounds: int = 10_000,
+    max_rounds: int | None = 10_000,
+) -> tuple[AnyRelation, ...]: ...
+@overload
+def fixpoint(
+    step: Callable[..., Sequence[AnyRelation]],
+    *,
+    names: Sequence[str],
+    keep: Sequence[Keep | None] | None = None,
+    by: Sequence[By | None] | None = None,
+    max_rounds: int | None = 10_000,
 ) -> tuple[AnyRelation, ...]: ...
 @outermost
 def fixpoint(
     step: Callable[..., Any],
     *,
+    names: Sequence[str] | None = None,
     keep: Any = None,
     by: Any = None,
-    max_rounds: int = 10_000,
+    max_rounds: int | None = 10_000,
 ) -> Any:
     """The smallest relation that is what `step` makes of it; or several, defined together.
 
@@ -84,10 +92,14 @@ def fixpoint(
         of single values (one binding). It may use what is monotone: where, select, select_many,
         unnest, joins, semi_join, unions, intersections, distinct; anti_join and difference with
         a right side that is not recursive; another fixpoint.
+    names: of the relations, for a program that is made by a program: the step is then called with
+        one argument for each name, whatever its parameters are called, and takes and gives back
+        as many, also of one name.
     keep, by: `Min(f)` or `Max(f)`, and callable, row -> hashable: of the rows with equal keys only
         the best one is in the relation (shortest paths). A better row must not lead to worse ones.
         For several relations, tuples with None for those that keep all rows.
-    max_rounds: how many steps a row may be away from the inputs that changed, in one commit.
+    max_rounds: how many steps a row may be away from the inputs that changed, in one commit; None
+        for any number. Then nothing stops a step that makes ever new rows.
 
     State: every row, with the number of its derivations and the round in which it came to be; of
     a transitive closure a bit per pair of nodes.
@@ -109,24 +121,24 @@ def fixpoint(
     >>> edges.remove((1, 2))
     >>> sorted(reach)
     [(2, 2), (2, 3), (3, 2), (3, 3)]
+    >>> (back,) = fixpoint(lambda r: [edges.union(r.select(lambda p: p[::-1]))], names=["back"])
+    >>> sorted(back.materialize())
+    [(2, 3), (3, 2)]
     """
-    names = parameters(step, "fixpoint")
-    check_count("max_rounds", max_rounds)
-    level, engine, made = called(step, names, is_set=True)
+    is_single = names is None and len(parameters(step, "fixpoint")) == 1
+    named = parameters(step, "fixpoint") if names is None else checked_names(step, names)
+    if max_rounds is not None:
+        check_count("max_rounds", max_rounds)
+    level, engine, made = called(step, named, is_set=True, is_single=is_single)
     results = tuple(relation.plan for relation in made)
     views = views_of(*made)
-    if len(names) == 1:
+    if is_single:
         keep, by = (keep,), (by,)
-    node = plan.Fixpoint(results, level, names, _best(names, keep, by), max_rounds)
-    check_stratified(node)
-    above = level_of(node)  # those that will be inside each other have different numbers
-    parts = in_strata(node, lambda part: _finished(part, max(above, level_of(part))))
-    relations: tuple[AnyRelation, ...] = tuple(Relation(engine, part, views) for part in parts)
-    return relations[0] if len(names) == 1 else relations
-
-
-def _finished(node: plan.Fixpoint, level: int) -> plan.Fixpoint:
-    return replace(node, level=level, bodies=tuple(numbered(b, node, level) for b in node.bodies))
+    node = plan.Fixpoint(results, level, named, _best(named, keep, by), max_rounds)
+    relations: tuple[AnyRelation, ...] = tuple(
+        Relation(engine, part, views) for part in smallest(node)
+    )
+    return relations[0] if is_single else relations
 
 
 def _best(names: tuple[str, ...], keep: Any, by: Any) -> tuple[plan.Best | None, ...]:

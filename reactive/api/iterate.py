@@ -41,8 +41,9 @@ from optimizer.lifting.lift import lift
 from optimizer.plans.check_reads import believed, check_callable
 from optimizer.plans.properties import bindings, free
 from reactive.api.callables import kind_shown, taken
-from reactive.api.recursive import called, check_count, level_of, numbered, parameters
+from reactive.api.recursive import called, check_count, parameters
 from reactive.api.relation import AnyRelation, Relation, views_of
+from reactive.api.smallest import level_of, numbered
 from reactive.runtime.boundary import outermost
 
 T = TypeVar("T")
@@ -190,7 +191,9 @@ def iterate(
     names = parameters(step, "iterate")
     starts = _starts(names, start)
     rounds, most = _rounds(times, until, max_rounds)
-    level, engine, made = called(step, names, is_set=False, starts=starts)
+    level, engine, made = called(
+        step, names, is_set=False, is_single=len(names) == 1, starts=starts
+    )
     node = plan.Iterate(
         tuple([each.plan for each in starts]),
         tuple([each.plan for each in made]),

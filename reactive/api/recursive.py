@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.plans.properties import bindings, nodes
-from optimizer.traverse import substituted
+from optimizer.plans.properties import bindings
 from reactive.api.callables import kind_shown
 from reactive.api.relation import AnyRelation, Relation
 from reactive.compiler.definition import Definition, agree
@@ -22,12 +20,13 @@ def called(
     names: tuple[str, ...],
     *,
     is_set: bool,
+    is_single: bool,
     starts: Sequence[AnyRelation] = (),
 ) -> tuple[Definition, Any, list[AnyRelation]]:
     """What the step makes of relations that stand for its results.
 
     The definition is their level until it is finished. Each begins with one of `starts`, if there
-    are some.
+    are some. If it `is_single`, the step returns a relation, else a tuple of them.
     """
     definition: Any = Definition(", ".join(map(repr, names)))
     counts = [bindings(start.plan) for start in starts] or [1] * len(names)
@@ -39,7 +38,7 @@ def called(
         for index, (name, count) in enumerate(zip(names, counts, strict=True))
     ]
     result = step(*given)
-    results = [result] if len(names) == 1 else result
+    results = [result] if is_single else result
     if not isinstance(results, tuple | list) or len(results) != len(names):
         raise PlanError(
             f"the step must return a tuple of {len(names)} relations, not {kind_shown(result)}\n"
@@ -69,17 +68,6 @@ def _check_result(name: str, relation: Any, count: int) -> None:
         )
 
 
-def level_of(node: plan.Fixpoint | plan.Iterate) -> int:
-    """The number that equal definitions have too: one above those inside."""
-    inside = [n.level for n in nodes(node) if isinstance(n, plan.Fixpoint | plan.Iterate)]
-    return 1 + max((n for n in inside if n is not node.level), default=0)
-
-
-def numbered(body: plan.Node, node: plan.Fixpoint | plan.Iterate, level: int) -> plan.Node:
-    """A body whose recursive relations are of another level."""
-    return substituted(body, node.level, lambda relation: replace(relation, level=level))
-
-
 def parameters(step: Any, role: str) -> tuple[str, ...]:
     """The names of a step's parameters."""
     if not callable(step):
@@ -96,6 +84,19 @@ def parameters(step: Any, role: str) -> tuple[str, ...]:
             "  lambda reach: ..., or lambda odd, even: (..., ...)"
         )
     return names
+
+
+def checked_names(step: Any, names: Any) -> tuple[str, ...]:
+    """Names that are given for the relations of a step, in the place of its parameters' names."""
+    if not callable(step):
+        raise PlanError(f"fixpoint takes a callable, relations -> relations, not {step!r:.60}")
+    is_listed = isinstance(names, list | tuple) and all(isinstance(n, str) for n in names)
+    if not is_listed or not names or len({*names}) < len(names):
+        raise PlanError(
+            f"names= is a list of a different name for each relation, not {names!r:.60}\n"
+            "  fixpoint(lambda odd, even: (..., ...), names=['odd', 'even'])"
+        )
+    return tuple(names)
 
 
 def check_count(name: str, value: Any) -> None:

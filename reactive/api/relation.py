@@ -18,19 +18,25 @@ from typing import (
 )
 
 from optimizer import plan
+from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import caller
 from optimizer.errors import PlanError
 from optimizer.expr import Function
+from optimizer.expressions.knowledge import Shapes
 from optimizer.plans import explain as explaining
 from optimizer.plans.check_reads import check_callable, check_reads
-from optimizer.plans.properties import bindings, tables
+from optimizer.plans.properties import row_shape, shapes, tables
+from optimizer.rewriting import columns
 from optimizer.rewriting import report as reports
-from optimizer.rewriting.fields import field, field_read, known_shapes
-from reactive.api import display
+from optimizer.rewriting.fields import field, known_shapes
+from reactive.api import comprehending, display
 from reactive.api.aggregated import aggregated
 from reactive.api.aggregating import Aggregating
-from reactive.api.callables import Live, taken
+from reactive.api.callables import Live, has_subqueries, taken
+from reactive.api.columns import Column, name_of
 from reactive.api.conditions import Key, On, match_of, side_of, where_of
+from reactive.api.each_row import each_row
+from reactive.api.extending import Extending
 from reactive.api.first import First
 from reactive.api.groups import Groups
 from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys
@@ -59,7 +65,7 @@ R = TypeVar("R")
 
 
 @boundary
-class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
+class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts]):
     """A query. It carries one or more bindings side by side; `join` appends one.
 
     Callables get one argument per binding. Rows of a relation with one binding are the values
@@ -76,6 +82,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
 
     def __init__(self, engine: Engine, node: plan.Node, views: tuple[AnyView, ...] = ()) -> None:
         check_reads(node)
+        if has_subqueries(node):
+            views = _with_views_of(comprehending.sources_of(node), views)
+            node = comprehending.without_subqueries(node)
         self._engine = engine
         self.plan = node
         """The query as data (`optimizer.plan`)."""
@@ -446,7 +455,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
         >>> lengths[2], dict(lengths)
         (2, {2: 2, 3: 1})
         """
-        name = key if isinstance(key, str) else field_read(key)
+        name = name_of(key)
         taken_key = self._take(key, "group_by")
         check_callable(taken_key, self.plan)
         return Groups(self, taken_key, name or "key")
@@ -553,7 +562,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
         rules: push_where_below_distinct
         """
         if not (optimized and self._engine.queries.phases):
-            return explaining.explain(self.plan)
+            return explaining.explain(self.plan, explaining.source_text)
         queries = self._engine.queries
         runs = queries.running(self.plan).drawing()
         return reports.report(
@@ -568,6 +577,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
         return display.html_of_text(repr(self))
 
     def __iter__(self) -> Any:
+        return each_row(self, self._no_rows)
+
+    def _no_rows(self) -> Any:
         raise PlanError(
             "a relation is a query and has no rows to iterate over\n"
             "  materialize() it first; the view has them"
@@ -602,7 +614,26 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], First[*Ts]):
         """A callable, or the name of a field, as the plan holds it."""
         if isinstance(function, str):
             return field(function, known_shapes(self.plan), role)
-        return taken(function, bindings(self.plan) + more, role)
+        if isinstance(function, Column):
+            bindings_of = columns.of_rows(known_shapes(self.plan))
+            return columns.resolved(function.expr, bindings_of, role, function.place)
+        return self._taken(function, role, more)
+
+    def _taken(self, function: Callable[..., Any], role: str, more: int = 0) -> Function:
+        """A callable of the bindings, and of more, as the plan holds it."""
+        return self._named(function, (*shapes(self.plan), *(None,) * more), role)
+
+    def _taken_of_row(self, function: Callable[..., Any], role: str) -> Function:
+        """A callable of a row as one value."""
+        return self._named(function, (row_shape(self.plan),), role)
+
+    def _named(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
+        """A callable as the plan holds it; it may name relations."""
+
+        def read(named: Opaque) -> Function:
+            return comprehending.read(self._engine, named, known)
+
+        return taken(function, len(known), role, read)
 
     def _check_other(self, role: str, other: AnyRelation) -> None:
         if not isinstance(other, Relation):
@@ -703,6 +734,14 @@ def views_of(*relations: AnyRelation) -> tuple[AnyView, ...]:
     if not any(rest):
         return first
     return tuple(dict.fromkeys([*first, *(view for views in rest for view in views)]))
+
+
+def _with_views_of(
+    sources: Iterable[AnyRelation], views: tuple[AnyView, ...]
+) -> tuple[AnyView, ...]:
+    """Views, and those that some relations were made of."""
+    more = (view for source in sources for view in source._kept_views())
+    return tuple(dict.fromkeys([*views, *more]))
 
 
 ELSEWHERE = {

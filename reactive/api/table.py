@@ -19,12 +19,13 @@ from optimizer.plans.check_reads import check_callable
 from reactive.api import display
 from reactive.api import stats as statistics
 from reactive.api.callables import taken
+from reactive.api.each_row import each_row
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
 from reactive.collections.annotations import is_hashable
 from reactive.collections.zset import Batch, Pair, canonical, consolidate, negate, repeat
 from reactive.compiler.late import lost_of
-from reactive.errors import TableError
+from reactive.errors import NoLength, TableError
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.collector import in_pause
 from reactive.runtime.copying import NotCopied
@@ -278,15 +279,18 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
 
     @optimistic_read("len(self._store)", ready=_NEAR)
     def __len__(self) -> int:
-        self._check_stored("len")
+        self._check_stored("len", NoLength)
         with self._reading():
             return len(self._visible())
 
     def __iter__(self) -> Iterator[T]:
         """The rows of now; of the transaction so far, inside one."""
+        return each_row(self, self._rows_of_now)
+
+    def _rows_of_now(self) -> Iterable[T]:
         self._check_stored("iteration")
         with self._reading():
-            return iter(rows_of(self._visible()))
+            return rows_of(self._visible())
 
     @optimistic_read(
         "self._store.count(item) if self._keyed is None else item in self._keyed.by_key",
@@ -410,9 +414,9 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         key = None if self._keyed is None else self._keyed.key
         return Committed(self._store, pending.of(self), key)
 
-    def _check_stored(self, what: str) -> None:
+    def _check_stored(self, what: str, error: type[TableError] = TableError) -> None:
         if not self.plan.stored:
-            raise TableError(
+            raise error(
                 f"{what} of table {self.name!r}: its rows are not stored\n"
                 "  make the table with stored=True, or materialize a view before rows flow"
             )

@@ -20,9 +20,11 @@ from typing import (
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
+from optimizer.plans.binding_names import binding_names
 from optimizer.plans.properties import groups, naming
 from reactive.api import display, equal_rows, row_errors
 from reactive.api import stats as statistics
+from reactive.api.each_row import each_row
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
 from reactive.collections.multiset import Multiset
@@ -113,10 +115,14 @@ class View(Closeable, Relation[*Ts]):
 
     @property
     def columns(self) -> list[str] | None:
-        """The names of the key and the aggregates; None of rows that are not aggregated."""
+        """The names of the key and the aggregates, or of the bindings if `extend` or `bind` named
+        some, the others by their places; None of other rows."""
         how = naming(self.relation.plan)
         if how is not None:
             return list(how.columns)
+        called = binding_names(self.relation.plan)
+        if len(called) > 1 and any(called):
+            return [name or str(place) for place, name in enumerate(called)]
         aggregate = groups(self.relation.plan)
         if aggregate is None:
             return None
@@ -193,7 +199,8 @@ class View(Closeable, Relation[*Ts]):
     def __iter__(self: View[A, B, *Cs]) -> Iterator[tuple[A, B, *Cs]]: ...
     def __iter__(self) -> Iterator[Any]:
         try:
-            return iter(self._all_rows())
+            rows = self._all_rows()
+            return each_row(self, lambda: rows)
         except Exception as error:
             hide(error)
             raise

@@ -132,7 +132,11 @@ class RowPipeline:
                 self.test(body)
                 return
             case plan.Select(_, Lifted(body)):
-                self._select(body)
+                self.row = (self._made(body),)
+            case plan.Extend(_, keep, columns):
+                kept = [self.row[place] for place in keep]
+                made = [self._made(c.body) for c in columns if isinstance(c, Lifted)]
+                self.row = (*kept, *made)
             case plan.SelectMany(_, Lifted(body)):
                 self.row = (self._each(self.of(body)),)
             case plan.Unnest(_, Lifted(body)):
@@ -156,12 +160,12 @@ class RowPipeline:
             case _:
                 self.instructions.append(Instruction("test", expr))
 
-    def _select(self, body: Expr) -> None:
+    def _made(self, body: Expr) -> Expr:
+        """What a select makes of the rows of now, in terms of what the loop has at hand."""
         expr = self.of(body)
         if is_value(expr, self.shapes) and sum(1 for _ in walk(expr)) <= LONGEST:
-            self.row = (self.take(body),)
-        else:
-            self.row = (self._set(expr),)
+            return self.take(body)
+        return self._set(expr)
 
     def _set(self, expr: Expr) -> Local:
         name = f"made_{len(self.instructions) + 1}"

@@ -23,7 +23,7 @@ from reactive.compiler.physical import Op, Physical
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import NOWHERE, Node
 from reactive.operators import at as at_operator
-from reactive.operators import cycles, index_by, nothing
+from reactive.operators import cycles, index_by, values
 from reactive.operators.fixpoint import closure as closures
 from reactive.operators.fixpoint import fixpoint
 from reactive.operators.fuse import (
@@ -115,8 +115,9 @@ def _scan(builder: Builder, node: physical.Scan, inputs: Inputs) -> Node:
     return builder.source(node.source.node)
 
 
-def _nothing(builder: Builder, node: physical.Nothing, inputs: Inputs) -> Node:
-    return builder.node(node, inputs, nothing.Nothing)
+def _values(builder: Builder, node: physical.Values, inputs: Inputs) -> Node:
+    rows = node.of.rows if isinstance(node.of, plan.Values) else ()
+    return builder.node(node, inputs, lambda: values.Values(rows))
 
 
 def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
@@ -322,7 +323,7 @@ def _remote(builder: Builder, node: physical.Remote, inputs: Inputs) -> Node:
 
 _BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
     physical.Scan: _scan,
-    physical.Nothing: _nothing,
+    physical.Values: _values,
     physical.Apply: _apply,
     physical.Pipeline: _pipeline,
     physical.Index: _index,

@@ -27,7 +27,7 @@ T = TypeVar("T")
 Asking = Generator[plan.Node, Physical, T]
 """What yields logical nodes, is sent their physical ones, and comes to something."""
 Rule = Callable[["Chooser", plan.Node], Asking[Physical] | None]
-Linear = plan.Where | plan.Select | plan.SelectMany | plan.Unnest
+Linear = plan.Where | plan.Select | plan.Extend | plan.SelectMany | plan.Unnest
 KEPT = (plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
 Kept = plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 CLOSURE, MULTIWAY, SUMS = "closure", "multiway", "sums"
@@ -232,7 +232,7 @@ def _narrow(root: plan.Node) -> set[int]:
     for node in nodes(root):
         if isinstance(node, plan.Aggregate) and factorization_of(node) is not None:
             below = node.input
-            while isinstance(below, plan.Join | plan.Select):
+            while isinstance(below, plan.Join | plan.Select | plan.Extend):
                 found.add(id(below))
                 below = below.inputs()[0]
     return found

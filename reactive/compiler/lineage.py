@@ -32,7 +32,7 @@ MOST = 32
 """Ways that are followed to one leaf."""
 
 Hops = tuple["ways.Hop", ...]
-SAME = (plan.UnionAll, plan.View, plan.Each)
+SAME = (plan.UnionAll, plan.View)
 """Nodes that hand rows on as they are."""
 
 

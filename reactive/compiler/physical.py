@@ -82,11 +82,13 @@ class Scan(Physical):
 
 
 @record
-class Nothing(Physical):
-    """No rows."""
+class Values(Physical):
+    """Rows that are written in the query, or none."""
+
+    source: Op
 
     def headline(self) -> str:
-        return "nothing"
+        return "nothing" if isinstance(self.of, plan.Empty) else explain.headline(self.of)
 
 
 @record
@@ -323,7 +325,7 @@ class Fixpoint(Physical):
     rules: tuple[Ops, ...]
     """What each clause does to recursive relations."""
     names: tuple[str, ...]
-    max_rounds: int
+    max_rounds: int | None
     best: tuple[plan.Best | None, ...]
     program: clauses.Program = field(compare=False, repr=False)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted
+from optimizer.plans.by_left_row import partners_of
 from optimizer.plans.clauses import Clause, Program, is_closed
 from optimizer.plans.properties import bindings, is_set, row_shape, shapes, tables
 from optimizer.plans.side_conditions import residual
@@ -24,8 +25,16 @@ from reactive.collections.row_index import RowIndex
 from reactive.compiler import physical
 from reactive.dataflow.node import Node, is_deferred
 from reactive.operators.fixpoint.circuit import Circuit
-from reactive.operators.fixpoint.delta_rules import BaseRule, BinaryRule, NegatedRule, UnaryRule
+from reactive.operators.fixpoint.delta_rules import (
+    BaseRule,
+    BinaryRule,
+    GroupedRule,
+    NegatedRule,
+    Negating,
+    UnaryRule,
+)
 from reactive.operators.fixpoint.loops import BinaryLoops, UnaryLoops
+from reactive.operators.fixpoint.partners import Partners
 from reactive.operators.fixpoint.recursive_index import FilteredKeys, RecursiveIndex
 from reactive.operators.fixpoint.recursive_relation import RecursiveRelation
 from reactive.operators.fixpoint.subsumption import SubsumingRelation
@@ -39,6 +48,7 @@ from reactive.operators.plain import Side as KeySide
 from reactive.operators.plain import (
     chain_over,
     fitting,
+    group_of_row,
     plain_join,
     side_key,
     sides,
@@ -92,15 +102,26 @@ class _Builder:
             circuit.left.append((UnaryRule(clause.head, chained(chain), loops), base.index))
         elif isinstance(base, plan.AntiJoin):
             self._add_negated(clause.head, base, chained(chain))
+        elif isinstance(base, plan.Aggregate):
+            self._add_grouped(clause.head, base, chained(chain))
         else:
             assert isinstance(base, plan.Join | plan.Product)
             self._add_binary(clause.head, base, chain)
 
     def _add_negated(self, head: int, join: plan.AntiJoin, run: Any) -> None:
+        partners = self._partners(join)
+        rule = NegatedRule(head, run, partners)
+        self._connect(rule, partners.left, partners.right)
+
+    def _add_grouped(self, head: int, node: plan.Aggregate, run: Any) -> None:
+        partners = self._partners(partners_of(node))
+        rule = GroupedRule(head, run, partners, group_of_row(node))
+        self._connect(rule, partners.left, partners.right)
+
+    def _partners(self, join: plan.AntiJoin) -> Partners:
         left, right = self._sides(join)
         assert isinstance(left, RecursiveIndex) and isinstance(right, IndexBy)
-        rule = NegatedRule(head, run, (left, right), *fitting(join))
-        self._connect(rule, left, right)
+        return Partners((left, right), *fitting(join))
 
     def _add_binary(
         self, head: int, join: plan.Join | plan.Product, chain: tuple[plan.Node, ...]
@@ -124,7 +145,7 @@ class _Builder:
 
     def _connect(
         self,
-        rule: BinaryRule | NegatedRule,
+        rule: BinaryRule | Negating,
         left: RecursiveIndex | IndexBy,
         right: RecursiveIndex | IndexBy,
     ) -> None:

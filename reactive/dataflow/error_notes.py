@@ -15,7 +15,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from optimizer import plan
-from optimizer.callables.opaque import Opaque
+from optimizer.callables.opaque import FROM_TEXT, Opaque
 from optimizer.callables.source import Place, code_of
 from optimizer.errors import ReactiveError
 from optimizer.expr import origins
@@ -82,7 +82,7 @@ def _owner(node: Node) -> str:
 
 def _name(node: Node, function: Opaque | None) -> str:
     """The method that was given the callable; else, the one that the node is named after."""
-    if function is not None:
+    if function is not None and function.role != FROM_TEXT:
         method = function.role.rpartition(" ")[2]
         return method if method.islower() else "aggregate"
     return "view" if node.plan is None else headlines.name(node.plan)

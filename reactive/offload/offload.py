@@ -450,4 +450,4 @@ class Offloading:
             self.offload.close()
 
 
-STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Empty)
+STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Empty, plan.Values)

@@ -97,7 +97,7 @@ def within(join: plan.Join, multiway: multiways.MultiwayJoin) -> list[plan.Node]
     left = len(multiway.tests) - 1
     while left and (
         isinstance(node, plan.Join)
-        or (isinstance(node, plan.Select) and isinstance(node.input, plan.Join))
+        or (isinstance(node, plan.Select | plan.Extend) and isinstance(node.input, plan.Join))
     ):
         found.append(node)
         left -= isinstance(node, plan.Join)

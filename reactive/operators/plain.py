@@ -13,6 +13,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Function
 from optimizer.expressions.knowledge import hashable, total
+from optimizer.plans.extended import row_of
 from optimizer.plans.properties import bindings, may_be_negative, row_shape, shapes
 from optimizer.plans.side_conditions import (
     AnyJoin,
@@ -24,13 +25,12 @@ from optimizer.plans.side_conditions import (
 from reactive.codegen.functions import callable_of
 from reactive.collections import sorting
 from reactive.collections.index import Key, itself
-from reactive.collections.zset import Row
+from reactive.collections.zset import Pairs, Row
 from reactive.operators import (
     anti_join,
     difference,
     difference_all,
     distinct,
-    each,
     intersection,
     intersection_all,
     matching,
@@ -54,7 +54,7 @@ from reactive.operators.accumulators import CountAccumulator
 from reactive.operators.aggregate import Aggregate, shared_accumulators_of
 
 Make = Callable[[], Any]
-LINEAR = (plan.Where, plan.Select, plan.SelectMany, plan.Unnest)
+LINEAR = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest)
 """Nodes that look at one row after the other."""
 
 
@@ -74,13 +74,14 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             return lambda: where.Where(spread(f, bindings(source))), (f,)
         case plan.Select(source, f):
             return lambda: select.Select(spread(f, bindings(source))), (f,)
+        case plan.Extend(source, _, columns):
+            made = row_of(node)
+            return lambda: select.Select(spread(made, bindings(source))), columns
         case plan.SelectMany(source, f):
             return lambda: select_many.SelectMany(spread(f, bindings(source))), (f,)
         case plan.Unnest(source, f):
             count = bindings(source)
             return lambda: unnest.Unnest(spread(f, count), pair_with(count)), (f,)
-        case plan.Each():
-            return each.Each, ()
         case plan.Tolerate(source, tolerance):
             count = bindings(source)
             by, value = spread(tolerance.by, count), spread(tolerance.value, count)
@@ -146,6 +147,22 @@ def plain_aggregate(node: plan.Aggregate) -> Aggregate:
     return Aggregate(
         maybe(node.key, count), accumulators, keeps_negative=keeps_negative, row=node.row
     )
+
+
+def group_of_row(node: plan.Aggregate) -> Callable[[Row, Pairs], list[Row]]:
+    """What makes the row of a group of a left row and its partners, where the groups are these."""
+    join = node.input
+    assert isinstance(join, plan.Join | plan.Product | plan.OuterJoin)
+    pair = pair_with(bindings(join.left))
+    keeps_alone = isinstance(join, plan.OuterJoin)
+
+    def group(row: Row, partners: Pairs) -> list[Row]:
+        pairs = [(pair(row, other), weight) for other, weight in partners]
+        if not pairs and keeps_alone:
+            pairs = [(pair(row, None), 1)]
+        return [made for made, _ in plain_aggregate(node).step(pairs)]
+
+    return group
 
 
 def shared_accumulators(node: plan.Aggregate) -> list[int]:

@@ -25,7 +25,6 @@ from reactive.reference.nodes import inputs_of, linear, rows_of
 
 WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
     plan.View: lambda n: n,
-    plan.Each: lambda n: n,
     plan.Distinct: lambda n: int(n > 0),
     plan.Union: lambda n, m: int(n > 0 or m > 0),
     plan.UnionAll: lambda n, m: n + m,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from optimizer import plan
+from optimizer.plans.extended import row_of
 from reactive.reference.bags import Bag, Of, added, asked, caller, once, paired
 from reactive.reference.groups import grouped
 from reactive.reference.joins import joined, pairing
@@ -32,6 +33,8 @@ def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
     match node:
         case plan.Empty():
             return Counter()
+        case plan.Values(rows):
+            return Counter(rows)
         case plan.Distinct(source):
             return once(of(source))
         case plan.Union(left, right):
@@ -47,7 +50,7 @@ def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
             return once(of(left) & of(right))
         case plan.IntersectionAll(left, right):
             return of(left) & of(right)
-        case plan.View() | plan.Each() | plan.Tolerate():
+        case plan.View() | plan.Tolerate():
             return of(*node.inputs())
         case plan.Aggregate(source):
             return grouped(node, of(source))
@@ -69,6 +72,9 @@ def linear(node: plan.Node) -> Callable[[Bag], Bag] | None:
             return lambda bag: Counter({row: n for row, n in bag.items() if test(row)})
         case plan.Select(source, f):
             call = caller(f, source)
+            return lambda bag: added((call(row), n) for row, n in bag.items())
+        case plan.Extend(source):
+            call = caller(row_of(node), source)
             return lambda bag: added((call(row), n) for row, n in bag.items())
         case plan.SelectMany(source, f):
             call = caller(f, source)

@@ -17,6 +17,7 @@ Source: [dbsp] section 4, semi-naive evaluation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from optimizer import plan
@@ -137,7 +138,8 @@ class _Fixpoint:
         """Follow changes until there are none; how the relations have changed then."""
         self._has_begun = True
         totals = [Bag() for _ in self._rows]
-        for number in range(self._node.max_rounds + 2):
+        most = self._node.max_rounds
+        for number in count() if most is None else range(most + 2):
             self._progress.round(self._node.names[0], number)
             made = self._circuit.step(changes)
             found = [take(change) for take, change in zip(self._relations, made, strict=True)]

@@ -109,7 +109,7 @@ def part_of(node: plan.Node) -> Fragment:
             raise Unmovable("its callable is asked of whole groups, which stay in the process")
         case plan.Where(source) | plan.Select(source) | plan.SelectMany(source):
             return _chained(node, part_of(source))
-        case plan.Unnest(source):
+        case plan.Extend(source) | plan.Unnest(source):
             return _chained(node, part_of(source))
         case plan.Top():
             raise Unmovable("the orders of its groups are in the process, or in a whole fragment")
@@ -133,7 +133,7 @@ def scan_of(node: plan.Node) -> Fragment:
 
 
 def _chained(
-    node: plan.Where | plan.Select | plan.SelectMany | plan.Unnest, below: Fragment
+    node: plan.Where | plan.Select | plan.Extend | plan.SelectMany | plan.Unnest, below: Fragment
 ) -> Fragment:
     """A node that looks at one row of a fragment after the other, as the end of that fragment."""
     if below.window is not None:

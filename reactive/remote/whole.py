@@ -5,7 +5,8 @@
         table orders                   an input, from the process
         table customers                an input, or fed from where its rows are
 
-Inputs are tables, with the tests that they pass in the process; of a table that is elsewhere, the
+Inputs are tables and rows that the query has written in it, with the tests that they pass in the
+process; of a table that is elsewhere, the
 chain over it. What may be inside is what whoever does it can do; also recursions, and loops of many
 rounds (`is_loop`), which are not written out then.
 """
@@ -38,6 +39,7 @@ _INSIDE = (
     plan.UnionAll,
     plan.Where,
     plan.Select,
+    plan.Extend,
     plan.SelectMany,
     plan.Unnest,
 )
@@ -94,7 +96,7 @@ class _Cut:
     def _of(self, node: plan.Node) -> plan.Node | None:
         if isinstance(node, plan.Recursive):
             return node
-        if self._holds(node) or isinstance(below_wheres(node), plan.Table):
+        if self._holds(node) or isinstance(below_wheres(node), plan.Table | plan.Values):
             return self._input(node)
         if not isinstance(node, _INSIDE) or (isinstance(node, plan.OrderBy) and node.limit is None):
             return None

@@ -10,6 +10,7 @@ from typing import Any, Union, get_args, get_origin
 
 from optimizer.callables.opaque import Opaque
 from optimizer.errors import PlanError
+from optimizer.expressions.declared import tuple_width
 from reactive.codegen.functions import Values, build
 from reactive.collections.annotations import declared
 from reactive.collections.zset import nan_fields
@@ -62,6 +63,18 @@ def class_of(row_type: Any) -> Classes | None:
     return kind if isinstance(kind, type) and kind is not object else None
 
 
+def class_and_width(row_type: Any) -> tuple[Classes | None, int | None]:
+    """The same, and how many items rows have, if that is said."""
+    return class_of(row_type), tuple_width(row_type)
+
+
+def fits(row: Any, kind: Classes | None, width: int | None) -> bool:
+    """Whether a row is of a class, and as wide as is said."""
+    if type(row) is not kind and kind is not None and not isinstance(row, kind):
+        return False
+    return width is None or len(row) == width
+
+
 def class_name(row_type: Any) -> str:
     """The class as a reader would write it."""
     return getattr(row_type, "__name__", str(row_type)) if not get_args(row_type) else str(row_type)
@@ -70,6 +83,11 @@ def class_name(row_type: Any) -> str:
 def wrong_class(table: str, row_type: Any, row: Any) -> str:
     """What to say of a row that is not of its table's class, which may have the same name."""
     kind = type(row)
+    if tuple_width(row_type) is not None and issubclass(kind, tuple):
+        return (
+            f"table {table!r} takes rows of {row_type}, not one of {len(row)} items: {row!r:.100}\n"
+            f"  declare db.table(tuple, ...) for tuples of any length"
+        )
     same = [c for c in _each(class_of(row_type)) if c.__name__ == kind.__name__]
     if not same:
         wanted = class_name(row_type)

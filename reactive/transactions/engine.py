@@ -87,6 +87,10 @@ class Engine:
         self.feeds: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.materialize: Callable[..., Any]
         """Makes a view of a relation."""
+        self.catalog: Any = None
+        """What names stand for in SQL; made when there is some."""
+        self.dialect = "duckdb"
+        """Of SQL."""
         self.offloading: placements.Placement
         self.overflow: placements.Overflow | None = None
 

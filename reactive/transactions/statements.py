@@ -19,7 +19,7 @@ from reactive.runtime.interrupts import surely
 from reactive.storage import plain_rows
 from reactive.storage.immutable import REMEDIES, why_changeable
 from reactive.storage.keyed_store import KeyedStore
-from reactive.storage.rows import class_of, nan_test, wrong_class
+from reactive.storage.rows import class_and_width, fits, nan_test, wrong_class
 from reactive.storage.store import Absent, BagStore, Duplicate, Store
 from reactive.transactions import one_row
 
@@ -48,6 +48,7 @@ class Statements:
         "_table",
         "_test",
         "_until_learned",
+        "_width",
         "add_one",
         "remove_one",
         "store",
@@ -57,7 +58,7 @@ class Statements:
         self._table = table
         self.store: Store
         """Of the table; it may be replaced between two commits."""
-        self._class = class_of(table.row_type)
+        self._class, self._width = class_and_width(table.row_type)
         self._may_hold_nan = may_hold_nan(self._class or object)
         self._has_nan = nan_test(self._class) if self._may_hold_nan else None
         self._accepted: set[type] = set()
@@ -180,10 +181,7 @@ class Statements:
                     return []
             except TypeError as error:
                 raise self._refusal(old, error) from None
-        changes = self.together(lambda: self.remove(old), lambda: self.add(new))
-        if changes and self._table._node.tracers:
-            self._engine.updates.note(self._table, changes, self._engine.version + 1)
-        return changes
+        return self.together(lambda: self.remove(old), lambda: self.add(new), is_noted=True)
 
     def upsert(self, row: Row) -> list[Pair]:
         if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
@@ -243,15 +241,23 @@ class Statements:
     def delete(self, key: Any) -> list[Pair]:
         return self.remove(self._table[key])
 
-    def together(self, *statements: Callable[[], Sequence[Pair]]) -> list[Pair]:
-        """Several statements as one: if one is refused, those before it are taken back."""
+    def together(
+        self, *statements: Callable[[], Sequence[Pair]], is_noted: bool = False
+    ) -> list[Pair]:
+        """Several statements as one: if one is refused, those before it are taken back.
+
+        So they are if noting what replaced what is broken off: the engine knows of none yet.
+        """
         changes: list[Pair] = []
         outer = self._known
         self._known = {} if outer is None else outer
         try:
             for statement in statements:
                 changes += statement()
-            return consolidate(changes)
+            net = consolidate(changes)
+            if is_noted and net and self._table._node.tracers:
+                self._engine.updates.note(self._table, net, self._engine.version + 1)
+            return net
         except BaseException:
             surely(partial(self._revert, changes))
             raise
@@ -286,7 +292,7 @@ class Statements:
 
     def is_row(self, row: object) -> bool:
         """Whether the table could have such a row."""
-        return self._class is None or isinstance(row, self._class)
+        return fits(row, self._class, self._width)
 
     def _all_checked(
         self, rows: Iterable[Row], *, wants_plain: bool
@@ -335,8 +341,7 @@ class Statements:
 
     def _checked(self, row: Row) -> Row:
         """The row as the table takes it, or an error that says what is wrong with it."""
-        expected = self._class
-        if expected is not None and type(row) is not expected and not isinstance(row, expected):
+        if not fits(row, self._class, self._width):
             raise TableError(wrong_class(self._table.name, self._table.row_type, row))
         kind = type(row)
         if kind not in self._accepted and not self._accepts(kind):

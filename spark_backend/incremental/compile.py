@@ -26,7 +26,7 @@ from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import residual
 from optimizer.plans.unique_keys import unique_key
-from reactive.operators.plain import chain_over
+from reactive.operators.plain import LINEAR, chain_over
 from reactive.reference.bags import Bag
 from spark_backend.cluster.session import Session
 from spark_backend.codec.columns import truth_of
@@ -166,7 +166,7 @@ class Compiler:
         match node:
             case plan.Recursive(index=index):
                 return self.given(index)
-            case plan.Where() | plan.Select() | plan.SelectMany() | plan.Unnest():
+            case _ if isinstance(node, LINEAR):
                 return self._linear(node)
             case plan.UnionAll(left, right):
                 one, other = self.step(left), self.step(right)

@@ -30,6 +30,9 @@ from spark_backend.incremental.steps import schema_of
 from spark_backend.state.tables import StateTables, united
 from spark_backend.tables.chain import Chain
 
+_ONE_FOR_ONE = (plan.Where, plan.Select, plan.Extend)
+"""Nodes that make no more rows than they are given."""
+
 
 class Inflow:
     """Makes frames of what is given to inputs, by their place."""
@@ -123,4 +126,4 @@ def version_of(place: int) -> str:
 def _is_local(source: ExternalInput) -> bool:
     rows: Any = source.rows
     is_here: bool = rows.frames.is_local(source.after, source.upto)
-    return is_here and all(isinstance(n, plan.Where | plan.Select) for n in source.chain)
+    return is_here and all(isinstance(n, _ONE_FOR_ONE) for n in source.chain)

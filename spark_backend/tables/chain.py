@@ -1,4 +1,4 @@
-"""A chain of where, select, unnest and select_many over weighted rows on Spark.
+"""A chain of where, select, extend, unnest and select_many over weighted rows on Spark.
 
     rows, weight  --filter, columns-->  rows, weight        lifted, where Spark means the same
                   --mapInArrow------->                      the others, in Python workers
@@ -29,6 +29,7 @@ from pyspark.sql import types as T
 from optimizer import plan
 from optimizer.expr import Lifted, conjunction, conjuncts
 from optimizer.plans.explain import headline
+from optimizer.plans.extended import row_of
 from optimizer.plans.properties import bindings, shapes
 from reactive.collections.zset import Pair
 from reactive.errors import OffloadError
@@ -260,6 +261,8 @@ def _as_columns(node: plan.Node, on: Weighted) -> Weighted:
             return replace(on, frame=on.frame.filter(truth_of(predicate, values)))
         case plan.Select(_, function):
             return _selected(on, value_of(function, values))
+        case plan.Extend():
+            return _selected(on, value_of(row_of(node), values))
         case plan.SelectMany(_, function):
             return _exploded(on, items_of(function, values))
         case plan.Unnest(_, function):
@@ -281,6 +284,8 @@ def _returned(node: Any, on: Weighted, reason: str) -> tuple[Typed | None, str]:
         match node:
             case plan.Select(_, function):
                 return returned(function, values), reason
+            case plan.Extend():
+                return returned(row_of(node), values), reason
             case plan.SelectMany(_, function):
                 return elements(function, values), reason
             case _:

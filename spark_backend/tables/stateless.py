@@ -1,4 +1,4 @@
-"""What runs in Python workers for where, select, unnest and select_many: row by row, with weights.
+"""What runs in Python workers for a chain of linear nodes: row by row, with weights.
 
 Pure functions over Arrow batches with the columns `row` and `weight`; Spark is not needed to try
 them. What a callable raises goes on as an exception that names the row.
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from optimizer import plan
 from optimizer.plans.explain import headline
+from optimizer.plans.extended import row_of
 from optimizer.plans.properties import bindings
 from reactive.codegen.functions import callable_of
 from reactive.collections.zset import Row, canonical
@@ -156,6 +157,8 @@ def _step(node: plan.Node, rows: list[Row], weights: list[int]) -> Weighted:
             return list(compress(rows, passed)), list(compress(weights, passed))
         case plan.Select(_, function):
             return list(map(canonical, _each(node, function, rows))), weights
+        case plan.Extend():
+            return list(map(canonical, _each(node, row_of(node), rows))), weights
         case plan.SelectMany(_, function):
             return _many(weights, _each(node, function, rows, list))
         case plan.Unnest(source, function):

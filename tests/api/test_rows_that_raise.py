@@ -415,6 +415,23 @@ def test_a_group_whose_record_cannot_be_made_is_left_out(db: Database, policy: O
     view.verify()
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_group_of_which_a_callable_raises_has_no_rows(db: Database, policy: OnError) -> None:
+    orders, _ = tables(db)
+    longest = orders.group_by("town").reduce(lambda town, rows: [max(int(o.text) for o in rows)])
+    view = longest.materialize(on_error=policy)
+    orders.add_all([BONN, KOELN])
+    orders.add(ODD)
+    assert list(view) == [("Köln", 3)]
+    (error,) = view.errors
+    assert error.row[0] == "Bonn" and set(error.row[1]) == {BONN, ODD}
+    assert error.error.kind == "ValueError"
+    view.verify()
+    orders.remove(ODD)
+    assert sorted(view) == [("Bonn", 7), ("Köln", 3)] and not list(view.errors)
+    view.verify()
+
+
 def test_in_a_recursion_rows_are_left_out_of_each_round(db: Database) -> None:
     edges = db.table(tuple, name="edges")
     paths = fixpoint(

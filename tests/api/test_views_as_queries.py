@@ -7,6 +7,8 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from operator import contains
 from typing import Any
 
 import pytest
@@ -229,10 +231,31 @@ def test_views_of_two_databases_do_not_meet() -> None:
         large.union(other)
 
 
-def test_a_callable_may_not_read_a_view_still() -> None:
+def test_a_callable_may_read_a_view() -> None:
     _, orders, large = shop()
-    with pytest.raises(PlanError, match="join it instead"):
-        orders.where(lambda o: o in large)
+    found = orders.where(lambda o: o in large).materialize()
+    assert Counter(found) == Counter(large)
+    order = Order(9, "bob", 50)
+    orders.add(order)
+    assert order in large and Counter(found) == Counter(large)
+    orders.remove(order)
+    assert order not in found and Counter(found) == Counter(large)
+    found.verify()
+
+
+def test_a_callable_that_cannot_be_read_may_not_read_a_view() -> None:
+    _, orders, large = shop()
+
+    def is_large(order: Order) -> bool:
+        for each in large:  # noqa: SIM110  # a loop is not read
+            if each == order:
+                return True
+        return False
+
+    with pytest.raises(PlanError, match="reads relations, and cannot be read: a 'for' statement"):
+        orders.where(is_large)
+    with pytest.raises(PlanError, match=r"which is a View\n.*join it instead"):
+        orders.where(partial(contains, large))
 
 
 def test_over_a_table_that_is_not_stored_a_view_can_be_queried_late() -> None:

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from asv_benchmarks.engine import Engine, tables_of
+from asv_benchmarks.figures import HELD, Measured
 from asv_benchmarks.gain import index_figures, product_figures
 from asv_benchmarks.making import made, making_figures, other_query
 from asv_benchmarks.measure import AS_WRITTEN, ENGINE, Ear, side_of
@@ -23,6 +24,7 @@ from optimizer import plan
 from optimizer.plans.properties import nodes
 from reactive import Database
 from reactive.api.view import AnyView
+from tests.budget import cases
 
 SIZE = 300
 
@@ -112,7 +114,8 @@ def test_what_is_paid_once_takes_time(figures: Callable[[], dict[str, float]]) -
 
 
 def test_the_report_has_a_section_for_all_that_is_asked_for(tmp_path: Path) -> None:
-    text = report(["group_sum", *(w.name for w in REWRITTEN)], size=500, runs=1)
+    rewritten = cases(*(w.name for w in REWRITTEN))  # `test_twins` measures all of them
+    text = report(["group_sum", *rewritten], size=500, runs=1)
     titles = [line for line in text.splitlines() if line.startswith("###")]
     assert titles == [
         "### Targets",
@@ -125,6 +128,12 @@ def test_the_report_has_a_section_for_all_that_is_asked_for(tmp_path: Path) -> N
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     put(text, page)
     assert page.read_text() == f"before\n{BEGIN}\n\n{text}\n\n{END}\nafter\n"
+
+
+def test_a_process_that_did_not_grow_has_a_ratio() -> None:
+    sides = {ENGINE: {"held": 0.0}, AS_WRITTEN: {"held": 8.0}}
+    assert Measured("", "", [sides]).gain(HELD) == 8.0
+    assert Measured("", "", [sides]).ratio(HELD, ENGINE, AS_WRITTEN) == 0.125
 
 
 def test_what_costs_more_than_its_target_is_marked() -> None:

@@ -17,6 +17,7 @@ from reactive.codegen import functions
 from reactive.compiler import compile, templates
 from reactive.compiler.query_shape import shaped
 from reactive.compiler.substitution import Unknown, substitution
+from tests.budget import TIMES
 from tests.counted_calls import calls_of
 
 
@@ -116,14 +117,14 @@ def test_they_show_and_raise_what_they_would_as_written(name: str) -> None:
     for table in tables:
         table.add_all(rows)
     views: list[tuple[Any, Any]] = []
-    for c, d in pairs[:60]:
+    for c, d in pairs[: 60 if TIMES else 24]:
         made = [outcome(made_of, name, table, c, d) for table in tables]
         if isinstance(made[1], type):
             assert made[0] is made[1]
             continue
         views.append((made[0], made[1]))
         assert rows_of(made[0]) == rows_of(made[1]), (c, d)
-    for number in range(20):
+    for number in range(20 if TIMES else 10):
         row = Order(100 + number, random.choice(VALUES), random.choice(VALUES))
         done = [outcome(table.add, row) for table in tables]
         assert done[0] == done[1]
@@ -146,7 +147,7 @@ def test_the_plan_of_a_template_is_the_plan_of_the_query(name: str, learned: str
     table = db.table(Order)
     queries, used = db._engine.queries, 0
     held = []
-    for _ in range(60):
+    for _ in range(60 if TIMES else 24):
         c, d = random.choice(VALUES[:6]), random.choice(VALUES[:6])
         relation = QUERIES[name](table, c, d)
         held.append(relation.materialize())

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, StaleCaptureWarning
+from tests.budget import TIMES
 from tests.counted_calls import calls_of
 
 
@@ -43,6 +44,8 @@ KINDS: dict[str, Query] = {
     ),
 }
 VALUES = (0, 1, 2, 5, 7.5, True, float("nan"), None, "x")
+COMMITS = 200 if TIMES else 60
+"""After each, all rows of all views are compared, which grow with every one."""
 
 
 @pytest.mark.parametrize("stored", [True, False])
@@ -56,7 +59,7 @@ def test_they_show_and_raise_what_they_would_as_written(name: str, stored: bool)
         views = [KINDS[name](table, c).materialize() for c in range(30)]
         sides.append((table, views))
     refused = 0
-    for number in range(200):
+    for number in range(COMMITS):
         few = VALUES if number % 5 == 0 else VALUES[:6]
         rows = [
             Order(number, random.choice([random.randrange(32), 1.0, "c"]), random.choice(few))

@@ -7,6 +7,8 @@ import random
 import time
 from collections.abc import Callable
 from datetime import datetime as moment
+from functools import partial
+from operator import contains
 from random import random as dice
 from typing import Any, TypeVar
 
@@ -348,55 +350,119 @@ def test_an_impure_builtin_is_refused() -> None:
 # Tables and views on the side.
 
 
-def test_a_callable_that_reads_a_table_is_refused() -> None:
+def test_a_callable_that_reads_a_table_follows_it() -> None:
     left, right = two_tables()
-    reads: Callable[[int], bool] = lambda row: row in right  # noqa: E731
+    view = left.where(lambda row: row in right).materialize()
+    left.add_all([1, 2])
+    assert list(view) == []
+    right.add(2)
+    assert list(view) == [2]
+    right.update(2, 1)
+    assert list(view) == [1]
+    view.verify()
+
+
+def test_a_callable_that_reads_a_view_follows_it_in_every_role() -> None:
+    left, right = two_tables()
+    counted: View[int] = right.materialize()
+    relation: Relation[int] = right.where(lambda n: n > 1)
+    groups = left.group_by(lambda row: counted.count(row)).aggregate(Count()).materialize()
+    flags = left.select(lambda row: row in list(relation)).materialize()
+    total = left.aggregate(Sum(lambda row: counted.count(row))).materialize()
+    left.add_all([1, 2])
+    assert (sorted(groups), sorted(flags), total.value) == ([(0, 2)], [False, False], 0)
+    right.add_all([1, 2, 2])
+    assert (sorted(groups), sorted(flags), total.value) == (
+        [(1, 1), (2, 1)],
+        [False, True],
+        3,
+    )
+    right.replace_all([1])
+    assert (sorted(groups), sorted(flags), total.value) == ([(0, 1), (1, 1)], [False, False], 1)
+
+
+def test_a_callable_that_cannot_be_read_may_not_read_a_table() -> None:
+    left, right = two_tables()
+
+    def loops(row: int) -> bool:
+        for each in right:  # noqa: SIM110  # a loop is not read
+            if each == row:
+                return True
+        return False
+
+    with refused(
+        f"""
+        PlanError: where: loops (<loops>) reads relations, and cannot be read: a 'for' statement \
+at line {loops.__code__.co_firstlineno + 1}
+          write it as one expression, or as names, choices and returns
+        """,
+        loops=place(loops),
+    ):
+        left.where(loops)
+    names: dict[str, Any] = {"right": right}
+    exec("def unseen(row): return row in right", names)
     with refused(
         """
-        PlanError: where: <lambda> (<reads>) reads 'right', which is a Table
+        PlanError: select: unseen (<string>:1) reads relations, and cannot be read: there is no \
+source text
+          write it in a file, or register the text in linecache
+        """,
+        string="<string>",
+    ):
+        left.select(names["unseen"])
+
+
+def test_a_table_that_a_callable_has_without_naming_it_is_refused() -> None:
+    left, right = two_tables()
+    bound: Any = lambda row, rows=right: row in rows  # noqa: E731
+    with refused(
+        """
+        PlanError: where: <lambda> (<bound>) reads 'rows', which is a Table
           a query would not notice its changes; join it instead
         """,
-        reads=place(reads),
+        bound=place(bound),
     ):
-        left.where(reads)
+        left.where(bound)
+    with refused(
+        """
+        PlanError: Sum: partial reads 'an argument', which is a View
+          a query would not notice its changes; join it instead
+        """
+    ):
+        left.aggregate(Sum(partial(contains, right.materialize())))
+    with refused(
+        """
+        PlanError: where: count (<count>) reads 'self', which is a View
+          a query would not notice its changes; join it instead
+        """,
+        count=place(View.count),
+    ):
+        left.where(right.materialize().count)
 
 
-def test_a_callable_that_reads_a_view_is_refused_in_every_role() -> None:
+def test_a_callable_of_what_is_never_read_may_not_read_a_view() -> None:
     left, right = two_tables()
     view: View[int] = right.materialize()
-    relation: Relation[int] = right.where(abs)
-    reads: Callable[[int], int] = lambda row: view.count(row)  # noqa: E731
+    reads: Any = lambda key, rows: [view.count(key)]  # noqa: E731
     with refused(
         """
-        PlanError: group_by: <lambda> (<reads>) reads 'view', which is a View
+        PlanError: reduce: <lambda> (<reads>) reads 'view', which is a View
           a query would not notice its changes; join it instead
         """,
         reads=place(reads),
     ):
-        left.group_by(reads)
-    iterates: Callable[[int], bool] = lambda row: row in list(relation)  # noqa: E731
-    with refused(
-        """
-        PlanError: select: <lambda> (<iterates>) reads 'relation', which is a Relation
-          a query would not notice its changes; join it instead
-        """,
-        iterates=place(iterates),
-    ):
-        left.select(iterates)
+        left.group_by(abs).reduce(reads)
 
 
-def test_an_aggregate_that_reads_a_view_is_refused() -> None:
-    left, right = two_tables()
-    view: View[int] = right.materialize()
-    reads: Callable[[int], int] = lambda row: view.count(row)  # noqa: E731
+def test_a_callable_that_reads_a_table_of_another_database_is_refused() -> None:
+    left, other = numbers("left"), numbers("other")
     with refused(
         """
-        PlanError: Sum: <lambda> (<reads>) reads 'view', which is a View
-          a query would not notice its changes; join it instead
-        """,
-        reads=place(reads),
+        PlanError: table 'other' is of another database
+          a query reads the tables of one; subscribe to the other and copy what it needs
+        """
     ):
-        left.aggregate(Sum(reads))
+        left.where(lambda row: row in other)
 
 
 # Observers.

@@ -27,8 +27,8 @@ from tests.faults.in_process import Offload, in_process
 from tests.spark.ways import way
 
 STEPS = 30
-MOMENTS = 5
-"""So many of a history's moments are tried, if not all of them."""
+MOMENTS = 3
+"""So many of a history's moments are tried, other ones in each run, if not all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ from tests.spark.ways import way
 FLUSHES = 10
 FIRST = 12
 """Rows of the first flush, which come staged."""
-MOMENTS = 6
-"""So many of a history's moments are tried, if not all of them."""
+MOMENTS = 4
+"""So many of a history's moments are tried, other ones in each run, if not all of them."""
 
 
 @pytest.fixture(autouse=True)

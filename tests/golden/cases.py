@@ -50,7 +50,8 @@ class Case:
 
     def written(self) -> plan.Node:
         """The plan as written."""
-        node: plan.Node = evaluated(self.query, {**NAMES, **tables(Database())}).plan
+        db = Database()
+        node: plan.Node = evaluated(self.query, {**NAMES, **tables(db), "db": db}).plan
         return node
 
     def before(self) -> plan.Node:

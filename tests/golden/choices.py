@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent / "choices"
 MARKS: dict[str, str | tuple[str, ...]] = {
     "run_offloaded": "elsewhere ",
     "scan": "table ",
-    "nothing": "nothing",
+    "have_values": ("nothing", "values "),
     "run_closure": "closure ",
     "run_fixpoint": "relation ",
     "run_loop": "relation ",
@@ -70,7 +70,7 @@ class Case:
         to stay."""
         db = Database(offload=Elsewhere()) if self.given == "offload" else Database()
         known = tables(db)
-        relation = evaluated(self.query, {**NAMES, **known})
+        relation = evaluated(self.query, {**NAMES, **known, "db": db})
         if self.given == "many readers":
             for table in (known["students"], known["visits"]):
                 others = [table.where(_named(str(n))).materialize() for n in range(MANY_READERS)]

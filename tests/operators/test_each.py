@@ -233,15 +233,13 @@ def test_views_of_aggregates_read_by_key_and_conditions_reach_the_table() -> Non
     one = large.where(lambda town, o: town == "a")
     text = (
         "optimized\n"
-        "  each\n"
-        "    select (order.town, order)\n"
-        "      where o.total > 1 and o.town == 'a'\n"
-        "        table orders\n"
-        "runs as\n"
-        "  apply each\n"
-        "    pipeline where o.total > 1 and o.town == 'a' | select (order.town, order)\n"
+        "  bind order.town, order\n"
+        "    where o.total > 1 and o.town == 'a'\n"
         "      table orders\n"
-        "rules: push_where_below_each, push_where_below_select, fuse_wheres"
+        "runs as\n"
+        "  pipeline where o.total > 1 and o.town == 'a' | bind order.town, order\n"
+        "    table orders\n"
+        "rules: push_where_below_extend, fuse_wheres"
     )
     assert text in str(one.explain())
     assert list(one.materialize()) == [("a", A2)]
@@ -317,8 +315,12 @@ def test_what_is_refused_when_it_is_made() -> None:
     groups.each(keeps)
     with pytest.raises(PlanError, match=r"'group' has no rows .*\n  .* each\(\) returns"):
         kept[0].materialize()
-    with pytest.raises(StratificationError, match="own aggregate\n  r -> each -> r"):
-        fixpoint(lambda r: orders.union(r.group_by(lambda o: 0).each(lambda g: g).select(_second)))
+    with pytest.raises(StratificationError, match="own aggregate\n  r -> aggregate -> r"):
+        fixpoint(lambda r: orders.union(r.group_by(lambda o: 0).each(_counted).select(_second)))
+
+
+def _counted(group: Any) -> Any:
+    return group.aggregate(Count())
 
 
 def _second(key: Any, row: Any) -> Any:

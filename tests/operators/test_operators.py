@@ -57,7 +57,8 @@ def played(query: str, commits: list[str], *, optimize: bool) -> Iterator[str]:
     """The commits, each followed by what comes out."""
     db = Database(optimize=optimize)
     tables: dict[str, Any] = {name: db.table(tuple, name=name) for name in "tu"}
-    view = evaluated(query, {**tables, "Count": Count, "Sum": Sum, "Max": Max}).materialize()
+    names = {**tables, "db": db, "Count": Count, "Sum": Sum, "Max": Max}
+    view = evaluated(query, names).materialize()
     replica, told = Replica(view), list[Any]()
     subscription = view.subscribe(told.append)
     for commit in commits:

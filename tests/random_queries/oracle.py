@@ -112,6 +112,21 @@ class Oracle:
     def _select(self, node: Node, inside: Inside) -> Rows:
         return [*map(self._call(node.calls["of"], node), self._input(node, inside))]
 
+    def _extend(self, node: Node, inside: Inside) -> Rows:
+        calls = [self._call(name, node) for name in node.calls.values()]
+        alone = len(node.inputs[0].kinds) == 1
+        return [
+            (*((row,) if alone else row), *(call(row) for call in calls))
+            for row in self._input(node, inside)
+        ]
+
+    def _bind(self, node: Node, inside: Inside) -> Rows:
+        calls = [self._call(name, node) for name in node.calls.values()]
+        return [_alone([call(row) for call in calls]) for row in self._input(node, inside)]
+
+    def _values(self, node: Node, inside: Inside) -> Rows:
+        return [self._names["POOL"][place] for place in node.more]
+
     def _select_many(self, node: Node, inside: Inside) -> Rows:
         of = self._call(node.calls["of"], node)
         return [element for row in self._input(node, inside) for element in of(row)]

@@ -23,7 +23,10 @@ FOLDS = (
 OPERATORS = {
     "where": 5,
     "select": 4,
+    "extend": 2,
+    "bind": 2,
     "join": 6,
+    "literal": 1,
     "product": 1,
     "circle": 1,
     "existing": 1,
@@ -192,6 +195,38 @@ class Plans:
             case 3:
                 return self._mapped(node, texts.value(names), "V")
         return self.pair(node)
+
+    def extend(self, depth: int) -> Node:
+        """One binding more, or two."""
+        node = self.relation(depth - 1)
+        calls = self._columns(node, self._random.choice((1, 1, 2)))
+        return Node("extend", (node,), (*node.kinds, *["V"] * len(calls)), calls)
+
+    def bind(self, depth: int) -> Node:
+        """Other bindings, some of which may be those that are there."""
+        node = self.relation(depth - 1)
+        names = parameters(node.kinds)
+        calls = self._columns(node, self._random.choice((1, 2, 2)))
+        if not self.chance(0.5):
+            return Node("bind", (node,), ("V",) * len(calls), calls)
+        place = self._random.randrange(len(node.kinds))
+        calls = {"kept": self.texts.callable(names, NAMES[place]), **calls}
+        return Node("bind", (node,), (node.kinds[place], *["V"] * (len(calls) - 1)), calls)
+
+    def _columns(self, node: Node, count: int) -> dict[str, str]:
+        names = parameters(node.kinds)
+        texts = [self.texts.callable(names, self.texts.value(names)) for _ in range(count)]
+        return {f"column{place}": text for place, text in enumerate(texts)}
+
+    def literal(self, depth: int) -> Node:
+        """Rows beside those that are written in the query."""
+        places = tuple(
+            self._random.randrange(4) for _ in range(self._random.choice((0, 1, 1, 2, 3)))
+        )
+        rows = Node("values", (), ("V",), more=places)
+        if self.chance(0.5):
+            return self._joined("join", self.relation(depth - 1), rows)
+        return self._joined("join", rows, self.relation(depth - 1))
 
     def pair(self, node: Node, *, plain: bool = False) -> Node:
         """Pairs of values of the rows; if `plain`, of values that are there already."""

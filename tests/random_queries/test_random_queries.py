@@ -44,6 +44,8 @@ NO_NODES = {
     "View": "made of views: the soak makes queries of views",
 }
 RARE = {
+    "factor_disjunction": "needs the same condition in all parts of an `or`",
+    "order_joins": "needs three inputs, the first two without an equation",
     "empty_false_where": "done before to what it is tried on",
     "propagate_constants": "needs a condition on both sides of an equation",
     "push_where_into_fixpoint": "needs a recursion that hands on what is asked",

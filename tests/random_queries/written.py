@@ -16,6 +16,7 @@ from typing import Any
 
 import reactive
 from reactive import Aggregate, Monoid
+from reactive.api import literal as values
 from tests.random_queries.nodes import REDUCERS, Fold, Key, Node, every
 from tests.random_queries.rows import CLASSES
 
@@ -44,6 +45,7 @@ VERBS: Mapping[str, Any] = {
     "Own": own,
     "Monoid": lambda of: Monoid(0, math.gcd, of=of),
     "REDUCERS": REDUCERS,
+    "literal": lambda table, rows: table._new(values.literal(rows, None)),
     **CLASSES,
 }
 """What the text of a query refers to, beside its callables."""
@@ -108,6 +110,8 @@ class _Writer:
         match node.op:
             case "table":
                 return f"t{node.more}"
+            case "values":
+                return f"literal(t0, [{', '.join(f'POOL[{place}]' for place in node.more)}])"
             case "recursive":
                 return inside[node.more]
             case "fixpoint" | "best":
@@ -127,6 +131,8 @@ class _Writer:
         match node.op:
             case "where" | "select" | "select_many" | "unnest":
                 return f".{node.op}({node.calls['of']})"
+            case "extend" | "bind":
+                return f".{node.op}({', '.join(node.calls.values())})"
             case "equals":
                 field, place = node.more
                 return f".where({field}=POOL[{place}])"

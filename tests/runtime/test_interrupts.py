@@ -27,6 +27,7 @@ from reactive.dataflow.materialized import Bag
 from reactive.runtime.interrupts import surely
 from reactive.storage.store import BagStore
 from tests.budget import stride
+from tests.moments import is_closed
 
 OURS = ("<reactive ", str(Path(reactive.__file__).parent) + os.sep)
 """How the names of the files of generated code, and of the engine, begin."""
@@ -57,8 +58,8 @@ class Interrupting:
         code = frame.f_code
         if event not in ("call", "c_return") or not code.co_filename.startswith(OURS):
             return
-        if code.co_name == "__del__":  # an exception in there reaches nobody
-            return
+        if code.co_name == "__del__" or (event == "call" and is_closed(frame)):
+            return  # an exception in there reaches nobody
         if any(caller.f_code.co_name == "hear" for caller, _ in walk_stack(frame)):
             return  # it is the user's
         self._left -= 1

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -162,6 +162,38 @@ def test_at_any_moment_it_leaves_all_or_nothing(
             side.check(where)
             moment += every
     assert moment > 20
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_an_update_that_subscribers_hear_of_is_taken_back_at_any_moment(is_open: bool) -> None:
+    """Alone, or as a statement of a transaction that goes on: after the change it is noted."""
+
+    def out_of_time() -> None:
+        raise OutOfTime
+
+    moment, where, noted = 0, "", 0
+    while where is not None:
+        heard: Counter[Any] = Counter()
+        db = Database()
+        table: Any = db.table(tuple)
+        view = table.select(lambda row: row[1]).materialize()
+        subscription = view.subscribe(_into(heard))
+        table.add_all([(1, 1), (2, 2)])
+        moments = Moments(moment, out_of_time)
+        with db.transaction() if is_open else nullcontext():
+            with suppress(OutOfTime), moments:
+                table.update((1, 1), (1, 3))
+            if is_open:
+                table.add((4, 4))
+        table.add((5, 5))
+        view.verify()
+        assert subscription.error is None and +heard == Counter(view), moments.where
+        is_first = set(table) >= {(1, 1), (2, 2), (5, 5)}
+        assert is_first or set(table) >= {(1, 3), (2, 2), (5, 5)}, moments.where
+        assert len(table) == 3 + is_open, moments.where
+        noted += "note in" in (moments.where or "")
+        where, moment = moments.where, moment + 1  # type: ignore[assignment]
+    assert noted
 
 
 def test_the_lock_is_given_back_by_what_takes_it_twice() -> None:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
+from operator import contains
 from typing import Any
 
 import pytest
@@ -387,8 +389,26 @@ def test_a_default_cannot_be_a_table() -> None:
     db = Database()
     table, other = db.table(int, name="table"), db.table(int, name="other")
     bound: Any = lambda n, other=other: n in other  # noqa: E731
-    with pytest.raises(PlanError):
-        table.where(bound)
+    of_keyword: Any = lambda n, *, other=other: n in other  # noqa: E731
+    for refused in (bound, of_keyword, lambda n: bound(n), partial(bound, other=other)):
+        with pytest.raises(PlanError, match=r"reads 'other', which is a Table\n.*join it instead"):
+            table.where(refused)
+
+
+def test_an_argument_of_a_partial_cannot_be_a_table() -> None:
+    db = Database()
+    table, other = db.table(int, name="table"), db.table(int, name="other")
+    is_other: Any = partial(contains, other)
+    for refused in (is_other, lambda n: is_other(n), partial(lambda rows, n: n in rows, other)):
+        with pytest.raises(PlanError, match="reads 'an argument', which is a Table"):
+            table.where(refused)
+    with pytest.raises(PlanError, match="reads 'other', which is a Table"):
+        table.where(partial(lambda k, n: n + k in other, 1))
+    named: Any = lambda n: n in other  # noqa: E731
+    table.add_all([1, 2])
+    view = table.where(named).materialize()
+    other.add(2)
+    assert list(view) == [2]
 
 
 def test_what_the_callables_of_an_aggregate_capture_is_watched_too() -> None:

@@ -15,7 +15,7 @@ from reactive.collections.zset import NAN
 from reactive.reference.evaluate import evaluate_part
 from reactive.remote.fragments import LEVEL, Fragment
 from reactive.remote.whole import whole_of
-from tests.spark.ways import jobs, way
+from tests.spark.ways import begun, jobs, way
 
 Change = tuple[int, Any, int]
 """Which input, the row, how often it comes or goes."""
@@ -134,6 +134,7 @@ def check(
     odd: bool = True,
     counts: Sequence[int] = (25, 6, 8, 5),
     is_direct: bool = True,
+    is_begun: bool = False,
 ) -> None:
     """Flush some changes, and compare the output with the query from scratch after each: in its
     files, and at the end also as Spark reads it.
@@ -144,6 +145,7 @@ def check(
     ----------
     odd: whether there are odd floats, from the third flush on.
     is_direct: whether the process can do it.
+    is_begun: whether there has been a flush of no rows, so that one job is all there is.
     """
     from spark_backend.incremental.inputs import no_columns
     from spark_backend.incremental.remote import StateRemote
@@ -154,9 +156,11 @@ def check(
     remote = StateRemote(session, fragment, str(folder), stable=False)
     history, shown = Histories(seed), Counter[Any]()
     places = inputs_in_order(fragment)
-    job = Random(seed).randrange(1, len(counts))
-    for number, count in enumerate(counts):
+    job = Random(seed).randrange(1, len(counts)) + is_begun
+    for number, count in enumerate(counts, int(is_begun)):
         changes = history.changes(count, odd=odd and number > 1)
+        if number == 1 and is_begun:
+            begun(remote)
         with way(is_job=number == job), jobs() as done:
             given = entries(fragment, places, changes)
             shown.update(dict(remote.apply(number, given)))

@@ -26,6 +26,7 @@ from reactive import (
     Sum,
     fixpoint,
 )
+from reactive.api.literal import literal
 from reactive.collections.order import tie_key
 from reactive.collections.zset import canonical
 from tests.replica import Replica
@@ -84,6 +85,10 @@ def rank(row: Row) -> Any:
     return 0 if value is None or value != value else int(min(max(value, 0), 9) * 3)
 
 
+def rank_of_two(row: Row, key: Any) -> Any:
+    return rank(row)
+
+
 def same_key(a: Row, b: Row) -> bool:
     return bool(a.key == b.key)
 
@@ -128,6 +133,10 @@ SETS: dict[str, Query] = {
     ),
     "unnest": lambda a, b: a.distinct().unnest(lambda x: (x.key, x.key, x.value)),
     "select_many": lambda a, b: a.select_many(lambda x: [x.key, x.value]).distinct(),
+    "extended": lambda a, b: a.distinct().extend(lambda x: x.key).bind(lambda x, k: k, rank_of_two),
+    "beside values": lambda a, b: a.distinct().join(
+        a._new(literal([0, 1, None], None)), on=lambda x, v: x.value == v
+    ),
     "union": lambda a, b: a.union(b),
     "union_all": lambda a, b: a.distinct().union_all(b),
     "difference": lambda a, b: a.difference(b),

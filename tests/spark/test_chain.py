@@ -141,6 +141,24 @@ CHAINS: list[tuple[str, Build, list[str], bool]] = [
     ),
     ("select_many in Python", lambda o: o.select_many(words), ["Python"], True),
     (
+        "extend",
+        lambda o: o.extend(lambda o: o.number * 2, lambda o: o.customer),
+        ["columns"],
+        False,
+    ),
+    (
+        "bind",
+        lambda o: o.unnest(lambda o: (1, 2)).bind(lambda o, n: n, lambda o, n: o.tags),
+        ["columns", "columns"],
+        False,
+    ),
+    (
+        "extend in Python",
+        lambda o: o.extend(lambda o: o.number, lambda o: words(o)[0]),
+        ["Python"],
+        True,
+    ),
+    (
         "two unnests",
         lambda o: (
             o.unnest(lambda o: (1, 2))

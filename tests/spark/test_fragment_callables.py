@@ -74,7 +74,8 @@ QUERIES: dict[str, Query] = {
 def test_after_every_flush_the_output_is_that_of_the_query(
     name: str, session: Session, tmp_path: Path
 ) -> None:
-    check(session, QUERIES[name], tmp_path, seed=len(name), odd=False, counts=(20, 5, 8))
+    given = (session, QUERIES[name], tmp_path)
+    check(*given, seed=len(name), odd=False, counts=(20, 5, 8), is_begun=not TIMES)
 
 
 def test_what_is_returned_is_known_by_annotations_and_builtin_types(spark: Any) -> None:

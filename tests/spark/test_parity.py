@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Avg, Collect, Count, Database, Min, OffloadError, Sum
-from tests.budget import seeds
+from tests.budget import TIMES, seeds
 from tests.random_queries.drawn import SPARK, commit, draw
 from tests.random_queries.plans import Switches
 from tests.replica import Replica
@@ -38,16 +38,17 @@ def two(db: Database) -> list[Any]:
 
 @pytest.mark.parametrize("kind", ["JOINS", "SETS", "GROUPS", "OTHERS"])
 def test_every_operator(kind: str, session: Any, offload: Any) -> None:
+    """Views are compared with those of the process, and twice with plain evaluation too."""
     pairing = Pairing(offload, two, getattr(plans, kind))
     pairing.come(1, 12)
     pairing.offload()
     assert set(pairing.refused) <= {"recursion"}
-    pairing.check(KEYS[::5])
+    pairing.check(KEYS[::5], verify=TIMES > 0)
     pairing.come(3, 9)
     pairing.come(5, 9, ODD)
     pairing.check(KEYS[::4])
     pairing.change(lambda tables: [table.clear() for table in tables])
-    pairing.check(KEYS[:3])
+    pairing.check(KEYS[:3], verify=TIMES > 0)
     pairing.come(7, 15, (*NUMBERS, *ODD))
     pairing.check(KEYS)
     pairing.close()

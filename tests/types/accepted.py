@@ -23,6 +23,7 @@ from reactive import (
     Database,
     Delta,
     Family,
+    GroupedQuery,
     GroupedRelation,
     GroupedView,
     Ingestion,
@@ -35,6 +36,7 @@ from reactive import (
     NamedGroupsView,
     OrderedRelation,
     OrderedView,
+    Query,
     Relation,
     RowError,
     Source,
@@ -46,6 +48,7 @@ from reactive import (
     desc,
     fixpoint,
     from_rows,
+    live,
 )
 from tests.types.rows import Customer, Order, Totals, Town
 
@@ -67,6 +70,23 @@ def of_customer(name: str) -> Relation[Order]:
 
 def of_customer_and_id(name: str, least: int) -> Relation[Order, Customer]:
     return Shop().both.where(lambda o, c: c.name == name and o.id > least)
+
+
+def debtors() -> list[tuple[str, float]]:
+    return []
+
+
+def counts() -> dict[str, int]:
+    return {}
+
+
+def queries() -> None:
+    db = Database()
+    assert_type(db.query(debtors), Query[tuple[str, float]])
+    assert_type(db.query(counts), GroupedQuery[str, int])
+    words = db.table(str)
+    assert_type(live(len(word) for word in words), Query[int])
+    assert_type(db.query(debtors).materialize(), View[tuple[str, float]])
 
 
 def families() -> None:

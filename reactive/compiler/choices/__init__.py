@@ -7,12 +7,12 @@ May import: the physical plan and the chooser.
 from __future__ import annotations
 
 from reactive.compiler.choices.apply_operator import apply_operator
+from reactive.compiler.choices.have_values import have_values
 from reactive.compiler.choices.join_cycles import join_cycles
 from reactive.compiler.choices.join_intervals import join_intervals
 from reactive.compiler.choices.join_multiway import join_multiway
 from reactive.compiler.choices.look_up import look_up
 from reactive.compiler.choices.match_rows import match_rows
-from reactive.compiler.choices.nothing import nothing
 from reactive.compiler.choices.probe_indexes import probe_indexes
 from reactive.compiler.choices.run_closure import run_closure
 from reactive.compiler.choices.run_fixpoint import run_fixpoint
@@ -24,7 +24,7 @@ from reactive.compiler.choices.sum_sides import sum_sides
 from reactive.compiler.chooser import Rule
 
 CHOICES: tuple[Rule, ...] = (
-    *(run_offloaded, scan, nothing, run_closure, run_fixpoint, run_loop),
+    *(run_offloaded, scan, have_values, run_closure, run_fixpoint, run_loop),
     *(sum_sides, join_cycles, join_multiway, join_intervals),
     *(probe_indexes, match_rows),
     *(look_up, run_pipeline, apply_operator),

@@ -12,7 +12,6 @@ from __future__ import annotations
 from optimizer import plan
 from optimizer.plans import clauses
 from optimizer.plans.properties import bindings
-from optimizer.plans.side_conditions import AnyJoin
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Fixpoint, Ops, Physical, Relation, ops
 from reactive.operators.plain import chain_over, sides
@@ -39,16 +38,17 @@ def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[Fixpoint]:
             sources.append((yield clause.body))
             continue
         _, base = chain_over(clause.body)
-        if not isinstance(base, AnyJoin):
+        join = clauses.sides_of(base)
+        if join is None:
             continue
-        left, right = sides(base)
+        left, right = sides(join)
         for source, side, count in (
-            (base.left, left, bindings(base.left)),
-            (base.right, right, 1),
+            (join.left, left, bindings(join.left)),
+            (join.right, right, 1),
         ):
             if clauses.is_closed(source):
                 below = chooser.below(source)
-                index = yield from chooser.index(base, below, side, count, deferred=deferred)
+                index = yield from chooser.index(join, below, side, count, deferred=deferred)
                 sources.append(index)
     rules = tuple(map(_rule, program.clauses))
     return Fixpoint(
@@ -61,8 +61,9 @@ def _rule(clause: clauses.Clause) -> Ops:
     if clauses.is_closed(clause.body):
         return ()
     chain, base = chain_over(clause.body)
-    read = [part for source in base.inputs() for part in _open_parts(source)]
-    return ops((*chain, base, *read))
+    below = base.inputs()[0] if isinstance(base, plan.Aggregate) else base
+    read = [part for source in below.inputs() for part in _open_parts(source)]
+    return ops((*chain, *dict.fromkeys([base, below]), *read))
 
 
 def _open_parts(source: plan.Node) -> tuple[plan.Node, ...]:

@@ -23,7 +23,7 @@ from typing import Any
 from reactive.collections.keyed_batch import KeyedBatch
 from reactive.collections.zset import Batch, Pair, Pairs, Row
 from reactive.operators.fixpoint.circuit import Circuit
-from reactive.operators.fixpoint.delta_rules import NegatedRule
+from reactive.operators.fixpoint.delta_rules import Negating
 from reactive.operators.fixpoint.recursive_relation import RecursiveRelation
 from reactive.operators.loop.measured import affordable
 from reactive.runtime.interrupts import reraise_asynchronous
@@ -56,7 +56,7 @@ def expected(circuit: Circuit, inputs: Sequence[Sequence[Any]]) -> int:
         [
             vanishing(rule.given, _deleted(inputs[port]))
             for rule, port in circuit.fed
-            if not isinstance(rule, NegatedRule)
+            if not isinstance(rule, Negating)
         ]
     )
 

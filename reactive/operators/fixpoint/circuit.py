@@ -6,14 +6,14 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from reactive.collections.zset import Pair
-from reactive.operators.fixpoint.delta_rules import BaseRule, BinaryRule, NegatedRule, UnaryRule
+from reactive.operators.fixpoint.delta_rules import BaseRule, BinaryRule, Negating, UnaryRule
 from reactive.operators.fixpoint.recursive_index import RecursiveIndex
 from reactive.operators.fixpoint.recursive_relation import RecursiveRelation
 from reactive.operators.index_by import IndexBy
 
 AllRows = Callable[[], Sequence[Pair]]
 """All rows of an input."""
-Fed = tuple[BaseRule | BinaryRule | NegatedRule, int]
+Fed = tuple[BaseRule | BinaryRule | Negating, int]
 """A delta rule that reads an input, and its port."""
 
 
@@ -23,10 +23,10 @@ class Circuit:
 
     relations: list[RecursiveRelation]
     names: tuple[str, ...]
-    max_rounds: int
+    max_rounds: int | None
     recursive_indexes: list[RecursiveIndex] = field(default_factory=list)
     fed: list[Fed] = field(default_factory=list)
-    left: list[tuple[UnaryRule | BinaryRule | NegatedRule, int]] = field(default_factory=list)
+    left: list[tuple[UnaryRule | BinaryRule | Negating, int]] = field(default_factory=list)
     """Ways that a relation leads into, on the left if they have two sides, and its number."""
     indexes: dict[int, IndexBy] = field(default_factory=dict)
     """The inputs that are indexes, by port."""

@@ -4,6 +4,7 @@
     UnaryRule      from one recursive row
     BinaryRule     from a pair of rows, one of them recursive, or both
     NegatedRule    from a recursive row that no row of an input matches
+    GroupedRule    from a recursive row, and an aggregate of the rows of an input that match it
 
 What comes out are derivations: pairs of a row and, as weight, the latest round of the recursive
 rows that it is made of, negative for a derivation that vanishes. Rows that enter a relation come as
@@ -15,15 +16,15 @@ does the same again, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from reactive.collections.index import Before, Index, KeyedPair
+from reactive.collections.index import Index, KeyedPair
 from reactive.collections.zset import Pair, Pairs, Row, consolidate
-from reactive.operators.error_rows import Candidates
 from reactive.operators.fixpoint.derivations import GIVEN
 from reactive.operators.fixpoint.loops import BinaryLoops, UnaryLoops
+from reactive.operators.fixpoint.partners import Partners
 from reactive.operators.fixpoint.recursive_index import RecursiveIndex
 from reactive.operators.index_by import IndexBy
 
@@ -199,95 +200,107 @@ class NegatedRule:
     that for every row of the relation that they match.
     """
 
-    __slots__ = ("_chain", "_fits", "_unseen", "_whole", "head", "left", "right", "touched")
+    __slots__ = ("_chain", "_partners", "head", "left", "right")
 
-    def __init__(
-        self,
-        head: int,
-        chain: Chain,
-        sides: tuple[RecursiveIndex, IndexBy],
-        fits: Callable[[Row, Row], object],
-        whole: Callable[[Row, Row], object],
-    ) -> None:
+    def __init__(self, head: int, chain: Chain, partners: Partners) -> None:
         self.head = head
-        self.left, self.right = sides
+        self.left, self.right = partners.left, partners.right
         self._chain = chain
-        self._fits = fits
-        self._whole = whole
-        self._unseen: Keyed = ()
-        self.touched = 0
+        self._partners = partners
+
+    @property
+    def touched(self) -> int:
+        return self._partners.touched
 
     def sources(self) -> list[str]:
         """None: it has no generated loops."""
         return []
 
-    @contextmanager
-    def before(self, keyed: Keyed) -> Iterator[None]:
+    def before(self, keyed: Keyed) -> AbstractContextManager[None]:
         """As it would be if the input had not taken a delta yet."""
-        self._unseen = keyed
-        try:
-            yield
-        finally:
-            self._unseen = ()
+        return self._partners.before(keyed)
 
     def from_left(self, delta: Pairs) -> Pairs:
         keyed = self.left.keyed(delta)
-        has_partner = self._partners(())
+        partners = self._partners.of(())
         since = self.left.relation.since
         out: list[Pair] = []
         for key, (row, weight) in keyed:
-            if not has_partner(key, row):
+            if not partners(key, row):
                 out.append((row, since(row) if weight > 0 else -since(row)))
         return self._chain(out)
 
     def given(self, keyed: Keyed) -> Pairs:
         """Rows that lose their last partner, or find a first one."""
-        before, now = self._partners(keyed), self._partners(())
-        asked: dict[Row, Any] = {}
-        index = self.left.index_by
-        rows = Candidates(index) if self._is_poisoned() else index.index
-        for key, _ in keyed:
-            for row, _ in rows.pairs(key):
-                asked.setdefault(row, key)
-        self.touched += len(asked)
+        before, now = self._partners.of(keyed), self._partners.of(())
         out: list[Pair] = []
-        for row, key in asked.items():
-            was, is_matched = before(key, row), now(key, row)
+        for row, key in self._partners.asked(keyed):
+            was, is_matched = bool(before(key, row)), bool(now(key, row))
             if was != is_matched:
                 since = self.left.relation.since(row)
                 out.append((row, -since if is_matched else since))
         return self._chain(out)
 
-    def _is_poisoned(self) -> bool:
-        return self.left.index_by.poisoned or self.right.poisoned
 
-    def _partners(self, since: Keyed) -> Callable[[Any, Row], bool]:
-        """Whether a row with a key has a partner; or had, before a delta of the others."""
-        others: Any = self.right.index
-        fits = self._fits
-        if self._unseen:
-            since = [*self._unseen, *since]
-        if self._is_poisoned():  # keys say nothing then
-            others, fits = _Everything(self.right, since), self._whole
-        elif since:
-            others = Before(others, since)
+class GroupedRule:
+    """Rows of a relation, each with an aggregate of the rows of an input that match it.
 
-        def has_partner(key: Any, row: Row) -> bool:
-            candidates = others.pairs(key)
-            self.touched += len(candidates)
-            found = False
-            for other, _ in candidates:
-                found = bool(fits(row, other)) or found
-            return found
+    `group` makes the row of a group of a row and its partners, or none. The group is folded again
+    whenever one of its partners changes.
 
-        return has_partner
+    State: none.
+    Cost: O(partners of changed rows of the relation); for changed rows of the input, the partners
+    of every row of the relation that they match.
+    """
+
+    __slots__ = ("_chain", "_group", "_partners", "head", "left", "right")
+
+    def __init__(
+        self,
+        head: int,
+        chain: Chain,
+        partners: Partners,
+        group: Callable[[Row, Pairs], list[Row]],
+    ) -> None:
+        self.head = head
+        self.left, self.right = partners.left, partners.right
+        self._chain = chain
+        self._partners = partners
+        self._group = group
+
+    @property
+    def touched(self) -> int:
+        return self._partners.touched
+
+    def sources(self) -> list[str]:
+        """None: it has no generated loops."""
+        return []
+
+    def before(self, keyed: Keyed) -> AbstractContextManager[None]:
+        """As it would be if the input had not taken a delta yet."""
+        return self._partners.before(keyed)
+
+    def from_left(self, delta: Pairs) -> Pairs:
+        keyed = self.left.keyed(delta)
+        partners, since = self._partners.of(()), self.left.relation.since
+        out: list[Pair] = []
+        for key, (row, weight) in keyed:
+            round_ = since(row) if weight > 0 else -since(row)
+            out += [(made, round_) for made in self._group(row, partners(key, row))]
+        return self._chain(out)
+
+    def given(self, keyed: Keyed) -> Pairs:
+        """Rows whose aggregates change."""
+        before, now = self._partners.of(keyed), self._partners.of(())
+        out: list[Pair] = []
+        for row, key in self._partners.asked(keyed):
+            was = self._group(row, before(key, row))
+            is_ = self._group(row, now(key, row))
+            if was != is_:
+                since = self.left.relation.since(row)
+                out += [*((made, -since) for made in was), *((made, since) for made in is_)]
+        return self._chain(out)
 
 
-class _Everything:
-    """All rows of an input, whatever the key; or as it was before a delta."""
-
-    def __init__(self, rows: IndexBy, since: Keyed) -> None:
-        self._rows = list(rows.all_rows(since))
-
-    def pairs(self, key: Any) -> Sequence[Pair]:
-        return self._rows
+Negating = NegatedRule | GroupedRule
+"""Rules by which rows may go where rows of an input come."""

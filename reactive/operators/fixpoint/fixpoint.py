@@ -43,7 +43,7 @@ from reactive.operators.fixpoint.anew import (
     is_dear,
 )
 from reactive.operators.fixpoint.circuit import Circuit, Fed
-from reactive.operators.fixpoint.delta_rules import BaseRule, NegatedRule
+from reactive.operators.fixpoint.delta_rules import BaseRule, Negating
 from reactive.operators.fixpoint.derivations import GIVEN
 from reactive.runtime.interrupts import reraise_asynchronous
 
@@ -135,9 +135,7 @@ class Fixpoint:
 
     def _is_negated(self, inputs: Sequence[Sequence[Any]]) -> bool:
         """Whether rows come where something of an input goes, and go where something comes."""
-        return any(
-            isinstance(rule, NegatedRule) and inputs[port] for rule, port in self._circuit.fed
-        )
+        return any(isinstance(rule, Negating) and inputs[port] for rule, port in self._circuit.fed)
 
     def _carefully(self, inputs: Sequence[Sequence[Any]]) -> None:
         """The same, so that no callable sees a pair of a row that leaves and one that comes.
@@ -151,8 +149,8 @@ class Fixpoint:
             for sign in (-1, 1)
         )
         circuit = self._circuit
-        negated = [(rule, port) for rule, port in circuit.fed if isinstance(rule, NegatedRule)]
-        others = [(rule, port) for rule, port in circuit.fed if not isinstance(rule, NegatedRule)]
+        negated = [(rule, port) for rule, port in circuit.fed if isinstance(rule, Negating)]
+        others = [(rule, port) for rule, port in circuit.fed if not isinstance(rule, Negating)]
         with ExitStack() as hidden:
             for port, index in circuit.indexes.items():
                 hidden.enter_context(index.without(came[port]))
@@ -290,7 +288,8 @@ class Fixpoint:
         """How many steps the rows that enter are away from the inputs that changed."""
         relations = self._circuit.relations
         depth = max(f.depth for f, rows in zip(relations, entering, strict=True) if rows)
-        if depth > self._circuit.max_rounds:
+        most = self._circuit.max_rounds
+        if most is not None and depth > most:
             raise self._endless(entering)
         return depth
 

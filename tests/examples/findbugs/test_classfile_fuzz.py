@@ -91,7 +91,7 @@ def test_random_changes_give_facts_or_an_error(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_changes_take_neither_much_memory_nor_many_calls(name: str) -> None:
     source = random.Random(name)
-    for _ in seeds(300, share=20):
+    for _ in seeds(300, share=60):
         data = overwritten(FILES[name], source)
         most = BYTES_PER_BYTE * len(data) + 100_000
         if peak(data) > most:  # once, where the interpreter's table of names grows just then

@@ -17,7 +17,7 @@ from tests.budget import cases
 from tests.examples.findbugs import javap
 
 SAMPLE = 1000
-BATCH = 250
+BATCH = 100
 
 
 def home() -> Path | None:

@@ -125,7 +125,7 @@ def test_after_every_change_it_is_as_if_read_afresh(tmp_path: Path, seed: int) -
     random = Random(seed)
     roots = tmp_path / "one", tmp_path / "two"
     build = Build(*roots)
-    for _ in range(40):
+    for _ in range(40 if budget.TIMES else 15):
         files = {
             change_something(random, random.choice(roots)) for _ in range(random.choice([1, 2]))
         }

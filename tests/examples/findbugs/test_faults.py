@@ -11,13 +11,14 @@ from examples.findbugs.facts import ClassDecl
 from examples.findbugs.faults import FaultRevision, cases, fixture, history
 from examples.findbugs.faults.case import LETTERS, Findings
 from examples.findbugs.program import Program
+from tests import budget
 
 from .fixtures import change, facts_of, listed, live, plain
 
 
 @pytest.mark.parametrize("optimize", [True, False], ids=["optimized", "as written"])
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "passing"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", budget.cases(*range(3)))
 def test_findings_are_the_expected_ones_after_every_revision(
     seed: int, stored: bool, optimize: bool
 ) -> None:

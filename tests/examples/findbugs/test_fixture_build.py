@@ -12,10 +12,11 @@ from examples.findbugs.faults.build import BuildError, compile_all, pack
 from examples.findbugs.faults.case import compiled_from
 from examples.findbugs.faults.patches import class_name, members, number, patched
 from examples.findbugs.faults.texts import Directive, Text, TextError, digest, texts, texts_of
+from tests.budget import stride
 
 from .fixtures import facts_of, javac
 
-STEP = 4
+STEP = stride(4, share=3)
 """One case of so many is compiled, as that takes long."""
 
 

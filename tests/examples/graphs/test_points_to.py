@@ -70,6 +70,11 @@ def check(program: Program) -> None:
     assert set(program.calls) == calls
 
 
+@pytest.fixture(scope="module")
+def program() -> Program:
+    return Program()
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -114,8 +119,9 @@ def check(program: Program) -> None:
         ("x = 1 + 2\ny = 'text'", []),
     ],
 )
-def test_what_a_variable_may_hold(source: str, expected: list[str]) -> None:
-    program = program_of({"m.py": source})
+def test_what_a_variable_may_hold(source: str, expected: list[str], program: Program) -> None:
+    """In a file that was another one before."""
+    edit(program, {"m.py": source})
     assert types(program, "m:x") == expected
     check(program)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from examples.live_lint.analyse import facts_of
@@ -29,6 +30,17 @@ def made(sources: Sources) -> Project:
     project = Project(KNOWN)
     edit(project, sources)
     return project
+
+
+@contextmanager
+def holding(project: Project, sources: Sources) -> Iterator[Project]:
+    """A project that has no files holds these meanwhile: views take longer to make."""
+    try:
+        edit(project, sources)
+        yield project
+    finally:
+        edit(project, dict.fromkeys(sources))
+    assert not any(map(len, project.views.values()))
 
 
 def found(project: Project, check: str) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from examples.live_lint.checks import CHECKS, description, name_of
+from examples.live_lint.project import Project
 
-from .linting import Sources, found, made
+from .linting import Sources, found, holding, made
 
 Case = tuple[str, Sources, list[str]]
 
@@ -334,14 +335,21 @@ LETS_PASS: list[tuple[str, Sources]] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def project() -> Project:
+    return made({})
+
+
 @pytest.mark.parametrize(("check", "sources", "where"), FINDS)
-def test_finds(check: str, sources: Sources, where: list[str]) -> None:
-    assert found(made(sources), check) == where
+def test_finds(check: str, sources: Sources, where: list[str], project: Project) -> None:
+    with holding(project, sources):
+        assert found(project, check) == where
 
 
 @pytest.mark.parametrize(("check", "sources"), LETS_PASS)
-def test_lets_pass(check: str, sources: Sources) -> None:
-    assert found(made(sources), check) == []
+def test_lets_pass(check: str, sources: Sources, project: Project) -> None:
+    with holding(project, sources):
+        assert found(project, check) == []
 
 
 @pytest.mark.parametrize("check", [name_of(check) for check in CHECKS])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from optimizer.callables.captures import freeze, meaning
-from reactive import Database, PlanError, StaleCaptureError, StaleCaptureWarning, Table
+from reactive import Aggregate, Database, PlanError, StaleCaptureError, StaleCaptureWarning, Table
 
 LIMIT = 2
 SETTINGS = {"limit": 2}
@@ -169,12 +169,34 @@ def test_a_strict_database_refuses_before_an_attribute_is_read_anew(
     assert len(view) == 0
 
 
-def test_a_table_behind_an_attribute_is_refused(words: Table[str]) -> None:
+def test_a_table_behind_an_attribute_is_an_input() -> None:
+    db = Database()
+    words, stop = db.table(str, name="words"), db.table(str, name="stop")
+    words.add_all(["a", "b"])
+
+    class Holder:
+        table = stop
+
+    view = words.where(lambda w: w in Holder.table).materialize()
+    assert list(view) == []
+    stop.add("a")
+    assert list(view) == ["a"]
+    stop.update("a", "b")
+    assert list(view) == ["b"]
+    view.verify()
+
+
+def test_a_table_behind_an_attribute_of_what_cannot_be_read_is_refused(words: Table[str]) -> None:
     class Holder:
         table = words
 
+    combine: Any = lambda a, b: a + b * len(Holder.table)  # noqa: E731
     with pytest.raises(PlanError, match=r"reads 'Holder\.table', which is a Table"):
-        words.where(lambda w: w in Holder.table)
+        words.group_by(len).aggregate(Aggregate(0, combine, combine))
+    unread: dict[str, Any] = {"Holder": Holder}
+    exec("def is_there(w): return w in Holder.table", unread)
+    with pytest.raises(PlanError, match="reads relations, and cannot be read: there is no source"):
+        words.where(unread["is_there"])
 
 
 def test_an_asynchronous_callable_is_refused(words: Table[str]) -> None:

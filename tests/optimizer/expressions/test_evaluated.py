@@ -51,3 +51,12 @@ def test_a_constant_that_none_is_compared_with_makes_no_warning() -> None:
     made = pairs.select(lambda p: (3, p[0])).where(lambda q: q[0] is None or q[1] > 1).materialize()
     pairs.add((2,))
     assert list(made) == [(3, 2)]
+
+
+def test_a_tuple_that_is_written_out_is_not_none() -> None:
+    numbers = Database().table(int, name="numbers")
+    rows = numbers.select(lambda n: (n, 1) if (n, 2) is not None else n / 0)
+    assert "None" not in str(rows.explain()).partition("optimized")[2]
+    view = rows.materialize()
+    numbers.add(3)
+    assert list(view) == [(3, 1)]

@@ -144,6 +144,23 @@ def test_a_big_file_is_parsed_once_and_compiled_by_the_statement(
     assert compiled == [-1, *[statement_and_imports] * 3]
 
 
+def test_functions_on_one_line_are_told_apart_by_their_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    each = [f"lambda row: row.f{n}(lambda: row) > {n}" for n in range(20)]
+    every: Any = made(f"fs = [{', '.join(each)}]\ndef f():\n    return fs")()
+    compiled: list[object] = []
+
+    class Watched(Parsed):
+        def _compiled(self, source: str | ast.Module, flags: int = 0) -> object:
+            compiled.append(source)
+            return super()._compiled(source, flags)
+
+    monkeypatch.setattr(parsed, "Parsed", Watched)
+    assert [ast.unparse(found(function)) for function in every] == each
+    assert len(compiled) == 2  # the text is parsed, and the statement compiled
+
+
 def test_a_function_is_found_when_the_file_changes_later(tmp_path: Path) -> None:
     path = tmp_path / "people.py"
     path.write_text("f = lambda s: s.x\n")

@@ -72,10 +72,42 @@ FORBIDDEN: dict[str, tuple[Callable[[Rel, Rel], Rel], str, str]] = {
         "negation",
         "left_join (right input)",
     ),
-    "left_join_left": (
-        lambda edges, reach: reach.left_join(edges, on=on).select(lambda a, b: a),
+    "right_join_left": (
+        lambda edges, reach: reach.right_join(edges, on=on).select(lambda a, b: b),
         "negation",
-        "left_join (left input)",
+        "right_join (left input)",
+    ),
+    "aggregate_of_some_columns": (
+        lambda edges, reach: (
+            reach.join(edges, on=on)
+            .group_by(lambda a, b: a[0])
+            .aggregate(Count())
+            .select(lambda key, n: (key, n))
+        ),
+        "aggregate",
+        "aggregate",
+    ),
+    "aggregate_of_repeated_rows": (
+        lambda edges, reach: (
+            reach.select(lambda a: a[0])
+            .join(edges, on=lambda a, b: a == b[0])
+            .group_by(lambda a, b: a)
+            .aggregate(Count())
+            .select(lambda key, n: (key, n))
+        ),
+        "aggregate",
+        "aggregate",
+    ),
+    "aggregate_of_recursive_partners": (
+        lambda edges, reach: (
+            edges.distinct()
+            .left_join(reach, on=on)
+            .group_by(lambda a, b: a)
+            .aggregate(Count())
+            .select(lambda key, n: (key, n))
+        ),
+        "negation",
+        "left_join (right input)",
     ),
     "right_join": (
         lambda edges, reach: edges.right_join(reach, on=on).select(lambda a, b: b),

@@ -1,0 +1,420 @@
+"""Calls of built-in functions with rows, of methods of rows, and of functions that read relations.
+
+sum(o.total for o in orders)        aggregate Sum(o.total)
+any(p(o) for o in orders)           whether there is a row of: where p(o)
+max(rows, key=f)                    the first row in the order of f
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from types import FunctionType
+from typing import Any
+
+from optimizer import plan
+from optimizer.callables.captures import is_users
+from optimizer.comprehensions import functions, mappings, touching
+from optimizer.comprehensions.computed import InOrder, Needed, Only, only_or, value_or
+from optimizer.comprehensions.generators import Inside, bind
+from optimizer.comprehensions.refusals import OF_FUNCTIONS, ORDER, refused
+from optimizer.comprehensions.rows import Order, Rows, as_set, evaluated, selected, taken
+from optimizer.expr import (
+    NONE,
+    Call,
+    Conditional,
+    Constant,
+    Display,
+    Expr,
+    Item,
+    Operation,
+    Parameter,
+    Subquery,
+    constant,
+    items_of,
+    tuple_of,
+    walk,
+)
+from optimizer.expressions.knowledge import total
+from optimizer.lifting.lift import Unreadable, read
+from optimizer.lifting.part import UNSET
+from optimizer.plans.properties import shapes
+from optimizer.subqueries.calm import Of, kinds
+
+KNOWN = "sum, len, min, max, any, all, sorted, set, list and dict are"
+OPERATORS: dict[str, ast.operator] = {
+    "union": ast.BitOr(),
+    "intersection": ast.BitAnd(),
+    "difference": ast.Sub(),
+    "symmetric_difference": ast.BitXor(),
+}
+
+
+def call(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    """A call that relations have a part in; None of one whose arguments are values."""
+    if isinstance(node.func, ast.Name) and node.func.id in LOOPS:
+        return LOOPS[node.func.id](node, reader, reading)
+    if isinstance(node.func, ast.Attribute) and touching.touches(node.func.value, reader, reading):
+        owner = reading.value(node.func.value, reader)
+        if isinstance(owner, Rows):
+            return _method(owner, node.func.attr, node, reader, reading)
+        return None
+    function = touching.constant_of(node.func, reader)
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    if not node.args and not node.keywords:
+        rows = _query(node, function, name, reader, reading)
+        if rows is not None:
+            return rows
+    handler = HANDLERS.get(function) if _is_hashable(function) else None
+    if handler is not None and node.args:
+        return handler(node, reader, reading)
+    called = getattr(function, "__name__", "")
+    if called in OF_FUNCTIONS and function is not UNSET:
+        raise refused(node, reader, *OF_FUNCTIONS[called])
+    if isinstance(function, FunctionType):
+        if not is_users(function):
+            raise refused(node, reader, "is not read over relations", KNOWN)
+        takes_rows = any(touching.touches(a, reader, reading) for a in node.args)
+        if takes_rows or touching.reads_relations(function, reading):
+            return functions.called(node, function, reader, reading)
+    return None
+
+
+def _is_hashable(function: Any) -> bool:
+    return callable(function) and type(function).__hash__ is not None
+
+
+def _query(node: ast.Call, function: Any, name: str, reader: Any, reading: Any) -> Expr | None:
+    """A function without parameters that is being read, or a query that was made of one."""
+    text = reading.engine.text_of(function) if function is not UNSET else None
+    for entry in reading.active:
+        if entry.is_of(function, name, text):
+            return entry.rows()  # type: ignore[no-any-return]
+    if function is UNSET and name:
+        raise refused(
+            node,
+            reader,
+            "is called before it has a value",
+            "define it first; functions that call each other are read by db.query(f) after both",
+        )
+    if text is None:
+        return None
+    found: Rows = reading.value(node.func, reader)
+    if isinstance(found.node, plan.Aggregate) and found.node.key is not None:
+        return replace(found, kind="dict", row=mappings.PAIR, names=("key", "value"))
+    return found
+
+
+# Built-in functions.
+
+
+def _rows(node: ast.Call, reader: Any, reading: Any) -> Rows | None:
+    """The only argument without a name, if it is rows."""
+    if len(node.args) != 1 or isinstance(node.args[0], ast.Starred):
+        return None
+    if not touching.touches(node.args[0], reader, reading):
+        return None
+    found = reading.value(node.args[0], reader)
+    if not isinstance(found, Rows):
+        return None
+    return iterated(found, node, reader, reading)
+
+
+def iterated(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Rows:
+    """What iterating over rows gives: of a mapping its keys."""
+    if rows.kind == "items":
+        raise refused(node, reader, "is not read over relations", mappings.ITEMS)
+    return mappings.keys_of(rows, reading) if rows.kind in ("dict", "groups") else rows
+
+
+def _keyword(node: ast.Call, name: str) -> ast.expr | None:
+    return next((k.value for k in node.keywords if k.arg == name), None)
+
+
+def _sum(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    first = ast.copy_location(ast.Call(node.func, node.args[:1], []), node)
+    rows = _rows(first, reader, reading)
+    if rows is None:
+        return None
+    found: Expr = reading.folded(rows, "Sum", rows.value)
+    start = node.args[1] if len(node.args) > 1 else _keyword(node, "start")
+    if start is None:
+        return found
+    begun = reader.expr(start)
+    if isinstance(begun, Display | Constant) and not _is_number(begun):
+        raise refused(node, reader, ORDER, "sum adds numbers; sorted(...) has values in order")
+    return Operation("+", (begun, found))
+
+
+def _is_number(expr: Expr) -> bool:
+    return isinstance(expr, Constant) and isinstance(expr.value, int | float | complex)
+
+
+def _len(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows(node, reader, reading)
+    if rows is not None and rows.kind == "iterator":
+        raise refused(node, reader, "is the length of a generator", "len([...]), or sum(1 for ...)")
+    if rows is None:
+        return None
+    return reading.folded(evaluated(rows, reading.origins), "Count", None)  # type: ignore[no-any-return]
+
+
+def _any(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows(node, reader, reading)
+    return None if rows is None else reading.exists(reading.where(rows, rows.value))
+
+
+def _all(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows(node, reader, reading)
+    if rows is None:
+        return None
+    wrong = reading.where(rows, Operation("not", (rows.value,)))
+    return Operation("not", (reading.exists(wrong),))
+
+
+def _bool(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows(node, reader, reading)
+    return None if rows is None else reading.tested(node.args[0], reader)
+
+
+def _set(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows(node, reader, reading)
+    return None if rows is None else as_set(_taken(rows, reading), reading.origins)
+
+
+def _list(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows(node, reader, reading)
+    if rows is None or rows.kind == "sorted":
+        return rows
+    return replace(rows, kind="list")
+
+
+def _taken(rows: Rows, reading: Any) -> Rows:
+    return replace(rows, node=taken(rows, reading.origins), order=None)
+
+
+def _dict(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    if len(node.args) != 1 or node.keywords:
+        return None
+    given = reading.value(node.args[0], reader)
+    if isinstance(given, Rows) and given.kind in ("dict", "groups"):
+        return given
+    rows = _rows(node, reader, reading)
+    if rows is None:
+        return None
+    key, value = ast.Name("%key", ast.Store()), ast.Name("%value", ast.Store())
+    with Inside(reader, reading) as inside:
+        target = ast.copy_location(ast.Tuple([key, value], ast.Store()), node)
+        inside.join(replace(rows, kind="list"), target, imported=True)
+        row = tuple(reader.bound[name.id] for name in (key, value))
+        return inside.rows("dict", row)
+
+
+def _best(name: str) -> Callable[[ast.Call, Any, Any], Expr | None]:
+    """`min` and `max`"""
+
+    def best(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+        rows = _rows(node, reader, reading)
+        if rows is None:
+            return None
+        key, default = _keyword(node, "key"), _keyword(node, "default")
+        otherwise = None if default is None else reader.expr(default)
+        if key is not None and not _is_none(key):
+            ordered = _ordered(rows, key, reader, reading, descending=name == "max")
+            found = reading.collected(_window(ordered, 0, 1))
+            if otherwise is None:
+                return Call(constant(Only(name), name), (found,))
+            return Call(constant(only_or, name), (found, otherwise))
+        return _extreme(name, rows, otherwise, reading)
+
+    return best
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _extreme(name: str, rows: Rows, otherwise: Expr | None, reading: Any) -> Expr:
+    """The least or greatest value, which is None of no rows; or the only item of a tuple, if None
+    may be a value."""
+    fold = "Min" if name == "min" else "Max"
+    declared = kinds(rows.value, Of(shapes(rows.node)))
+    if declared and type(None) not in declared:
+        found = reading.folded(rows, fold, rows.value)
+        if otherwise is None:
+            return Call(constant(Needed(name), name), (found,))
+        if total(otherwise, reading.shapes):
+            return Conditional(Operation("is not", (found, NONE)), found, otherwise)
+        return Call(constant(value_or, name), (found, otherwise))
+    found = reading.folded(rows, fold, tuple_of(rows.value))
+    if otherwise is None:
+        return Item(Call(constant(Needed(name), name), (found,)), constant(0))
+    return Item(Call(constant(value_or, name), (found, tuple_of(otherwise))), constant(0))
+
+
+def _sorted(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    rows = _rows(node, reader, reading)
+    if rows is None:
+        return None
+    reverse, key = _keyword(node, "reverse"), _keyword(node, "key")
+    descending = False if reverse is None else reading.truth(reverse, reader)
+    if isinstance(descending, Constant):
+        descending = bool(descending.value)
+    if not isinstance(descending, bool):
+        raise refused(node, reader, "has a direction that is no constant", "reverse=True, or none")
+    return _ordered(rows, key, reader, reading, descending=descending)
+
+
+def _ordered(
+    rows: Rows, key: ast.expr | None, reader: Any, reading: Any, *, descending: bool
+) -> Rows:
+    """Rows in the order of a key, or of their own."""
+    rows = selected(_taken(rows, reading), reading.origins)
+    if key is None or _is_none(key):
+        return replace(rows, kind="sorted", order=Order(rows.value, descending))
+    with Inside(reader, reading) as inside:
+        inside.join(replace(rows, kind="list"), ast.Name("row", ast.Store()), imported=True)
+        value = reader.bound["row"]
+        by = _applied(key, value, inside, reader, reading)
+        if any(isinstance(part, Subquery) for part in walk(by)):
+            pairs = inside.rows("list", (tuple_of(value, by),))
+            value, by = (Item(pairs.value, constant(place)) for place in (0, 1))
+            made = replace(pairs, row=(value,))
+        else:
+            made = inside.rows("list", (value,))
+        return replace(made, kind="sorted", order=Order(by, descending))
+
+
+def _applied(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: Any) -> Expr:
+    """What a key gives for a row."""
+    if isinstance(key, ast.Lambda) and len(key.args.args) == 1:
+        bind(inside, ast.Name(key.args.args[0].arg, ast.Store()), value)
+        return reader.expr(key.body)  # type: ignore[no-any-return]
+    function = touching.constant_of(key, reader)
+    if isinstance(function, FunctionType) and touching.reads_relations(function, reading):
+        bind(inside, ast.Name("%row", ast.Store()), value)
+        row = ast.copy_location(ast.Name("%row", ast.Load()), key)
+        called = ast.copy_location(ast.Call(key, [row], []), key)
+        found: Expr = functions.called(called, function, reader, reading)
+        return found
+    named = reader.expr(key)
+    if isinstance(named, Constant):
+        try:
+            return read(named.value, reader.origin, (value,))[0]
+        except Unreadable:
+            pass
+    return Call(named, (value,))
+
+
+# Windows of what is sorted.
+
+
+def window(rows: Rows, key: ast.expr, node: ast.expr, reader: Any, reading: Any) -> Expr:
+    """`sorted(...)[a:b]` and `sorted(...)[i]`"""
+    order = rows.order
+    is_all = order is None or (order.limit is None and not order.offset)
+    if isinstance(key, ast.Slice):
+        ends = [None if e is None else reader.expr(e) for e in (key.lower, key.upper)]
+        counts = [_count(e) for e in ends]
+        if key.step is None and is_all and None not in counts[:1] and counts[1] != -1:
+            start, stop = counts[0] or 0, counts[1]
+            return _window(rows, start, None if ends[1] is None else max(0, (stop or 0) - start))
+        return Item(in_order(rows, reading), reader.expr(key))
+    place = reader.expr(key)
+    count = None if isinstance(place, Constant) and place.value is None else _count(place)
+    if count is not None and count >= 0 and is_all:
+        rows = _window(rows, 0, count + 1)
+    return Item(in_order(rows, reading), place)
+
+
+def _count(expr: Expr | None) -> int | None:
+    """A number of rows from 0 on; None of what is not known, 0 of nothing."""
+    if expr is None:
+        return 0
+    if isinstance(expr, Constant) and type(expr.value) is int and expr.value >= 0:
+        return expr.value
+    return None
+
+
+def _window(rows: Rows, offset: int, limit: int | None) -> Rows:
+    assert rows.order is not None
+    return replace(rows, order=replace(rows.order, offset=offset, limit=limit))
+
+
+def in_order(rows: Rows, reading: Any) -> Expr:
+    """What is sorted as a tuple."""
+    order = rows.order
+    assert order is not None
+    found = reading.folded(rows, "Collect", tuple_of(order.key, rows.value))
+    made = InOrder(reading.engine.in_order, order.descending)
+    return Call(constant(made, "sorted"), (found,))
+
+
+# Methods, and what stands for loops.
+
+
+def _method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> Expr | None:
+    if rows.kind in ("dict", "groups"):
+        return mappings.method(rows, name, node, reader, reading)
+    if rows.kind == "set" and name in OPERATORS and len(node.args) == 1:
+        other = node.args[0]
+        if not isinstance(other, ast.Set | ast.SetComp):
+            other = ast.copy_location(
+                ast.Call(ast.Name("frozenset", ast.Load()), [other], []), other
+            )
+            ast.fix_missing_locations(other)
+        assert isinstance(node.func, ast.Attribute)
+        operation = ast.BinOp(node.func.value, OPERATORS[name], other)
+        return reading.value(ast.copy_location(operation, node), reader)  # type: ignore[no-any-return]
+    if name == "count" and len(node.args) == 1 and rows.kind in ("list", "sorted"):
+        found = reading.equal_to(_taken(rows, reading), reader.expr(node.args[0]))
+        return reading.folded(found, "Count", None)  # type: ignore[no-any-return]
+    raise refused(
+        node, reader, "is not read over relations", "sets have | & - ^, lists have + and count"
+    )
+
+
+def _groups(node: ast.Call, reader: Any, reading: Any) -> Expr:
+    rows = reading.value(node.args[0], reader)
+    return replace(_pairs(rows, reading), kind="groups")
+
+
+def _sets(node: ast.Call, reader: Any, reading: Any) -> Expr:
+    found = mappings.grouped(
+        _pairs(reading.value(node.args[0], reader), reading), reading, "Collect"
+    )
+    return replace(found, row=(Parameter(0), Call(constant(frozenset), (Parameter(1),))))
+
+
+def _sums(node: ast.Call, reader: Any, reading: Any) -> Expr:
+    return mappings.grouped(_pairs(reading.value(node.args[0], reader), reading), reading, "Sum")
+
+
+def _pairs(rows: Rows, reading: Any) -> Rows:
+    """Rows of pairs as a mapping."""
+    pair = rows.value
+    row = items_of(pair, 2)
+    if isinstance(pair, Display) and len(pair.items) == 2:
+        row = pair.items
+    return evaluated(replace(rows, kind="dict", row=row), reading.origins)
+
+
+HANDLERS: dict[Any, Callable[[ast.Call, Any, Any], Expr | None]] = {
+    sum: _sum,
+    math.fsum: _sum,
+    len: _len,
+    any: _any,
+    all: _all,
+    bool: _bool,
+    set: _set,
+    frozenset: _set,
+    list: _list,
+    tuple: _list,
+    dict: _dict,
+    min: _best("min"),
+    max: _best("max"),
+    sorted: _sorted,
+}
+LOOPS = {"%groups": _groups, "%sets": _sets, "%sums": _sums}

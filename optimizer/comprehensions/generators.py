@@ -1,0 +1,200 @@
+"""Comprehensions: each `for` brings one binding more, each `if` is a where.
+
+    [(c.name, o.id) for c in customers for o in orders if o.cid == c.id]
+
+    select (c.name, o.id)
+      where o.cid == c.id
+        product
+          table customers
+          table orders
+
+A collection of the row is unnested; rows that depend on the row are joined laterally. The plan is
+as the text says: it is the optimizer's rules that find the keys of joins.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from optimizer import plan
+from optimizer.comprehensions import mappings
+from optimizer.comprehensions.computed import Unpacks
+from optimizer.comprehensions.narrow import narrowed
+from optimizer.comprehensions.refusals import refused
+from optimizer.comprehensions.rows import ONE_ROW, Rows, as_set, evaluated, selected, taken
+from optimizer.comprehensions.scope import Names, Scope
+from optimizer.expr import (
+    Call,
+    Expr,
+    Item,
+    Lifted,
+    Parameter,
+    Subquery,
+    all_parameters,
+    constant,
+    items_of,
+    reads,
+    row_names,
+    tuple_of,
+    walk,
+)
+from optimizer.expressions.compose import over, projected
+from optimizer.expressions.knowledge import is_value, shape_of, total
+from optimizer.plans.properties import bindings, shapes
+from optimizer.subqueries.raising import is_quiet
+
+Comprehension: TypeAlias = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+KINDS: dict[type, Any] = {ast.ListComp: "list", ast.SetComp: "list", ast.GeneratorExp: "iterator"}
+
+
+def comprehension(node: Comprehension, reader: Any, reading: Any) -> Rows:
+    """The rows of a comprehension."""
+    first = node.generators[0]
+    source = reader.value(first.iter)
+    with Inside(reader, reading) as inside:
+        for place, generator in enumerate(node.generators):
+            if generator.is_async:
+                raise refused(node, reader, "is asynchronous", "rows are there: `for` has them")
+            given = source if not place else reader.value(generator.iter)
+            inside.join(given, generator.target, imported=not place)
+            for test in generator.ifs:
+                inside.where(reading.tested(test, reader))
+        if isinstance(node, ast.DictComp):
+            row = (reader.expr(node.key), reader.expr(node.value))
+            return evaluated(inside.rows("dict", row), reading.origins)
+        rows = inside.rows(KINDS[type(node)], (reader.expr(node.elt),))
+        return as_set(rows, reading.origins) if isinstance(node, ast.SetComp) else rows
+
+
+class Inside:
+    """The scope of rows while what is said of them is read."""
+
+    def __init__(self, reader: Any, reading: Any) -> None:
+        self._reader, self._reading = reader, reading
+        self._outside = reading.scope
+        self._names = reader.bound
+        self.scope = Scope(reading.scope)
+
+    def __enter__(self) -> Inside:
+        self._reading.scope = self.scope
+        self._reader.bound = Names(self._names, self.scope)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reading.scope = self._outside
+        self._reader.bound = self._names
+
+    def rows(self, kind: Any, row: tuple[Expr, ...]) -> Rows:
+        """What the comprehension gives for each row of its scope."""
+        node, names = self._node(), self.scope.names
+        if any(isinstance(part, Subquery) for e in row for part in walk(e)):
+            whole = row[0] if len(row) == 1 else tuple_of(*row)
+            node = self._reading.freed(plan.Select(node, self._function(whole)))
+            row = (Parameter(0),) if len(row) == 1 else items_of(Parameter(0), len(row))
+            names = ("row",)
+        return Rows(kind, node, row, names, self._outside, tuple(self.scope.arguments))
+
+    def where(self, test: Expr) -> None:
+        self._move(plan.Where(self._node(), self._function(test)))
+
+    def join(self, source: Expr, target: ast.expr, *, imported: bool) -> None:
+        """One `for`: the rows so far, beside those of a source."""
+        if not isinstance(source, Rows):
+            given = self.scope.imported(source) if imported else source
+            return self._bind(target, self._unnested(given, _name(target)))
+        if source.kind == "items":
+            keys = self._rows(mappings.keys_of(source, self._reading), "key")
+            return mappings.bind_group(target, keys, source, self._reader, self._reading, self)
+        if source.kind in ("dict", "groups"):
+            source = mappings.keys_of(source, self._reading)
+        return self._bind(target, self._rows(source, _name(target)))
+
+    def _rows(self, source: Rows, name: str) -> Expr:
+        origins = self._reading.origins
+        if source.order is not None:
+            source = replace(source, node=taken(source, origins), order=None)
+        known = shapes(source.node)
+        if not (total(source.value, known) and is_value(source.value, known)):
+            source = selected(source, origins)
+        arguments = tuple(self.scope.adopt(e, source.scope) for e in source.arguments)
+        is_later = self.scope.node is not None
+        if any(reads(e) for e in arguments) or (is_later and not is_quiet(source.node)):
+            return self._lateral(selected(source, origins), arguments, name)
+        right = self._reading.placed(source, self.scope)
+        if self.scope.node is None:
+            self.scope.node, self.scope.names = right.node, _names(right, name)
+            return right.value  # type: ignore[no-any-return]
+        place, width = len(self.scope.shapes), bindings(right.node)
+        self._move(plan.Product(self._node(), right.node), name)
+        own = Parameter(place)
+        return over(right.value, (own,) if width == 1 else items_of(own, width))
+
+    def _lateral(self, source: Rows, arguments: tuple[Expr, ...], name: str) -> Expr:
+        """Rows that depend on the row, or raise only if there is one."""
+        query, _, arguments = narrowed(source.node, (), arguments, self.scope)
+        place = len(self.scope.shapes)
+        made = self._reading.engine.lateral(self._node(), query, arguments)
+        self.scope.node, self.scope.names = made, (*self.scope.names, name)
+        return Parameter(place)
+
+    def _unnested(self, of: Expr, name: str) -> Expr:
+        """A collection of the row."""
+        node = self._node()
+        place = bindings(node)
+        self._move(plan.Unnest(node, self._function(of)), name)
+        return Parameter(place)
+
+    def _node(self) -> plan.Node:
+        """The rows so far; one if there is no source yet."""
+        if self.scope.node is None:
+            self.scope.node = ONE_ROW
+            self.scope.names = ("one",)
+        return self.scope.node
+
+    def _move(self, node: plan.Node, *names: str) -> None:
+        self.scope.node = self._reading.freed(node)
+        self.scope.names = (*self.scope.names, *names)
+
+    def _function(self, body: Expr) -> Lifted:
+        count = bindings(self._node())
+        names = self.scope.names if len(self.scope.names) == count else row_names(count)
+        return Lifted(body, names, self._reading.origins, count)
+
+    def _bind(self, target: ast.expr, value: Expr) -> None:
+        """Give the names of a target their part of a value."""
+        if isinstance(target, ast.Name):
+            self._reader.bound[target.id] = value
+        elif isinstance(target, ast.Tuple | ast.List):
+            if any(isinstance(e, ast.Starred) for e in target.elts):
+                raise refused(
+                    target, self._reader, "takes any number of values", "name the row: row[1:]"
+                )
+            count = len(target.elts)
+            if not self._has_items(value, count):
+                self.where(Call(constant(Unpacks(count), "unpacks"), (value,)))
+            for place, each in enumerate(target.elts):
+                self._bind(each, projected(Item(value, constant(place))))
+        else:
+            raise refused(target, self._reader, "is no name", "have a name for each row")
+
+    def _has_items(self, value: Expr, count: int) -> bool:
+        """Whether it is known to be a tuple of that many items."""
+        shape: Any = shape_of(value, self.scope.shapes)
+        fields = getattr(shape, "_fields", shape)
+        return isinstance(fields, tuple) and len(fields) == count
+
+
+def _name(target: ast.expr) -> str:
+    return target.id if isinstance(target, ast.Name) else "row"
+
+
+def _names(rows: Rows, name: str) -> tuple[str, ...]:
+    count = bindings(rows.node)
+    return (name,) if rows.row == all_parameters(1) and count == 1 else rows.names
+
+
+def bind(inside: Inside, target: ast.expr, value: Expr) -> None:
+    """As a `for` with that target does."""
+    inside._bind(target, value)

@@ -1,0 +1,201 @@
+"""What is read with queries in it: a callable of a relation, a function, or a generator."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from types import FunctionType
+from typing import Any, Literal, TypeAlias
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.comprehensions import functions, generators, mappings
+from optimizer.comprehensions.engine import Engine
+from optimizer.comprehensions.reading import Reading
+from optimizer.comprehensions.refusals import refused
+from optimizer.comprehensions.rows import ONE_ROW, Rows, as_set, relation, selected, taken
+from optimizer.errors import PlanError
+from optimizer.expr import Expr, Lifted, Subquery, all_parameters, row_names, walk
+from optimizer.expressions.knowledge import Shapes
+from optimizer.lifting.lift import Origin, Reader, Unreadable, read, tree_of
+from optimizer.lifting.syntax import NoSyntax, shared_syntax_of
+from optimizer.record import record
+
+Kind: TypeAlias = Literal["rows", "set", "mapping", "order", "value"]
+ITERATED = ("unnest", "select_many")
+"""What callables are for whose elements are rows, in whatever order."""
+FIRST = ".0"
+"""The name of the first source of a generator."""
+
+
+@record
+class Query:
+    """The plan of a query, what its rows are together, and the relations that it reads."""
+
+    node: plan.Node
+    kind: Kind
+    sources: tuple[Any, ...]
+
+
+def read_callable(function: Opaque, shapes: Shapes, engine: Engine) -> tuple[Lifted, list[Any]]:
+    """A callable that reads relations as an expression with sub-queries, and these relations.
+
+    Raises
+    ------
+    PlanError: it cannot be read, or means nothing that changes of rows could be seen in.
+    """
+    reading = Reading(engine, function, shapes)
+    origin = Origin(function, shapes, queries=reading)
+    arguments = all_parameters(function.parameters)
+    try:
+        body, names = read(function.function, origin, arguments)
+    except (Unreadable, RecursionError) as unreadable:
+        raise _unread(function, unreadable) from None
+    if isinstance(body, Rows):
+        reader = _reader_of(function, origin)
+        is_spread = function.role in ITERATED and body.kind in ("list", "iterator")
+        body = (
+            reading.collected(body)
+            if is_spread
+            else reading.scalar(body, _returned(function), reader)
+        )
+    _check_finished(function, body)
+    names = names or row_names(function.parameters)
+    lifted = Lifted(body, names, (function,), function.parameters)
+    return lifted, list(reading.sources.values())
+
+
+def read_function(function: Opaque, engine: Engine) -> Query:
+    """The query of a function without parameters."""
+    reading = Reading(engine, function, ())
+    origin = Origin(function, (), queries=reading)
+    called = function.function
+    if not isinstance(called, FunctionType):
+        raise PlanError(
+            f"{function.role}: {function} is no Python function\n"
+            "  write def ...(): return [... for ... in ...], or a lambda"
+        )
+    reader = Reader(called, origin, {})
+    try:
+        tree = tree_of(called)
+        result = functions.defined(called, lambda: reader.body(tree), reading, reader)
+    except (Unreadable, RecursionError) as unreadable:
+        raise _unread(function, unreadable) from None
+    return _finished(function, result, reading, reader)
+
+
+def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
+    """The query of a generator expression, as a function of its first source."""
+    reading = Reading(engine, function, ())
+    origin = Origin(function, (), queries=reading)
+    called: Any = function.function
+    tree = shared_syntax_of(called.__code__, called.__globals__)
+    if isinstance(tree, NoSyntax):
+        raise _unread(function, Unreadable(tree.reason, tree.remedy))
+    assert isinstance(tree, ast.GeneratorExp)
+    source = engine.plan_of(first)
+    assert source is not None
+    reading.sources[id(first)] = first
+    reader = Reader(called, origin, {FIRST: relation(source, "row")})
+    try:
+        result = generators.comprehension(tree, reader, reading)
+    except (Unreadable, RecursionError) as unreadable:
+        raise _unread(function, unreadable) from None
+    return _finished(function, result, reading, reader)
+
+
+def _finished(function: Opaque, result: Expr, reading: Reading, reader: Reader) -> Query:
+    sources = tuple(reading.sources.values())
+    if not sources:
+        raise PlanError(
+            f"{function.role}: {function} reads no relation\n"
+            "  a query is over tables, relations or views that it names"
+        )
+    if not isinstance(result, Rows):
+        _check_finished(function, result)
+        return Query(_of_value(result, reading), "value", sources)
+    node, kind = _plan_of(function, result, reading, reader)
+    return Query(node, kind, sources)
+
+
+def _of_value(value: Expr, reading: Reading) -> plan.Node:
+    """A relation of one row, a value."""
+    if isinstance(value, Subquery) and value.kind == "value" and not value.arguments:
+        found: plan.Node = value.query
+        return found
+    row = plan.Select(ONE_ROW, Lifted(value, ("one",), reading.origins, 1))
+    return reading.freed(row)
+
+
+def _plan_of(
+    function: Opaque, rows: Rows, reading: Reading, reader: Reader
+) -> tuple[plan.Node, Kind]:
+    origins = reading.origins
+    match rows.kind:
+        case "set":
+            return as_set(rows, origins).node, "set"
+        case "dict":
+            return _pairs(mappings.grouped(rows, reading), reading), "mapping"
+        case "groups":
+            return mappings.grouped(rows, reading, "Collect").node, "mapping"
+        case "sorted":
+            return _ordered(function, rows, reading, reader), "order"
+        case "items":
+            raise refused(_returned(function), reader, "are groups", mappings.ITEMS)
+        case _:
+            made = rows if rows.is_whole else selected(rows, origins)
+            return taken(made, origins), "rows"
+
+
+def _pairs(rows: Rows, reading: Reading) -> plan.Node:
+    """The rows of a mapping, one for each key."""
+    if rows.row == mappings.PAIR:
+        return rows.node
+    return mappings.grouped(replace(rows, node=rows.node), reading).node
+
+
+def _ordered(function: Opaque, rows: Rows, reading: Reading, reader: Reader) -> plan.Node:
+    order = rows.order
+    assert order is not None
+    if not rows.is_whole:
+        raise refused(
+            _returned(function),
+            reader,
+            "is sorted by a query for each row",
+            "have it in the rows: sorted([(sum(...), c.id) for c in ...], reverse=True)",
+        )
+    key = plan.SortKey(reading.function(order.key, rows), order.descending)
+    return plan.OrderBy(rows.node, (key,), order.limit, order.offset)
+
+
+def _check_finished(function: Opaque, body: Expr) -> None:
+    for part in walk(body):
+        if isinstance(part, Rows):
+            raise PlanError(
+                f"{function.role}: which rows {function} gives depends on a value of rows\n"
+                "  have the test in the comprehension: [... for ... in rows if test]"
+            )
+
+
+def _unread(function: Opaque, unreadable: BaseException) -> PlanError:
+    reason, *hint = unreadable.args if isinstance(unreadable, Unreadable) else ("it is too deep",)
+    remedy = hint[0] if hint else "write it as one expression, or as names, choices and returns"
+    return PlanError(
+        f"{function.role}: {function} reads relations, and cannot be read: {reason}\n  {remedy}"
+    )
+
+
+def _reader_of(function: Opaque, origin: Origin) -> Any:
+    called: Any = function.function
+    return Reader(called, origin, {})
+
+
+def _returned(function: Opaque) -> ast.expr:
+    """What a function returns, for messages."""
+    called: Any = function.function
+    tree = shared_syntax_of(called.__code__, called.__globals__)
+    if isinstance(tree, ast.Lambda):
+        return tree.body
+    if isinstance(tree, ast.FunctionDef) and isinstance(tree.body[-1], ast.Return):
+        return tree.body[-1].value or ast.Constant(None)
+    return ast.Name(function.name)

@@ -1,0 +1,300 @@
+"""Read a callable that names relations: its comprehensions are plans, all else is as ever.
+
+    lambda c: (c.name, sum(o.total for o in orders if o.cid == c.id))
+
+    (c.name, Subquery("value", aggregate Sum(o.total) (where o.cid == Outer(0) (orders)), (c.id,)))
+
+Each part is read as *rows*, if it is a collection of rows of relations, and else as an expression.
+Rows become an expression where something consumes them: a sum, a test, a set in a row.
+
+Sound:  rows are what Python computes with each relation as a list of its rows in some order, as a
+        list, set or mapping. What else depends on the order is refused.
+Source: comprehensions as queries [mrql]; sub-queries of outer values [unnesting].
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.comprehensions import calls, generators, loops, mappings, named, touching, unions
+from optimizer.comprehensions.engine import Engine
+from optimizer.comprehensions.functions import Active
+from optimizer.comprehensions.narrow import narrowed, renumbered
+from optimizer.comprehensions.refusals import LIST_IN_ROW, ORDER, refused
+from optimizer.comprehensions.rows import (
+    Rows,
+    evaluated,
+    relation,
+    taken,
+)
+from optimizer.comprehensions.scope import Scope, is_closed, seen
+from optimizer.expr import (
+    And,
+    Call,
+    Conditional,
+    Constant,
+    Expr,
+    Lifted,
+    Operation,
+    Or,
+    Outer,
+    Subquery,
+    constant,
+    row_names,
+    walk,
+)
+from optimizer.expressions.knowledge import Shapes, total
+from optimizer.lifting.part import part_of
+from optimizer.plans.properties import bindings
+from optimizer.traverse import functions
+
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Reading:
+    """Reads the queries of one callable, and of the functions that it calls."""
+
+    def __init__(self, engine: Engine, origin: Opaque, given: Shapes) -> None:
+        self.engine = engine
+        self.origins = (origin,)
+        self.scope = Scope(None, given)
+        self.active: list[Active] = []
+        self.sources: dict[int, Any] = {}
+        """The relations that were read, by their identity."""
+        self.known: dict[int, bool] = {}
+
+    # What the reader of callables asks.
+
+    @property
+    def shapes(self) -> Shapes:
+        return self.scope.shapes
+
+    def statements(self, body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+        return loops.as_expressions(body)
+
+    def read(self, node: ast.expr, reader: Any) -> Expr | None:
+        found = self.value(node, reader)
+        return self.scalar(found, node, reader) if isinstance(found, Rows) else found
+
+    def after(self, name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt]) -> Expr | None:
+        if isinstance(then, Rows) or any(isinstance(e, Rows | Subquery) for e in walk(value)):
+            return named.after(name, value, then, rest, self)
+        return None
+
+    def check_kept(self, node: ast.expr, reader: Any) -> None:
+        if touching.touches(node, reader, self):
+            raise refused(
+                node,
+                reader,
+                "cannot be read, and reads a relation",
+                "write it as a comprehension, or name its parts",
+            )
+        missing = touching.without_value(node, reader)
+        if missing is not None:
+            raise refused(missing, reader, "has no value yet", "define it before the query is made")
+
+    def value(self, node: ast.expr, reader: Any) -> Expr | None:
+        if isinstance(node, ast.Constant) or not touching.touches(node, reader, self):
+            return None
+        match node:
+            case ast.Name() | ast.Attribute():
+                return self._named(node, reader)
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                return generators.comprehension(node, reader, self)
+            case ast.Call():
+                return calls.call(node, reader, self)
+            case ast.BinOp():
+                return unions.operation(node, reader, self)
+            case ast.Compare(left, [ast.In() | ast.NotIn() as operator], [right]):
+                return self._membership(node, left, right, reader, isinstance(operator, ast.NotIn))
+            case ast.UnaryOp(ast.Not(), operand):
+                return Operation("not", (self.tested(operand, reader),))
+            case ast.IfExp(test, then, otherwise):
+                return self._chosen(test, then, otherwise, reader)
+            case ast.Subscript(of, key):
+                return self._subscript(node, of, key, reader)
+            case _:
+                return None
+
+    def truth(self, node: ast.expr, reader: Any) -> Expr | bool:
+        decided = self._decided(node, reader)
+        return self.tested(node, reader) if decided is None else decided
+
+    # Names.
+
+    def _named(self, node: ast.Name | ast.Attribute, reader: Any) -> Expr | None:
+        if isinstance(node, ast.Name):
+            known = seen(reader.bound, node.id)
+            if known is not None:
+                return known if isinstance(known, Rows) else None
+        found = touching.constant_of(node, reader)
+        source = self.engine.plan_of(found)
+        if source is None:
+            if isinstance(node, ast.Attribute) and self.value(node.value, reader) is not None:
+                raise refused(
+                    node,
+                    reader,
+                    "is asked of a relation, and a comprehension reads its rows only",
+                    "name what the method gives outside of the query, and use that",
+                )
+            return None
+        self.sources[id(found)] = found
+        return relation(source, node.id if isinstance(node, ast.Name) else node.attr)
+
+    # Tests.
+
+    def _decided(self, node: ast.expr, reader: Any) -> bool | None:
+        """Whether a test is true that reads nothing but constants, in a query of its own."""
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        given = {name: seen(reader.bound, name) for name in reader.bound if name in names}
+        constants = {n: e.value for n, e in given.items() if isinstance(e, Constant)}
+        if self.shapes or len(constants) < len(given) or touching.touches(node, reader, self):
+            return None
+        made = part_of(node, list(constants), reader.function, reader.origin.function)
+        return None if made is None else bool(made.function(*constants.values()))
+
+    def tested(self, node: ast.expr, reader: Any) -> Expr:
+        """A part that is only asked whether it is true."""
+        if not touching.touches(node, reader, self):
+            return reader.expr(node)  # type: ignore[no-any-return]
+        match node:
+            case ast.BoolOp(operator, values):
+                make = And if isinstance(operator, ast.And) else Or
+                return make(tuple(self.tested(value, reader) for value in values))
+            case ast.IfExp(test, then, otherwise):
+                every = (self.tested(part, reader) for part in (test, then, otherwise))
+                return Conditional(*every)
+        found = self.value(node, reader)
+        if not isinstance(found, Rows):
+            return reader.expr(node) if found is None else found
+        if found.kind == "iterator":
+            raise refused(node, reader, "is a generator, which is always true", "any(...) asks it")
+        return self.exists(found)
+
+    def _chosen(
+        self, test: ast.expr, then: ast.expr, otherwise: ast.expr, reader: Any
+    ) -> Expr | None:
+        chosen = self.truth(test, reader)
+        if isinstance(chosen, bool):
+            return reader.value(then if chosen else otherwise)  # type: ignore[no-any-return]
+        sides = [reader.value(side) for side in (then, otherwise)]
+        if all(isinstance(side, Rows) for side in sides):
+            raise refused(
+                test,
+                reader,
+                "is no constant, and says which rows there are",
+                "have it in the comprehensions: [... for ... in rows if test]",
+            )
+        return Conditional(chosen, reader.expr(then), reader.expr(otherwise))
+
+    def _membership(
+        self, node: ast.expr, left: ast.expr, right: ast.expr, reader: Any, negated: bool
+    ) -> Expr | None:
+        if not touching.touches(right, reader, self):
+            return None
+        item = reader.expr(left)
+        rows = self.value(right, reader)
+        if not isinstance(rows, Rows):
+            return None
+        found = self.exists(self.equal_to(rows, item))
+        return Operation("not", (found,)) if negated else found
+
+    # Rows of rows.
+
+    def _subscript(self, node: ast.expr, of: ast.expr, key: ast.expr, reader: Any) -> Expr | None:
+        rows = self.value(of, reader)
+        if not isinstance(rows, Rows):
+            return None
+        if rows.kind in ("dict", "groups"):
+            return mappings.item(rows, reader.expr(key), node, reader, self)
+        if rows.kind != "sorted":
+            raise refused(node, reader, ORDER, "take it of sorted(...): sorted(rows, key=...)[:n]")
+        return calls.window(rows, key, node, reader, self)
+
+    # What becomes of rows.
+
+    def placed(self, rows: Rows, scope: Scope) -> Rows:
+        """The rows as rows of another scope, all of whose outer values they read."""
+        arguments = tuple(scope.adopt(e, rows.scope) for e in rows.arguments)
+        node, row = renumbered(taken(rows, self.origins), rows.row, arguments)
+        return replace(rows, node=node, row=row, scope=scope, arguments=(), order=None)
+
+    def scalar(self, rows: Rows, node: ast.expr, reader: Any) -> Expr:
+        """Rows as a value: a frozen set, or a tuple of what is sorted."""
+        if rows.kind == "set":
+            return Call(constant(frozenset), (self.collected(rows),))
+        if rows.kind == "sorted":
+            return calls.in_order(rows, self)
+        if rows.kind in ("dict", "groups"):
+            raise refused(
+                node,
+                reader,
+                "is a dictionary, as a value",
+                "take items of it, or have its pairs in a set",
+            )
+        raise refused(node, reader, *LIST_IN_ROW)
+
+    def exists(self, rows: Rows) -> Expr:
+        """Whether there are rows."""
+        taken_in = replace(rows, node=taken(rows, self.origins), order=None)
+        return self.subquery("exists", evaluated(taken_in, self.origins).node, rows)
+
+    def collected(self, rows: Rows) -> Expr:
+        """All rows as a multiset."""
+        return self.folded(rows, "Collect", rows.value)
+
+    def folded(self, rows: Rows, name: Any, value: Expr | None) -> Expr:
+        """An aggregate of rows."""
+        node = taken(rows, self.origins)
+        function = None if value is None else self.function(value, rows)
+        folded = self.engine.fold(name, function)
+        return self.subquery("value", self.freed(plan.Aggregate(node, None, (folded,))), rows)
+
+    def subquery(self, kind: Any, node: plan.Node, rows: Rows) -> Expr:
+        """A value of rows, in the scope that is being read."""
+        arguments = tuple(self.scope.adopt(e, rows.scope) for e in rows.arguments)
+        node, _, arguments = narrowed(node, (), arguments, self.scope)
+        return Subquery(kind, node, arguments)
+
+    def where(self, rows: Rows, test: Expr) -> Rows:
+        """The rows for which an expression over their bindings is true."""
+        node = taken(rows, self.origins)
+        made = self.freed(plan.Where(node, self.function(test, rows)))
+        return replace(rows, node=made, order=None)
+
+    def equal_to(self, rows: Rows, item: Expr) -> Rows:
+        """The rows whose value is equal to an expression of the scope that is being read."""
+        if is_closed(item) and total(item, ()):
+            return self.where(rows, Operation("==", (rows.value, item)))
+        arguments = tuple(self.scope.adopt(e, rows.scope) for e in rows.arguments)
+        given = replace(rows, scope=self.scope, arguments=(*arguments, item))
+        return self.where(given, Operation("==", (rows.value, Outer(len(arguments)))))
+
+    def function(self, body: Expr, rows: Rows) -> Lifted:
+        """An expression over the bindings of rows, as a callable."""
+        count = bindings(rows.node)
+        return self.function_of(body, count, rows.names)
+
+    def function_of(self, body: Expr, count: int, names: tuple[str, ...] = ()) -> Lifted:
+        """An expression over some bindings, as a callable."""
+        names = names if len(names) == count else row_names(count)
+        return Lifted(body, names, self.origins, count)
+
+    def freed(self, node: plan.Node) -> plan.Node:
+        """The node without sub-queries in its callables."""
+        return self.engine.freed(node) if has_subqueries(node) else node
+
+
+def has_subqueries(node: plan.Node) -> bool:
+    """Whether a callable of the node has a sub-query in it."""
+    return any(
+        isinstance(part, Subquery)
+        for function in functions(node)
+        if isinstance(function, Lifted)
+        for part in walk(function.body)
+    )

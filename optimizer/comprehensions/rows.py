@@ -1,0 +1,123 @@
+"""Rows of a query while it is being read: what a comprehension is, before somebody consumes it.
+
+    [(o.id, o.total) for o in orders if not o.paid]
+
+    Rows("list", where not o.paid (orders), row=((o.id, o.total),))
+
+They are an expression, so that names can have them, and are in none that is finished.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import (
+    Expr,
+    Lifted,
+    Parameter,
+    all_parameters,
+    items_of,
+    one_value,
+    row_names,
+)
+from optimizer.expressions.knowledge import total
+from optimizer.plans.nodes.values import values
+from optimizer.plans.properties import bindings, is_set, shapes
+from optimizer.record import record
+
+Kind: TypeAlias = Literal["list", "set", "iterator", "sorted", "dict", "groups", "items"]
+
+
+ONE_ROW = values([()])
+"""A relation of one row."""
+
+
+@record
+class Order:
+    """How sorted rows stand, and which of them are taken: `limit` (None: all) after `offset`."""
+
+    key: Expr
+    descending: bool = False
+    offset: int = 0
+    limit: int | None = None
+
+
+@record
+class Rows(Expr):
+    """What a part of a callable gives that is read as a query.
+
+    `row` are expressions over the bindings of `node`: the value, or of a mapping the key and the
+    value. Callables of the plan read `Outer(i)`, the value of `arguments[i]` in `scope`. Groups are
+    the pairs of a `defaultdict(list)`: the value of a key is the list of all its values.
+    """
+
+    kind: Kind
+    node: plan.Node
+    row: tuple[Expr, ...]
+    names: tuple[str, ...]
+    scope: Any = None
+    arguments: tuple[Expr, ...] = ()
+    order: Order | None = None
+
+    @property
+    def value(self) -> Expr:
+        """What iterating over them gives."""
+        return self.row[0]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether their value is the row of the plan itself."""
+        return self.value == one_value(all_parameters(bindings(self.node)))
+
+
+def relation(node: plan.Node, name: str) -> Rows:
+    """The rows of a relation."""
+    count = bindings(node)
+    names = (name,) if count == 1 else row_names(count)
+    return Rows("list", node, (one_value(all_parameters(count)),), names)
+
+
+def selected(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
+    """The rows with their value as the only binding of the plan."""
+    if rows.is_whole and bindings(rows.node) == 1:
+        return rows
+    made = Lifted(rows.value, rows.names, origins, bindings(rows.node))
+    node = plan.Select(rows.node, made)
+    return replace(rows, node=node, row=(Parameter(0),), names=("row",), order=None)
+
+
+def evaluated(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
+    """The rows, in whose plan what they are is computed, if computing it may raise."""
+    known = shapes(rows.node)
+    if rows.order is not None or all(total(each, known) for each in rows.row):
+        return rows
+    whole = replace(rows, row=(one_value(rows.row),))
+    made = selected(whole, origins)
+    count = len(rows.row)
+    return replace(made, row=made.row if count == 1 else items_of(made.value, count))
+
+
+def as_set(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
+    """The different values of rows."""
+    made = selected(rows, origins) if not rows.is_whole else rows
+    node = made.node if is_set(made.node) else plan.Distinct(made.node)
+    return replace(made, kind="set", node=node, order=None)
+
+
+def row_of(node: plan.Node) -> tuple[Expr, ...]:
+    """The value of a row of a plan."""
+    return (one_value(all_parameters(bindings(node))),)
+
+
+def taken(rows: Rows, origins: tuple[Opaque, ...]) -> plan.Node:
+    """The plan of rows; of those that are a window of what is sorted, with nothing else."""
+    order = rows.order
+    if order is None or (order.limit is None and not order.offset):
+        return rows.node
+    count = bindings(rows.node)
+    names = rows.names if len(rows.names) == count else row_names(count)
+    key = plan.SortKey(Lifted(order.key, names, origins, count), order.descending)
+    return plan.OrderBy(rows.node, (key,), order.limit, order.offset)

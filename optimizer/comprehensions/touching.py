@@ -1,0 +1,95 @@
+"""Whether a part of a callable reads a relation, and what its names are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from types import FunctionType, MethodType
+from typing import Any
+
+from optimizer.callables.loads import attribute, paths, variable
+from optimizer.comprehensions.rows import Rows
+from optimizer.comprehensions.scope import seen
+from optimizer.lifting.part import UNSET, resolve
+
+MADE = "%"
+"""How the names begin of what stands for a loop."""
+
+
+def touches(node: ast.AST, reader: Any, reading: Any) -> bool:
+    """Whether a part reads rows of a relation."""
+    return any(_is_source(each, reader, reading) for each in ast.walk(node))
+
+
+def _is_source(node: ast.AST, reader: Any, reading: Any) -> bool:
+    if isinstance(node, ast.Name):
+        known = seen(reader.bound, node.id)
+        if known is not None:
+            return isinstance(known, Rows)
+        return node.id.startswith(MADE) or reads(_meaning(node.id, reader), node.id, reading)
+    if isinstance(node, ast.Attribute):
+        return reading.engine.plan_of(constant_of(node, reader)) is not None
+    return False
+
+
+def _meaning(name: str, reader: Any) -> Any:
+    return resolve(reader.function, name)
+
+
+def reads(value: Any, name: str, reading: Any) -> bool:
+    """Whether a value that a name has is a relation, or a function that reads one."""
+    if value is UNSET:
+        return any(entry.name == name for entry in reading.active)
+    if reading.engine.plan_of(value) is not None:
+        return True
+    return isinstance(value, FunctionType) and reads_relations(value, reading)
+
+
+def reads_relations(function: FunctionType, reading: Any) -> bool:
+    """Whether a function names a relation, or calls one that does."""
+    known = reading.known
+    if id(function.__code__) not in known:
+        known[id(function.__code__)] = any(e.code is function.__code__ for e in reading.active)
+        known[id(function.__code__)] = any(_named(function, reading))
+    return bool(known[id(function.__code__)])
+
+
+def _named(function: FunctionType, reading: Any) -> Iterator[bool]:
+    plan_of = reading.engine.plan_of
+    yield any(entry.code is function.__code__ for entry in reading.active)
+    for path in paths(function.__code__):
+        value = variable(function, path)
+        yield plan_of(value) is not None
+        if isinstance(value, FunctionType):
+            yield reads_relations(value, reading)
+        for name in path.names[1:]:
+            value = attribute(value, name)
+            yield plan_of(value) is not None
+
+
+def without_value(node: ast.AST, reader: Any) -> ast.Name | None:
+    """A name in a part that means nothing yet."""
+    every = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+    own = {each.id for each in every if not isinstance(each.ctx, ast.Load)}
+    own |= {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    for each in every:
+        known = each.id in own or seen(reader.bound, each.id) is not None
+        if not known and _meaning(each.id, reader) is UNSET:
+            return each
+    return None
+
+
+def constant_of(node: ast.expr, reader: Any) -> Any:
+    """The value of a name, or of an attribute of one, that is no parameter; `UNSET` of another."""
+    if isinstance(node, ast.Name):
+        return UNSET if seen(reader.bound, node.id) is not None else _meaning(node.id, reader)
+    if isinstance(node, ast.Attribute):
+        owner = constant_of(node.value, reader)
+        if owner is UNSET:
+            bound = seen(reader.bound, node.value.id) if isinstance(node.value, ast.Name) else None
+            owner = getattr(bound, "value", UNSET) if type(bound).__name__ == "Constant" else UNSET
+        if owner is UNSET:
+            return UNSET
+        found = attribute(owner, node.attr)
+        return found if not isinstance(found, MethodType) else UNSET
+    return UNSET

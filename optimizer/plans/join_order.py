@@ -1,0 +1,256 @@
+"""In which order the inputs of a list are joined, so that each is looked up as far as that goes.
+
+    inputs x, z, y                            join y.n == z.n
+    tests  x.k == y.k, y.n == z.n     ->        join x.k == y.k
+                                                  x
+                                                  y
+                                                z
+
+Each test is asked where all that it reads has been joined.
+
+Sound:  the order of rows that tests are asked of does not matter, but for what they raise. A test
+        that may raise, and those after it, are asked in the end, as they are written; further down
+        is a guard, which keeps what a test raises for, where all that is asked before it can be
+        asked there.
+Cost:   O(inputs * tests) to find an order, from each of the inputs that it may begin with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from optimizer import plan
+from optimizer.expr import (
+    NONE,
+    Again,
+    Expr,
+    Guard,
+    Item,
+    Lifted,
+    Operation,
+    Parameter,
+    conjunction,
+    constant,
+    reads,
+    row_names,
+)
+from optimizer.expressions.compose import over
+from optimizer.expressions.knowledge import total
+from optimizer.plans.join_lists import JoinList
+from optimizer.plans.properties import bindings
+from optimizer.plans.side_conditions import has_keys
+from optimizer.record import record
+
+MOST_STARTS = 8
+"""Inputs to begin with that are tried."""
+Places = dict[int, Expr]
+"""Where each of the bindings of all inputs is found in a row."""
+Inputs = frozenset[int]
+Order = Sequence[Sequence[int]]
+"""Inputs in parts, which are joined first, each by itself."""
+
+
+@record
+class Joined:
+    """Inputs of a list joined by a plan, in whose row all bindings have their places."""
+
+    node: plan.Node
+    places: Places
+    without_keys: int = 0
+    """Joins that look at every pair."""
+
+    def read(self, expr: Expr) -> Expr:
+        """What is an expression over all bindings, of the row."""
+        return _read(expr, self.places)
+
+    def names(self, of: JoinList) -> tuple[str, ...]:
+        """The names of the bindings of the row."""
+        return _names(self.places, bindings(self.node), of)
+
+
+def in_order(of: JoinList, order: Order) -> Joined:
+    """The inputs of a list, joined in an order."""
+    return _Builder(of).build(order)
+
+
+def best_order(of: JoinList) -> Order:
+    """An order with few parts; in each all inputs but the first are found by keys."""
+    links = _Links(of)
+    starts = range(min(len(of.inputs), MOST_STARTS)) if links.depend_on_start else (0,)
+    return min((links.parts_from(start) for start in starts), key=len)
+
+
+def semi_joined(of: JoinList, left: Joined, right: Joined, tests: Sequence[Expr]) -> Joined:
+    """The rows of the left that have a partner on the right."""
+    match = plan.Match()
+    if tests:
+        match = plan.Match(on=_predicate(of, left, _pair_places(left, right), tests))
+    return Joined(plan.SemiJoin(left.node, right.node, match), left.places)
+
+
+def alone(of: JoinList, place: int) -> Joined:
+    """One input of a list."""
+    places = {flat: Parameter(n) for n, flat in enumerate(of.places(place))}
+    return Joined(of.inputs[place], dict(places))
+
+
+@record
+class _Link:
+    """An equation: the inputs that its sides read, and those that each of the tests reads which are
+    asked before and may raise, but for equations."""
+
+    sides: tuple[Inputs, Inputs]
+    before: tuple[Inputs, ...]
+    needs: Inputs
+
+    def leads_to(self, there: Inputs) -> Iterator[int]:
+        """The input that is looked up by the equation, where these are joined already."""
+        for one, other in (self.sides, self.sides[::-1]):
+            if one and one <= there and len(other) == 1 and self._may_be_key(there, other):
+                yield from other - there
+
+    def _may_be_key(self, there: Inputs, new: Inputs) -> bool:
+        """Whether all that is asked before, and may raise, is asked of one side alone."""
+        each = (read <= there or read <= new for read in self.before)
+        return self.needs <= there | new and all(each)
+
+
+class _Links:
+    """Which inputs can be looked up by which others."""
+
+    def __init__(self, of: JoinList) -> None:
+        self._count = len(of.inputs)
+        self._links: list[_Link] = []
+        place, known, needs = of.input_of(), of.of, Inputs()
+        before: list[Inputs] = []
+
+        def inputs(expr: Expr) -> Inputs:
+            return Inputs(place[binding] for binding in reads(expr))
+
+        for test in of.tests:
+            equation = test.test if isinstance(test, Guard) else test
+            match equation:
+                case Operation("==", (left, right)):
+                    sides = inputs(left), inputs(right)
+                    self._links.append(_Link(sides, tuple(before), needs | inputs(test)))
+                case _ if not total(test, known):
+                    before.append(inputs(test))
+            if not total(test, known):
+                needs |= inputs(test)
+        is_wide = any(len(side) > 1 for link in self._links for side in link.sides)
+        self.depend_on_start = is_wide or bool(needs)
+
+    def parts_from(self, start: int) -> Order:
+        """The inputs in parts; in each all but the first are looked up by those before them."""
+        parts: list[list[int]] = []
+        waiting = [start, *(n for n in range(self._count) if n != start)]
+        while waiting:
+            part = [waiting.pop(0)]
+            while (found := self._next(part, waiting)) is not None:
+                waiting.remove(found)
+                part.append(found)
+            parts.append(part)
+            waiting.sort()
+        return parts
+
+    def _next(self, part: Sequence[int], waiting: Sequence[int]) -> int | None:
+        """The first input that is looked up by these."""
+        there = Inputs(part)
+        found = {new for link in self._links for new in link.leads_to(there)}
+        return min(found.intersection(waiting), default=None)
+
+
+class _Builder:
+    """Joins inputs, each test where it can be asked."""
+
+    def __init__(self, of: JoinList) -> None:
+        self._of = of
+        self._input_of = of.input_of()
+        self._shapes = of.of
+        self._waiting = dict(enumerate(of.tests))
+        self._guarded: set[int] = set()
+
+    def build(self, order: Order) -> Joined:
+        self._last = sum(map(len, order)) - 1
+        if not self._last:
+            return self._filtered(alone(self._of, 0))
+        parts = [self._part(part) for part in order]
+        found = parts[0]
+        for part in parts[1:]:
+            found = self._join(found, part)
+        return found
+
+    def _part(self, part: Sequence[int]) -> Joined:
+        found, *others = [alone(self._of, place) for place in part]
+        for other in others:
+            found = self._join(found, other)
+        return found
+
+    def _filtered(self, one: Joined) -> Joined:
+        """The rows of the only input that pass all tests."""
+        tests = tuple(map(one.read, self._waiting.values()))
+        if not tests:
+            return one
+        names = row_names(bindings(one.node))
+        test = Lifted(conjunction(tests), names, self._of.origins, len(names))
+        return Joined(plan.Where(one.node, test), one.places)
+
+    def _join(self, left: Joined, right: Joined) -> Joined:
+        self._last -= 1
+        places = _pair_places(left, right)
+        there = Inputs(self._input_of[flat] for flat in places)
+        asked = list(self._asked(there, is_last=not self._last))
+        made: plan.Join | plan.Product = plan.Product(left.node, right.node)
+        if asked:
+            match = plan.Match(on=_predicate(self._of, left, places, asked))
+            made = plan.Join(left.node, right.node, match)
+        pairs = left.without_keys + right.without_keys + (not has_keys(made))
+        return Joined(made, places, pairs)
+
+    def _asked(self, there: Inputs, *, is_last: bool) -> Iterator[Expr]:
+        """What is asked of rows of these inputs, over all bindings."""
+        raising: list[Expr] = []
+        before = Inputs()
+        for number, test in list(self._waiting.items()):
+            inputs = Inputs(self._input_of[flat] for flat in reads(test))
+            may_raise = not total(test, self._shapes)
+            if is_last:
+                yield Again(test) if number in self._guarded else test
+            elif inputs | before <= there and not (may_raise or raising):
+                del self._waiting[number]
+                yield test
+            elif inputs | before <= there and self._may_be_guarded(number, test):
+                self._guarded.add(number)
+                yield Guard(test, tuple(raising))
+            if may_raise:
+                raising.append(test)
+                before |= inputs
+
+    def _may_be_guarded(self, number: int, test: Expr) -> bool:
+        """Whether a guard further down has not asked a test yet."""
+        return number not in self._guarded and not isinstance(test, Again)
+
+
+def _pair_places(left: Joined, right: Joined) -> Places:
+    """Where all bindings are found in the pairs of a join."""
+    count, more = bindings(left.node), bindings(right.node)
+    row = Parameter(count)
+    items = (row,) if more == 1 else tuple(Item(row, constant(n)) for n in range(more))
+    return left.places | {flat: over(expr, items) for flat, expr in right.places.items()}
+
+
+def _predicate(of: JoinList, left: Joined, places: Places, tests: Iterable[Expr]) -> Lifted:
+    """What is asked of the pairs of a join."""
+    count = bindings(left.node) + 1
+    body = conjunction(tuple(_read(test, places) for test in tests))
+    return Lifted(body, _names(places, count, of), of.origins, count)
+
+
+def _read(expr: Expr, places: Places) -> Expr:
+    last = max(places, default=-1)
+    return over(expr, tuple(places.get(flat, NONE) for flat in range(last + 1)))
+
+
+def _names(places: Places, count: int, of: JoinList) -> tuple[str, ...]:
+    known = {e.index: of.names[flat] for flat, e in places.items() if isinstance(e, Parameter)}
+    return tuple(known.get(n, f"row{n or ''}") for n in range(count))

@@ -1,0 +1,164 @@
+"""Read the distinct keys of rows in these rows, in the place of a join with them.
+
+    join d == o.town                            bind o.town, o
+      distinct                                    table orders
+        select o.town                     ->
+          table orders
+      table orders
+
+    left_join d == row[0]                       bind town, (town, count)
+      distinct                                    aggregate Count() by o.town
+        select o.town                     ->        table orders
+          table orders
+      aggregate Count() by o.town
+        table orders
+
+So one writes a group, in a comprehension: `{t: sum(o.total for o in orders if o.town == t) for t in
+{o.town for o in orders}}`.
+
+Sound:  every row, and every group, has its key among the distinct ones, once; not so for a NaN,
+        which a join matches with nothing, and for rows of negative weight.
+Needs:  keys in which there is no NaN, as their classes declare, of rows of tables that are stored.
+Pays:   a join, its indexes, and the distinct keys.
+Source: *unnesting* of groups [fegaras2000].
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from optimizer import plan
+from optimizer.expr import (
+    Display,
+    Expr,
+    Lifted,
+    Operation,
+    Parameter,
+    all_parameters,
+    conjunction,
+    conjuncts,
+    items_of,
+    one_value,
+    reads,
+    row_names,
+    substitute,
+)
+from optimizer.expressions.compose import over
+from optimizer.expressions.declared import holds_no_nan
+from optimizer.plans.extended import extend_of, outputs
+from optimizer.plans.properties import bindings, may_be_negative, shapes
+from optimizer.record import record
+
+
+def drop_distinct_keys(node: plan.Node) -> plan.Node:
+    if not isinstance(node, plan.Join | plan.OuterJoin):
+        return node
+    keys, asked = _keys(node.left), _asked(node)
+    if keys is None or asked is None:
+        return node
+    source, key = keys
+    if not _is_whole(asked.mine, key):
+        return node
+    if isinstance(node, plan.Join) and node.right == source and asked.theirs == key.body:
+        return _filtered(_rows(source, key), asked.rest)
+    has_all = isinstance(node, plan.Join) or (node.kind == "left" and asked.rest is None)
+    if has_all and _is_whole(asked.theirs, key) and _groups(node.right, source, key):
+        return _filtered(_groups_of(node.right), asked.rest)
+    return node
+
+
+@record
+class _Asked:
+    """What must be equal of a pair, in terms of the bindings of either side, and what else must be
+    true of it."""
+
+    mine: Expr
+    theirs: Expr
+    rest: Lifted | None
+
+
+def _keys(node: plan.Node) -> tuple[plan.Node, Lifted] | None:
+    """The rows of which a node has the distinct keys, and what their keys are."""
+    node = node.input if isinstance(node, plan.Shared) else node
+    match node:
+        case plan.Distinct(plan.Select(source, Lifted() as key)):
+            parts = _parts(key.body) or (key.body,)
+            is_sound = all(holds_no_nan(part, shapes(source)) for part in parts)
+            return (source, key) if is_sound and not may_be_negative(source) else None
+        case _:
+            return None
+
+
+def _asked(node: plan.Join | plan.OuterJoin) -> _Asked | None:
+    match = node.match
+    if isinstance(match.left_key, Lifted) and isinstance(match.right_key, Lifted):
+        theirs = _of_bindings(match.right_key.body, node.right)
+        if match.on is not None and not isinstance(match.on, Lifted):
+            return None
+        return _Asked(match.left_key.body, theirs, match.on)
+    if match.left_key is not None or not isinstance(match.on, Lifted):
+        return None
+    tests = conjuncts(match.on.body)
+    found = list(takewhile(bool, map(_equation, tests)))
+    if not found:
+        return None
+    mine, theirs = (one_value(side) for side in zip(*filter(None, found), strict=True))
+    rest = tests[len(found) :]
+    others = match.on.with_body(conjunction(rest)) if rest else None
+    of_right = substitute(theirs, (Parameter(0), Parameter(0)))
+    return _Asked(mine, _of_bindings(of_right, node.right), others)
+
+
+def _equation(test: Expr) -> tuple[Expr, Expr] | None:
+    """What is equal on the left and on the right."""
+    if not isinstance(test, Operation) or test.operator != "==":
+        return None
+    for mine, theirs in (test.operands, test.operands[::-1]):
+        if reads(mine) == {0} and reads(theirs) == {1}:
+            return mine, theirs
+    return None
+
+
+def _is_whole(expr: Expr, key: Lifted) -> bool:
+    """Whether an expression is the only binding, a key; or a tuple of all its items."""
+    count = len(_parts(key.body))
+    return expr == Parameter(0) or (count > 0 and _parts(expr) == items_of(Parameter(0), count))
+
+
+def _parts(expr: Expr) -> tuple[Expr, ...]:
+    """The items of a tuple that is written out."""
+    return expr.items if isinstance(expr, Display) and expr.kind == "tuple" else ()
+
+
+def _of_bindings(expr: Expr, node: plan.Node) -> Expr:
+    """An expression of a row as one value, as one of its bindings."""
+    return over(expr, (one_value(all_parameters(bindings(node))),))
+
+
+def _groups(node: plan.Node, source: plan.Node, key: Lifted) -> bool:
+    """Whether a node has the groups of rows by their keys."""
+    match node:
+        case plan.Aggregate(plan.Extend(below) as extended, Lifted(body), row=None):
+            made = outputs(extended)
+            is_same = below == source and over(body, made) == key.body
+            return is_same or (extended == source and body == key.body)
+        case plan.Aggregate(below, Lifted(body), row=None):
+            return below == source and body == key.body
+        case _:
+            return False
+
+
+def _rows(source: plan.Node, key: Lifted) -> plan.Node:
+    whole = key.with_body(one_value(all_parameters(bindings(source))))
+    return extend_of(source, [key, whole])
+
+
+def _groups_of(node: plan.Node) -> plan.Node:
+    count = bindings(node)
+    whole = one_value(all_parameters(count))
+    names = ("key", *row_names(count)[1:])
+    return extend_of(node, [Lifted(body, names, (), count) for body in (Parameter(0), whole)])
+
+
+def _filtered(node: plan.Node, rest: Lifted | None) -> plan.Node:
+    return node if rest is None else plan.Where(node, rest)

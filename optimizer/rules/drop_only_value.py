@@ -1,0 +1,53 @@
+"""Take the only value of each key as it is, where no two rows can have a key in common.
+
+    aggregate Only(c.name) by c.id              bind c.id, c.name
+      table customers, by id            ->        table customers, by id
+
+So one writes a dictionary, in a comprehension: `{c.id: c.name for c in customers}`.
+
+Sound:  for rows that cannot be negative. What the aggregate is for, two rows with one key, is not
+        there; a group has its row. A NaN is one key, in sets and groups as in what reads them.
+Needs:  the key of a keyed table, of groups, or the rows of a set, which nothing above has doubled.
+Pays:   a state per key, and a look at each row.
+Source: *functional dependencies* of keys.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.expr import Display, Expr, Lifted, Parameter, all_parameters, one_value
+from optimizer.expressions.compose import over
+from optimizer.plans.extended import extend_of, outputs
+from optimizer.plans.properties import bindings, may_be_negative
+from optimizer.plans.unique_keys import unique_key
+
+
+def drop_only_value(node: plan.Node) -> plan.Node:
+    match node:
+        case plan.Aggregate(source, Lifted() as key, (plan.Folded("Only", _, Lifted() as value),)):
+            if not may_be_negative(source) and _is_unique(key.body, source):
+                return extend_of(source, [key, value])
+    return node
+
+
+def _is_unique(key: Expr, node: plan.Node) -> bool:
+    """Whether no two rows of a node have an expression in common."""
+    match node:
+        case plan.Shared(source) | plan.View(source) | plan.Where(source):
+            return _is_unique(key, source)
+        case plan.SemiJoin(source) | plan.AntiJoin(source):
+            return _is_unique(key, source)
+        case plan.Extend(source):
+            return _is_unique(over(key, outputs(node)), source)
+        case plan.Select(source, Lifted(body)):
+            return _is_unique(over(key, (body,)), source)
+        case plan.Aggregate(_, Lifted(), row=None):
+            return key == Parameter(0)
+        case plan.Distinct():
+            return key == one_value(all_parameters(bindings(node)))
+        case plan.Table():
+            known = unique_key(node)
+            parts = key.items if isinstance(key, Display) and key.kind == "tuple" else (key,)
+            return bool(known) and known <= set(parts)
+        case _:
+            return False

@@ -1,0 +1,76 @@
+"""Ask once what all alternatives of a condition have in common.
+
+    where (k and p) or (k and q)         where k and (p or q)
+      A                            ->      A
+
+The same in the predicates of joins. If an alternative is nothing but what they have in common, that
+decides alone.
+
+Sound:  what is asked first in every alternative is asked before any other part, and where it is
+        false they all are. Anything else is taken out only if it and what comes before it cannot
+        raise.
+Needs:  what is taken out has no cost: it may be asked once for each alternative as written.
+Pays:   an equation of both sides is a key of the join, a condition of one side can be pushed.
+Source: common factors of SQL optimizers; TPC-H 19.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from optimizer import plan
+from optimizer.expr import Expr, Or, conjunction, conjuncts, disjuncts
+from optimizer.expressions.knowledge import Shapes, is_value, total
+from optimizer.rules.read_bitwise_tests import condition_of
+
+
+def factor_disjunction(node: plan.Node) -> plan.Node:
+    test, of = condition_of(node)
+    if test is None:
+        return node
+    tests = conjuncts(test.body)
+    new = tuple(part for each in tests for part in _factored(each, of))
+    if len(new) == len(tests) and all(a is b for a, b in zip(new, tests, strict=True)):
+        return node
+    changed = test.with_body(conjunction(new))
+    if isinstance(node, plan.Where):
+        return plan.Where(node.input, changed)
+    return replace(node, match=replace(node.match, on=changed))  # type: ignore[attr-defined, call-arg]
+
+
+def _factored(test: Expr, of: Shapes) -> tuple[Expr, ...]:
+    """The conditions that a disjunction amounts to."""
+    if not isinstance(test, Or):
+        return (test,)
+    alternatives = [conjuncts(part) for part in disjuncts(test)]
+    count = _asked_first(alternatives, of)
+    rests = [alternative[count:] for alternative in alternatives]
+    moved = [part for part in rests[0] if _is_common(part, rests, of)]
+    common = (*alternatives[0][:count], *moved)
+    if not common:
+        return (test,)
+    rests = [tuple(part for part in rest if part not in moved) for rest in rests]
+    if () in rests and all(total(p, of) for rest in rests[: rests.index(())] for p in rest):
+        return common
+    return (*common, Or(tuple(map(conjunction, rests))))
+
+
+def _asked_first(alternatives: Sequence[tuple[Expr, ...]], of: Shapes) -> int:
+    """How many parts all alternatives begin with."""
+    count = 0
+    for parts in zip(*alternatives, strict=False):
+        if not is_value(parts[0], of) or any(part != parts[0] for part in parts[1:]):
+            break
+        count += 1
+    return count
+
+
+def _is_common(part: Expr, alternatives: Sequence[tuple[Expr, ...]], of: Shapes) -> bool:
+    """Whether each alternative has a part, which can be asked before what it has before it."""
+    return (
+        total(part, of)
+        and is_value(part, of)
+        and all(part in other for other in alternatives)
+        and all(total(p, of) for other in alternatives for p in other[: other.index(part)])
+    )

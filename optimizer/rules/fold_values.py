@@ -1,0 +1,99 @@
+"""Compute beforehand what is made of rows that are written in the query.
+
+    select r * 10                   values 10, 20
+      values 1, 2           ->
+
+    where r > 1                     values 2
+      values 1, 2           ->
+
+    distinct                        values 1
+      values 1, 1           ->
+
+    union_all                       values 1, 2
+      values 1              ->
+      values 2
+
+Sound:  only operations on plain built-in values are evaluated, as in `fold_constants`; if one of
+        all raises, or something else is called, it is left in place.
+Needs:  few rows, and no NaN.
+Pays:   nothing is run; a relation without rows empties what depends on it.
+Source: constant folding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Constant, Display, Expr, Lifted, constant, tuple_of
+from optimizer.expressions.compose import over
+from optimizer.plans.extended import outputs
+from optimizer.plans.nodes.values import values
+from optimizer.plans.properties import bindings, shapes
+
+MOST = 100
+"""Rows of which something is computed beforehand."""
+
+
+def fold_values(node: plan.Node) -> plan.Node:
+    match node:
+        case plan.Values(()):
+            return plan.Empty(bindings(node))
+        case plan.Where(plan.Values(rows) as source, Lifted(test)) if len(rows) <= MOST:
+            kept = [(row, _value(over(test, _bindings(row, source)))) for row in rows]
+            known = [value for _, value in kept]
+            return node if None in known else _of([row for row, v in kept if v[0]], source)  # type: ignore[index]
+        case plan.Select(plan.Values(rows) as source) | plan.Extend(plan.Values(rows) as source):
+            if len(rows) > MOST:
+                return node
+            made = [_made(outputs(node), _bindings(row, source)) for row in rows]
+            return node if None in made else _of([row[0] for row in made if row], node)
+        case plan.Distinct(plan.Values(rows) as source):
+            return _of(dict.fromkeys(rows), source)
+        case plan.UnionAll(plan.Values(rows), plan.Values(others)):
+            return _of((*rows, *others), node)
+        case _:
+            return node
+
+
+def literal(value: Any) -> Expr:
+    """A value as an expression; tuples are written out."""
+    return tuple_of(*map(literal, value)) if type(value) is tuple else constant(value)
+
+
+def _of(rows: Iterable[Any], node: plan.Node) -> plan.Node:
+    """The rows, as those of a node."""
+    kept = tuple(rows)
+    count = bindings(node)
+    if count == 1:
+        return values(kept) if kept else plan.Empty(1)
+    of = values(kept).of[0]
+    return values(kept, of if isinstance(of, tuple) else shapes(node))
+
+
+def _bindings(row: Any, node: plan.Node) -> tuple[Expr, ...]:
+    return tuple(map(literal, row)) if bindings(node) > 1 else (literal(row),)
+
+
+def _made(every: tuple[Expr, ...], row: tuple[Expr, ...]) -> tuple[Any] | None:
+    """The row that is made of one, in a tuple; None if it is not known."""
+    found = [_value(over(expr, row)) for expr in every]
+    if None in found:
+        return None
+    parts = tuple([value[0] for value in found if value is not None])
+    return (parts if len(parts) > 1 else parts[0],)
+
+
+def _value(expr: Expr) -> tuple[Any] | None:
+    """The value of a constant expression, in a tuple; None of another, and of NaN."""
+    match expr:
+        case Constant(value):
+            is_nan = isinstance(value, float | complex | Decimal) and value != value
+            return None if is_nan else (value,)
+        case Display("tuple", items):
+            found = [_value(item) for item in items]
+            return None if None in found else (tuple([v[0] for v in found if v is not None]),)
+        case _:
+            return None

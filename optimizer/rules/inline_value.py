@@ -1,0 +1,63 @@
+"""Have a single row that is written in the query beside rows as constants, without a join.
+
+    join on p(s, m)               extend row
+      S                     ->      where p(s, row)
+      values row                      S
+
+Sound:  each row has one partner at most, of weight 1.
+Needs:  one row; the condition, if there is one, is read, and no keys are written beside it.
+Pays:   no join; the condition can go further down.
+Source: constant propagation.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.expr import Expr, Lifted, Parameter, all_parameters, one_value, row_names
+from optimizer.expressions.compose import over
+from optimizer.plans.extended import extend_of
+from optimizer.plans.properties import bindings
+from optimizer.rules.fold_values import literal
+
+
+def inline_value(node: plan.Node) -> plan.Node:
+    match node:
+        case plan.Product(left, plan.Values((row,))):
+            return _appended(left, literal(row))
+        case plan.Join(left, plan.Values((row,)), plan.Match(None, None, Lifted() as on)):
+            beside = literal(row)
+            return _appended(_where(left, on, (*_all(left), beside)), beside)
+        case plan.Product(plan.Values((row,)) as left, right):
+            return _prepended(right, _bindings(row, left))
+        case plan.Join(plan.Values((row,)) as left, right, plan.Match(None, None, Lifted() as on)):
+            before = _bindings(row, left)
+            return _prepended(_where(right, on, (*before, one_value(_all(right)))), before)
+        case _:
+            return node
+
+
+def _all(node: plan.Node) -> tuple[Parameter, ...]:
+    return all_parameters(bindings(node))
+
+
+def _bindings(row: object, node: plan.Node) -> tuple[Expr, ...]:
+    several = bindings(node) > 1 and isinstance(row, tuple)
+    return tuple(map(literal, row)) if several else (literal(row),)  # type: ignore[call-overload]
+
+
+def _where(node: plan.Node, on: Lifted, row: tuple[Expr, ...]) -> plan.Node:
+    count = bindings(node)
+    return plan.Where(node, Lifted(over(on.body, row), row_names(count), on.origins, count))
+
+
+def _appended(left: plan.Node, beside: Expr) -> plan.Node:
+    return _with(left, (*_all(left), beside))
+
+
+def _prepended(right: plan.Node, before: tuple[Expr, ...]) -> plan.Node:
+    return _with(right, (*before, one_value(_all(right))))
+
+
+def _with(node: plan.Node, row: tuple[Expr, ...]) -> plan.Node:
+    count = bindings(node)
+    return extend_of(node, [Lifted(expr, row_names(count), (), count) for expr in row])

@@ -1,0 +1,63 @@
+"""Join inputs in an order in which each is looked up by a key, as far as there is one.
+
+    join x.k == y.k and y.n == z.n          bind x, z, y
+      product                                 join y.n == z.n
+        x                             ->        join x.k == y.k
+        z                                         x
+      y                                           y
+                                                z
+
+Inputs that no equation leads to are joined by themselves, and the pairs made of the parts. Of
+several inputs that can be looked up next, the first as written is. Of which there are fewer rows is
+not asked: equal queries would not be equal plans any more, and an operator of several inputs
+(`multiway.py`) goes by what there is at each change.
+
+Sound:  see `join_order.py`. The bindings come out as they are written.
+Needs:  fewer joins look at every pair than as written.
+Pays:   products of inputs are not made.
+Source: join graphs of SQL optimizers: Selinger et al., *Access Path Selection*, 1979.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.expr import Expr, Lifted, Parameter
+from optimizer.plans.extended import extend_of
+from optimizer.plans.join_lists import JoinList, join_list
+from optimizer.plans.join_order import Joined, best_order, in_order
+from optimizer.plans.side_conditions import has_keys
+
+
+def order_joins(node: plan.Node) -> plan.Node:
+    if not isinstance(node, plan.Join | plan.Product) or not _looks_at_pairs(node):
+        return node
+    joins = join_list(node)
+    if joins is None or len(joins.inputs) < 3:
+        return node
+    order = best_order(joins)
+    if len(order) - 1 >= joins.without_keys:
+        return node
+    made = in_order(joins, order)
+    return _as_written(joins, made) if made.without_keys < joins.without_keys else node
+
+
+def _looks_at_pairs(node: plan.Node) -> bool:
+    """Whether one of some joins in a row does not look partners up."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, plan.Join | plan.Product | plan.Extend):
+            if not isinstance(node, plan.Extend) and not has_keys(node):
+                return True
+            waiting.extend(node.inputs())
+    return False
+
+
+def _as_written(joins: JoinList, made: Joined) -> plan.Node:
+    names, of = made.names(joins), [_name(joins, expr) for expr in joins.row]
+    row = [Lifted(made.read(expr), names, (), len(names)) for expr in joins.row]
+    return extend_of(made.node, row, tuple(of))
+
+
+def _name(joins: JoinList, binding: Expr) -> str | None:
+    return joins.names[binding.index] if isinstance(binding, Parameter) else None

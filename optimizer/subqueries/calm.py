@@ -1,0 +1,273 @@
+"""Whether something raises nothing, if rows have in their fields what their classes declare.
+
+    o.customer == c.id                          calm
+    o.amount > 3             amount: float      calm
+    o.amount > 3             amount: Any        may raise
+    o.paid is not None and o.paid > day         calm, also where paid: date | None
+    o.amount / o.pieces                         may raise
+
+What is calm may be asked of rows that nobody asks about: of a query whose rows are grouped by what
+an equation finds, all groups are made. Declarations are trusted, as in `booleans.py`.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+
+from optimizer.expr import (
+    NONE,
+    And,
+    Attribute,
+    Call,
+    Conditional,
+    Constant,
+    Display,
+    Expr,
+    First,
+    Item,
+    Operation,
+    Or,
+    Outer,
+    Parameter,
+    parts,
+)
+from optimizer.expressions.knowledge import Shape, Shapes, shape_of, total
+from optimizer.expressions.members import hints, members
+from optimizer.record import record
+
+Kinds = frozenset[Any]
+"""The classes that a value is of; none where they are not known."""
+
+
+@record
+class Of:
+    """What is known of the bindings of a row, by their class and otherwise, and of the arguments of
+    the query."""
+
+    shapes: Shapes
+    arguments: tuple[Kinds, ...] = ()
+    bindings: tuple[Form, ...] = ()
+
+
+Form: TypeAlias = "Kinds | tuple[Form, ...]"
+"""What is known of a value: its classes, or, of a tuple, what is known of each item."""
+Known = frozenset[Expr]
+"""Expressions that are not None, as a test has found before."""
+
+UNKNOWN: Kinds = frozenset()
+NOTHING = type(None)
+NUMBERS: Kinds = frozenset({int, float, bool})
+EXACT: Kinds = frozenset({int, bool, Decimal})
+STRINGS: Kinds = frozenset({str})
+ORDERED = (
+    NUMBERS,
+    EXACT,
+    STRINGS,
+    *(frozenset({kind}) for kind in (bytes, date, datetime, time, timedelta)),
+)
+"""Classes whose values can be compared with each other."""
+ORDERS = frozenset({"<", "<=", ">", ">="})
+SUMS = frozenset({"+", "-", "*"})
+MEMBERSHIP = frozenset({"in", "not in"})
+METHODS = frozenset({"startswith", "endswith", "lower", "upper", "strip", "lstrip", "rstrip"})
+CALLS = (str, repr, bool, len, abs)
+
+
+def is_calm(expr: Expr, of: Of, known: Known = frozenset()) -> bool:
+    """Whether evaluating it raises nothing, for rows of these shapes."""
+    if total(expr, of.shapes):
+        return True
+    match expr:
+        case And(inner):
+            return _in_turn(inner, of, known, is_true=True)
+        case Or(inner):
+            return _in_turn(inner, of, known, is_true=False)
+        case Conditional(test, then, otherwise):
+            return (
+                is_calm(test, of, known)
+                and is_calm(then, of, known | present(test, is_true=True))
+                and is_calm(otherwise, of, known | present(test, is_true=False))
+            )
+        case Operation(operator, operands):
+            every = all(is_calm(operand, of, known) for operand in operands)
+            return every and _operation_is_calm(operator, operands, of, known)
+        case Display("tuple" | "list") | First():
+            return all(is_calm(part, of, known) for part in parts(expr))
+        case Call(Attribute(text, method), arguments, ()):
+            return method in METHODS and all(
+                is_calm(part, of, known) and kinds(part, of, known) == STRINGS
+                for part in (text, *arguments)
+            )
+        case Call(Constant(value), (argument,), ()):
+            return is_calm(argument, of, known) and _call_is_calm(value, argument, of, known)
+        case Item(inner, Constant(int() as place)) if isinstance(form(inner, of, known), tuple):
+            return is_calm(inner, of, known) and place in range(len(form(inner, of, known)))
+        case Attribute(inner) | Item(inner, Constant()):
+            return is_calm(inner, of, known) and bool(kinds(expr, of, known))
+        case _:
+            return False
+
+
+def present(test: Expr, *, is_true: bool) -> Known:
+    """The expressions that are not None if a test is true, or false."""
+    match test:
+        case Operation("is not", (inner, other)) if other == NONE:
+            return frozenset({inner} if is_true else ())
+        case Operation("is", (inner, other)) if other == NONE:
+            return frozenset(() if is_true else {inner})
+        case Operation("not", (inner,)):
+            return present(inner, is_true=not is_true)
+        case And(inner) if is_true:
+            return frozenset[Expr]().union(*(present(t, is_true=True) for t in inner))
+        case Or(inner) if not is_true:
+            return frozenset[Expr]().union(*(present(t, is_true=False) for t in inner))
+        case _:
+            return frozenset()
+
+
+def kinds(expr: Expr, of: Of, known: Known = frozenset()) -> Kinds:
+    """The classes of which the value is, by what is declared; none where nothing is known."""
+    found = form(expr, of, known)
+    return found if isinstance(found, frozenset) else frozenset({tuple})
+
+
+def form(expr: Expr, of: Of, known: Known = frozenset()) -> Form:
+    """What is known of the value."""
+    match expr:
+        case Parameter(index) if index < len(of.bindings):
+            found = of.bindings[index] or UNKNOWN
+        case Parameter(index) if index < len(of.shapes):
+            found = of_shape(of.shapes[index])
+        case Display("tuple", items):
+            return tuple([form(item, of, known) for item in items])
+        case Item(inner, Constant(int() as place)):
+            outer = form(inner, of, known)
+            is_inside = isinstance(outer, tuple) and 0 <= place < len(outer)
+            found = outer[place] if is_inside else _kinds(expr, of, known)  # type: ignore[index]
+        case _:
+            found = _kinds(expr, of, known)
+    return found - {NOTHING} if expr in known and isinstance(found, frozenset) else found
+
+
+def _kinds(expr: Expr, of: Of, known: Known) -> Kinds:
+    match expr:
+        case Constant(value):
+            return frozenset({type(value)})
+        case Outer(index):
+            return of.arguments[index] if index < len(of.arguments) else UNKNOWN
+        case Attribute(inner, name):
+            kind = shape_of(inner, of.shapes)
+            return declared(hints(kind).get(name)) if isinstance(kind, type) else UNKNOWN
+        case Item(inner, Constant(int() as place)):
+            kind = shape_of(inner, of.shapes)
+            if isinstance(kind, tuple) or not isinstance(kind, type):
+                return UNKNOWN
+            names = members(kind) if issubclass(kind, tuple) and hasattr(kind, "_fields") else []
+            inside = 0 <= place < len(names)
+            return declared(hints(kind).get(names[place])) if inside else UNKNOWN
+        case Operation(operator, (a, b)) if operator in SUMS:
+            both = kinds(a, of, known), kinds(b, of, known)
+            each = both[0] | both[1]
+            return each if all(both) and (each <= NUMBERS or each <= EXACT) else UNKNOWN
+        case Conditional(test, then, otherwise):
+            yes = kinds(then, of, known | present(test, is_true=True))
+            no = kinds(otherwise, of, known | present(test, is_true=False))
+            return yes | no if yes and no else UNKNOWN
+        case Call(Attribute(inner, method)) if method in METHODS:
+            is_text = kinds(inner, of, known) == STRINGS
+            tests = method in ("startswith", "endswith")
+            return UNKNOWN if not is_text else frozenset({bool}) if tests else STRINGS
+        case Call(Constant(value)) if value in (str, repr):
+            return STRINGS
+        case Call(Constant(value)) if value is len:
+            return frozenset({int})
+        case First(_, then):
+            return kinds(then, of, known)
+        case _:
+            return UNKNOWN
+
+
+def declared(hint: Any) -> Kinds:
+    """The classes that an annotation names."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        every = [declared(part) for part in get_args(hint)]
+        return frozenset().union(*every) if all(every) else UNKNOWN
+    if origin is Annotated:
+        return declared(get_args(hint)[0])
+    if origin is Literal:
+        return frozenset(map(type, get_args(hint)))
+    if hasattr(hint, "__supertype__"):
+        return declared(hint.__supertype__)
+    if hint is None:
+        return frozenset({NOTHING})
+    return of_class(origin or hint)
+
+
+def of_shape(shape: Shape) -> Form:
+    """What a shape says of a value."""
+    return tuple(map(of_shape, shape)) if isinstance(shape, tuple) else of_class(shape)
+
+
+def of_class(kind: Any) -> Kinds:
+    """The classes of a value that is declared as one; an integer may stand for a float."""
+    if kind is float:
+        return frozenset({float, int})
+    return frozenset({kind}) if isinstance(kind, type) and kind is not object else UNKNOWN
+
+
+def is_ordered(found: Kinds) -> bool:
+    """Whether values of these classes can be compared with each other."""
+    return bool(found) and any(found <= order for order in ORDERED)
+
+
+def _in_turn(tests: tuple[Expr, ...], of: Of, known: Known, *, is_true: bool) -> bool:
+    for test in tests:
+        if not is_calm(test, of, known):
+            return False
+        known |= present(test, is_true=is_true)
+    return True
+
+
+def _operation_is_calm(operator: str, operands: tuple[Expr, ...], of: Of, known: Known) -> bool:
+    if operator in {"not", "==", "!=", "is", "is not"}:
+        return True
+    found = [kinds(operand, of, known) for operand in operands]
+    if len(operands) == 1:
+        return bool(found[0]) and found[0] <= NUMBERS
+    if not all(found):
+        return operator in MEMBERSHIP and _is_collection(operands[1])
+    each = found[0] | found[1]
+    if operator in ORDERS:
+        return is_ordered(each)
+    if operator in SUMS:
+        return each <= NUMBERS or each <= EXACT or (operator == "+" and each == STRINGS)
+    if operator in MEMBERSHIP:
+        return _is_collection(operands[1]) or each == STRINGS
+    divides = operator in {"/", "//", "%"} and each <= NUMBERS
+    return divides and isinstance(operands[1], Constant) and bool(operands[1].value)
+
+
+def _is_collection(expr: Expr) -> bool:
+    """Whether it is one of values that can be compared with any."""
+    match expr:
+        case Display("tuple" | "list"):
+            return True
+        case Constant(value):
+            return isinstance(value, tuple | list | frozenset | set | dict)
+        case _:
+            return False
+
+
+def _call_is_calm(value: Any, argument: Expr, of: Of, known: Known) -> bool:
+    if not any(value is call for call in CALLS):
+        return False
+    found = kinds(argument, of, known)
+    if value is len:
+        return bool(found) and found <= {str, bytes, tuple, frozenset, list, set, dict}
+    if value is abs:
+        return bool(found) and found <= NUMBERS
+    return True

@@ -1,0 +1,124 @@
+"""What is known of the bindings of a plan's rows beside their classes: of what classes values are.
+
+select o.total                  total: float        (float or int,)
+aggregate Count(), Max(o.day)   day: date           (int,), (date or None,)
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args, get_origin
+
+from optimizer import plan
+from optimizer.expr import Expr, Function, Parameter
+from optimizer.plans.extended import outputs
+from optimizer.plans.properties import fact, nodes, shapes
+from optimizer.subqueries.calm import (
+    EXACT,
+    NOTHING,
+    NUMBERS,
+    UNKNOWN,
+    Form,
+    Kinds,
+    Of,
+    declared,
+    form,
+    kinds,
+    of_shape,
+)
+from optimizer.subqueries.keyed import read
+from optimizer.subqueries.outers import outers
+
+Forms = tuple[Form, ...]
+
+
+def forms(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> Forms:
+    """What is known of the bindings of the rows of a query whose arguments are of these classes."""
+    if not outers(node):
+        found: Forms = fact(node, "forms", _of_closed)
+        return found
+    made: dict[int, Forms] = {}
+    for part in nodes(node, until=lambda part: not outers(part)):
+        below = [made[id(source)] for source in part.inputs()] if outers(part) else []
+        made[id(part)] = _forms(part, below, arguments) if outers(part) else forms(part)
+    return made[id(node)]
+
+
+def known_of(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> Of:
+    """What is known of the rows of a node, for callables of these."""
+    return Of(shapes(node), arguments, forms(node, arguments))
+
+
+def _of_closed(node: plan.Node) -> Forms:
+    return _forms(node, [source.known["forms"] for source in node.inputs()], ())
+
+
+def _forms(node: plan.Node, below: list[Forms], arguments: tuple[Kinds, ...]) -> Forms:
+    match node:
+        case plan.Table(row_type=row_type):
+            return (_of_rows(row_type),)
+        case plan.Select(source) | plan.Extend(source):
+            of = Of(shapes(source), arguments, below[0])
+            made = outputs(node)
+            return tuple([form(expr, of) for expr in made])
+        case (
+            plan.Where()
+            | plan.Distinct()
+            | plan.OrderBy()
+            | plan.Top()
+            | plan.SemiJoin()
+            | plan.AntiJoin()
+            | plan.View()
+        ):
+            return below[0]
+        case plan.Product() | plan.Join():
+            return (*below[0], _as_row(below[1]))
+        case plan.OuterJoin(kind="left"):
+            return (*below[0], _or_none(_as_row(below[1])))
+        case plan.Aggregate(source):
+            return _of_groups(node, Of(shapes(source), arguments, below[0]))
+        case _:
+            return tuple(map(of_shape, shapes(node)))
+
+
+def _of_rows(annotation: Any) -> Form:
+    """What the rows of a table are declared as; of tuples of some width, their items."""
+    items = get_args(annotation)
+    if get_origin(annotation) is tuple and items and ... not in items:
+        return tuple(map(_of_rows, items))
+    return declared(annotation)
+
+
+def _as_row(of: Forms) -> Form:
+    return of[0] if len(of) == 1 else of
+
+
+def _or_none(of: Form) -> Form:
+    return of | {NOTHING} if isinstance(of, frozenset) and of else UNKNOWN
+
+
+def _of_groups(node: plan.Aggregate, of: Of) -> Forms:
+    if node.row is not None:
+        return (UNKNOWN,)
+    key = () if node.key is None else (form(_body(node.key, of), of),)
+    is_empty = node.key is None
+    return (*key, *[_of_folded(folded, of, is_empty=is_empty) for folded in node.aggregates])
+
+
+def _of_folded(folded: plan.Folded, of: Of, *, is_empty: bool) -> Kinds:
+    """What an aggregate shows, which may be that of no rows."""
+    if folded.name in ("Count", "CountDistinct"):
+        return frozenset({int})
+    value = Parameter(0) if folded.value is None else _body(folded.value, of)
+    found = kinds(value, of)
+    if not found:
+        return UNKNOWN
+    if folded.name == "Sum":
+        found -= {NOTHING}
+        return found | {int} if found <= NUMBERS or found <= EXACT else UNKNOWN
+    if folded.name in ("Min", "Max"):
+        return found | {NOTHING} if is_empty or folded.skip_none else found
+    return UNKNOWN
+
+
+def _body(f: Function, of: Of) -> Expr:
+    return read(f, of.shapes).body

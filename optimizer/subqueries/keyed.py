@@ -1,0 +1,123 @@
+"""The rows of a query for many values together, and what one reads of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import (
+    Display,
+    Expr,
+    Function,
+    Item,
+    Lifted,
+    Parameter,
+    constant,
+    items_of,
+    row_names,
+    tuple_of,
+)
+from optimizer.expressions.compose import over
+from optimizer.expressions.knowledge import Shapes
+from optimizer.lifting.lift import lift
+from optimizer.record import record
+
+
+@record
+class Keyed:
+    """The rows of a query for many values: where a row of the node has the value, which is its key,
+    and the bindings that it has in the query of one.
+
+    `covers` says that there is a row for every value; `plain`, that keys are equal as values of the
+    rows are, so that those with a NaN are none: otherwise each is one of the values that are asked
+    for, and equal to itself.
+    """
+
+    node: plan.Node
+    key: Expr
+    row: tuple[Expr, ...]
+    covers: bool = False
+    plain: bool = False
+
+
+ZERO, ONE = constant(0), constant(1)
+FIRST = Item(Parameter(0), ZERO)
+"""The key of a row that is packed: it has one binding, a tuple of the key and the row."""
+
+
+def read(f: Function, given: Shapes = ()) -> Lifted:
+    """A callable as an expression."""
+    return f if isinstance(f, Lifted) else lift(f, given)
+
+
+def function(body: Expr, parameters: int, of: Lifted) -> Lifted:
+    """An expression that was made of a callable."""
+    names = of.names if len(of.names) == parameters else ()
+    return Lifted(body, names or row_names(parameters), of.origins, parameters)
+
+
+def names_of(names: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Names of `count` bindings, the first of which have some already."""
+    fresh = [name for name in row_names(count + len(names)) if name not in names]
+    return (*names, *fresh)[:count]
+
+
+def one(body: Expr) -> Lifted:
+    """A callable of one binding."""
+    return Lifted(body, ("row",), (), 1)
+
+
+def items(of: Expr, count: int) -> tuple[Expr, ...]:
+    """The bindings of a row that is one value."""
+    return (of,) if count == 1 else items_of(of, count)
+
+
+def tuple_items(body: Expr) -> tuple[Expr, ...] | None:
+    """The items of a tuple that is written out."""
+    return body.items if isinstance(body, Display) and body.kind == "tuple" else None
+
+
+def same(key: Expr) -> Expr:
+    """A key that is equal to itself if it is NaN: of a key, only its items may be none."""
+    return tuple_of(tuple_of(key))
+
+
+def over_row(f: Function, row: tuple[Expr, ...], parameters: int) -> Lifted:
+    """A callable of a row that is read somewhere in the bindings of another."""
+    made = read(f)
+    return function(over(made.body, row), parameters, made)
+
+
+def match_of(node: Any) -> plan.Match:
+    """When rows of a join match; of a product, always."""
+    found: plan.Match = getattr(node, "match", plan.Match())
+    return found
+
+
+def with_match(node: Any, match: plan.Match) -> plan.Node:
+    """A join or product with another condition."""
+    if not isinstance(node, plan.Product):
+        return replace(node, match=match)  # type: ignore[no-any-return]
+    if match == plan.Match():
+        return node
+    return plan.Join(node.left, node.right, match)
+
+
+@record
+class OfGroup:
+    """What a callable makes of a part of a group, where the key and the rows have that of the group
+    before them."""
+
+    function: Callable[[Any, Any], Any]
+
+    def __call__(self, key: Any, rows: Any) -> Any:
+        own = type(rows)({row[1]: weight for row, weight in rows.items()})
+        return self.function(key[1], own)
+
+
+def of_group(f: Opaque) -> Opaque:
+    """The callable that is called with the key and the rows of a group alone."""
+    return replace(f, function=OfGroup(f.function), identity=("of a group", f.identity))

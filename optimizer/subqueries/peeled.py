@@ -1,0 +1,132 @@
+"""A correlated query as rows that depend on nothing, and conditions of them.
+
+select o.total                                     table orders
+  where o.customer == outer[0] and o.paid    ->      conditions o.customer == outer[0], o.paid
+    table orders                                     row (o.total,)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import (
+    NONE,
+    TRUE,
+    Expr,
+    First,
+    Lifted,
+    Operation,
+    Outer,
+    all_parameters,
+    conjunction,
+    conjuncts,
+    origins,
+    row_names,
+)
+from optimizer.expressions.compose import is_too_long, needs, over
+from optimizer.expressions.knowledge import is_value
+from optimizer.plans.properties import bindings, shapes
+from optimizer.record import record
+from optimizer.subqueries.keyed import read
+from optimizer.subqueries.outers import outers, read_by, with_values
+
+
+@record
+class Peeled:
+    """The rows of a query: those of `source`, which reads no arguments, for which the conditions
+    are true, one after the other. `row` has their bindings, as expressions of those of the source.
+    """
+
+    source: plan.Node
+    row: tuple[Expr, ...]
+    conditions: tuple[Expr, ...]
+    origins: tuple[Opaque, ...]
+
+
+def peeled(node: plan.Node) -> Peeled | None:
+    """A query without what its callables make of arguments; None where it is of another form."""
+    if not outers(node):
+        return Peeled(node, all_parameters(bindings(node)), (), ())
+    match node:
+        case plan.Where(source, p):
+            below = peeled(source)
+            return None if below is None else _where(below, read(p))
+        case plan.Select(source, f):
+            below = peeled(source)
+            if below is None:
+                return None
+            return _select(below, read(f, shapes(source)), below.row, source)
+        case plan.Extend(source):
+            below = peeled(source)
+            return None if below is None else _extend(below, node)
+        case plan.OrderBy(source, _, None, 0):
+            return peeled(source)
+        case _:
+            return None
+
+
+def _where(below: Peeled, p: Lifted) -> Peeled | None:
+    test = over(p.body, below.row)
+    if is_too_long(test):
+        return None
+    return replace(
+        below,
+        conditions=(*below.conditions, *conjuncts(test)),
+        origins=origins(*below.origins, p),
+    )
+
+
+def _extend(below: Peeled, node: plan.Extend) -> Peeled | None:
+    found: Peeled | None = below
+    row = [below.row[place] for place in node.keep]
+    for column in node.columns:
+        found = found and _select(found, read(column, shapes(node.input)), below.row, node.input)
+        row.append(found.row[0] if found is not None else NONE)
+    return None if found is None else replace(found, row=tuple(row))
+
+
+def _select(below: Peeled, f: Lifted, row: tuple[Expr, ...], source: plan.Node) -> Peeled | None:
+    """The rows that a callable makes of some bindings."""
+    if not is_value(f.body, shapes(source)):
+        return None
+    made = over(f.body, row)
+    if is_too_long(made):
+        return None
+    needed = needs(made, shapes(below.source))
+    asked = (First(needed, TRUE),) if needed else ()
+    return replace(
+        below,
+        row=(made,),
+        conditions=(*below.conditions, *asked),
+        origins=origins(*below.origins, f),
+    )
+
+
+def of_values(query: Peeled, values: tuple[Expr, ...]) -> Peeled:
+    """The same, with expressions in the place of the arguments."""
+    return replace(
+        query,
+        row=tuple([with_values(part, values) for part in query.row]),
+        conditions=tuple([with_values(test, values) for test in query.conditions]),
+    )
+
+
+def filtered(query: Peeled) -> plan.Node:
+    """The rows of the source for which the conditions are true; these read no arguments."""
+    if not query.conditions:
+        return query.source
+    names = row_names(bindings(query.source))
+    test = Lifted(conjunction(query.conditions), names, query.origins, len(names))
+    return plan.Where(query.source, test)
+
+
+def equation(test: Expr) -> tuple[int, Expr] | None:
+    """The argument that a condition has be equal to something in the rows, and that."""
+    if not isinstance(test, Operation) or test.operator != "==":
+        return None
+    for mine, theirs in (test.operands, test.operands[::-1]):
+        if isinstance(mine, Outer) and not read_by(theirs):
+            return mine.index, theirs
+    return None

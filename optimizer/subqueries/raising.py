@@ -1,0 +1,149 @@
+"""Whether a query may raise where nobody asks for its rows, and what keeps it from that.
+
+    where 1 / o.rate > 3                    where 1 / o.rate > 3
+      table orders              ->            semi_join
+                                                table orders
+                                                table customers
+
+A query of no row around it is not asked, and so raises nothing in Python. So what may raise in it
+has rows only while there is one.
+
+Source: `calm.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Function, Parameter
+from optimizer.plans.properties import fact, nodes
+from optimizer.subqueries.calm import EXACT, NUMBERS, Kinds, Of, is_calm, is_ordered, kinds
+from optimizer.subqueries.forms import forms, known_of
+from optimizer.subqueries.keyed import read
+from optimizer.subqueries.outers import outers
+from optimizer.traverse import called, substituted, with_inputs
+
+FOLDS_ANY = frozenset({"Count", "CountDistinct", "Collect"})
+FOLDS_ORDERED = frozenset({"Min", "Max"})
+FOLDS_NUMBERS = frozenset({"Sum", "Avg"})
+GIVEN = (plan.View, plan.Fixpoint, plan.Iterate, plan.Component)
+"""What raises by itself, whoever reads it."""
+
+
+def is_quiet(query: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
+    """Whether nothing in a query raises, whose arguments are of these classes."""
+    if not outers(query):
+        return bool(fact(query, "is_quiet", _is_quiet))
+    every = nodes(query, until=lambda node: not outers(node))
+    return all(
+        raises_nothing(node, arguments) if outers(node) else is_quiet(node) for node in every
+    )
+
+
+def _is_quiet(node: plan.Node) -> bool:
+    if isinstance(node, GIVEN):
+        return True
+    return raises_nothing(node) and all(source.known["is_quiet"] for source in node.inputs())
+
+
+def raises_nothing(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
+    """Whether a node does not raise, whatever its inputs do."""
+    if isinstance(node, GIVEN):
+        return True
+    if not all(is_calm(read(f, of.shapes).body, of) for f, of in _called(node, arguments)):
+        return False
+    match node:
+        case plan.Aggregate(source, _, aggregates):
+            return all(_folds(folded, known_of(source, arguments)) for folded in aggregates)
+        case plan.OrderBy(source, keys) | plan.Top(source, _, keys):
+            return all(_stands(key.function, known_of(source, arguments)) for key in keys)
+        case plan.Unnest(source, f) | plan.SelectMany(source, f):
+            of = known_of(source, arguments)
+            found = kinds(read(f, of.shapes).body, of)
+            return bool(found) and found <= {tuple, frozenset, str}
+        case _:
+            return not node.facts.raises
+
+
+def _called(node: plan.Node, arguments: tuple[Kinds, ...]) -> Iterator[tuple[Function, Of]]:
+    """The callables of a node, with what is known of what they are given."""
+    if not node.facts.calls:
+        return
+    every: list[Any] = [forms(source, arguments) for source in node.inputs()]
+    for (f, of), (_, given) in zip(called(node), called(node, every), strict=True):
+        yield f, Of(of, arguments, given)  # type: ignore[arg-type]
+
+
+def _folds(folded: plan.Folded, of: Of) -> bool:
+    """Whether an aggregate takes any value that it may be given."""
+    if folded.name in FOLDS_ANY:
+        return True
+    value = Parameter(0) if folded.value is None else read(folded.value, of.shapes).body
+    found = kinds(value, of)
+    found -= {type(None)} if folded.skip_none else set()
+    if folded.name in FOLDS_ORDERED:
+        return is_ordered(found)
+    return folded.name in FOLDS_NUMBERS and bool(found) and (found <= NUMBERS or found <= EXACT)
+
+
+def _stands(key: Function, of: Of) -> bool:
+    return is_ordered(kinds(read(key, of.shapes).body, of))
+
+
+class Gate:
+    """Lets no rows through while there are none of others.
+
+    What these are is said at the end (`open`): they may read arguments of a query further out.
+    """
+
+    def __init__(self) -> None:
+        self._level = object()
+        self._others = plan.Recursive(self._level, 0, "rows", is_set=False)
+        self._made: dict[int, plan.Node] = {}
+        self._empty: set[int] = set()
+        """Nodes that have no rows while there are none."""
+
+    def before(self, query: plan.Node) -> plan.Node:
+        """A query in which what reads no arguments is asked for nothing while there are none."""
+        for node in nodes(query, until=_needs_no_gate):
+            self._take(node)
+        return self._made.get(id(query), query)
+
+    def open(self, made: plan.Node, rows: plan.Node) -> plan.Node:
+        """What was made of such a query, with the other rows."""
+        return substituted(made, self._level, lambda _: rows)
+
+    def _take(self, node: plan.Node) -> None:
+        if _needs_no_gate(node):
+            return
+        inputs = [self._made.get(id(source), source) for source in node.inputs()]
+        if not outers(node) and not raises_nothing(node):
+            inputs = [self._gate(source) for source in inputs]
+        made = with_inputs(node, inputs)
+        self._made[id(node)] = made
+        if inputs and id(inputs[0]) in self._empty and _has_no_more(node):
+            self._empty.add(id(made))
+
+    def _gate(self, source: plan.Node) -> plan.Node:
+        if id(source) in self._empty:
+            return source
+        made = plan.SemiJoin(source, self._others, plan.Match())
+        self._empty.add(id(made))
+        return made
+
+
+def _needs_no_gate(node: plan.Node) -> bool:
+    return isinstance(node, GIVEN) or (not outers(node) and is_quiet(node))
+
+
+def _has_no_more(node: plan.Node) -> bool:
+    """Whether it has rows only if its first input has."""
+    match node:
+        case plan.Aggregate(_, key):
+            return key is not None
+        case plan.OuterJoin(kind=kind):
+            return kind == "left"
+        case _:
+            return not isinstance(node, plan.Union | plan.UnionAll)

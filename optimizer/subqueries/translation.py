@@ -1,0 +1,380 @@
+"""A query of one value becomes one of all values: the value joins each operator's key.
+
+    g.where(p).group_by(j).aggregate(Count())        aggregate Count() by (k, j)
+                                                       where p
+                                                         rows of all groups, grouped by k
+
+Every node becomes one that has the rows of all values together. In each of its rows one can read
+the value and the row that the query of one value has (`Keyed`), and in no other way do two of its
+rows differ, so that sets and counts of them are those of each value.
+
+    where, select, unnest       the same, of what is read as the row
+    distinct, unions, ...       the same, of rows that have the value in them
+    joins with other rows       the same; of two parts that depend on it, the values must be equal
+                                besides (`joining.py`)
+    aggregates, top, reduce     by the value, and their own key if they have one
+    order with a limit          top of each value
+    rows that do not depend     beside every value; only where it makes a difference
+    on it
+
+What an equation finds needs no values: of rows `where o.customer == outer[0]` the value is
+`o.customer`.
+
+What shows something of no rows, an aggregate of all, does so for values of which nothing is left
+where it stands (`covers`).
+
+Source: *lifting* of operators to streams of streams [dbsp] section 5; flattening of nested queries
+        [slender]; dependent joins pushed down [neumann2015].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.errors import PlanError
+from optimizer.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    Item,
+    Lifted,
+    Operation,
+    Parameter,
+    all_parameters,
+    conjunction,
+    constant,
+    one_value,
+    reads,
+    row_names,
+    tuple_of,
+)
+from optimizer.expressions.compose import over
+from optimizer.plans import explain
+from optimizer.plans.extended import extend_of
+from optimizer.plans.properties import bindings, nodes
+from optimizer.record import record
+from optimizer.subqueries import joining
+from optimizer.subqueries.keyed import (
+    FIRST,
+    ONE,
+    Keyed,
+    function,
+    items,
+    of_group,
+    one,
+    read,
+    same,
+)
+from optimizer.subqueries.outers import read_by, with_values
+from optimizer.subqueries.peeled import equation, filtered, of_values, peeled
+from optimizer.traverse import with_inputs
+
+
+@record
+class Values:
+    """The values that a query is asked for.
+
+    `known` are rows with their value, from which names are taken; `groups` each value once. The
+    value is one of `arguments` arguments, or a tuple of so many, that the query reads as `Outer`;
+    None if it reads them otherwise. `canonical` is what makes each NaN in a value the same, if that
+    is necessary.
+    """
+
+    known: Keyed
+    groups: plan.Node
+    arguments: int | None = None
+    canonical: Constant | None = None
+    names: tuple[str, ...] = ()
+    origins: tuple[Opaque, ...] = ()
+
+
+@record
+class Asked:
+    """What a translation needs to know, and cannot.
+
+    `of_no_rows` gives what an aggregate shows of no rows. `refusal` says in words what cannot be
+    done, and for what; with `by_equation` nothing in the query raises, so that it may be asked of
+    values that nobody asks for.
+    """
+
+    of_no_rows: Callable[[plan.Folded], Any]
+    refusal: str
+    by_equation: bool = False
+
+
+class Translation:
+    """Of a query, for some values.
+
+    `depends` says of a node whether it, or one below it, depends on the value; `leaf` gives what
+    stands for one that does so by itself.
+    """
+
+    def __init__(
+        self,
+        values: Values,
+        asked: Asked,
+        depends: Callable[[plan.Node], bool],
+        leaf: Callable[[plan.Node], Keyed | None],
+    ) -> None:
+        self.values = values
+        self.asked = asked
+        self.depends = depends
+        self._leaf = leaf
+        self._made: dict[int, Keyed] = {}
+
+    def of(self, query: plan.Node) -> Keyed:
+        """The rows of a query for all values."""
+        for node in nodes(query):
+            if self.depends(node) and id(node) not in self._made:
+                self._made[id(node)] = self._by_equation(node) or self._keyed(node)
+        return self.side(query)
+
+    def bindings_of(self, query: plan.Node) -> plan.Node:
+        """The same, with the value as their first binding."""
+        x = self.of(query)
+        count = len(x.row) + 1
+        if (x.key, *x.row) == all_parameters(count) and bindings(x.node) == count:
+            return x.node
+        made = self.plain(x.key, x)
+        return extend_of(x.node, [made.with_body(part) for part in (x.key, *x.row)])
+
+    def side(self, node: plan.Node) -> Keyed:
+        """What stands for a node; for one that knows nothing of the value, its rows with each."""
+        if id(node) in self._made:
+            return self._made[id(node)]
+        row = items(Parameter(1), bindings(node))
+        return Keyed(plan.Product(self.values.groups, node), Parameter(0), row)
+
+    def _keyed(self, node: plan.Node) -> Keyed:
+        found = self._leaf(node)
+        if found is not None:
+            return found
+        match node:
+            case plan.Where(source, p):
+                x = self.side(source)
+                return replace(x, node=plan.Where(x.node, self.callable(p, x)), covers=False)
+            case plan.Select(source, f):
+                x = self.side(source)
+                return self.packed(replace(x, row=(self.callable(f, x).body,)), f)
+            case plan.Unnest(source, f) | plan.SelectMany(source, f):
+                return self._unnested(node, self.side(source), f)
+            case plan.Distinct(source):
+                x = self._alone(self.side(source))
+                return replace(x, node=plan.Distinct(x.node))
+            case plan.Extend(source):
+                return self._extended(node, self.side(source))
+            case (
+                plan.Product() | plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin()
+            ):
+                return joining.joined(self, node)
+            case plan.Aggregate(source):
+                return self._aggregated(node, self.side(source))
+            case plan.OrderBy(source, keys, limit, offset):
+                if limit is None:
+                    return self._in_no_order(node)
+                return self._top(self.side(source), None, keys, limit, offset)
+            case plan.Top(source, own, keys, limit, offset):
+                return self._top(self.side(source), own, keys, limit, offset)
+            case plan.Reduce(source):
+                return self._reduced(node, self.packed(self.side(source)))
+            case plan.Fixpoint() | plan.Component() | plan.Iterate():
+                raise self._of_recursion(node)
+            case _ if len(node.inputs()) == 2:
+                return self._of_sets(node)
+            case _:
+                raise self._refusal(node, "it has all rows together", "do it to the result")
+
+    # Callables.
+
+    def callable(self, f: Function, x: Keyed, *more: Expr) -> Lifted:
+        """A callable of the query's row, and of more, as one of the node's."""
+        return self.over(f, x.key, (*x.row, *more), bindings(x.node) + len(more))
+
+    def over(self, f: Function, key: Expr, row: tuple[Expr, ...], parameters: int) -> Lifted:
+        """A callable of bindings in which the value and the query's row are read so."""
+        made = read(f)
+        body = over(made.body, row)
+        count = self.values.arguments
+        if count is not None and read_by(body):
+            body = with_values(body, items(key, count))
+        return function(body, parameters, made)
+
+    def by(self, x: Keyed, key: Function | None) -> Lifted:
+        """The value, with another key."""
+        if key is None:
+            return self.plain(x.key, x)
+        own = self.callable(key, x)
+        return function(tuple_of(x.key, own.body), own.parameters, own)
+
+    def plain(self, body: Expr, x: Keyed) -> Lifted:
+        """A callable that nobody wrote."""
+        whole = self.values.known
+        count, known = bindings(x.node), len(whole.row)
+        begins = x.key == whole.key and x.row[:known] == whole.row
+        names = self.values.names if begins else ()
+        names += row_names(count)[len(names) :]
+        return Lifted(body, names, self.values.origins, count)
+
+    def packed(self, x: Keyed, f: Function | None = None) -> Keyed:
+        """The same with rows of one binding: the value, and the row as one value."""
+        row = items(Item(Parameter(0), ONE), len(x.row))
+        if (x.key, x.row, bindings(x.node)) == (FIRST, row, 1):
+            return x
+        made = self.plain(tuple_of(x.key, one_value(x.row)), x)
+        if f is not None:
+            made = replace(made, origins=read(f).origins)
+        return Keyed(plan.Select(x.node, made), FIRST, row, x.covers, x.plain)
+
+    def compared(self, key: Expr, *, plain: bool) -> tuple[Expr, ...]:
+        """The parts of a value in a key of a join."""
+        if plain:
+            return items(key, self.values.arguments or 1)
+        canonical = self.values.canonical
+        return (same(key if canonical is None else Call(canonical, (key,))),)
+
+    # Nodes.
+
+    def _by_equation(self, node: plan.Node) -> Keyed | None:
+        """The rows of a query in which each argument is equal to something in them."""
+        count = self.values.arguments
+        if not self.asked.by_equation or not count:
+            return None
+        found = peeled(node)
+        if found is None:
+            return None
+        values: dict[int, Expr] = {}
+        rest: list[Expr] = []
+        for test in found.conditions:
+            equal = equation(test)
+            if equal is None or equal[0] in values:
+                rest.append(test)
+            else:
+                values.setdefault(*equal)
+        if len(values) < count:
+            return None
+        by = tuple([values[place] for place in range(count)])
+        made = of_values(replace(found, conditions=tuple(rest)), by)
+        return Keyed(filtered(made), one_value(by), made.row, plain=True)
+
+    def _unnested(self, node: plan.Node, x: Keyed, f: Function) -> Keyed:
+        count = bindings(x.node)
+        made = plan.Unnest(x.node, self.callable(f, x))
+        if isinstance(node, plan.Unnest):
+            return Keyed(made, x.key, (*x.row, Parameter(count)), plain=x.plain)
+        return self.packed(Keyed(made, x.key, (Parameter(count),), plain=x.plain))
+
+    def _extended(self, node: plan.Extend, x: Keyed) -> Keyed:
+        count = bindings(x.node)
+        every = all_parameters(count + len(node.columns))
+        columns = tuple(self.callable(column, x) for column in node.columns)
+        made = plan.Extend(x.node, tuple(range(count)), columns)
+        row = (*[x.row[place] for place in node.keep], *every[count:])
+        return replace(x, node=made, row=row)
+
+    def _of_sets(self, node: plan.Node) -> Keyed:
+        left, right = [self._alone(self.side(source)) for source in node.inputs()]
+        if left.plain != right.plain:
+            left, right = self._sound(left), self._sound(right)
+        layouts = [(x.key, x.row, bindings(x.node)) for x in (left, right)]
+        if layouts[0] != layouts[1]:
+            left, right = self.packed(left), self.packed(right)
+        covers = isinstance(node, plan.Union | plan.UnionAll) and (left.covers or right.covers)
+        return replace(left, node=with_inputs(node, [left.node, right.node]), covers=covers)
+
+    def _alone(self, x: Keyed) -> Keyed:
+        """The same with nodes whose rows have nothing but the value and the row."""
+        read = frozenset[int]().union(*map(reads, (x.key, *x.row)))
+        is_alone = {Parameter(place) for place in read} <= {x.key, *x.row}
+        return x if is_alone and len(read) == bindings(x.node) else self.packed(x)
+
+    def _sound(self, x: Keyed) -> Keyed:
+        """The rows whose key is a value that may be asked for."""
+        if not x.plain:
+            return x
+        tests = [Operation("==", (k, k)) for k in self.compared(x.key, plain=True)]
+        test = self.plain(conjunction(tuple(tests)), x)
+        return replace(x, node=plan.Where(x.node, test), plain=False)
+
+    def _aggregated(self, node: plan.Aggregate, x: Keyed) -> Keyed:
+        folded = self.folded(node, x)
+        made = plan.Aggregate(x.node, self.by(x, node.key), folded)
+        results = all_parameters(len(folded) + 1)[1:]
+        if node.key is not None:
+            key, own = items(Parameter(0), 2)
+            return Keyed(made, key, (own, *results), x.covers, x.plain)
+        found = Keyed(made, Parameter(0), results, True, x.plain)
+        return found if x.covers else self._filled(found, node)
+
+    def folded(self, node: plan.Aggregate, x: Keyed) -> tuple[plan.Folded, ...]:
+        """The aggregates of a node, which read the rows of the query."""
+        return tuple(replace(a, value=self._value_of(a, x)) for a in node.aggregates)
+
+    def _value_of(self, folded: plan.Folded, x: Keyed) -> Function | None:
+        """What an aggregate reads; without a callable of its own, the row."""
+        if folded.value is not None:
+            return self.callable(folded.value, x)
+        return None if folded.name == "Count" else self.plain(one_value(x.row), x)
+
+    def _filled(self, x: Keyed, node: plan.Aggregate) -> Keyed:
+        """The rows of an aggregate of all, and the rows of values for which it had none."""
+        found = self.packed(x)
+        match = plan.Match(
+            one(tuple_of(*self.compared(Parameter(0), plain=x.plain))),
+            one(tuple_of(*self.compared(FIRST, plain=x.plain))),
+        )
+        missing = plan.AntiJoin(self.values.groups, found.node, match)
+        nothing = one_value([constant(self.asked.of_no_rows(a)) for a in node.aggregates])
+        empty = plan.Select(missing, one(tuple_of(Parameter(0), nothing)))
+        if x.plain:
+            found = self._sound(found)
+        return replace(found, node=plan.UnionAll(found.node, empty))
+
+    def _in_no_order(self, node: plan.OrderBy) -> Keyed:
+        if self.values.arguments is None:
+            raise self._refusal(node, "what each gives has no order", "order_by() the result")
+        if not node.offset:
+            return self.side(node.input)
+        raise self._refusal(node, "an order without a limit has no end", "limit() it")
+
+    def _top(
+        self,
+        x: Keyed,
+        own: Function | None,
+        keys: tuple[plan.SortKey, ...],
+        limit: int,
+        offset: int,
+    ) -> Keyed:
+        """The first rows by the value, and a key of their own if they have one."""
+        keys = tuple(replace(key, function=self.callable(key.function, x)) for key in keys)
+        covers = x.covers and limit > 0 and not offset
+        made = plan.Top(x.node, self.by(x, own), keys, limit, offset)
+        return replace(x, node=made, covers=covers)
+
+    def _reduced(self, node: plan.Reduce, x: Keyed) -> Keyed:
+        f = node.function
+        assert isinstance(f, Opaque)
+        key, own = items(Parameter(0), 2)
+        reduced = plan.Reduce(x.node, self.by(x, node.key), of_group(f))
+        return Keyed(reduced, key, (own, Parameter(1)), plain=x.plain)
+
+    def _of_recursion(self, node: plan.Node) -> PlanError:
+        if self.values.arguments is None:
+            return self._refusal(
+                node,
+                "a recursion has the rows of all groups",
+                "have the key of the group in its rows, and compare it where it joins",
+            )
+        return self._refusal(
+            node,
+            "a recursion has the rows of all of them together",
+            "have what it reads of that row in its own rows, and compare it outside",
+        )
+
+    def _refusal(self, node: plan.Node, why: str, remedy: str) -> PlanError:
+        what = self.asked.refusal.format(explain.headline(node))
+        return PlanError(f"{what}: {why}\n  {remedy}")

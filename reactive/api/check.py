@@ -1,0 +1,96 @@
+"""Compare a view with what Python makes of its text, for tests of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from reactive.api.equal_rows import same_as_bags
+from reactive.api.query import Written
+from reactive.collections.multiset import Multiset
+from reactive.collections.zset import canonical
+from reactive.errors import VerificationError
+from reactive.runtime.boundary import outermost
+
+MOST_SHOWN = 5
+
+
+@outermost
+def check(*views: Any) -> None:
+    """Compare views with what Python computes of the texts of their queries.
+
+    Parameters
+    ----------
+    views: views of queries that were made by `Database.query` or `live`; others are verified
+        by `View.verify`.
+
+    The text runs over the rows of now, as plain lists. Where rows are tied, in `sorted(...)[:n]`
+    and in `min` and `max` with a key, any of them is right.
+
+    Raises
+    ------
+    VerificationError: a view differs; the message says in which rows.
+
+    >>> from reactive import Database, check
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> short = db.query(lambda: {w for w in words if len(w) < 3}).materialize()
+    >>> words.add_all(["to", "be", "not", "to"])
+    >>> check(short)
+    """
+    for view in views:
+        if not isinstance(getattr(view, "relation", None), Written):
+            view.verify()
+            continue
+        found = difference(view)
+        if found is not None:
+            raise VerificationError(f"{view._called()} is not what its text gives\n  {found}")
+
+
+def difference(view: Any) -> str | None:
+    """What a view and its text do not have in common; None if they are the same."""
+    query = view.relation
+    text, kind = query.text, query.kind
+    expected = text.run({}, is_tied=True)
+    if kind == "mapping":
+        return _compared(list(view), [pair_of(each) for each in expected.items()])
+    rows = [expected] if kind == "value" else list(expected)
+    if kind != "order":
+        return _compared(list(view), rows)
+    mine, theirs = list(view), [plain(row) for row in rows]
+    return None if mine == theirs else f"in order: {mine!r:.200}\n  and not {theirs!r:.200}"
+
+
+def pair_of(item: tuple[Any, Any]) -> tuple[Any, Any]:
+    """A key and its value; the values of a group in no order."""
+    key, value = item
+    return key, Multiset(map(plain, value)) if isinstance(value, list) else value
+
+
+def plain(value: Any) -> Any:
+    """A value as a row has it: lists as tuples, sets frozen."""
+    if isinstance(value, set | frozenset):
+        return frozenset(map(plain, value))
+    if isinstance(value, list) or type(value) is tuple:
+        return tuple(map(plain, value))
+    if isinstance(value, Mapping):
+        return frozenset((plain(k), plain(v)) for k, v in value.items())
+    return value
+
+
+def _compared(mine: list[Any], theirs: list[Any]) -> str | None:
+    expected = [canonical(plain(row)) for row in theirs]
+    if same_as_bags([(row, 1) for row in mine], expected):
+        return None
+    left, right = Multiset(mine), Multiset(expected)
+    return (
+        f"it has what the text does not give: {_more(left, right)}\n"
+        f"  and lacks what it gives: {_more(right, left)}"
+    )
+
+
+def _more(of: Multiset[Any], than: Multiset[Any]) -> str:
+    """What one has more of than the other."""
+    counts = [(row, n - than.count(row)) for row, n in of.items()]
+    found = [f"{n} x {row!r:.120}" for row, n in counts if n > 0]
+    return ", ".join(found[:MOST_SHOWN]) or "nothing"

@@ -1,0 +1,334 @@
+"""Expressions over the names of fields, for who does not want lambdas read: `col("amount") > 3`.
+
+    orders.where((col("amount") > 3) & ~col("paid"))
+    orders.join(customers, on=left("customer") == right("id"))
+    orders.group_by(col("town")).aggregate(total=Sum(col("price") * col("pieces")))
+
+They stand wherever a query takes a callable of its rows. Names are checked when the query is made;
+`&`, `|` and `~` are Python's `and`, `or` and `not`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+from optimizer.callables.captures import copied
+from optimizer.callables.purity import impurity
+from optimizer.callables.source import Place, caller
+from optimizer.errors import PlanError
+from optimizer.expr import (
+    NONE,
+    And,
+    Attribute,
+    Call,
+    Conditional,
+    Expr,
+    Item,
+    Local,
+    Operation,
+    Or,
+    constant,
+    transform,
+    tuple_of,
+)
+from optimizer.expressions.text import text
+from optimizer.rewriting.columns import LEFT, RIGHT, Named
+from optimizer.rewriting.fields import field_read
+from reactive.runtime.boundary import outermost
+from reactive.runtime.copying import NotCopied
+
+
+class Column:
+    """An expression over names: made by `col`, of others by operators.
+
+    It compares, adds and so on as values do: `==` gives an expression, so that it has no hash and
+    is neither true nor false.
+
+    >>> col("price") * 2 > 10
+    col: price * 2 > 10
+    """
+
+    __slots__ = ("expr", "place")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, expr: Expr, place: Place) -> None:
+        self.expr = expr
+        """The expression, over names (`optimizer.rewriting.columns.Named`)."""
+        self.place = place
+        """Where it was written."""
+
+    def __repr__(self) -> str:
+        return f"col: {text(transform(self.expr, _shown), ())}"
+
+    def __call__(self, *row: Any) -> Any:
+        """Columns stand where callables do, so that types have it; nobody calls them."""
+        raise PlanError(
+            f"{self!r} is no callable of rows\n"
+            "  it stands where a relation takes a callable: where, select, join(on=), Sum, ..."
+        )
+
+    def __bool__(self) -> NoReturn:
+        raise PlanError(
+            f"{self!r} is neither true nor false before there are rows\n"
+            "  write & for `and`, | for `or`, ~ for `not`, is_in(...) for `in`; "
+            "and a < b & b < c with parentheses: (a < b) & (b < c)"
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise PlanError(f"{self!r} has no elements\n  unnest(...) takes it as a callable")
+
+    def field(self, name: str) -> Column:
+        """An attribute of the value."""
+        return self._with(Attribute(self.expr, name))
+
+    def method(self, name: str, /, *arguments: Any, **named: Any) -> Column:
+        """What a method of the value gives: `col("name").method("lower")`."""
+        return self._with(_called(Attribute(self.expr, name), arguments, named))
+
+    def is_in(self, values: Iterable[Any]) -> Column:
+        """Whether the value is one of some, or in a collection that is a column."""
+        of = values if isinstance(values, Column) else frozenset(values)
+        return self._binary("in", of)
+
+    def is_none(self) -> Column:
+        """Whether there is no value."""
+        return self._with(Operation("is", (self.expr, NONE)))
+
+    def is_not_none(self) -> Column:
+        """Whether there is a value."""
+        return self._with(Operation("is not", (self.expr, NONE)))
+
+    def __getitem__(self, key: Any) -> Column:
+        return self._with(Item(self.expr, expression(key)))
+
+    def __eq__(self, other: Any) -> Column:  # type: ignore[override]
+        return self._binary("==", other)
+
+    def __ne__(self, other: Any) -> Column:  # type: ignore[override]
+        return self._binary("!=", other)
+
+    def __lt__(self, other: Any) -> Column:
+        return self._binary("<", other)
+
+    def __le__(self, other: Any) -> Column:
+        return self._binary("<=", other)
+
+    def __gt__(self, other: Any) -> Column:
+        return self._binary(">", other)
+
+    def __ge__(self, other: Any) -> Column:
+        return self._binary(">=", other)
+
+    def __add__(self, other: Any) -> Column:
+        return self._binary("+", other)
+
+    def __radd__(self, other: Any) -> Column:
+        return self._reflected("+", other)
+
+    def __sub__(self, other: Any) -> Column:
+        return self._binary("-", other)
+
+    def __rsub__(self, other: Any) -> Column:
+        return self._reflected("-", other)
+
+    def __mul__(self, other: Any) -> Column:
+        return self._binary("*", other)
+
+    def __rmul__(self, other: Any) -> Column:
+        return self._reflected("*", other)
+
+    def __truediv__(self, other: Any) -> Column:
+        return self._binary("/", other)
+
+    def __rtruediv__(self, other: Any) -> Column:
+        return self._reflected("/", other)
+
+    def __floordiv__(self, other: Any) -> Column:
+        return self._binary("//", other)
+
+    def __rfloordiv__(self, other: Any) -> Column:
+        return self._reflected("//", other)
+
+    def __mod__(self, other: Any) -> Column:
+        return self._binary("%", other)
+
+    def __rmod__(self, other: Any) -> Column:
+        return self._reflected("%", other)
+
+    def __pow__(self, other: Any) -> Column:
+        return self._binary("**", other)
+
+    def __rpow__(self, other: Any) -> Column:
+        return self._reflected("**", other)
+
+    def __neg__(self) -> Column:
+        return self._with(Operation("-", (self.expr,)))
+
+    def __invert__(self) -> Column:
+        return self._with(Operation("not", (self.expr,)))
+
+    def __and__(self, other: Any) -> Column:
+        return self._with(And((*_parts(And, self.expr), *_parts(And, expression(other)))))
+
+    def __rand__(self, other: Any) -> Column:
+        return self._with(And((expression(other), *_parts(And, self.expr))))
+
+    def __or__(self, other: Any) -> Column:
+        return self._with(Or((*_parts(Or, self.expr), *_parts(Or, expression(other)))))
+
+    def __ror__(self, other: Any) -> Column:
+        return self._with(Or((expression(other), *_parts(Or, self.expr))))
+
+    def _binary(self, operator: str, other: Any) -> Column:
+        return self._with(Operation(operator, (self.expr, expression(other))))
+
+    def _reflected(self, operator: str, other: Any) -> Column:
+        return self._with(Operation(operator, (expression(other), self.expr)))
+
+    def _with(self, expr: Expr) -> Column:
+        return Column(expr, self.place)
+
+
+@outermost
+def col(name: str | int, of: str | int | None = None) -> Column:
+    """A value by its name, in the rows of whatever takes it.
+
+    Parameters
+    ----------
+    name: of the only binding that `extend` gave it to, or of the field of the only binding whose
+        class has it; or the number of an item, of the only binding. `"customer.town"` says which
+        binding, as `of` does.
+    of: the binding: its number, its name, that of its class in small letters, or in `join(on=)`
+        `"left"` or `"right"`.
+
+    Cost: that of the lambda that reads the same, which need not be read.
+
+    Raises
+    ------
+    PlanError: it is no name. Whether it is that of something the query says that is given it.
+
+    >>> from dataclasses import dataclass
+    >>> from reactive import Database, col
+    >>> @dataclass(frozen=True)
+    ... class Order:
+    ...     town: str
+    ...     total: float
+    >>> orders = Database().table(Order, name="orders")
+    >>> large = orders.where((col("total") > 10) & (col("town") == "Bonn"))
+    >>> large.select(col("total") / 2)
+    Relation:
+    select order.total / 2
+      where order.total > 10 and order.town == 'Bonn'
+        table orders
+    """
+    if isinstance(name, str) and of is None and "." in name:
+        of, _, name = name.partition(".")
+    is_name = isinstance(name, str) and name.isidentifier()
+    if not is_name and type(name) is not int:
+        raise PlanError(
+            f"col takes the name of a field or binding, not {name!r:.60}\n"
+            '  col("total"), col("order.total"), col(0) for the first item of a tuple'
+        )
+    return _named(name, of)
+
+
+@outermost
+def left(name: str | int) -> Column:
+    """A value of the left side of a join by its name, in `join(on=)`; see `col`.
+
+    >>> from reactive import left, right
+    >>> left("customer") == right("id")
+    col: left.customer == right.id
+    """
+    return col(name, LEFT)
+
+
+@outermost
+def right(name: str | int) -> Column:
+    """A value of the right side of a join by its name; see `left`.
+
+    >>> from dataclasses import dataclass
+    >>> from reactive import Database, left, right
+    >>> @dataclass(frozen=True)
+    ... class Word:
+    ...     text: str
+    >>> words = Database().table(Word, name="words")
+    >>> words.join(words, on=left("text") < right("text"))
+    Relation:
+    join on left.text < right.text
+      table words
+      table words
+    """
+    return col(name, RIGHT)
+
+
+@outermost
+def call(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Column:
+    """What a function gives for columns and constants; it must give the same answer each time.
+
+    >>> from reactive import call, col
+    >>> call(round, col("total"), 2)
+    col: round(total, 2)
+    """
+    if not callable(function):
+        raise PlanError(f"call takes a function, not {function!r:.60}\n  call(len, col('name'))")
+    reason = impurity(function)
+    if reason is not None:
+        raise PlanError(
+            f"call: {getattr(function, '__name__', function)} cannot be used in a query: {reason}\n"
+            "  a callable must give the same answer each time; put such values into the rows"
+        )
+    return Column(_called(constant(function), arguments, named), caller())
+
+
+@outermost
+def when(test: Column, then: Any, otherwise: Any) -> Column:
+    """`then if test else otherwise`, of which only one is evaluated.
+
+    >>> from reactive import col, when
+    >>> when(col("paid"), 0, col("total"))
+    col: 0 if paid else total
+    """
+    parts = (expression(test), expression(then), expression(otherwise))
+    return Column(Conditional(*parts), caller())
+
+
+def expression(value: Any) -> Expr:
+    """A column, a tuple of them, or a value as it is now, as an expression."""
+    if isinstance(value, Column):
+        return value.expr
+    if isinstance(value, NotCopied):
+        raise PlanError(
+            f"an expression reads a {type(value).__name__}\n"
+            "  a query would not notice its changes; join it instead"
+        )
+    if type(value) is tuple and any(isinstance(item, Column) for item in value):
+        return tuple_of(*map(expression, value))
+    return constant(copied(value))
+
+
+def name_of(key: Column | Callable[..., Any] | str) -> str | None:
+    """The name of the field that a key is, if it does nothing else."""
+    if not isinstance(key, Column):
+        return key if isinstance(key, str) else field_read(key)
+    expr = key.expr
+    return expr.name if isinstance(expr, Named) and isinstance(expr.name, str) else None
+
+
+def _shown(expr: Expr) -> Expr:
+    return Local(str(expr)) if isinstance(expr, Named) else expr
+
+
+def _parts(kind: type[And | Or], expr: Expr) -> tuple[Expr, ...]:
+    return expr.parts if isinstance(expr, kind) else (expr,)
+
+
+def _named(name: str | int, of: str | int | None) -> Column:
+    place = caller()
+    return Column(Named(name, of, place), place)
+
+
+def _called(function: Expr, arguments: tuple[Any, ...], named: dict[str, Any]) -> Call:
+    given = tuple((name, expression(value)) for name, value in named.items())
+    return Call(function, tuple(map(expression, arguments)), given)

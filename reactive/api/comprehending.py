@@ -1,0 +1,150 @@
+"""Comprehensions over the relations of a database: what their reading asks of the engine.
+
+Aggregates are the engine's own, relations are plans, and sub-queries in callables become joins when
+the relation is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from optimizer import plan
+from optimizer.callables.captures import meaning
+from optimizer.callables.opaque import Opaque, opaque
+from optimizer.comprehensions.engine import Fold
+from optimizer.comprehensions.query import read_callable
+from optimizer.errors import DuplicateKeyError, PlanError
+from optimizer.expr import Expr, Function, Lifted
+from optimizer.expressions.knowledge import Shapes
+from optimizer.rules.read_callables import read_callables
+from optimizer.subqueries.freed import freed
+from optimizer.subqueries.lateral import lateral
+from optimizer.traverse import functions
+from reactive.api.callables import Live
+from reactive.api.smallest import smallest
+from reactive.collections.order import sort_key, tie_key
+from reactive.collections.zset import canonical
+from reactive.compiler.definition import agree
+from reactive.operators.accumulators import (
+    Accumulator,
+    CollectAccumulator,
+    CountAccumulator,
+    MaxAccumulator,
+    MinAccumulator,
+    SumAccumulator,
+    UserAccumulator,
+)
+
+MOST_ROUNDS = 10_000
+PLAIN: dict[str, type[Any]] = {
+    "Sum": SumAccumulator,
+    "Count": CountAccumulator,
+    "Min": MinAccumulator,
+    "Max": MaxAccumulator,
+    "Collect": CollectAccumulator,
+}
+
+
+class Comprehending:
+    """The engine as comprehensions see it."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def plan_of(self, value: Any) -> plan.Node | None:
+        if not isinstance(value, Live) or not hasattr(value, "_kept_views"):
+            return None
+        other: Any = value
+        if other._engine is not self._engine and not agree(self._engine, other._engine):
+            raise PlanError(
+                f"{other._called()} is of another database\n"
+                "  a query reads the tables of one; subscribe to the other and copy what it needs"
+            )
+        found: plan.Node = other.plan
+        return found
+
+    def text_of(self, value: Any) -> Callable[[], Any] | None:
+        text = getattr(value, "text", None) if isinstance(value, Live) else None
+        return getattr(text, "function", None)
+
+    def fold(self, name: Fold, value: Function | None) -> plan.Folded:
+        if name == "Only":
+            return _only(value)
+        accumulator: Accumulator = PLAIN[name]()
+        return plan.Folded(name, accumulator, value)
+
+    def freed(self, node: plan.Node) -> plan.Node:
+        return without_subqueries(node)
+
+    def lateral(self, left: plan.Node, query: plan.Node, arguments: tuple[Expr, ...]) -> plan.Node:
+        return lateral(left, query, arguments, of_no_rows=of_no_rows, canonical=canonical)
+
+    def fixpoint(self, body: plan.Node, level: object, name: str) -> plan.Node:
+        (found,) = smallest(plan.Fixpoint((body,), level, (name,), (None,), MOST_ROUNDS))
+        return found
+
+    def in_order(self, pairs: Iterable[tuple[Any, Any]], descending: bool) -> tuple[Any, ...]:
+        return in_order(pairs, descending)
+
+
+def in_order(pairs: Iterable[tuple[Any, Any]], descending: bool) -> tuple[Any, ...]:
+    """Rows in the order of their keys, as `order_by` has them."""
+    every = sorted(pairs, key=lambda pair: tie_key(pair[1]))
+    every.sort(key=lambda pair: sort_key(pair[0]), reverse=descending)
+    return tuple([row for _, row in every])
+
+
+def without_subqueries(node: plan.Node) -> plan.Node:
+    """The node with joins in the place of the sub-queries in its callables."""
+    return freed(read_callables(node), of_no_rows=of_no_rows, canonical=canonical)
+
+
+def of_no_rows(folded: plan.Folded) -> Any:
+    """What an aggregate shows of no rows."""
+    return folded.accumulator.result(folded.accumulator.zero())
+
+
+def sources_of(node: plan.Node) -> list[Any]:
+    """The relations that callables of a node name."""
+    return [
+        capture.original
+        for function in functions(node)
+        if isinstance(function, Lifted)
+        for origin in function.origins
+        for capture in origin.captures
+        if isinstance(capture.original, Live) and hasattr(capture.original, "_kept_views")
+    ]
+
+
+def read(engine: Any, function: Opaque, shapes: Shapes) -> Lifted:
+    """A callable of rows of these shapes that names relations."""
+    return read_callable(function, shapes, Comprehending(engine))[0]
+
+
+def _only(value: Function | None) -> plan.Folded:
+    """The value of a group that has one row, of which there must be no two."""
+    plus = opaque(_with, 2, "the value of a key")
+    minus = opaque(_without, 2, "the value of a key")
+    finish = opaque(_one, 1, "the value of a key")
+    accumulator = UserAccumulator((), meaning(()), plus, minus, finish)
+    return plan.Folded("Only", accumulator, value, (plus, minus, finish))
+
+
+def _with(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    return (*values, value)
+
+
+def _without(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    place = values.index(value)
+    return (*values[:place], *values[place + 1 :])
+
+
+def _one(values: tuple[Any, ...]) -> Any:
+    if len(values) > 1:
+        shown = ", ".join(f"{value!r:.60}" for value in values[:3])
+        raise DuplicateKeyError(
+            f"{len(values)} rows have the same key, with the values {shown}\n"
+            "  a dictionary would keep the last; have one row for each key"
+        )
+    return values[0] if values else None

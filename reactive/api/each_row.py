@@ -1,0 +1,34 @@
+"""Iterators over rows that know whose rows they are, for a generator expression that is made live.
+
+live(x for x in orders if x.total > 3)      Python calls iter(orders) before `live` is called
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from inspect import GEN_CREATED, getgeneratorstate
+from types import GeneratorType
+from typing import Any
+
+from reactive.runtime.boundary import hide
+
+
+def each_row(relation: Any, rows: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    """The rows, which are asked for with the first of them."""
+    try:
+        yield from rows()
+    except Exception as error:
+        hide(error)
+        raise
+
+
+def relation_of(iterator: Any) -> Any:
+    """The relation whose rows an iterator gives, before it gives any; None of another."""
+    if not isinstance(iterator, GeneratorType) or iterator.gi_code is not _CODE:
+        return None
+    is_new = getgeneratorstate(iterator) == GEN_CREATED
+    frame = iterator.gi_frame
+    return frame.f_locals["relation"] if is_new and frame is not None else None
+
+
+_CODE = each_row.__code__

@@ -1,0 +1,7 @@
+"""Datalog: a program's text as plans.
+
+Lives here:  what reads a text, checks it, and translates it, stratum after stratum.
+Comes in:    the text of a program, in the core of Soufflé's language.
+Goes out:    relations by name.
+May import:  all rooms.
+"""

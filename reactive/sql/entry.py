@@ -1,0 +1,111 @@
+"""`db.sql` and `db.execute`: texts of SQL, of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from optimizer import plan
+from optimizer.errors import PlanError
+from optimizer.expr import Lifted, Parameter, row_names
+from reactive.sql.catalog import Catalog
+from reactive.sql.dialects import DIALECTS, Dialect
+from reactive.sql.errors import nearest
+from reactive.sql.language import scope_of
+from reactive.sql.nodes import freed
+from reactive.sql.ordered_rows import place_of, placed_row
+from reactive.sql.query import Query
+from reactive.sql.read import one
+from reactive.sql.relation import relation_of
+from reactive.sql.schema import Schema, schema_of_values
+from reactive.sql.statements import run
+from reactive.sql.values import whole
+
+
+def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
+    """The relation of a query."""
+    dialect, catalog = dialect_of(engine), catalog_of(engine)
+    tree = one(text, dialect, parameters)
+    if not isinstance(tree, exp.Query | exp.Values):
+        raise PlanError(
+            f"sql takes a query, not {tree.key.upper()}\n  db.execute(...) changes tables"
+        )
+    around = scope_of(text, dialect, catalog, parameters)
+    query = around.query(tree)
+    placed = _placed(query) if query.sort and None in _columns(query) else None
+    node, schema = _in_order(query) if placed is None else query.rows()
+    views = tuple(dict.fromkeys(around.environment.views))
+    return relation_of(engine, node, schema, views, placed)
+
+
+def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
+    """Run a statement; how many rows it changed."""
+    engine = db._engine
+    dialect, catalog = dialect_of(engine), catalog_of(engine)
+    tree = one(text, dialect, parameters)
+    return run(tree, scope_of(text, dialect, catalog, parameters), db)
+
+
+def dialect_of(engine: Any) -> Dialect:
+    """The dialect of a database."""
+    found = DIALECTS.get(engine.dialect)
+    if found is None:
+        near = nearest(str(engine.dialect), DIALECTS)
+        raise PlanError(
+            f"there is no dialect {engine.dialect!r}{near}\n  there are {', '.join(DIALECTS)}"
+        )
+    return found
+
+
+def catalog_of(engine: Any) -> Catalog:
+    """What names stand for in a database."""
+    if engine.catalog is None:
+        engine.catalog = Catalog(engine)
+    found: Catalog = engine.catalog
+    return found
+
+
+def _in_order(query: Query) -> tuple[plan.Node, Schema]:
+    """The rows of a query, which stand in its order if it has one."""
+    if not query.sort:
+        return query.rows()
+    places = _columns(query)
+    node, schema = replace(query, sort=(), limit=None, offset=0).rows()
+    columns = [whole(value) for value in schema.values(Parameter(0))]
+    keys = tuple(
+        replace(key, function=_of_row(columns[place]))
+        for key, place in zip(query.sort, places, strict=True)
+        if place is not None
+    )
+    return plan.OrderBy(node, keys, query.limit, query.offset), schema
+
+
+def _columns(query: Query) -> list[int | None]:
+    """The columns that the rows stand in order by; None for what is no column."""
+    return [_column(key, query) for key in query.sort]
+
+
+def _column(key: plan.SortKey, query: Query) -> int | None:
+    """The column that the rows stand in order by."""
+    assert isinstance(key.function, Lifted)
+    body = key.function.body
+    return next((n for n, v in enumerate(query.values) if whole(v) == body), None)
+
+
+def _placed(query: Query) -> plan.OrderBy:
+    """Rows that stand in an order by what they do not have."""
+    _, kind = schema_of_values(query.names, query.values)
+    place = [key.function.body for key in query.sort if isinstance(key.function, Lifted)]
+    row = placed_row(kind._fields, place, [whole(value) for value in query.values])
+    node = freed(plan.Select(query.node, query.scope.function(row)))
+    keys = tuple(
+        replace(key, function=_of_row(place_of(number))) for number, key in enumerate(query.sort)
+    )
+    return plan.OrderBy(node, keys, query.limit, query.offset)
+
+
+def _of_row(expr: Any) -> Lifted:
+    return Lifted(expr, row_names(1), (), 1)

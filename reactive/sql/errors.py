@@ -1,0 +1,95 @@
+"""Errors of a SQL text: what is wrong, at which line and column, with the line itself.
+
+PlanError: there is no column 'amonut' at line 2, column 8; did you mean 'amount'?
+  where amonut > 3
+        ^
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from optimizer.errors import PlanError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+PARAMETER = re.compile(r"[\s<>=!+*/%|(-]+[:$]\w+")
+
+
+def sql_error(text: str, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
+    """The error about a node of a parsed text. Only its tokens know where they are."""
+    return error_at(text, None if node is None else start_of(node), message, remedy)
+
+
+def error_at(text: str, start: int | None, message: str, remedy: str = "") -> PlanError:
+    """The error about the character at an offset."""
+    lines = [] if start is None else _pointed(text, start)
+    where = "" if start is None else " at line {}, column {}".format(*line_and_column(text, start))
+    more = [f"  {line}" for line in (*lines, remedy) if line]
+    head, _, rest = message.partition("\n")
+    return PlanError("\n".join([head + where, *([rest] if rest else []), *more]))
+
+
+def line_and_column(text: str, start: int) -> tuple[int, int]:
+    """Of an offset, both from 1 on.
+
+    >>> line_and_column("select\\n  x", 9)
+    (2, 3)
+    """
+    before = text[:start]
+    return before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
+
+
+def start_of(node: exp.Expr) -> int | None:
+    """Where the first token of a node is."""
+    found = [each.meta["start"] for each in node.walk() if "start" in each.meta]
+    return min(found, default=None) if found else _above(node)
+
+
+def _above(node: exp.Expr) -> int | None:
+    """What knows no place of its own is near what is around it."""
+    parent = node.parent
+    return None if parent is None else start_of(parent)
+
+
+def source_of(text: str, node: exp.Expr) -> str:
+    """The text of a node from its first to its last token, on one line."""
+    found = [each.meta for each in node.walk() if "start" in each.meta]
+    if not found:
+        return ""
+    first, last = min(m["start"] for m in found), max(m["end"] for m in found)
+    parameter = PARAMETER.match(text, last + 1)  # which knows no place of its own
+    end = last + 1 if parameter is None else parameter.end()
+    return " ".join(_closed(text, first, end).split())
+
+
+def _closed(text: str, first: int, last: int) -> str:
+    """The part of a text, with the brackets behind it that it opens."""
+    part = text[first:last]
+    while part.count("(") > part.count(")") and last < len(text):
+        last += 1
+        part = text[first:last]
+    return part
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """A question that names the most similar candidate, if there is one.
+
+    >>> nearest("amonut", ["id", "amount"])
+    "; did you mean 'amount'?"
+    """
+    by_folded = {each.casefold(): each for each in candidates}
+    found = get_close_matches(name.casefold(), by_folded, n=1)
+    return f"; did you mean {by_folded[found[0]]!r}?" if found else ""
+
+
+def _pointed(text: str, start: int) -> list[str]:
+    """The line, and a caret below the character."""
+    line, column = line_and_column(text, start)
+    shown = text.split("\n")[line - 1].replace("\t", " ")
+    return [shown, " " * (column - 1) + "^"]

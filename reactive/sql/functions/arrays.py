@@ -1,0 +1,150 @@
+"""The functions of arrays and structs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.expr import Item, constant, tuple_of
+from reactive.sql.casts import applied, equal_types, maybe
+from reactive.sql.functions.calls import SAME, Maker, given, of
+from reactive.sql.runtime import arrays
+from reactive.sql.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
+from reactive.sql.values import Value, literal, whole
+
+if TYPE_CHECKING:
+    from reactive.sql.scope import Scope
+
+
+def array_of(node: Any, scope: Scope) -> Value:
+    """`[a, b]` and `ARRAY[a, b]`."""
+    values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope)
+    return Value(tuple_of(*map(whole, values)), SqlType("array", items=(kind,)))
+
+
+def element_type(value: Value) -> SqlType:
+    """Of what type the elements of an array are."""
+    if value.type.kind == "text":
+        return TEXT
+    return value.type.items[0] if value.type.kind == "array" and value.type.items else ANY
+
+
+def _element(node: Any, scope: Scope) -> Value:
+    array, place = given(node, scope)
+    return maybe(arrays.element, element_type(array), array, place)
+
+
+def bracket(node: Any, scope: Scope) -> Value:
+    """`a[1]` and `a[1:2]`; sqlglot counts from 0 there."""
+    value = scope.value(node.this)
+    place = node.expressions[0]
+    if isinstance(place, exp.Slice):
+        first, last = (place.args.get(each) for each in ("this", "expression"))
+        ends = (
+            scope.value(each) if each is not None else Value(constant(number), INT)
+            for each, number in ((first, 1), (last, -1))
+        )
+        return applied(arrays.slice_of, value.type, value, *ends)
+    if value.type.kind == "struct":
+        return field_of(value, str(place.name), node, scope)
+    return maybe(arrays.element, element_type(value), value, _place(place, scope))
+
+
+def _place(node: Any, scope: Scope) -> Value:
+    """The place as it was written: sqlglot takes 1 from a number."""
+    number = node.this if isinstance(node, exp.Neg) else node
+    if not isinstance(number, exp.Literal):
+        return scope.value(node)
+    written = int(number.this) * (-1 if isinstance(node, exp.Neg) else 1)
+    return literal(written + 1)
+
+
+def field_of(value: Value, name: str, node: Any, scope: Scope) -> Value:
+    """A field of a struct.
+
+    Raises
+    ------
+    PlanError: it has no such field.
+    """
+    names = value.type.names
+    if name not in names:
+        raise scope.error(node, f"there is no field {name!r}{scope.nearest(name, names)}")
+    place = names.index(name)
+    read = Item(value.expr, constant(place))
+    return Value(read, value.type.items[place], (*value.nulls, read))
+
+
+def struct_of(node: Any, scope: Scope) -> Value:
+    """`{'a': 1}`, `struct_pack(a := 1)`, `row(1, 2)`: a tuple."""
+    names, values = [], []
+    for place, each in enumerate(node.expressions):
+        is_named = isinstance(each, exp.PropertyEQ)
+        names.append(each.this.name if is_named else f"column{place}")
+        values.append(scope.value(each.expression if is_named else each))
+    kind = SqlType("struct", items=tuple(v.type for v in values), names=tuple(names))
+    return Value(tuple_of(*map(whole, values)), kind)
+
+
+def _numbers(node: Any, scope: Scope) -> Value:
+    """RANGE and GENERATE_SERIES."""
+    function = arrays.numbers if node.args.get("is_end_exclusive") else arrays.series
+    parts = [node.args.get(each) for each in ("start", "end", "step")]
+    values = [scope.value(each) for each in parts if isinstance(each, exp.Expr)]
+    return applied(function, SqlType("array", items=(values[0].type,)), *values)
+
+
+def _of_element(function: Any) -> Maker:
+    def made(node: Any, scope: Scope) -> Value:
+        (value,) = given(node, scope)
+        return maybe(function, element_type(value), value)
+
+    return made
+
+
+def _concatenated(node: Any, scope: Scope) -> Value:
+    values = given(node, scope)
+    made = values[0]
+    for value in values[1:]:
+        made = applied(arrays.concatenated, made.type, made, value)
+    return made
+
+
+def _field(node: Any, scope: Scope) -> Value:
+    return field_of(scope.value(node.this), node.expression.name, node, scope)
+
+
+TABLE: dict[str | type[exp.Expr], Maker] = {
+    exp.Array: array_of,
+    exp.Bracket: bracket,
+    exp.Struct: struct_of,
+    exp.StructExtract: _field,
+    exp.ArraySize: of(len, INT, ANY),
+    exp.ArrayContains: of(arrays.contains, BOOL, ANY, ANY),
+    exp.ArrayContainsAll: of(arrays.contains_all, BOOL, ANY, ANY),
+    exp.ArrayOverlaps: of(arrays.contains_any, BOOL, ANY, ANY),
+    exp.ArrayConcat: _concatenated,
+    exp.ArrayAppend: of(arrays.appended, SAME, ANY, ANY),
+    exp.ArrayDistinct: of(arrays.distinct, SAME, ANY),
+    exp.ArraySort: lambda node, scope: applied(
+        arrays.in_order, (v := scope.value(node.this)).type, v
+    ),
+    exp.ArrayMin: _of_element(arrays.least),
+    exp.ArrayMax: _of_element(arrays.greatest),
+    exp.ArrayToString: of(arrays.joined, TEXT, ANY, TEXT),
+    exp.GenerateSeries: _numbers,
+    "row": struct_of,
+    "list_position": of(arrays.position, INT, ANY, ANY, nullable=True),
+    "array_position": of(arrays.position, INT, ANY, ANY, nullable=True),
+    "list_reverse": of(arrays.backwards, SAME, ANY),
+    "array_reverse": of(arrays.backwards, SAME, ANY),
+    "list_slice": of(arrays.slice_of, SAME, ANY, INT, INT),
+    "array_slice": of(arrays.slice_of, SAME, ANY, INT, INT),
+    "list_extract": _element,
+    "list_element": _element,
+    "array_extract": _element,
+    "element_at": _element,
+    "list_sum": _of_element(arrays.total),
+    "list_avg": of(arrays.mean, FLOAT, ANY, nullable=True),
+    "cardinality": of(len, INT, ANY),
+}

@@ -1,0 +1,96 @@
+"""Relations that were written in SQL: as any other, but a row that raises is left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVarTuple
+
+from optimizer import plan
+from optimizer.callables.source import caller
+from optimizer.plans.explain import Explanation
+from reactive.api.relation import OrderedRelation, Relation
+from reactive.runtime.boundary import boundary
+from reactive.sql.schema import Schema
+
+if TYPE_CHECKING:
+    from reactive.api.ordered_view import OrderedView
+    from reactive.api.row_errors import OnError
+    from reactive.api.view import AnyView, View
+    from reactive.transactions.engine import Engine
+
+Ts = TypeVarTuple("Ts")
+
+
+@boundary
+class SqlRelation(Relation[*Ts]):
+    """A query that was written in SQL; its rows are named tuples of the columns.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> _ = db.execute("create table words (id int primary key, word text)")
+    >>> long = db.sql("select word, length(word) as size from words where length(word) > 2")
+    >>> view = long.materialize()
+    >>> db.execute("insert into words values (1, 'to'), (2, 'three')")
+    2
+    >>> list(view)
+    [Row(word='three', size=5)]
+    """
+
+    schema: Schema | None = None
+    """The columns, with their names in SQL."""
+
+    def materialize(self, name: str | None = None, *, on_error: OnError = "drop") -> View[*Ts]:
+        """A view; see `Relation.materialize`. What raises is left out, and is in `view.errors`, so
+        that it stops no commit."""
+        view: Any = self._engine.materialize(self._query(), name, caller(), on_error)
+        view.schema = self.schema
+        return view  # type: ignore[no-any-return]
+
+
+@boundary
+class OrderedSqlRelation(OrderedRelation[*Ts]):
+    """The same with an ORDER BY: its view is a sequence."""
+
+    schema: Schema | None = None
+
+    def materialize(
+        self, name: str | None = None, *, on_error: OnError = "drop"
+    ) -> OrderedView[*Ts]:
+        """A view that is a sequence; see `SqlRelation.materialize`."""
+        view: Any = self._engine.materialize(self._query(), name, caller(), on_error)
+        view.schema = self.schema
+        return view  # type: ignore[no-any-return]
+
+
+@boundary
+class PlacedSqlRelation(OrderedSqlRelation[*Ts]):
+    """The same, in an order by what is not selected. What is made of it has the rows alone; its
+    view has rows that know their place."""
+
+    _placed: plan.OrderBy
+
+    def _query(self) -> OrderedSqlRelation[*Ts]:
+        return OrderedSqlRelation(self._engine, self._placed, self._views)
+
+    def explain(self, *, optimized: bool = True) -> Explanation:
+        """The plan of its view; see `Relation.explain`."""
+        return self._query().explain(optimized=optimized)
+
+    def limit(self, n: int, offset: int = 0) -> OrderedRelation[*Ts]:
+        """The first rows; see `OrderedRelation.limit`."""
+        return self._query().limit(n, offset)
+
+
+def relation_of(
+    engine: Engine,
+    node: plan.Node,
+    schema: Schema,
+    views: tuple[AnyView, ...],
+    placed: plan.OrderBy | None = None,
+) -> SqlRelation[Any] | OrderedSqlRelation[Any]:
+    """The relation of a plan; `placed` are its rows in an order by what they do not have."""
+    kind: Any = OrderedSqlRelation if isinstance(node, plan.OrderBy) else SqlRelation
+    made: Any = (kind if placed is None else PlacedSqlRelation)(engine, node, views)
+    made.schema = schema
+    if placed is not None:
+        made._placed = placed
+    return made  # type: ignore[no-any-return]

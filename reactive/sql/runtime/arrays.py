@@ -1,0 +1,136 @@
+"""Functions of arrays, which are tuples. Places begin with 1; some elements may be None."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Array = tuple[Any, ...]
+
+
+def concatenated(one: Any, other: Any) -> Array:
+    """Two arrays, or an array and an element, as one.
+
+    >>> concatenated((1,), (2, 3)), concatenated(0, (1,))
+    ((1, 2, 3), (0, 1))
+    """
+    left = one if isinstance(one, tuple) else (one,)
+    return left + (other if isinstance(other, tuple) else (other,))
+
+
+def appended(array: Array, item: Any) -> Array:
+    """An array with one element more."""
+    return (*array, item)
+
+
+def prepended(item: Any, array: Array) -> Array:
+    """An array with one element before."""
+    return (item, *array)
+
+
+def element(array: Any, place: int) -> Any:
+    """The element at a place, from the end if that is negative; None if there is none.
+
+    >>> element((1, 2), 1), element((1, 2), -1), element((1, 2), 3), element("abc", 2)
+    (1, 2, None, 'b')
+    """
+    index = place - 1 if place > 0 else place + len(array)
+    if place and 0 <= index < len(array):
+        return array[index]
+    return "" if isinstance(array, str) else None
+
+
+def slice_of(array: Any, first: int, last: int) -> Any:
+    """The elements from one place to another."""
+    first, last = (place + len(array) + 1 if place < 0 else place for place in (first, last))
+    return array[max(0, first - 1) : max(0, last)]
+
+
+def contains(array: Array, item: Any) -> bool:
+    """Whether an element is equal."""
+    return item in array
+
+
+def contains_all(array: Array, items: Array) -> bool:
+    """Whether an array has all elements of another."""
+    return set(items) <= set(array)
+
+
+def contains_any(array: Array, items: Array) -> bool:
+    """Whether two arrays have an element in common, other than NULL."""
+    return not (set(array) - {None}).isdisjoint(items)
+
+
+def position(array: Array, item: Any) -> int | None:
+    """Where an element is first."""
+    return array.index(item) + 1 if item in array else None
+
+
+def distinct(array: Array) -> Array:
+    """The different elements, without NULL."""
+    return tuple(dict.fromkeys(item for item in array if item is not None))
+
+
+def backwards(array: Array) -> Array:
+    """The elements from the last to the first."""
+    return array[::-1]
+
+
+def in_order(array: Array) -> Array:
+    """The elements from the least to the greatest, NULL last."""
+    return (*sorted(item for item in array if item is not None), *(i for i in array if i is None))
+
+
+def total(array: Array) -> Any:
+    """The sum of the elements that are not NULL."""
+    found = [item for item in array if item is not None]
+    return sum(found[1:], found[0]) if found else None
+
+
+def mean(array: Array) -> Any:
+    """The mean of the elements that are not NULL."""
+    found = [float(item) for item in array if item is not None]
+    return sum(found) / len(found) if found else None
+
+
+def least(array: Array) -> Any:
+    """The least element that is not NULL."""
+    return min((item for item in array if item is not None), default=None)
+
+
+def greatest(array: Array) -> Any:
+    """The greatest element that is not NULL."""
+    return max((item for item in array if item is not None), default=None)
+
+
+def joined(array: Array, separator: str) -> str:
+    """The elements as one text; NULL is left out."""
+    from reactive.sql.runtime.casts import to_text
+
+    return separator.join(to_text(item) for item in array if item is not None)
+
+
+def numbers(start: int, end: int, step: int = 1) -> Array:
+    """The numbers from one up to another, without that."""
+    return tuple(range(start, end, step))
+
+
+def series(start: Any, end: Any, step: Any = 1) -> Array:
+    """The numbers or moments from one up to another, with that.
+
+    >>> series(1, 3), series(5, 1, -2)
+    ((1, 2, 3), (5, 3, 1))
+    """
+    from reactive.sql.runtime.times import later
+
+    if isinstance(start, int):
+        return tuple(range(start, end + (1 if step > 0 else -1), step))
+    made = []
+    while start <= end:
+        made.append(start)
+        start = later(start, step)
+    return tuple(made)
+
+
+def length(of: Any) -> int:
+    """How many elements or letters there are."""
+    return len(of)

@@ -1,0 +1,217 @@
+"""Values of one type as those of another. What cannot be one raises `ValueError`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, InvalidOperation
+from typing import Any
+
+from reactive.sql.runtime.numbers import EXACT
+from reactive.sql.runtime.times import interval_of_text, months_of, rest_of
+
+TRUE, FALSE = (
+    frozenset({"true", "t", "yes", "y", "1", "on"}),
+    frozenset({"false", "f", "no", "n", "0", "off"}),
+)
+_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+
+def to_integer(value: Any) -> int:
+    """A number rounded: a float to the even one of two, a decimal away from zero.
+
+    >>> to_integer(2.5), to_integer(Decimal("2.5")), to_integer(" 7 ")
+    (2, 3, 7)
+    """
+    if isinstance(value, str):
+        return _integer_of_text(value.strip())
+    if isinstance(value, Decimal):
+        return int(value.quantize(Decimal(1), rounding=ROUND_HALF_UP, context=EXACT))
+    nearest: int = round(value)
+    return nearest
+
+
+def _integer_of_text(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        return to_integer(to_decimal(text, None, None))
+
+
+def to_integer_cut(value: Any) -> int:
+    """SQLite's: a number without its fraction, and of a text the number that it begins with."""
+    if isinstance(value, str):
+        found = re.match(r"\s*[+-]?\d+", value)
+        return int(found.group()) if found else 0
+    return int(value)
+
+
+def to_float(value: Any) -> float:
+    """A number as a float."""
+    return float(value)
+
+
+def to_float_of_prefix(value: Any) -> float:
+    """SQLite's: of a text the number that it begins with."""
+    if isinstance(value, str):
+        found = _NUMBER.match(value)
+        return float(found.group()) if found else 0.0
+    return float(value)
+
+
+def to_number_of_prefix(value: Any) -> Any:
+    """SQLite's NUMERIC: an integer where that is the same."""
+    if isinstance(value, int):
+        return value
+    made = to_float_of_prefix(value)
+    return int(made) if isinstance(value, str) and made.is_integer() else made
+
+
+def to_decimal(value: Any, precision: int | None, scale: int | None) -> Decimal:
+    """A number with so many digits behind the point, halves away from zero.
+
+    >>> to_decimal("1.005", 8, 2), to_decimal(2.5, None, None)
+    (Decimal('1.01'), Decimal('2.5'))
+    """
+    try:
+        made = Decimal(repr(value) if isinstance(value, float) else str(value).strip())
+    except InvalidOperation:
+        raise ValueError(f"{value!r} is no number") from None
+    if scale is None:
+        return made
+    made = made.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=EXACT)
+    if precision is not None and made.adjusted() >= precision - scale and made:
+        raise ValueError(f"{value!r} has more than {precision - scale} digits before the point")
+    return made
+
+
+def to_real(value: Any) -> float:
+    """A float of four bytes."""
+    import struct
+
+    made: float = struct.unpack("f", struct.pack("f", float(value)))[0]
+    return made
+
+
+def to_text(value: Any) -> str:
+    """How a value is written.
+
+    >>> to_text(True), to_text(1.0), to_text(dt.datetime(2024, 1, 2))
+    ('true', '1.0', '2024-01-02 00:00:00')
+    """
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return _float_text(value)
+        case Decimal():
+            return f"{value:f}"
+        case dt.datetime():
+            return _timestamp_text(value)
+        case dt.timedelta():
+            return _interval_text(value)
+        case tuple():
+            return f"[{', '.join('NULL' if v is None else to_text(v) for v in value)}]"
+        case bytes():
+            return value.decode(errors="backslashreplace")
+        case _:
+            return str(value)
+
+
+def _float_text(value: float) -> str:
+    return repr(value) if math.isfinite(value) else str(value)
+
+
+def _timestamp_text(value: dt.datetime) -> str:
+    text = value.replace(microsecond=0).isoformat(" ")
+    return f"{text}.{value.microsecond:06}".rstrip("0") if value.microsecond else text
+
+
+def _interval_text(value: dt.timedelta) -> str:
+    years, months = divmod(months_of(value), 12)
+    rest = rest_of(value)
+    made = [f"{n} {unit}{'s' * (n != 1)}" for n, unit in ((years, "year"), (months, "month")) if n]
+    made += [f"{rest.days} day{'s' * (rest.days != 1)}"] if rest.days else []
+    clock = str(dt.timedelta(seconds=rest.seconds, microseconds=rest.microseconds))
+    if rest.seconds or rest.microseconds or not made:
+        made.append(clock.zfill(8) if "." not in clock else clock.zfill(15).rstrip("0"))
+    return " ".join(made)
+
+
+def to_text_of_sqlite(value: Any) -> str:
+    """SQLite's: a boolean is a number, a float has 15 digits."""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        if math.isinf(value):
+            return "Inf" if value > 0 else "-Inf"
+        text = f"{value:.15g}"
+        return text if "." in text or "e" in text else f"{text}.0"
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def to_boolean(value: Any) -> bool:
+    """Whether a number is not zero, or what a text says."""
+    if isinstance(value, str):
+        folded = value.strip().lower()
+        if folded in TRUE:
+            return True
+        if folded in FALSE:
+            return False
+        raise ValueError(f"{value!r} is no boolean")
+    return bool(value)
+
+
+def to_date(value: Any) -> dt.date:
+    """The day of a timestamp or of a text."""
+    if isinstance(value, str):
+        return _moment(value).date()
+    return value.date() if isinstance(value, dt.datetime) else value
+
+
+def to_timestamp(value: Any) -> dt.datetime:
+    """The beginning of a day, or what a text says."""
+    if isinstance(value, str):
+        return _moment(value)
+    if isinstance(value, dt.datetime):
+        return value
+    return dt.datetime(value.year, value.month, value.day)
+
+
+def _moment(text: str) -> dt.datetime:
+    plain = text.strip().replace("/", "-")
+    found = re.fullmatch(r"(\d{1,4})-(\d{1,2})-(\d{1,2})(.*)", plain)
+    if found is None:
+        raise ValueError(f"{text!r} is no date")
+    day = f"{int(found[1]):04}-{int(found[2]):02}-{int(found[3]):02}"
+    return dt.datetime.fromisoformat(day + found[4].rstrip()).replace(tzinfo=None)
+
+
+def to_time(value: Any) -> dt.time:
+    """The time of a timestamp or of a text."""
+    if isinstance(value, str):
+        return dt.time.fromisoformat(value.strip())
+    return value.time() if isinstance(value, dt.datetime) else value
+
+
+def to_interval(value: Any) -> dt.timedelta:
+    """An interval that is written out."""
+    return interval_of_text(value) if isinstance(value, str) else value
+
+
+def to_bytes(value: Any) -> bytes:
+    """The bytes of a text."""
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def to_array(value: Any, item: Any) -> tuple[Any, ...]:
+    """An array with each element made another."""
+    return tuple(None if each is None else item(each) for each in value)
+
+
+def half_even(value: float) -> int:
+    """The nearest integer, the even one of two."""
+    return int(Decimal(value).quantize(Decimal(1), rounding=ROUND_HALF_EVEN))

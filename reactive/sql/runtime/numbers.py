@@ -1,0 +1,203 @@
+"""Arithmetic of SQL where it is not that of Python."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import lru_cache
+from typing import Any
+
+EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
+"""For results whose digits a type then limits."""
+
+
+def quotient(a: float, b: float) -> float:
+    """Division of floats, where a zero divides into an infinity or NaN.
+
+    >>> quotient(1.0, 0.0), quotient(3, 2)
+    (inf, 1.5)
+    """
+    a, b = float(a), float(b)
+    if b:
+        return a / b
+    return math.nan if not a or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def checked_quotient(a: float, b: float) -> float:
+    """The same; a zero raises."""
+    return float(a) / float(b)
+
+
+def quotient_or_none(a: Any, b: Any) -> Any:
+    """SQLite's division: of two integers an integer, by zero None.
+
+    >>> quotient_or_none(-7, 2), quotient_or_none(7, 2.0), quotient_or_none(1, 0)
+    (-3, 3.5, None)
+    """
+    if not b:
+        return None
+    return whole_quotient(a, b) if isinstance(a, int) and isinstance(b, int) else a / b
+
+
+def whole_quotient(a: int, b: int) -> int:
+    """Division of integers towards zero; a zero raises."""
+    return a // b if (a >= 0) == (b > 0) or not a % b else a // b + 1
+
+
+def decimal_quotient(a: Decimal, b: Decimal) -> Decimal:
+    """Division of decimals."""
+    return EXACT.divide(a, b).quantize(Decimal(1).scaleb(-20), context=EXACT).normalize()
+
+
+def remainder(a: Any, b: Any) -> Any:
+    """What is left of a division towards zero, with the sign of the dividend; a zero raises.
+
+    >>> remainder(-7, 3), remainder(7, -3), remainder(-7.5, 2)
+    (-1, 1, -1.5)
+    """
+    if isinstance(a, float) or isinstance(b, float):
+        return math.fmod(a, b) if b else math.nan
+    return a - b * whole_quotient(a, b) if isinstance(a, int) and isinstance(b, int) else a % b
+
+
+def remainder_or_none(a: Any, b: Any) -> Any:
+    """SQLite's: of the integers that the values are cut to, by zero None."""
+    made, by = int(a), int(b)
+    if not by:
+        return None
+    left = made - by * whole_quotient(made, by)
+    return float(left) if isinstance(a, float) or isinstance(b, float) else left
+
+
+def rounded(value: Any, digits: int = 0) -> Any:
+    """A number rounded to a place, halves away from zero.
+
+    >>> rounded(2.5), rounded(Decimal("-0.125"), 2), rounded(1250, -2)
+    (3.0, Decimal('-0.13'), 1300)
+    """
+    if isinstance(value, int):
+        return value if digits >= 0 else int(rounded(Decimal(value), digits))
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return value
+        return float(_at(Decimal(repr(value)), digits))
+    return _at(value, digits)
+
+
+def rounded_by_power(value: float, digits: int = 0) -> float:
+    """DuckDB's way with floats: times a power of ten, rounded, and divided by it.
+
+    >>> rounded_by_power(1.005, 2), rounded(1.005, 2)
+    (1.0, 1.01)
+    """
+    power = 10.0 ** abs(digits)
+    scaled = value * power if digits >= 0 else value / power
+    if not math.isfinite(scaled):
+        return value
+    below = math.floor(abs(scaled))
+    whole = math.copysign(below + (abs(scaled) - below >= 0.5), scaled)
+    return whole / power if digits >= 0 else whole * power
+
+
+def _at(value: Decimal, digits: int) -> Decimal:
+    made = value.quantize(_unit(digits), rounding=ROUND_HALF_UP, context=EXACT)
+    return made if digits >= 0 else made.quantize(Decimal(1))
+
+
+@lru_cache(256)
+def _unit(digits: int) -> Decimal:
+    return Decimal(1).scaleb(-digits)
+
+
+def truncated(value: Any) -> Any:
+    """A number without its fraction, of its own type."""
+    return type(value)(int(value)) if math.isfinite(value) else value
+
+
+def ceiling(value: Any) -> Any:
+    """The least whole number that is not below, of the number's own type."""
+    return type(value)(math.ceil(value)) if math.isfinite(value) else value
+
+
+def floor(value: Any) -> Any:
+    """The greatest whole number that is not above, of the number's own type."""
+    return type(value)(math.floor(value)) if math.isfinite(value) else value
+
+
+def sign(value: Any) -> int:
+    """-1, 0 or 1."""
+    return 1 if value > 0 else -1 if value < 0 else 0
+
+
+def power(base: float, exponent: float) -> float:
+    """A power of floats.
+
+    >>> power(2, -1), power(-8.0, 0.5)
+    (0.5, nan)
+    """
+    if base == 0 and exponent < 0:
+        return math.inf
+    try:
+        return math.pow(base, exponent)
+    except ValueError:
+        return math.nan
+    except OverflowError:
+        return math.inf
+
+
+def square_root(value: float) -> float:
+    """NaN below zero."""
+    return math.sqrt(value) if value >= 0 else math.nan
+
+
+def cube_root(value: float) -> float:
+    """Of negative numbers too."""
+    root = math.copysign(abs(value) ** (1 / 3), value)
+    near = float(round(root))
+    return near if near**3 == value else root
+
+
+def logarithm(value: float) -> float:
+    """The natural one."""
+    return _logarithm(math.log, value)
+
+
+def logarithm_10(value: float) -> float:
+    """The common one."""
+    return _logarithm(math.log10, value)
+
+
+def logarithm_2(value: float) -> float:
+    """The binary one."""
+    return _logarithm(math.log2, value)
+
+
+def logarithm_of(base: float, value: float) -> float:
+    """The one of a base."""
+    return quotient(logarithm(value), logarithm(base))
+
+
+def _logarithm(function: Any, value: float) -> float:
+    if value > 0:
+        return float(function(value))
+    return -math.inf if value == 0 else math.nan
+
+
+def shifted_left(value: int, places: int) -> int:
+    """Bits moved up; down if the places are negative."""
+    return value << places if places >= 0 else value >> -places
+
+
+def shifted_right(value: int, places: int) -> int:
+    """Bits moved down; up if the places are negative."""
+    return shifted_left(value, -places)
+
+
+def bits(value: int, width: int) -> int:
+    """How many bits are set of a width."""
+    return (value & (1 << width) - 1).bit_count()
+
+
+def factorial(value: int) -> int:
+    """The product of all numbers up to it."""
+    return math.factorial(value)

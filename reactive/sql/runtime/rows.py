@@ -1,0 +1,73 @@
+"""Rows as values, compared field by field, in which NULL is the last and equal to NULL."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from optimizer.record import record
+
+
+def rank(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What rows are compared by.
+
+    >>> rank((1, 2)) < rank((1, None)), rank((1, None)) == rank((1, None))
+    (True, True)
+    """
+    return tuple((item is None, 0 if item is None else item) for item in row)
+
+
+def less(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether a row is before another."""
+    return rank(one) < rank(other)
+
+
+def less_or_equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether a row is not behind another."""
+    return rank(one) <= rank(other)
+
+
+SYMBOLS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def among(value: Any, array: tuple[Any, ...]) -> bool:
+    """Whether a value is an element of an array."""
+    return value in array
+
+
+@record
+class AnyFits:
+    """Whether a comparison with an element is true; None if that depends on one that is NULL.
+
+    >>> AnyFits("==")(2, (1, 2)), AnyFits("==")(3, (1, None))
+    (True, None)
+    """
+
+    symbol: str
+
+    def __call__(self, value: Any, array: tuple[Any, ...]) -> bool | None:
+        compare = SYMBOLS[self.symbol]
+        if any(item is not None and compare(value, item) for item in array):
+            return True
+        return None if None in array else False
+
+
+@record
+class AllFit:
+    """Whether a comparison with every element is true; None if that depends on one that is NULL."""
+
+    symbol: str
+
+    def __call__(self, value: Any, array: tuple[Any, ...]) -> bool | None:
+        compare = SYMBOLS[self.symbol]
+        if not all(item is None or compare(value, item) for item in array):
+            return False
+        return None if None in array else True

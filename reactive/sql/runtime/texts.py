@@ -1,0 +1,297 @@
+"""Functions of texts. Places begin with 1."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+
+def part(text: str, start: int, length: int | None = None) -> str:
+    """SUBSTRING: a negative start counts from the end, a negative length goes to the left.
+
+    >>> part("hello", 2, 3), part("hello", -3), part("hello", 0, 3), part("hello", 4, -2)
+    ('ell', 'llo', 'he', 'el')
+    """
+    if start < 0:
+        begin = len(text) + start
+        if begin < 0:
+            length = None if length is None else max(0, length + begin) if length >= 0 else length
+            begin = 0
+    elif start == 0:
+        begin = 0
+        length = None if length is None else max(0, length - 1) if length > 0 else length
+    else:
+        begin = start - 1
+    if length is None:
+        return text[begin:]
+    if length < 0:
+        return text[max(0, begin + length) : begin]
+    return text[begin : begin + length]
+
+
+def standard_part(text: str, start: int, length: int | None = None) -> str:
+    """PostgreSQL's SUBSTRING: places before the first are there, and empty."""
+    if length is None:
+        return text[max(0, start - 1) :]
+    if length < 0:
+        raise ValueError("negative substring length not allowed")
+    return text[max(0, start - 1) : max(0, start - 1 + length)]
+
+
+@lru_cache(4096)
+def _pattern(pattern: str, escape: str, flags: int) -> re.Pattern[str]:
+    made, place = [], 0
+    while place < len(pattern):
+        letter = pattern[place]
+        if letter == escape and place + 1 < len(pattern):
+            place += 1
+            made.append(re.escape(pattern[place]))
+        else:
+            made.append(".*" if letter == "%" else "." if letter == "_" else re.escape(letter))
+        place += 1
+    return re.compile("".join(made), flags | re.DOTALL)
+
+
+def like(text: str, pattern: str, escape: str = "") -> bool:
+    """Whether a text is like a pattern, in which `%` is any text and `_` any letter.
+
+    >>> like("green", "gr%n"), like("50%", "50!%", "!")
+    (True, True)
+    """
+    return _pattern(pattern, escape, 0).fullmatch(text) is not None
+
+
+def like_folded(text: str, pattern: str, escape: str = "") -> bool:
+    """The same, whatever the case."""
+    return _pattern(pattern, escape, re.IGNORECASE).fullmatch(text) is not None
+
+
+def like_ascii(text: str, pattern: str, escape: str = "") -> bool:
+    """SQLite's: whatever the case of the letters A to Z."""
+    flags = re.IGNORECASE if (text + pattern).isascii() else 0
+    return _pattern(pattern, escape, flags).fullmatch(text) is not None
+
+
+@lru_cache(4096)
+def _glob(pattern: str) -> re.Pattern[str]:
+    found = re.split(r"(\*|\?|\[\^?\]?[^\]]*\])", pattern)
+    special = {"*": ".*", "?": "."}
+    made = [special.get(p, p if p.startswith("[") else re.escape(p)) for p in found]
+    return re.compile("".join(made), re.DOTALL)
+
+
+def glob(text: str, pattern: str) -> bool:
+    """Whether a text is like a pattern, in which `*` is any text and `?` any letter."""
+    return _glob(pattern).fullmatch(text) is not None
+
+
+def has_match(text: str, pattern: str, options: str = "") -> bool:
+    """Whether a regular expression is found in a text."""
+    return re.search(pattern, text, _flags(options)) is not None
+
+
+def is_match(text: str, pattern: str, options: str = "") -> bool:
+    """Whether a regular expression is all of a text."""
+    return re.fullmatch(pattern, text, _flags(options)) is not None
+
+
+def replaced_match(text: str, pattern: str, new: str, options: str = "") -> str:
+    """A text with the first match of a regular expression replaced; all with the option `g`."""
+    count = 0 if "g" in options else 1
+    return re.sub(pattern, _python_groups(new), text, count=count, flags=_flags(options))
+
+
+def extracted_match(text: str, pattern: str, group: int = 0, options: str = "") -> str:
+    """The first match of a regular expression, or a group of it; empty if there is none."""
+    found = re.search(pattern, text, _flags(options))
+    return "" if found is None else found.group(group) or ""
+
+
+def _flags(options: str) -> int:
+    return (re.IGNORECASE if "i" in options else 0) | (re.DOTALL if "s" in options else 0)
+
+
+def _python_groups(new: str) -> str:
+    return re.sub(r"\\(\d)", r"\\g<\1>", new)
+
+
+def place_of(text: str, wanted: str) -> int:
+    """Where a text is found first; 0 if it is not."""
+    return text.find(wanted) + 1
+
+
+def trimmed(text: str, letters: str = " ") -> str:
+    """Without these letters at both ends."""
+    return text.strip(letters) if letters else text
+
+
+def trimmed_left(text: str, letters: str = " ") -> str:
+    """Without these letters at the beginning."""
+    return text.lstrip(letters) if letters else text
+
+
+def trimmed_right(text: str, letters: str = " ") -> str:
+    """Without these letters at the end."""
+    return text.rstrip(letters) if letters else text
+
+
+def padded_left(text: str, length: int, fill: str = " ") -> str:
+    """Cut to a length, or filled from the left.
+
+    >>> padded_left("ab", 5, "xy"), padded_left("abc", 2)
+    ('xyxab', 'ab')
+    """
+    return _filling(text, length, fill) + text[:length]
+
+
+def padded_right(text: str, length: int, fill: str = " ") -> str:
+    """Cut to a length, or filled from the right."""
+    return text[: max(0, length)] + _filling(text, length, fill)
+
+
+def _filling(text: str, length: int, fill: str) -> str:
+    missing = length - len(text)
+    return (fill * missing)[:missing] if missing > 0 and fill else ""
+
+
+def left(text: str, count: int) -> str:
+    """The first letters; all but the last ones if the count is negative."""
+    return text[:count]
+
+
+def right(text: str, count: int) -> str:
+    """The last letters; all but the first ones if the count is negative."""
+    return text[-count:] if count else ""
+
+
+def repeated(text: str, times: int) -> str:
+    """A text so many times."""
+    return text * times
+
+
+def reversed_text(text: str) -> str:
+    """From the last letter to the first."""
+    return text[::-1]
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    """A text with another in place of each occurrence; of the empty text there is none."""
+    return text.replace(old, new) if old else text
+
+
+def translated(text: str, old: str, new: str) -> str:
+    """Each letter of `old` replaced by the one in its place in `new`, if there is one.
+
+    >>> translated("banana", "an", "o")
+    'booo'
+    """
+    table: dict[int, int | None] = {}
+    for place, letter in enumerate(old):
+        table.setdefault(ord(letter), ord(new[place]) if place < len(new) else None)
+    return text.translate(table)
+
+
+def part_between(text: str, delimiter: str, place: int) -> str:
+    """One of the parts of a text between delimiters; empty if there is no such part.
+
+    >>> part_between("a_b", "_", 2), part_between("a_b", "_", -1), part_between("a_b", "_", 3)
+    ('b', 'b', '')
+    """
+    found = text.split(delimiter) if delimiter else [text]
+    place = place - 1 if place > 0 else place + len(found)
+    return found[place] if 0 <= place < len(found) else ""
+
+
+def parts_between(text: str, delimiter: str) -> tuple[str, ...]:
+    """The parts of a text between delimiters; its letters if that is empty."""
+    return tuple(text.split(delimiter)) if delimiter else tuple(text)
+
+
+def capitalized(text: str) -> str:
+    """The first letter of each word upper, the others lower."""
+    return re.sub(r"[^\W_]+", lambda word: word[0][0].upper() + word[0][1:].lower(), text)
+
+
+def starts_with(text: str, beginning: str) -> bool:
+    """Whether it begins so."""
+    return text.startswith(beginning)
+
+
+def ends_with(text: str, end: str) -> bool:
+    """Whether it ends so."""
+    return text.endswith(end)
+
+
+def contains(text: str, wanted: str) -> bool:
+    """Whether a text is found in another."""
+    return wanted in text
+
+
+def code_of(text: str) -> int:
+    """The number of the first letter; 0 of the empty text."""
+    return ord(text[0]) if text else 0
+
+
+def code_or_less(text: str) -> int:
+    """The number of the first letter; -1 of the empty text."""
+    return ord(text[0]) if text else -1
+
+
+def code_or_none(text: str) -> int | None:
+    """The number of the first letter; None of the empty text."""
+    return ord(text[0]) if text else None
+
+
+def letters_of(*codes: int) -> str:
+    """The letters of some numbers."""
+    return "".join(map(chr, codes))
+
+
+def upper_ascii(text: str) -> str:
+    """SQLite's: of the letters a to z."""
+    return text.upper() if text.isascii() else re.sub("[a-z]", lambda m: m[0].upper(), text)
+
+
+def lower_ascii(text: str) -> str:
+    """SQLite's: of the letters A to Z."""
+    return text.lower() if text.isascii() else re.sub("[A-Z]", lambda m: m[0].lower(), text)
+
+
+def joined(*texts: str | None) -> str:
+    """One text after the other; NULL is left out."""
+    return "".join(text for text in texts if text is not None)
+
+
+def joined_by(separator: str, *texts: str | None) -> str:
+    """One text after the other with a separator between them; NULL is left out."""
+    return separator.join(text for text in texts if text is not None)
+
+
+def bits_of(text: str) -> int:
+    """How many bits its bytes have."""
+    return 8 * len(text.encode())
+
+
+def bytes_in(text: str) -> int:
+    """How many bytes it has."""
+    return len(text.encode())
+
+
+def distance(one: str, other: str) -> int:
+    """Levenshtein's: how many letters must be put in, taken out or replaced.
+
+    >>> distance("kitten", "sitting")
+    3
+    """
+    row = list(range(len(other) + 1))
+    for number, letter in enumerate(one, 1):
+        before, row[0] = row[0], number
+        for place, another in enumerate(other, 1):
+            replace = before + (letter != another)
+            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, replace)
+    return row[-1]
+
+
+def like_escaped(text: str, pattern: str, escape: str = "\\") -> bool:
+    """PostgreSQL's, where a backslash escapes."""
+    return _pattern(pattern, escape, 0).fullmatch(text) is not None

@@ -1,0 +1,445 @@
+"""Dates, timestamps and intervals."""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import re
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+Moment: TypeAlias = "dt.date | dt.datetime"
+EPOCH = dt.datetime(1970, 1, 1)
+DAYS_OF_MONTH = 30
+"""What a month is taken to be where intervals are compared."""
+MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
+LENGTHS = {
+    "microsecond": dt.timedelta(microseconds=1),
+    "millisecond": dt.timedelta(milliseconds=1),
+    "second": dt.timedelta(seconds=1),
+    "minute": dt.timedelta(minutes=1),
+    "hour": dt.timedelta(hours=1),
+    "day": dt.timedelta(days=1),
+    "week": dt.timedelta(weeks=1),
+}
+SHORT = {
+    "y": "year",
+    "yr": "year",
+    "mon": "month",
+    "d": "day",
+    "h": "hour",
+    "hr": "hour",
+    "m": "minute",
+    "min": "minute",
+    "s": "second",
+    "sec": "second",
+    "ms": "millisecond",
+    "us": "microsecond",
+    "msec": "millisecond",
+    "usec": "microsecond",
+    "w": "week",
+    "centuries": "century",
+    "mm": "month",
+    "dd": "day",
+    "yyyy": "year",
+    "yy": "year",
+    "dayofmonth": "day",
+    "centurie": "century",
+    "dec": "decade",
+    "millennia": "millennium",
+}
+
+
+class Interval(dt.timedelta):
+    """A time with months, each of 30 days where it is compared.
+
+    >>> Interval(months=1) == dt.timedelta(days=30)
+    True
+    """
+
+    months: int
+
+    def __new__(cls, *, months: int, rest: dt.timedelta = dt.timedelta()) -> Interval:
+        made = super().__new__(
+            cls,
+            days=months * DAYS_OF_MONTH + rest.days,
+            seconds=rest.seconds,
+            microseconds=rest.microseconds,
+        )
+        made.months = months
+        return made
+
+    @property
+    def rest(self) -> dt.timedelta:
+        """What there is beside the months."""
+        return dt.timedelta(
+            self.days - self.months * DAYS_OF_MONTH, self.seconds, self.microseconds
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _interval, (self.months, self.rest)
+
+
+def _interval(months: int, rest: dt.timedelta) -> dt.timedelta:
+    return Interval(months=months, rest=rest) if months else rest
+
+
+def months_of(interval: dt.timedelta) -> int:
+    """The months of an interval."""
+    return interval.months if isinstance(interval, Interval) else 0
+
+
+def rest_of(interval: dt.timedelta) -> dt.timedelta:
+    """An interval without its months."""
+    return interval.rest if isinstance(interval, Interval) else interval
+
+
+def unit_named(name: str) -> str:
+    """The one name of a unit of time that has several."""
+    folded = name.lower()
+    folded = SHORT.get(folded, folded)
+    return SHORT.get(folded.rstrip("s"), folded.rstrip("s")) if folded != "s" else "second"
+
+
+@lru_cache(1024)
+def interval(amount: float, unit: str) -> dt.timedelta:
+    """So many units of time.
+
+    >>> interval(2, "days"), interval(1, "year").days
+    (datetime.timedelta(days=2), 360)
+    """
+    unit = unit_named(unit)
+    if unit in MONTHS:
+        return Interval(months=int(amount * MONTHS[unit]))
+    if unit not in LENGTHS:
+        raise ValueError(f"there is no unit of time {unit!r}")
+    return LENGTHS[unit] * amount
+
+
+def interval_of_text(text: str) -> dt.timedelta:
+    """An interval written out.
+
+    >>> interval_of_text("1 day 2 hours"), interval_of_text("01:30")
+    (datetime.timedelta(days=1, seconds=7200), datetime.timedelta(seconds=5400))
+    """
+    months, rest = 0, dt.timedelta()
+    for amount, unit in re.findall(r"([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)", text):
+        one = interval(float(amount), unit)
+        months, rest = months + months_of(one), rest + rest_of(one)
+    clock = re.search(r"([+-]?)(\d+):(\d+)(?::(\d+(?:\.\d+)?))?", text)
+    if clock is not None:
+        hours, minutes, seconds = int(clock[2]), int(clock[3]), float(clock[4] or 0)
+        time = dt.timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        rest = rest - time if clock[1] == "-" else rest + time
+    elif not re.search(r"\d\s*[a-zA-Z]", text):
+        raise ValueError(f"{text!r} is no interval")
+    return _interval(months, rest)
+
+
+def sum_of_intervals(a: dt.timedelta, b: dt.timedelta) -> dt.timedelta:
+    """Months to months."""
+    return _interval(months_of(a) + months_of(b), rest_of(a) + rest_of(b))
+
+
+def negative(a: dt.timedelta) -> dt.timedelta:
+    """An interval backwards."""
+    return _interval(-months_of(a), -rest_of(a))
+
+
+def difference_of_intervals(a: dt.timedelta, b: dt.timedelta) -> dt.timedelta:
+    """Months from months."""
+    return sum_of_intervals(a, negative(b))
+
+
+def multiple(a: dt.timedelta, times: Any) -> dt.timedelta:
+    """An interval so many times."""
+    return _interval(int(months_of(a) * times), rest_of(a) * float(times))
+
+
+def later(moment: Moment, by: dt.timedelta) -> dt.datetime:
+    """A moment after an interval; on the last day of a month that is too short.
+
+    >>> later(dt.date(2024, 1, 31), Interval(months=1))
+    datetime.datetime(2024, 2, 29, 0, 0)
+    """
+    month: dt.datetime = months_later(as_timestamp(moment), months_of(by))
+    return month + rest_of(by)
+
+
+def earlier(moment: Moment, by: dt.timedelta) -> dt.datetime:
+    """A moment before an interval."""
+    return later(moment, negative(by))
+
+
+def months_later(moment: Any, months: int) -> Any:
+    """The same day of another month, or its last day."""
+    if not months:
+        return moment
+    year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
+    last = calendar.monthrange(year, month + 1)[1]
+    return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
+
+
+def days_later(day: dt.date, days: int) -> dt.date:
+    """A day after some others."""
+    return day + dt.timedelta(days)
+
+
+def days_earlier(day: dt.date, days: int) -> dt.date:
+    """A day before some others."""
+    return day - dt.timedelta(days)
+
+
+def days_between(day: dt.date, other: dt.date) -> int:
+    """How many days one is after another."""
+    return (day - other).days
+
+
+def time_between(moment: Moment, other: Moment) -> dt.timedelta:
+    """How much later a moment is than another."""
+    return as_timestamp(moment) - as_timestamp(other)
+
+
+def age(moment: Moment, other: Moment) -> dt.timedelta:
+    """The same in months, and what remains."""
+    one, two = as_timestamp(moment), as_timestamp(other)
+    if one < two:
+        return negative(age(two, one))
+    months = (one.year - two.year) * 12 + one.month - two.month
+    days = one.day - two.day
+    clock = (one - truncated("day", one)) - (two - truncated("day", two))
+    if clock < dt.timedelta():
+        days, clock = days - 1, clock + LENGTHS["day"]
+    if days < 0:  # the month of the earlier moment is what has passed of it
+        months, days = months - 1, days + calendar.monthrange(two.year, two.month)[1]
+    return _interval(months, dt.timedelta(days) + clock)
+
+
+def as_timestamp(moment: Moment) -> dt.datetime:
+    """The beginning of a day; a timestamp as it is."""
+    if isinstance(moment, dt.datetime):
+        return moment
+    return dt.datetime(moment.year, moment.month, moment.day)
+
+
+def as_date(moment: Moment) -> dt.date:
+    """The day of a moment."""
+    return moment.date() if isinstance(moment, dt.datetime) else moment
+
+
+def extracted(unit: str, of: Any) -> Any:
+    """A part of a date, timestamp, time or interval.
+
+    >>> extracted("quarter", dt.date(2024, 5, 1)), extracted("dow", dt.date(2024, 5, 5))
+    (2, 0)
+    """
+    if isinstance(of, dt.timedelta):
+        return _of_interval(unit, of)
+    made = PARTS.get(unit)
+    if made is None:
+        raise ValueError(f"there is no part {unit!r} of a time")
+    return made(of)
+
+
+def _seconds(of: Any) -> float:
+    return float(of.second + of.microsecond / 1e6)
+
+
+def _epoch(of: Any) -> float:
+    if isinstance(of, dt.time):
+        return of.hour * 3600 + of.minute * 60 + _seconds(of)
+    return (as_timestamp(of) - EPOCH).total_seconds()
+
+
+PARTS: dict[str, Any] = {
+    "year": lambda of: of.year,
+    "month": lambda of: of.month,
+    "day": lambda of: of.day,
+    "hour": lambda of: getattr(of, "hour", 0),
+    "minute": lambda of: getattr(of, "minute", 0),
+    "second": lambda of: getattr(of, "second", 0),
+    "millisecond": lambda of: getattr(of, "second", 0) * 1000 + of.microsecond // 1000,
+    "microsecond": lambda of: getattr(of, "second", 0) * 1_000_000 + of.microsecond,
+    "quarter": lambda of: (of.month + 2) // 3,
+    "week": lambda of: of.isocalendar()[1],
+    "weekofyear": lambda of: of.isocalendar()[1],
+    "isoyear": lambda of: of.isocalendar()[0],
+    "yearweek": lambda of: of.isocalendar()[0] * 100 + of.isocalendar()[1],
+    "dow": lambda of: of.isoweekday() % 7,
+    "dayofweek": lambda of: of.isoweekday() % 7,
+    "weekday": lambda of: of.isoweekday() % 7,
+    "isodow": lambda of: of.isoweekday(),
+    "doy": lambda of: of.timetuple().tm_yday,
+    "dayofyear": lambda of: of.timetuple().tm_yday,
+    "decade": lambda of: of.year // 10,
+    "century": lambda of: (of.year + 99) // 100,
+    "millennium": lambda of: (of.year + 999) // 1000,
+    "era": lambda of: 1,
+    "epoch": _epoch,
+    "julian": lambda of: of.toordinal() + 1721425,
+}
+
+
+def _of_interval(unit: str, of: dt.timedelta) -> Any:
+    months, rest = months_of(of), rest_of(of)
+    match unit:
+        case "year":
+            return months // 12
+        case "month":
+            return months % 12
+        case "day":
+            return rest.days
+        case "hour":
+            return rest.seconds // 3600
+        case "minute":
+            return rest.seconds // 60 % 60
+        case "second":
+            return rest.seconds % 60
+        case "epoch":
+            return months * DAYS_OF_MONTH * 86_400.0 + rest.total_seconds()
+        case _:
+            raise ValueError(f"there is no part {unit!r} of an interval")
+
+
+def truncated(unit: str, of: Moment) -> dt.datetime:
+    """The beginning of the hour, day, month, ... in which a moment is.
+
+    >>> truncated("quarter", dt.date(2024, 5, 7))
+    datetime.datetime(2024, 4, 1, 0, 0)
+    """
+    moment = as_timestamp(of)
+    if unit in LENGTHS and unit not in ("day", "week"):
+        return EPOCH + (moment - EPOCH) // LENGTHS[unit] * LENGTHS[unit]
+    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    match unit:
+        case "day":
+            return day
+        case "week":
+            return day - dt.timedelta(day.weekday())
+        case "month":
+            return day.replace(day=1)
+        case "quarter":
+            return day.replace(day=1, month=(day.month - 1) // 3 * 3 + 1)
+        case _ if unit in MONTHS:
+            years = MONTHS[unit] // 12
+            return day.replace(day=1, month=1, year=max(1, day.year // years * years))
+        case _:
+            raise ValueError(f"there is no unit of time {unit!r}")
+
+
+def boundaries(unit: str, begin: Moment, end: Moment) -> int:
+    """DATEDIFF: how many hours, days, months, ... begin between two moments; of weeks, how many are
+    whole, as DuckDB has it.
+
+    >>> boundaries("month", dt.date(2024, 1, 31), dt.date(2024, 2, 1))
+    1
+    """
+    if unit == "week":
+        return whole_units("week", as_date(begin), as_date(end))
+    one, two = truncated(unit, begin), truncated(unit, end)
+    if unit in MONTHS:
+        return ((two.year - one.year) * 12 + two.month - one.month) // MONTHS[unit]
+    return (two - one) // LENGTHS[unit]
+
+
+def last_day(of: Moment) -> dt.date:
+    """The last day of the month."""
+    return dt.date(of.year, of.month, calendar.monthrange(of.year, of.month)[1])
+
+
+def bucket(width: dt.timedelta, of: Moment) -> Moment:
+    """The beginning of the bucket of a width in which a moment is: from Monday, 2000-01-03, or the
+    month 2000-01, on.
+
+    >>> bucket(dt.timedelta(hours=2), dt.datetime(2024, 1, 1, 3, 5))
+    datetime.datetime(2024, 1, 1, 2, 0)
+    """
+    moment, months = as_timestamp(of), months_of(width)
+    if months:
+        since = (moment.year - 2000) * 12 + moment.month - 1
+        made = months_later(dt.datetime(2000, 1, 1), since // months * months)
+    else:
+        origin = dt.datetime(2000, 1, 3)
+        made = origin + (moment - origin) // width * width
+    return made if isinstance(of, dt.datetime) else as_date(made)
+
+
+def written(of: Moment, form: str) -> str:
+    """A moment in the form of `strftime`.
+
+    >>> written(dt.date(2024, 2, 3), "%-d.%-m.%Y")
+    '3.2.2024'
+    """
+    moment = as_timestamp(of)
+    form = form.replace("%-d", str(moment.day)).replace("%-m", str(moment.month))
+    form = form.replace("%-H", str(moment.hour)).replace("%-M", str(moment.minute))
+    form = form.replace("%-I", str(moment.hour % 12 or 12)).replace("%-S", str(moment.second))
+    form = form.replace("%-j", str(moment.timetuple().tm_yday))
+    form = form.replace("%Y", f"{moment.year:04}" if moment.year >= 1000 else str(moment.year))
+    form = form.replace("%g", f"{moment.microsecond // 1000:03}")
+    return moment.strftime(form)
+
+
+def read(text: str, form: str) -> dt.datetime:
+    """A moment from the form of `strptime`."""
+    return dt.datetime.strptime(text, form)
+
+
+def date_of_parts(year: int, month: int, day: int) -> dt.date:
+    """A day of a month of a year."""
+    return dt.date(year, month, day)
+
+
+def timestamp_of_parts(
+    year: int, month: int, day: int, hour: int, minute: int, second: float
+) -> dt.datetime:
+    """A moment of a day."""
+    rest = dt.timedelta(seconds=float(second))
+    return dt.datetime(year, month, day, hour, minute) + rest
+
+
+def timestamp_of_seconds(seconds: float) -> dt.datetime:
+    """So many seconds after 1970."""
+    return EPOCH + dt.timedelta(seconds=float(seconds))
+
+
+def timestamp_of_milliseconds(milliseconds: int) -> dt.datetime:
+    """So many milliseconds after 1970."""
+    return EPOCH + dt.timedelta(milliseconds=milliseconds)
+
+
+def epoch(of: Any) -> float:
+    """The seconds since 1970, or of an interval."""
+    return float(extracted("epoch", of))
+
+
+def epoch_milliseconds(of: Moment) -> int:
+    """The milliseconds since 1970."""
+    return (as_timestamp(of) - EPOCH) // LENGTHS["millisecond"]
+
+
+def day_name(of: Moment) -> str:
+    """Monday, Tuesday, ..."""
+    return calendar.day_name[of.weekday()]
+
+
+def month_name(of: Moment) -> str:
+    """January, February, ..."""
+    return calendar.month_name[of.month]
+
+
+def whole_units(unit: str, begin: Moment, end: Moment) -> int:
+    """How many whole hours, days, months, ... there are between two moments.
+
+    >>> whole_units("month", dt.date(2024, 1, 31), dt.date(2024, 2, 28))
+    0
+    """
+    one, two = as_timestamp(begin), as_timestamp(end)
+    if one > two:
+        return -whole_units(unit, end, begin)
+    if unit in MONTHS:
+        months = (two.year - one.year) * 12 + two.month - one.month
+        if months_later(one, months) > two:
+            months -= 1
+        return months // MONTHS[unit]
+    return (two - one) // LENGTHS[unit]

@@ -1,0 +1,233 @@
+"""The types of SQL, and the Python classes whose instances are their values."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin
+
+from optimizer.record import record
+
+Kind: TypeAlias = Literal[
+    "null",
+    "bool",
+    "int",
+    "float",
+    "decimal",
+    "text",
+    "bytes",
+    "date",
+    "time",
+    "timestamp",
+    "interval",
+    "array",
+    "struct",
+    "any",
+]
+
+
+@record
+class SqlType:
+    """A type. `precision` and `scale` are of decimals, `size` of integers in bytes, `items` the
+    types of the elements of an array (one) or of the fields of a struct, which `names` names."""
+
+    kind: Kind
+    precision: int | None = None
+    scale: int | None = None
+    items: tuple[SqlType, ...] = ()
+    names: tuple[str, ...] = ()
+    size: int | None = None
+
+
+NULL = SqlType("null")
+BOOL = SqlType("bool")
+INT = SqlType("int")
+FLOAT = SqlType("float")
+DECIMAL = SqlType("decimal")
+TEXT = SqlType("text")
+BYTES = SqlType("bytes")
+DATE = SqlType("date")
+TIME = SqlType("time")
+TIMESTAMP = SqlType("timestamp")
+INTERVAL = SqlType("interval")
+ANY = SqlType("any")
+"""Of which nothing is known."""
+
+NUMBERS = frozenset({"int", "float", "decimal"})
+OF_PYTHON: dict[Any, SqlType] = {
+    bool: BOOL,
+    int: INT,
+    float: FLOAT,
+    Decimal: DECIMAL,
+    str: TEXT,
+    bytes: BYTES,
+    datetime.datetime: TIMESTAMP,
+    datetime.date: DATE,
+    datetime.time: TIME,
+    datetime.timedelta: INTERVAL,
+    NoneType: NULL,
+}
+
+
+def type_of_value(value: Any) -> SqlType:
+    """The type of a Python value.
+
+    >>> type_of_value(3).kind, type_of_value((1, 2)).kind
+    ('int', 'array')
+    """
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return SqlType("array", items=(type_of_value(value[0]) if value else ANY,))
+    return next((OF_PYTHON[kind] for kind in type(value).__mro__ if kind in OF_PYTHON), ANY)
+
+
+def type_of_hint(hint: Any) -> tuple[SqlType, bool]:
+    """The type that an annotation says, and whether None is among its values.
+
+    >>> kind, nullable = type_of_hint(int | None)
+    >>> kind.kind, nullable
+    ('int', True)
+    """
+    if get_origin(hint) in (Union, UnionType):
+        options = get_args(hint)
+        kinds = [type_of_hint(each)[0] for each in options if each is not NoneType]
+        return (kinds[0] if len(set(kinds)) == 1 else ANY), NoneType in options
+    if get_origin(hint) is tuple and len(get_args(hint)) == 2 and get_args(hint)[1] is ...:
+        return SqlType("array", items=(type_of_hint(get_args(hint)[0])[0],)), False
+    found = OF_PYTHON.get(hint) if isinstance(hint, type) else None
+    return (found, found is NULL) if found is not None else (ANY, not isinstance(hint, type))
+
+
+OF_SQL: dict[str, SqlType] = {
+    **dict.fromkeys(("TINYINT", "UTINYINT"), SqlType("int", size=1)),
+    **dict.fromkeys(("SMALLINT", "USMALLINT"), SqlType("int", size=2)),
+    **dict.fromkeys(("INT", "UINT", "MEDIUMINT", "SERIAL"), SqlType("int", size=4)),
+    **dict.fromkeys(("BIGINT", "UBIGINT", "BIGSERIAL"), SqlType("int", size=8)),
+    **dict.fromkeys(("INT128", "UINT128", "INT256", "UINT256", "HUGEINT"), SqlType("int", size=16)),
+    **dict.fromkeys(("DOUBLE",), FLOAT),
+    **dict.fromkeys(("FLOAT",), SqlType("float", size=4)),
+    **dict.fromkeys(
+        ("TEXT", "VARCHAR", "CHAR", "NCHAR", "NVARCHAR", "BPCHAR", "NAME", "UUID"), TEXT
+    ),
+    **dict.fromkeys(("BINARY", "VARBINARY", "BLOB", "BYTEA"), BYTES),
+    **dict.fromkeys(("BOOLEAN", "BIT"), BOOL),
+    **dict.fromkeys(
+        ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME", "TIMESTAMP_S", "TIMESTAMP_MS"), TIMESTAMP
+    ),
+    **dict.fromkeys(("TIMESTAMP_NS", "TIMESTAMPTZ", "TIMESTAMPLTZ", "DATETIME2"), TIMESTAMP),
+    "DATE": DATE,
+    "TIME": TIME,
+    "INTERVAL": INTERVAL,
+    "NULL": NULL,
+    "UNKNOWN": ANY,
+}
+"""Types by sqlglot's names of them; decimals, arrays and structs have more to say."""
+
+
+def type_of_sql(declared: Any, *, exact: bool = True) -> SqlType | None:
+    """What a type says that was written (sqlglot's `DataType`); None if it is not known.
+
+    Without `exact` there are no decimals, as in SQLite: these are floats, or integers.
+
+    >>> from sqlglot import exp
+    >>> type_of_sql(exp.DataType.build("decimal(8, 2)")).scale
+    2
+    """
+    name = getattr(declared.this, "value", str(declared.this))
+    if name in ("DECIMAL", "DECIMAL32", "DECIMAL64", "DECIMAL128", "BIGDECIMAL"):
+        numbers = [int(each.name) for each in declared.expressions]
+        precision, scale = (*numbers, 0)[:2] if numbers else (None, None)
+        return SqlType("decimal", precision, scale) if exact else ANY
+    if name in ("ARRAY", "LIST"):
+        items = [type_of_sql(each, exact=exact) for each in declared.expressions[:1]]
+        return (
+            None
+            if None in items
+            else SqlType("array", items=(items[0] or ANY,))
+            if (items)
+            else SqlType("array", items=(ANY,))
+        )
+    if name == "STRUCT":
+        fields = [
+            (each.name, type_of_sql(each.args["kind"], exact=exact))
+            for each in declared.expressions
+        ]
+        kinds = tuple(kind or ANY for _, kind in fields)
+        return SqlType("struct", items=kinds, names=tuple(name for name, _ in fields))
+    return OF_SQL.get(name)
+
+
+def common(left: SqlType, right: SqlType) -> SqlType:
+    """The type that values of both can be made, as for the two sides of a comparison.
+
+    >>> common(INT, FLOAT).kind, common(DATE, TIMESTAMP).kind, common(NULL, TEXT).kind
+    ('float', 'timestamp', 'text')
+    """
+    if left == right or right.kind == "null":
+        return left
+    if left.kind == "null":
+        return right
+    kinds = {left.kind, right.kind}
+    if "any" in kinds:
+        return ANY
+    if kinds <= NUMBERS | {"bool"}:
+        return _common_number(left, right)
+    if kinds == {"date", "timestamp"}:
+        return TIMESTAMP
+    if kinds == {"array"} and left.items and right.items:
+        return SqlType("array", items=(common(left.items[0], right.items[0]),))
+    if "text" in kinds:
+        return right if left.kind == "text" else left
+    return left
+
+
+def _common_number(left: SqlType, right: SqlType) -> SqlType:
+    kinds = {left.kind, right.kind}
+    if "float" in kinds:
+        return FLOAT
+    if "decimal" not in kinds:
+        sizes = (left.size or 8, right.size or 8)
+        return INT if "int" not in kinds else SqlType("int", size=max(sizes))
+    digits = [(_whole_digits(each), each.scale or 0) for each in (left, right)]
+    if any(each.kind == "decimal" and each.scale is None for each in (left, right)):
+        return DECIMAL
+    whole, scale = max(d for d, _ in digits), max(s for _, s in digits)
+    return SqlType("decimal", min(38, whole + scale), scale)
+
+
+DIGITS_OF_SIZE = {1: 3, 2: 5, 4: 10, 8: 19, 16: 38}
+
+
+def _whole_digits(kind: SqlType) -> int:
+    """How many digits there may be before the point."""
+    if kind.kind == "decimal":
+        return (kind.precision or 18) - (kind.scale or 0)
+    return DIGITS_OF_SIZE.get(kind.size or 8, 19)
+
+
+def sql_name(kind: SqlType) -> str:
+    """How DuckDB writes a type.
+
+    >>> sql_name(SqlType("decimal", 8, 2)), sql_name(INT)
+    ('DECIMAL(8,2)', 'BIGINT')
+    """
+    match kind.kind:
+        case "int":
+            return {1: "TINYINT", 2: "SMALLINT", 4: "INTEGER", 16: "HUGEINT"}.get(
+                kind.size or 8, "BIGINT"
+            )
+        case "decimal":
+            return f"DECIMAL({kind.precision or 18},{kind.scale or 0})"
+        case "array":
+            return f"{sql_name(kind.items[0])}[]"
+        case other:
+            return _NAMES.get(other, other.upper())
+
+
+_NAMES = {
+    "text": "VARCHAR",
+    "float": "DOUBLE",
+    "bool": "BOOLEAN",
+    "bytes": "BLOB",
+    "null": '"NULL"',
+}

@@ -1,0 +1,456 @@
+"""`db.query`, `live` and `check`: queries as functions and generators."""
+
+from __future__ import annotations
+
+import math
+import warnings
+import weakref
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from reactive import (
+    Count,
+    Database,
+    DuplicateKeyError,
+    GroupedQuery,
+    GroupedView,
+    Multiset,
+    OrderedQuery,
+    OrderedView,
+    PlanError,
+    Query,
+    StaleCaptureWarning,
+    StratificationError,
+    VerificationError,
+    check,
+    live,
+)
+
+
+@dataclass(frozen=True)
+class Customer:
+    id: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Order:
+    id: int
+    cid: int
+    total: float
+    paid: bool = False
+
+
+@pytest.fixture
+def db() -> Database:
+    return Database()
+
+
+@pytest.fixture
+def customers(db: Database) -> Any:
+    table = db.table(Customer, name="customers")
+    table.add_all([Customer(1, "Ann"), Customer(2, "Bob"), Customer(3, "Cem")])
+    return table
+
+
+@pytest.fixture
+def orders(db: Database) -> Any:
+    table = db.table(Order, name="orders")
+    table.add_all([Order(1, 1, 5.0), Order(2, 1, 2.0, True), Order(3, 2, 4.0, True)])
+    return table
+
+
+def test_a_decorated_function_is_a_relation(db: Database, customers: Any, orders: Any) -> None:
+    @db.query
+    def debtors() -> list[str]:
+        """Who owes something."""
+        return [c.name for c in customers if any(o.cid == c.id and not o.paid for o in orders)]
+
+    assert isinstance(debtors, Query)
+    view = debtors.materialize("debtors")
+    assert list(view) == ["Ann"] == debtors()
+    orders.add(Order(4, 3, 1.0))
+    assert sorted(view) == ["Ann", "Cem"]
+    orders.remove(Order(1, 1, 5.0))
+    assert list(view) == ["Cem"]
+    check(view)
+    view.verify()
+
+
+def test_a_query_composes_with_methods(db: Database, customers: Any, orders: Any) -> None:
+    owed = db.query(lambda: {o.cid for o in orders if not o.paid})
+    names = customers.semi_join(owed, on=lambda c, cid: c.id == cid).select(lambda c: c.name)
+    assert list(names.materialize()) == ["Ann"]
+    again = db.query(lambda: [cid + 1 for cid in owed()])
+    assert list(again.materialize()) == [2]
+    check(again.materialize())
+
+
+def test_a_view_and_a_relation_are_sources(db: Database, customers: Any, orders: Any) -> None:
+    paid = orders.where(lambda o: o.paid)
+    view = paid.materialize("paid")
+    both = db.query(lambda: [(o.id, p.id) for o in paid for p in view if o.cid == p.cid])
+    found = both.materialize()
+    assert sorted(found) == [(2, 2), (3, 3)]
+    orders.add(Order(9, 2, 0.0, True))
+    assert sorted(found) == [(2, 2), (3, 3), (3, 9), (9, 3), (9, 9)]
+
+
+def test_bindings_of_a_join_are_a_pair(db: Database, customers: Any, orders: Any) -> None:
+    pairs = customers.join(orders, on=lambda c, o: c.id == o.cid)
+    query = db.query(lambda: [(c.name, o.id) for c, o in pairs if o.total > 2])
+    whole = db.query(lambda: [p[1].id for p in pairs])
+    assert sorted(query.materialize()) == [("Ann", 1), ("Bob", 3)]
+    assert sorted(whole.materialize()) == [1, 2, 3]
+
+
+def test_a_dictionary_is_a_mapping(db: Database, customers: Any, orders: Any) -> None:
+    query = db.query(lambda: {c.name: len([o for o in orders if o.cid == c.id]) for c in customers})
+    assert isinstance(query, GroupedQuery)
+    view = query.materialize()
+    assert isinstance(view, GroupedView)
+    assert view["Ann"] == 2
+    assert view == {"Ann": 2, "Bob": 1, "Cem": 0} == query()
+    customers.remove(Customer(2, "Bob"))
+    assert view == {"Ann": 2, "Cem": 0}
+
+
+def test_a_repeated_key_raises_and_nothing_has_changed(db: Database, orders: Any) -> None:
+    view = db.query(lambda: {o.total: o.id for o in orders}).materialize()
+    with pytest.raises(DuplicateKeyError, match="2 rows have the same key"):
+        orders.add(Order(4, 1, 5.0))
+    assert view == {5.0: 1, 2.0: 2, 4.0: 3}
+    with db.transaction():
+        orders.remove(Order(1, 1, 5.0))
+        orders.add(Order(4, 1, 5.0))
+    assert view[5.0] == 4
+
+
+def test_groups_of_a_loop_are_a_mapping_of_multisets(db: Database, orders: Any) -> None:
+    @db.query
+    def totals() -> dict[int, list[float]]:
+        found = defaultdict(list)
+        for o in orders:
+            found[o.cid].append(o.total)
+        return found
+
+    view = totals.materialize()
+    assert view[1] == Multiset([5.0, 2.0])
+    check(view)
+
+    @db.query
+    def greatest() -> dict[int, float]:
+        found = defaultdict(list)
+        for o in orders:
+            if o.total > 2:
+                found[o.cid].append(o.total)
+        return {cid: max(values) for cid, values in found.items()}
+
+    best = greatest.materialize()
+    assert best == {1: 5.0, 2: 4.0}
+    orders.remove(Order(1, 1, 5.0))
+    assert best == {2: 4.0}
+    check(best)
+
+
+def test_what_is_sorted_is_a_sequence(db: Database, orders: Any) -> None:
+    query = db.query(lambda: sorted(orders, key=lambda o: o.total, reverse=True)[:2])
+    assert isinstance(query, OrderedQuery)
+    view = query.materialize()
+    assert isinstance(view, OrderedView)
+    assert [o.id for o in view] == [1, 3]
+    orders.add(Order(7, 9, 4.5))
+    assert view[1].id == 7
+    check(view)
+
+
+def test_ties_are_cut_as_order_by_cuts_them(db: Database, orders: Any) -> None:
+    words = db.table(str, name="words")
+    rows = ["bb", "aa", "cc", "a", "ccc"]
+    words.add_all(rows)
+    query = db.query(lambda: sorted(words, key=len)[:2]).materialize()
+    best = db.query(lambda: (min(words, key=len), max(words, key=lambda w: -len(w)))).materialize()
+    assert list(query) == list(words.order_by(len).limit(2).materialize())
+    words.remove("a")
+    check(query, best)
+    assert list(query) == ["aa", "bb"]
+
+
+def test_a_value_is_one_row(db: Database, orders: Any) -> None:
+    total = db.query(lambda: sum(o.total for o in orders)).materialize()
+    both = db.query(lambda: (len(orders), max(o.total for o in orders))).materialize()
+    assert total.value == 11.0
+    assert both.value == (3, 5.0)
+    check(total, both)
+    with pytest.raises(ValueError, match="no rows"):
+        orders.replace_all([])
+    assert len(orders) == 3
+
+
+def test_sums_of_floats_are_exact(db: Database) -> None:
+    numbers = db.table(float, name="numbers")
+    total = db.query(lambda: sum(numbers))
+    view = total.materialize()
+    numbers.add_all([1e100, 0.1, -1e100, 0.2])
+    assert view.value == math.fsum([0.1, 0.2]) == total()
+    check(view)
+
+
+def test_a_function_that_calls_itself_is_the_smallest_set(db: Database) -> None:
+    edges = db.table(tuple, name="edges")
+
+    @db.query
+    def reach() -> set[tuple[int, int]]:
+        return {(a, b) for a, b in edges} | {(a, d) for a, b in reach() for c, d in edges if b == c}
+
+    view = reach.materialize()
+    edges.add_all([(1, 2), (2, 3), (3, 2)])
+    assert set(view) == {(1, 2), (1, 3), (2, 3), (2, 2), (3, 2), (3, 3)} == reach()
+    edges.remove((1, 2))
+    assert set(view) == {(2, 3), (2, 2), (3, 2), (3, 3)}
+    assert reach.on(edges=[(1, 2), (2, 1)]) == {(1, 2), (2, 1), (1, 1), (2, 2)}
+    check(view)
+
+
+def test_functions_that_call_each_other_are_defined_together(db: Database) -> None:
+    steps = db.table(tuple, name="steps")
+
+    def even() -> Any:
+        return {0} | {b for a, b in steps if a in odd()}
+
+    def odd() -> Any:
+        return {b for a, b in steps if a in even()}
+
+    view = db.query(odd).materialize()
+    steps.add_all([(n, n + 1) for n in range(6)])
+    assert set(view) == {1, 3, 5}
+    check(view)
+    steps.remove((2, 3))
+    assert set(view) == {1}
+    check(view)
+
+
+def test_a_recursion_through_a_negation_is_refused(db: Database, orders: Any) -> None:
+    def strange() -> Any:
+        return {o.id for o in orders if o.id not in strange()}
+
+    with pytest.raises(StratificationError):
+        db.query(strange)
+
+
+def test_helper_functions_are_read_in_their_place(
+    db: Database, customers: Any, orders: Any
+) -> None:
+    def of(customer: Customer) -> Any:
+        return [o for o in orders if o.cid == customer.id]
+
+    def total(rows: Any) -> Any:
+        return sum(o.total for o in rows)
+
+    view = db.query(lambda: [(c.name, total(of(c))) for c in customers]).materialize()
+    assert sorted(view) == [("Ann", 7.0), ("Bob", 4.0), ("Cem", 0)]
+    check(view)
+
+
+def test_constants_choose_between_statements(db: Database, orders: Any) -> None:
+    def made(least: float | None) -> Any:
+        def query() -> Any:
+            if least is None:
+                return [o.id for o in orders]
+            return [o.id for o in orders if o.total >= least]
+
+        return db.query(query)
+
+    assert sorted(made(None).materialize()) == [1, 2, 3]
+    assert sorted(made(4.0).materialize()) == [1, 3]
+
+
+def test_a_variable_keeps_its_value_and_says_so(db: Database, orders: Any) -> None:
+    least = 3.0
+    view = db.query(lambda: [o.id for o in orders if o.total > least]).materialize()
+    least = 4.5
+    with pytest.warns(StaleCaptureWarning, match="least"):
+        orders.add(Order(8, 1, 4.0))
+    assert sorted(view) == [1, 3, 8]
+
+
+def test_the_own_name_of_a_query_may_be_bound(db: Database, orders: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+
+            @db.query
+            def again() -> set[int]:
+                return {o.id for o in orders} | {n - 1 for n in again() if n > 0}
+
+            view = again.materialize()
+            orders.add(Order(5, 1, 1.0))
+            assert set(view) == {0, 1, 2, 3, 4, 5}
+            orders.remove(Order(5, 1, 1.0))
+
+
+def test_the_same_text_runs_over_plain_lists(db: Database, customers: Any, orders: Any) -> None:
+    query = db.query(lambda: [(c.name, o.id) for c in customers for o in orders if o.cid == c.id])
+    given: dict[str, list[Any]] = {
+        "customers": [Customer(7, "Ida")],
+        "orders": [Order(1, 7, 0.0), Order(2, 8, 0.0)],
+    }
+    assert query.on(**given) == [("Ida", 1)]
+    assert query.on(orders=[]) == []
+    with pytest.raises(PlanError, match="reads no 'sales'\n  it reads customers, orders"):
+        query.on(sales=[])
+
+
+def test_a_set_of_each_row_has_each_value_once(db: Database, orders: Any) -> None:
+    view = db.query(
+        lambda: [(n, sum({o.total for o in orders if o.total == n})) for n in (4.0, 5.0)]
+    ).materialize()
+    orders.add(Order(9, 3, 4.0))
+    assert sorted(view) == [(4.0, 4.0), (5.0, 5.0)]
+
+
+# `live`
+
+
+def test_a_generator_is_made_live(db: Database, customers: Any, orders: Any) -> None:
+    least = 2
+    big = live((o.id, c.name) for o in orders for c in customers if o.cid == c.id > least - 2)
+    one, two = live(o.id for o in orders if o.paid), live(o.id for o in orders if not o.paid)
+    view = big.materialize()
+    assert sorted(view) == [(1, "Ann"), (2, "Ann"), (3, "Bob")]
+    assert sorted(one.materialize()) == [2, 3]
+    assert list(two.materialize()) == [1]
+    check(view)
+    assert one.on(orders=[Order(9, 1, 0.0, True)]) == [9]
+
+
+def test_relations_and_views_are_first_sources(db: Database, orders: Any) -> None:
+    paid = orders.where(lambda o: o.paid)
+    assert sorted(live(o.id for o in paid).materialize()) == [2, 3]
+    view = paid.materialize()
+    made = live(o.id + 1 for o in view).materialize()
+    assert sorted(made) == [3, 4]
+    check(made)
+
+
+def test_a_changed_variable_of_a_generator_is_noticed(orders: Any) -> None:
+    least = 3.0
+    view = live(o.id for o in orders if o.total > least).materialize()
+    least = 4.5
+    with pytest.warns(StaleCaptureWarning, match="least"):
+        orders.add(Order(8, 1, 4.0))
+    assert sorted(view) == [1, 3, 8]
+
+
+def test_live_refuses_other_things(orders: Any) -> None:
+    with pytest.raises(PlanError, match="takes a generator expression, not list"):
+        live([o.id for o in orders])
+    with pytest.raises(PlanError, match="nobody has iterated yet"):
+        live(x for x in [1, 2])
+    begun = (o.id for o in orders)
+    next(begun)
+    with pytest.raises(PlanError, match="nobody has iterated yet"):
+        live(begun)
+
+
+def test_tables_are_iterated_as_ever(db: Database, orders: Any) -> None:
+    assert [o.id for o in orders] == [1, 2, 3]
+    assert sum(o.total for o in orders) == 11.0
+    relation = orders.where(lambda o: o.paid)
+    rows = iter(relation)
+    with pytest.raises(PlanError, match="has no rows to iterate over"):
+        next(rows)
+    with pytest.raises(PlanError, match="has no rows to iterate over"):
+        list(relation)
+
+
+# `check`
+
+
+def test_check_finds_what_differs(db: Database, orders: Any) -> None:
+    query = db.query(lambda: [o.id for o in orders])
+    view = query.materialize("ids")
+    other = db.query(lambda: [o.id + 1 for o in orders])
+    query.text = other.text
+    with pytest.raises(VerificationError, match="'ids' is not what its text gives"):
+        check(view)
+
+
+def test_check_verifies_other_views(orders: Any) -> None:
+    check(orders.aggregate(Count()).materialize())
+
+
+# In callables.
+
+
+def test_a_callable_that_names_a_table_sees_its_changes(customers: Any, orders: Any) -> None:
+    known = customers.where(lambda c: any(o.cid == c.id for o in orders)).materialize()
+    sums = customers.select(
+        lambda c: (c.name, sum(o.total for o in orders if o.cid == c.id))
+    ).materialize()
+    pairs = customers.join(
+        orders,
+        on=lambda c, o: c.id == o.cid and o.total == max(p.total for p in orders if p.cid == c.id),
+    ).materialize()
+    spread = customers.unnest(lambda c: [o.id for o in orders if o.cid == c.id]).materialize()
+    assert sorted(c.name for c in known) == ["Ann", "Bob"]
+    assert sorted(sums) == [("Ann", 7.0), ("Bob", 4.0), ("Cem", 0)]
+    assert sorted((c.name, o.id) for c, o in pairs) == [("Ann", 1), ("Bob", 3)]
+    assert sorted((c.name, i) for c, i in spread) == [("Ann", 1), ("Ann", 2), ("Bob", 3)]
+    orders.add(Order(4, 3, 1.5))
+    assert sorted(c.name for c in known) == ["Ann", "Bob", "Cem"]
+    assert ("Cem", 1.5) in sums
+    assert len(pairs) == 3
+    assert len(spread) == 4
+    for view in (known, sums, pairs, spread):
+        view.verify()
+
+
+def test_a_captured_view_is_held(customers: Any, orders: Any) -> None:
+    paid: Any = orders.where(lambda o: o.paid).materialize()
+    view = customers.where(lambda c: c.id in {o.cid for o in paid}).materialize()
+    held = weakref.ref(paid)
+    paid = None
+    with pytest.warns(StaleCaptureWarning, match="paid"):
+        orders.add(Order(4, 3, 1.5, True))
+    assert held() is not None
+    assert sorted(c.name for c in view) == ["Ann", "Bob", "Cem"]
+
+
+def test_binding_the_name_of_a_table_anew_warns(db: Database, customers: Any, orders: Any) -> None:
+    named = orders
+    view = customers.where(lambda c: any(o.cid == c.id for o in named)).materialize()
+    named = db.table(Order, name="others")
+    with pytest.warns(StaleCaptureWarning, match="named"):
+        orders.add(Order(4, 3, 1.5))
+    assert len(view) == 3
+
+
+def unreadable(rows: Any) -> Any:
+    while rows:
+        return True
+    return False
+
+
+def test_what_cannot_be_read_is_refused(db: Database, customers: Any, orders: Any) -> None:
+    with pytest.raises(PlanError, match="cannot be read"):
+        customers.where(lambda c: unreadable(o for o in orders if o.cid == c.id))
+    others = Database().table(Order, name="others")
+    with pytest.raises(PlanError, match="is of another database"):
+        customers.where(lambda c: any(o.cid == c.id for o in others))
+
+
+def test_sources_need_no_keys_of_their_own(db: Database, orders: Any) -> None:
+    class Shop:
+        sales = orders
+
+        def query(self) -> Iterator[int]:
+            return (o.id for o in self.sales if o.paid)
+
+    shop = Shop()
+    view = db.query(lambda: [o.id for o in shop.sales if o.paid]).materialize()
+    assert sorted(view) == [2, 3]

@@ -1,0 +1,1 @@
+"""Datalog programs, against an evaluator that knows nothing of plans."""

@@ -1,0 +1,167 @@
+"""What goes into a program and what comes out of it."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pytest
+
+from reactive import Database, PlanError, Program
+from tests.datalog.play import play
+
+CLOSURE = """
+.decl edge(x: number, y: number) .input edge
+.decl path(x: number, y: number) .output path
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+"""
+
+
+@dataclass(frozen=True)
+class Road:
+    name: str
+    y: int
+    x: int
+
+
+class Arc(NamedTuple):
+    x: int
+    y: int
+
+
+@pytest.mark.parametrize(
+    ("row_type", "rows"),
+    [
+        (Road, [Road("a", 2, 1), Road("b", 2, 1), Road("c", 3, 2)]),
+        (Arc, [Arc(1, 2), Arc(1, 2), Arc(2, 3)]),
+        (tuple, [(1, 2), (2, 3), (1, 2)]),
+        (tuple[int, int], [(1, 2), (2, 3), (1, 2)]),
+    ],
+)
+def test_a_table_that_is_there_gives_its_rows(row_type: Any, rows: list[Any]) -> None:
+    db = Database()
+    table = db.table(row_type, name="edge")
+    program = db.datalog(CLOSURE)
+    assert program.tables == {"edge": table}
+    paths = program["path"].materialize()
+    table.add_all(rows)
+    assert sorted(paths) == [(1, 2), (1, 3), (2, 3)]
+    paths.verify()
+    table.remove(rows[0])
+    assert (1, 2) in paths
+    for row in rows[1:]:
+        table.remove(row)
+    assert list(paths) == []
+
+
+def test_a_plain_value_is_the_only_column() -> None:
+    db = Database()
+    words = db.table(str, name="word")
+    long = db.datalog("""
+        .decl word(s: symbol) .input word
+        .decl long(s: symbol) .output long
+        long(s) :- word(s), strlen(s) > 2.
+    """)["long"].materialize()
+    words.add_all(["to", "not", "not"])
+    assert list(long) == [("not",)]
+
+
+def test_relations_may_be_given_and_have_rules_and_facts_too() -> None:
+    db = Database()
+    arcs = db.table(Arc, name="arcs")
+    pairs = arcs.join(arcs, on=lambda a, b: a.y == b.x).select(lambda a, b: (a.x, b.y))
+    program = db.datalog(
+        CLOSURE.replace(".input edge", "") + "edge(7, 8). edge(x, x) :- edge(x, 8).",
+        inputs={"edge": pairs},
+    )
+    paths = program["path"].materialize()
+    assert sorted(paths) == [(7, 7), (7, 8)] and program.tables == {}
+    arcs.add_all([Arc(1, 2), Arc(2, 7)])
+    assert sorted(paths) == [(1, 7), (1, 8), (7, 7), (7, 8)]
+    paths.verify()
+
+
+def test_two_bindings_are_two_columns() -> None:
+    db = Database()
+    numbers = db.table(int, name="numbers")
+    both = numbers.join(numbers, on=lambda a, b: a + 1 == b)
+    paths = db.datalog(CLOSURE, inputs={"edge": both})["path"].materialize()
+    numbers.add_all([1, 2, 3])
+    assert sorted(paths) == [(1, 2), (1, 3), (2, 3)]
+
+
+def test_bindings_have_to_be_as_many_as_columns() -> None:
+    db = Database()
+    numbers = db.table(int, name="numbers")
+    three = numbers.join(numbers).join(numbers)
+    with pytest.raises(PlanError, match="has 2 columns, and its rows 3 bindings"):
+        db.datalog(CLOSURE, inputs={"edge": three})
+
+
+def test_missing_fields_are_told() -> None:
+    db = Database()
+    db.table(Road, name="edge")
+    with pytest.raises(PlanError, match="has columns that Road lacks: z\n  it has name, y, x"):
+        db.datalog(".decl edge(x: number, z: number) .input edge")
+
+
+def test_a_program_is_a_mapping_of_its_outputs() -> None:
+    program = Database().datalog(CLOSURE)
+    assert isinstance(program, Program)
+    assert (list(program), len(program), repr(program)) == (["path"], 1, "Program(path)")
+    assert "path" in program and "edge" in program and program["edge"] is program["edge"]
+    with pytest.raises(KeyError, match="no relation 'pth'; did you mean 'path'"):
+        program["pth"]
+
+
+def test_programs_of_one_database_share_tables_and_rows() -> None:
+    db = Database()
+    first, second = db.datalog(CLOSURE), db.datalog(CLOSURE)
+    assert first.tables == second.tables and first.row("edge") is second.row("edge")
+    views = [program["path"].materialize() for program in (first, second)]
+    first.tables["edge"].add(first.row("edge")(1, 2))
+    assert [list(view) for view in views] == [[(1, 2)], [(1, 2)]]
+
+
+def test_rows_can_be_pickled() -> None:
+    program = Database().datalog(
+        '.type L = [h: number, t: L]\n.decl a(from: number, ?l: L, _x: symbol) a(1, [2, nil], "s").'
+    )
+    (row,) = program["a"].materialize()
+    assert repr(row) == "a(from_=1, q_l=L(h=2, t=None), q_x='s')"
+    again = pickle.loads(pickle.dumps(row))
+    assert again == row and type(again) is type(row) and type(again.q_l) is type(row.q_l)
+
+
+BITS = """
+.decl n(x: number) .input n
+.decl r(x: number, y: number) .output r
+r(x * 1000000007, -2147483647 - x) :- n(x).
+r(x bshl 31, x ^ 40 + bnot x) :- n(x).
+.decl s(x: number) .output s
+s(t) :- t = sum y : { r(y, _) }.
+"""
+
+
+@pytest.mark.parametrize("bits", [None, 32, 64])
+def test_numbers_wrap_round_where_they_have_a_width(bits: int | None) -> None:
+    play(BITS, 1, bits=bits)
+    play(BITS, 2, bits=bits)
+
+
+def test_a_change_of_one_fact_touches_what_it_affects() -> None:
+    def touched(count: int) -> int:
+        program = Database().datalog("""
+            .decl a(x: number, y: number) .input a
+            .decl b(x: number, n: number) .output b
+            b(x, n) :- a(x, y), n = count : { a(y, _) }, !a(y, x).
+        """)
+        view, row = program["b"].materialize(), program.row("a")
+        program.tables["a"].add_all([row(i, i + 1) for i in range(count)])
+        before = view.stats().touched
+        program.tables["a"].add(row(5, 1000))
+        return view.stats().touched - before
+
+    assert touched(30) == touched(900)

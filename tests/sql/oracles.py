@@ -1,0 +1,142 @@
+"""DuckDB and SQLite as one thing: run statements, hold rows, answer queries.
+
+A row is a tuple of Python values. DuckDB's lists and structs are tuples here, as in views.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import duckdb
+
+Row = tuple[Any, ...]
+
+
+class Refused(Exception):
+    """What a database does not take; the text is its own."""
+
+
+class Oracle(Protocol):
+    """A database of another maker, in memory."""
+
+    name: str
+
+    def run(self, text: str) -> None:
+        """A statement. Raises `Refused`."""
+        ...
+
+    def ask(self, text: str) -> list[Row]:
+        """The rows of a query. Raises `Refused`."""
+        ...
+
+    def definitions(self) -> list[tuple[str, str, str]]:
+        """Tables and views in the order they were made: kind, name and the text that makes them."""
+        ...
+
+    def add(self, table: str, rows: Sequence[Row]) -> None:
+        """Put rows into a table."""
+        ...
+
+    def remove(self, table: str, rows: Sequence[Row]) -> None:
+        """Take one copy of each row out of a table."""
+        ...
+
+
+class DuckDB:
+    """DuckDB with one thread."""
+
+    name = "duckdb"
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(config={"threads": 1})
+
+    def run(self, text: str) -> None:
+        try:
+            self._connection.execute(text)
+        except duckdb.Error as error:
+            raise Refused(str(error)) from error
+
+    def ask(self, text: str) -> list[Row]:
+        try:
+            return [_plain_row(row) for row in self._connection.execute(text).fetchall()]
+        except duckdb.Error as error:
+            raise Refused(str(error)) from error
+
+    def definitions(self) -> list[tuple[str, str, str]]:
+        tables = "select 'table', table_name, sql, table_oid from duckdb_tables()"
+        views = "select 'view', view_name, sql, view_oid from duckdb_views() where not internal"
+        found = self.ask(f"select * from ({tables} union all {views}) order by 4")
+        return [(kind, name, text) for kind, name, text, _ in found]
+
+    def add(self, table: str, rows: Sequence[Row]) -> None:
+        """In one statement, of which DuckDB takes few in a second."""
+        marks = ", ".join(f"({_marks(row)})" for row in rows)
+        values = [value for row in rows for value in row]
+        self._connection.execute(f"insert into {table} values {marks}", values)
+
+    def remove(self, table: str, rows: Sequence[Row]) -> None:
+        names = [name for name, *_ in self.ask(f"describe {table}")]
+        self.run(f"create or replace temp table gone as select * from {table} limit 0")
+        self.add("gone", rows)
+        columns = ", ".join(names)
+        same = " and ".join(f"gone.{name} is not distinct from copies.{name}" for name in names)
+        copies = f"select rowid as place, row_number() over (partition by {columns}) as n, *"
+        self.run(
+            f"delete from {table} where rowid in (select place from ({copies} from {table}) copies"
+            f" where n <= (select count(*) from gone where {same}))"
+        )
+
+
+class SQLite:
+    """SQLite, whose values have types of their own."""
+
+    name = "sqlite"
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect(":memory:", isolation_level=None)
+
+    def run(self, text: str) -> None:
+        self.ask(text)
+
+    def ask(self, text: str) -> list[Row]:
+        try:
+            return self._connection.execute(text).fetchall()
+        except sqlite3.Error as error:
+            raise Refused(str(error)) from error
+
+    def definitions(self) -> list[tuple[str, str, str]]:
+        return self.ask("select type, name, sql from sqlite_master where type in ('table', 'view')")
+
+    def add(self, table: str, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self._connection.execute(f"insert into {table} values ({_marks(row)})", row)
+
+    def remove(self, table: str, rows: Sequence[Row]) -> None:
+        names = [row[1] for row in self.ask(f"pragma table_info({table})")]
+        test = " and ".join(f"{name} is ?" for name in names)
+        one = f"(select min(rowid) from {table} where {test})"
+        for row in rows:
+            self._connection.execute(f"delete from {table} where rowid = {one}", row)
+
+
+def oracle(engine: str) -> Oracle:
+    """An empty database."""
+    return DuckDB() if engine == "duckdb" else SQLite()
+
+
+def _marks(row: Sequence[Any]) -> str:
+    return ", ".join("?" * len(row))
+
+
+def _plain_row(row: Sequence[Any]) -> Row:
+    return tuple(map(_plain, row))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_plain, value))
+    if isinstance(value, dict):
+        return tuple(map(_plain, value.values()))
+    return value

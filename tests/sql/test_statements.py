@@ -1,0 +1,212 @@
+"""Statements change tables as a list of rows in Python would change, all of it or nothing."""
+
+from __future__ import annotations
+
+import pickle
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from reactive import Database, PlanError, TableError, TransactionError
+
+MADE = "create table t (id int primary key, name text not null, price decimal(8, 2) default 1.5)"
+
+
+@pytest.fixture
+def db() -> Database:
+    made = Database()
+    made.execute(MADE)
+    return made
+
+
+def rows(db: Database, name: str = "t") -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in next(t for t in db.tables() if t.name == name))
+
+
+def test_create_makes_a_table_of_named_tuples_with_a_key(db: Database) -> None:
+    (table,) = db.tables()
+    row = table.row_type(1, "a", Decimal("2.00"))
+    table.add(row)
+    assert row.name == "a"
+    assert table[1] is row
+    assert type(pickle.loads(pickle.dumps(row))) is type(row)
+
+
+def test_a_key_of_several_columns_is_a_tuple() -> None:
+    db = Database()
+    db.execute("create table t (a int, b int, c int, primary key (b, a))")
+    db.execute("insert into t values (1, 2, 3)")
+    (table,) = db.tables()
+    assert table[2, 1] == (1, 2, 3)
+    with pytest.raises(TableError):
+        db.execute("insert into t values (1, 2, 4)")
+
+
+def test_insert_gives_the_number_of_rows_and_fills_in_defaults(db: Database) -> None:
+    assert db.execute("insert into t values (1, 'a', 2), (2, 'b', null)") == 2
+    assert db.execute("insert into t (name, id) values ('c', :id)", id=3) == 1
+    assert db.execute("insert into t values (4, 'd', default)") == 1
+    assert rows(db) == [(1, "a", 2), (2, "b", None), (3, "c", Decimal("1.5")), (4, "d", 1.5)]
+
+
+def test_insert_of_a_query_sees_the_rows_of_before(db: Database) -> None:
+    db.execute("insert into t values (1, 'a', 2), (2, 'b', 3)")
+    assert db.execute("insert into t select id + 2, name || '!', price from t where id > 1") == 1
+    assert rows(db) == [(1, "a", 2), (2, "b", 3), (4, "b!", 3)]
+
+
+def test_an_insert_that_is_refused_changes_nothing(db: Database) -> None:
+    db.execute("insert into t values (1, 'a', 2)")
+    for text in (
+        "insert into t values (2, 'b', 2), (1, 'c', 2)",
+        "insert into t values (2, 'b', 2), (3, null, 2)",
+    ):
+        with pytest.raises(TableError):
+            db.execute(text)
+    assert rows(db) == [(1, "a", 2)]
+
+
+def test_update_changes_what_where_finds(db: Database) -> None:
+    db.execute("insert into t values (1, 'a', 2), (2, 'b', 3), (3, 'c', 4)")
+    assert db.execute("update t set price = price + 1, name = name || id where id >= 2") == 2
+    assert rows(db) == [(1, "a", 2), (2, "b2", 4), (3, "c3", 5)]
+    assert db.execute("update t set name = 'x' where id = :id", id=1) == 1
+    assert db.execute("update t set name = 'x' where id = 17") == 0
+    assert rows(db)[0] == (1, "x", 2)
+
+
+def test_update_may_move_keys_along(db: Database) -> None:
+    db.execute("insert into t values (1, 'a', 2), (2, 'b', 3)")
+    assert db.execute("update t set id = id + 1") == 2
+    assert rows(db) == [(2, "a", 2), (3, "b", 3)]
+
+
+def test_update_of_a_bag_changes_every_copy() -> None:
+    db = Database()
+    db.execute("create table t (a int)")
+    db.execute("insert into t values (1), (1), (2)")
+    view = db.sql("select a, count(*) as n from t group by a").materialize()
+    assert db.execute("update t set a = 5 where a = 1") == 2
+    assert sorted(view) == [(2, 1), (5, 2)]
+    assert db.execute("delete from t where a = 5") == 2
+    assert sorted(view) == [(2, 1)]
+
+
+def test_a_statement_is_one_commit(db: Database) -> None:
+    db.execute("insert into t values (1, 'a', 2), (2, 'b', 3)")
+    before, seen = db.version, list[Any]()
+    subscription = db.sql("select name from t").subscribe(seen.append)
+    db.execute("update t set name = 'z'")
+    db.execute("delete from t where id = 1")
+    assert db.version == before + 2
+    assert len(seen) == 2
+    subscription.close()
+
+
+def test_delete_takes_out_what_where_finds(db: Database) -> None:
+    db.execute("insert into t values (1, 'a', 2), (2, 'b', 3), (3, 'c', null)")
+    assert db.execute("delete from t where price > 2") == 1
+    assert db.execute("delete from t where price is null") == 1
+    assert db.execute("delete from t") == 1
+    assert rows(db) == []
+
+
+def test_an_insert_may_leave_conflicting_rows_alone_or_replace_them(db: Database) -> None:
+    db.execute("insert into t values (1, 'a', 2)")
+    assert db.execute("insert into t values (1, 'b', 3), (2, 'c', 4) on conflict do nothing") == 1
+    assert rows(db) == [(1, "a", 2), (2, "c", 4)]
+    assert db.execute("insert or replace into t values (1, 'r', 9)") == 1
+    more = "on conflict (id) do update set price = t.price + excluded.price"
+    assert db.execute(f"insert into t values (2, 'q', 7) {more}") == 1
+    assert rows(db) == [(1, "r", 9), (2, "c", 11)]
+
+
+def test_statements_inside_a_transaction_are_part_of_it(db: Database) -> None:
+    with pytest.raises(ZeroDivisionError), db.transaction():
+        db.execute("insert into t values (1, 'a', 2)")
+        db.execute("update t set name = 'b' where id = 1")
+        assert [row.name for row in db.tables()[0]] == ["b"]
+        raise ZeroDivisionError
+    assert rows(db) == []
+
+
+def test_a_query_in_a_statement_is_not_asked_of_half_a_transaction(db: Database) -> None:
+    with db.transaction():
+        db.execute("insert into t values (1, 'a', 2)")
+        with pytest.raises(TransactionError, match="so far"):
+            db.execute("insert into t select id + 1, name, price from t")
+    assert rows(db) == [(1, "a", 2)]
+
+
+def test_create_table_as_takes_columns_and_rows_of_a_query(db: Database) -> None:
+    db.execute("insert into t values (1, 'a', 2), (2, 'b', 3)")
+    assert db.execute("create table u as select id, name as n from t where id > 1") == 1
+    assert rows(db, "u") == [(2, "b")]
+    assert list(db.sql("select n from u").materialize()) == [("b",)]
+
+
+def test_views_are_queries_by_name(db: Database) -> None:
+    db.execute("create view dear (who) as select name from t where price > 2")
+    view = db.sql("select who from dear").materialize()
+    db.execute("insert into t values (1, 'a', 2), (2, 'b', 3)")
+    assert list(view) == [("b",)]
+    with pytest.raises(PlanError, match="already"):
+        db.execute("create view dear as select 1 from t")
+    db.execute("create or replace view dear as select id from t")
+    assert sorted(db.sql("select * from dear").materialize()) == [(1,), (2,)]
+    db.execute("drop view dear")
+    with pytest.raises(PlanError, match="no table or view 'dear'"):
+        db.sql("select * from dear")
+
+
+def test_a_materialized_view_is_kept_until_it_is_dropped(db: Database) -> None:
+    db.execute("create materialized view n as select count(*) as c from t")
+    db.execute("insert into t values (1, 'a', 2)")
+    (view,) = db.views()
+    assert list(view) == [(1,)]
+    assert list(db.sql("select c + 1 from n").materialize()) == [(2,)]
+    del view
+    db.execute("drop view n")
+    assert db.views() == []
+
+
+def test_drop_refuses_a_table_that_is_read(db: Database) -> None:
+    view = db.sql("select name from t").materialize("names")
+    with pytest.raises(PlanError, match="names"):
+        db.execute("drop table t")
+    db.execute("drop table t cascade")
+    assert view.closed
+    assert db.execute("drop table if exists t") == 0
+    with pytest.raises(PlanError, match="no table 't'"):
+        db.execute("drop table t")
+
+
+def test_create_if_not_exists_leaves_what_is_there(db: Database) -> None:
+    db.execute("insert into t values (1, 'a', 2)")
+    assert db.execute("create table if not exists t (x int)") == 0
+    assert rows(db) == [(1, "a", 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("create table u (a int references t)", "REFERENCES is not supported"),
+        ("create table u (a int check (a > 1))", "CHECK is not supported"),
+        ("create table u (a int unique)", "UNIQUE is not supported"),
+        ("create table u (a nonsense)", "no type"),
+        ("create table u (a int, primary key (b))", "no column"),
+        ("insert into t (id, nam) values (1, 'a')", "did you mean 'name'"),
+        ("insert into t values (1)", "1 values are inserted into 3 columns"),
+        ("insert into u values (1)", "there is no table 'u'"),
+        ("update t set nam = 'a'", "did you mean 'name'"),
+        ("delete from t where idd = 1", "did you mean 'id'"),
+        ("select 1", "db.sql"),
+        ("begin", "with db.transaction"),
+        ("alter table t add column x int", "not supported"),
+    ],
+)
+def test_what_no_statement_can_be_is_said(db: Database, text: str, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        db.execute(text)
+    assert [table.name for table in db.tables()] == ["t"]
