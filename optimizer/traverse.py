@@ -73,6 +73,13 @@ def rebuilt(root: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.N
     return made[id(root)]
 
 
+def relations_read(root: plan.Node, level: Any) -> list[plan.Recursive]:
+    """The recursive relations of a level in a plan, where they are not defined; definitions that
+    are not inside each other when they are written may have the same level."""
+    every = nodes(root, until=lambda node: level not in free(node))
+    return [n for n in every if isinstance(n, plan.Recursive) and n.level == level]
+
+
 def substituted(
     root: plan.Node, level: Any, value: Callable[[plan.Recursive], plan.Node]
 ) -> plan.Node:

@@ -15,8 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.plans.properties import nodes
-from optimizer.traverse import substituted
+from optimizer.traverse import relations_read, substituted
 
 Finish = Callable[[plan.Fixpoint], plan.Fixpoint]
 
@@ -51,11 +50,7 @@ def _stratum(
 
 def _read(node: plan.Fixpoint, body: plan.Node) -> set[int]:
     """The relations of a definition that a body reads."""
-    return {
-        part.index
-        for part in nodes(body)
-        if isinstance(part, plan.Recursive) and part.level == node.level
-    }
+    return {part.index for part in relations_read(body, node.level)}
 
 
 def _groups(reads: list[set[int]]) -> list[list[int]]:

@@ -20,7 +20,7 @@ from optimizer.errors import StratificationError
 from optimizer.plans import headlines
 from optimizer.plans.by_left_row import by_left_row
 from optimizer.plans.properties import free, nodes
-from optimizer.traverse import unrolled
+from optimizer.traverse import relations_read, unrolled
 
 Step = tuple[str, str]
 """What the recursion goes through, and what it depends on there: its negation, an aggregate, ..."""
@@ -75,11 +75,7 @@ def _through(node: plan.Node, place: int) -> str:
 
 def _names(node: plan.Fixpoint, source: plan.Node) -> list[int]:
     """The relations of a fixpoint that a part of a body reads."""
-    return [
-        part.index
-        for part in nodes(source)
-        if isinstance(part, plan.Recursive) and part.level == node.level
-    ]
+    return [part.index for part in relations_read(source, node.level)]
 
 
 def _way_back(node: plan.Fixpoint, target: int, reached: list[int]) -> list[str] | None:

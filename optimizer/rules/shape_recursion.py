@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.plans.properties import nodes, shapes
-from optimizer.traverse import substituted
+from optimizer.plans.properties import shapes
+from optimizer.traverse import relations_read, substituted
 
 
 def shape_recursion(node: plan.Node) -> plan.Node:
@@ -29,10 +29,8 @@ def shape_recursion(node: plan.Node) -> plan.Node:
     news = {
         part.index
         for body in node.bodies
-        for part in nodes(body)
-        if isinstance(part, plan.Recursive)
-        and part.level == node.level
-        and part.of == (None,) != known[part.index]
+        for part in relations_read(body, node.level)
+        if part.of == (None,) != known[part.index]
     }
     if not news:
         return node

@@ -302,3 +302,24 @@ def test_a_row_that_two_ways_derive_in_one_round_enters_once(optimize: bool) -> 
     edges.remove((0, 0))  # it does not hold itself up
     assert list(view) == []
     view.verify()
+
+
+@MODES
+def test_a_definition_may_read_one_that_has_several_relations_inside(optimize: bool) -> None:
+    db = Database(optimize=optimize)
+    edges: Any = db.table(object, name="edges")
+
+    def longer(paths: Any) -> Any:
+        joined = paths.join(edges, on=lambda a, b: a[1] == b[0])
+        return joined.select(lambda a, b: (a[0], b[1]))
+
+    def step(paths: Any, both: Any) -> Any:
+        _, found = fixpoint(lambda p, q: (edges.union(q), edges.union(longer(p))))
+        return found, fixpoint(lambda r: paths.union(r.select(lambda pair: (pair[1], pair[0]))))
+
+    view = fixpoint(step)[1].materialize()
+    edges.add_all([(1, 2), (2, 3)])
+    assert sorted(view) == [(1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)]
+    edges.remove((1, 2))
+    assert sorted(view) == [(2, 3), (3, 2)]
+    view.verify()
