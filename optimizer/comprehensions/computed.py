@@ -94,8 +94,3 @@ class Unpacks:
         if not isinstance(row, tuple | str | bytes):
             raise TypeError(f"cannot unpack {type(row).__name__} object {row!r:.60}")
         raise ValueError(f"cannot unpack {row!r:.60}: {self.count} values are needed")
-
-
-def identical(row: Any) -> Any:
-    """The row itself."""
-    return row

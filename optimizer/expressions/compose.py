@@ -18,7 +18,6 @@ from optimizer.expr import (
     Lifted,
     Operation,
     Parameter,
-    items_of,
     origins,
     substitute,
     surely,
@@ -83,12 +82,6 @@ def needs(expr: Expr, shapes: Shapes) -> tuple[Expr, ...]:
         given = (*expr.arguments, *(value for _, value in expr.keywords))
         return tuple(need for item in given for need in needs(item, shapes))
     return (expr,)
-
-
-def of_items(function: Lifted, count: int) -> Lifted:
-    """A callable of bindings as one of the tuple that has them as its items."""
-    body = over(function.body, items_of(Parameter(0), count))
-    return Lifted(body, ("row",), function.origins, 1)
 
 
 def over(body: Expr, row: tuple[Expr, ...]) -> Expr:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from optimizer.expr import Call, Constant, Expr, constant
+from optimizer.expr import Call, Constant, constant
 from optimizer.record import record
 from reactive.sql.runtime import casts, nulls
 from reactive.sql.runtime.times import as_date, as_timestamp
@@ -192,8 +192,3 @@ def equal_types(values: tuple[Value, ...], scope: Scope) -> tuple[tuple[Value, .
 def _wide(kind: SqlType) -> SqlType:
     """A decimal keeps the digits that a value has, other than in a CAST."""
     return SqlType("decimal", None, kind.scale) if kind.kind == "decimal" else kind
-
-
-def expr_of(value: Value) -> Expr:
-    """A value, or None."""
-    return whole(value)

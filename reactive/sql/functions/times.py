@@ -11,7 +11,7 @@ from reactive.sql.arithmetic import combined
 from reactive.sql.casts import applied, cast
 from reactive.sql.functions.calls import Maker, arguments, given, of
 from reactive.sql.runtime import times
-from reactive.sql.types import ANY, DATE, FLOAT, INT, INTERVAL, TEXT, TIMESTAMP, SqlType
+from reactive.sql.types import ANY, DATE, FLOAT, INT, INTERVAL, TEXT, TIMESTAMP
 from reactive.sql.values import Value, literal
 
 if TYPE_CHECKING:
@@ -231,4 +231,3 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "epoch_ms": of(times.epoch_milliseconds, INT, TIMESTAMP),
     **{f"to_{unit}s": _amount_of(unit) for unit in (*times.LENGTHS, "month", "year", "decade")},
 }
-ARRAY_OF_TIMES = SqlType("array", items=(TIMESTAMP,))

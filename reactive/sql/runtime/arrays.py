@@ -22,11 +22,6 @@ def appended(array: Array, item: Any) -> Array:
     return (*array, item)
 
 
-def prepended(item: Any, array: Array) -> Array:
-    """An array with one element before."""
-    return (item, *array)
-
-
 def element(array: Any, place: int) -> Any:
     """The element at a place, from the end if that is negative; None if there is none.
 

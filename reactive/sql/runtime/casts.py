@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 
 from reactive.sql.runtime.numbers import EXACT
@@ -205,13 +205,3 @@ def to_interval(value: Any) -> dt.timedelta:
 def to_bytes(value: Any) -> bytes:
     """The bytes of a text."""
     return value.encode() if isinstance(value, str) else bytes(value)
-
-
-def to_array(value: Any, item: Any) -> tuple[Any, ...]:
-    """An array with each element made another."""
-    return tuple(None if each is None else item(each) for each in value)
-
-
-def half_even(value: float) -> int:
-    """The nearest integer, the even one of two."""
-    return int(Decimal(value).quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
