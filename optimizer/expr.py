@@ -386,6 +386,11 @@ def walk(expr: Expr) -> Iterator[Expr]:
         yield from walk(part)
 
 
+def has_subquery(expr: Expr) -> bool:
+    """Whether there is a sub-query in an expression."""
+    return any(isinstance(part, Subquery) for part in walk(expr))
+
+
 def surely(expr: Expr) -> Iterator[Expr]:
     """The expression and the parts of it that are evaluated whenever it is."""
     yield expr

@@ -12,7 +12,7 @@ from operator import is_
 from typing import Any, TypeVar, cast
 
 from optimizer import plan
-from optimizer.expr import Function, Lifted
+from optimizer.expr import Function, Lifted, has_subquery
 from optimizer.expressions.knowledge import Shapes
 from optimizer.plans.properties import free, nodes, shapes
 
@@ -71,6 +71,11 @@ def rebuilt(root: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.N
         inputs = [made[id(source)] for source in node.inputs()]
         made[id(node)] = change(with_inputs(node, inputs))
     return made[id(root)]
+
+
+def has_subqueries(node: plan.Node) -> bool:
+    """Whether a callable of the node was read with sub-queries in it."""
+    return any(isinstance(f, Lifted) and has_subquery(f.body) for f in functions(node))
 
 
 def relations_read(root: plan.Node, level: Any) -> list[plan.Recursive]:

@@ -51,9 +51,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.lifting.part import part_of
 from optimizer.plans.properties import bindings
-from optimizer.traverse import functions
-
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+from optimizer.traverse import has_subqueries
 
 
 class Reading:
@@ -288,13 +286,3 @@ class Reading:
     def freed(self, node: plan.Node) -> plan.Node:
         """The node without sub-queries in its callables."""
         return self.engine.freed(node) if has_subqueries(node) else node
-
-
-def has_subqueries(node: plan.Node) -> bool:
-    """Whether a callable of the node has a sub-query in it."""
-    return any(
-        isinstance(part, Subquery)
-        for function in functions(node)
-        if isinstance(function, Lifted)
-        for part in walk(function.body)
-    )

@@ -36,6 +36,7 @@ from optimizer.expr import (
     Subquery,
     all_parameters,
     constant,
+    has_subquery,
     transform,
     tuple_of,
 )
@@ -43,7 +44,7 @@ from optimizer.expressions.compose import projected
 from optimizer.plans import explain
 from optimizer.plans.properties import bindings
 from optimizer.record import record
-from optimizer.subqueries.asked import guarded, has_subquery
+from optimizer.subqueries.asked import guarded
 from optimizer.subqueries.calm import kinds
 from optimizer.subqueries.columns import extended
 from optimizer.subqueries.domain import How, calm_of, match_back, may_ask, translation

@@ -18,17 +18,12 @@ from optimizer.expr import (
     Or,
     Subquery,
     conjunction,
+    has_subquery,
     parts,
-    walk,
 )
 
 Guard = tuple[Expr, ...]
 """Tests, all of which are true of the rows that something is asked of."""
-
-
-def has_subquery(expr: Expr) -> bool:
-    """Whether there is a sub-query in an expression."""
-    return any(isinstance(part, Subquery) for part in walk(expr))
 
 
 def guarded(*exprs: Expr) -> dict[Subquery, Expr | None]:

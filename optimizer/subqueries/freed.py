@@ -30,18 +30,19 @@ from optimizer.expr import (
     Subquery,
     conjunction,
     conjuncts,
+    has_subquery,
     tuple_of,
 )
 from optimizer.plans import explain
 from optimizer.plans.properties import bindings
 from optimizer.subqueries.answers import Answers
-from optimizer.subqueries.asked import as_condition, has_subquery
+from optimizer.subqueries.asked import as_condition
 from optimizer.subqueries.columns import extended, first_of, row_of
 from optimizer.subqueries.domain import How
 from optimizer.subqueries.existing import existing
 from optimizer.subqueries.keyed import FIRST, ONE, of_group, one, read
 from optimizer.subqueries.pairing import joined, pairs_of
-from optimizer.traverse import functions, with_called, with_functions
+from optimizer.traverse import functions, has_subqueries, with_called, with_functions
 
 
 def freed(
@@ -61,7 +62,7 @@ def freed(
     ------
     PlanError: a sub-query stands where it cannot be asked, or cannot be asked of all rows together.
     """
-    if not any(isinstance(f, Lifted) and has_subquery(f.body) for f in functions(node)):
+    if not has_subqueries(node):
         return node
     how = How(of_no_rows, canonical, in_order)
     if not isinstance(node, plan.Reduce):

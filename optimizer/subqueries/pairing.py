@@ -21,12 +21,13 @@ from optimizer.expr import (
     conjunction,
     conjuncts,
     constant,
+    has_subquery,
     items_of,
     one_value,
     row_names,
 )
 from optimizer.plans.properties import bindings
-from optimizer.subqueries.asked import as_condition, has_subquery
+from optimizer.subqueries.asked import as_condition
 from optimizer.subqueries.columns import extended, row_of
 from optimizer.subqueries.keyed import over_row, read, same, with_match
 

@@ -7,12 +7,10 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, overload
 
-from optimizer import plan
 from optimizer.callables.captures import defaults, freeze
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
-from optimizer.expr import Function, Lifted, Subquery, walk
-from optimizer.traverse import functions
+from optimizer.expr import Function
 from reactive.api.columns import Column
 from reactive.runtime.copying import NotCopied
 from reactive.runtime.name_hints import Hinting
@@ -59,16 +57,6 @@ def taken(
                 return read(result)
             raise _unnoticed(result, capture.name, capture.original)
     return result
-
-
-def has_subqueries(node: plan.Node) -> bool:
-    """Whether a callable of a node was read with sub-queries in it."""
-    return any(
-        isinstance(part, Subquery)
-        for function in functions(node)
-        if isinstance(function, Lifted)
-        for part in walk(function.body)
-    )
 
 
 def check_values(fields: Mapping[str, Any]) -> None:

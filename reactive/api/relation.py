@@ -29,10 +29,11 @@ from optimizer.plans.properties import row_shape, shapes, tables
 from optimizer.rewriting import columns
 from optimizer.rewriting import report as reports
 from optimizer.rewriting.fields import field, known_shapes
+from optimizer.traverse import has_subqueries
 from reactive.api import comprehending, display
 from reactive.api.aggregated import aggregated
 from reactive.api.aggregating import Aggregating
-from reactive.api.callables import Live, has_subqueries, taken
+from reactive.api.callables import Live, taken
 from reactive.api.columns import Column, name_of
 from reactive.api.conditions import Key, On, match_of, side_of, where_of
 from reactive.api.each_row import each_row

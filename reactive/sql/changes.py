@@ -24,12 +24,13 @@ from optimizer.expr import (
     constant,
     tuple_of,
 )
+from optimizer.traverse import has_subqueries
 from reactive.codegen.functions import callable_of
 from reactive.errors import TableError, TransactionError
 from reactive.sql.casts import cast
 from reactive.sql.catalog import named_rows
 from reactive.sql.errors import nearest
-from reactive.sql.nodes import constant_of, freed, has_subquery
+from reactive.sql.nodes import constant_of, freed
 from reactive.sql.relation import relation_of
 from reactive.sql.rows import Rows, rows_of
 from reactive.sql.schema import Schema
@@ -277,7 +278,7 @@ def _found(tree: Any, target: Target, scope: Scope, made: Expr) -> Pairs:
         plan.Where(target.table.plan, scope.function(test)),
         scope.function(tuple_of(Parameter(0), made)),
     )
-    if has_subquery(node) or has_subquery(node.input):
+    if has_subqueries(node) or has_subqueries(node.input):
         selected = plan.Select(freed(node.input), node.function)
         return [(row[0], row[1]) for row in evaluated(selected, scope)]
     is_wanted, make = callable_of(scope.function(test)), callable_of(scope.function(made))

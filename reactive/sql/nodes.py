@@ -16,17 +16,15 @@ from optimizer.expr import (
     Item,
     Lifted,
     Parameter,
-    Subquery,
     all_parameters,
     constant,
+    has_subquery,
     tuple_of,
-    walk,
 )
 from optimizer.expressions.naming import Naming
 from optimizer.plans.nodes import values as written_out
 from optimizer.subqueries import freed as subqueries
 from optimizer.subqueries import lateral as correlated
-from optimizer.traverse import functions
 from reactive.codegen.functions import callable_of
 from reactive.collections.zset import canonical
 from reactive.sql.elements import elements, elements_or_none
@@ -53,22 +51,13 @@ def _of_no_rows(folded: plan.Folded) -> Any:
 
 def reads_query(value: Value) -> bool:
     """Whether a value is computed of a sub-query."""
-    return has_query(value.expr)
-
-
-def has_query(expr: Expr) -> bool:
-    """Whether there are sub-queries in an expression."""
-    return any(isinstance(part, Subquery) for part in walk(expr))
+    return has_subquery(value.expr)
 
 
 def columns_before(node: plan.Node, scope: Scope, columns: Sequence[Expr]) -> plan.Node:
     """The bindings of a plan, with columns behind them that sub-queries give."""
     functions = tuple(map(scope.function, columns))
     return freed(plan.Extend(node, tuple(range(scope.bindings)), functions))
-
-
-def has_subquery(node: plan.Node) -> bool:
-    return any(has_query(f.body) for f in functions(node) if isinstance(f, Lifted))
 
 
 def lateral(

@@ -23,13 +23,14 @@ from optimizer.expr import (
     all_parameters,
     conjunction,
     conjuncts,
+    has_subquery,
     reads,
     substitute,
 )
 from reactive.sql.catalog import named_rows
 from reactive.sql.comparisons import compared
 from reactive.sql.errors import nearest
-from reactive.sql.nodes import filtered, freed, has_query, lateral, one_row, unnested
+from reactive.sql.nodes import filtered, freed, lateral, one_row, unnested
 from reactive.sql.rows import Rows, rows_of
 from reactive.sql.scope import Correlation, Scope, Source
 from reactive.sql.values import Value, itself, present, whole
@@ -163,7 +164,7 @@ def _narrowed(right: Rows, test: Expr, place: int, join: Any, around: Scope) -> 
     """The right side of a left join, less the rows that cannot have a match; and what is left to
     ask. Errors are no reason to ask later: SQL says nothing of when a condition is asked."""
     parts = conjuncts(test)
-    own = tuple(p for p in parts if reads(p) == {place} and not has_query(p))
+    own = tuple(p for p in parts if reads(p) == {place} and not has_subquery(p))
     if not own or len(own) == len(parts):
         return right, test
     rest = tuple(part for part in parts if part not in own)

@@ -193,12 +193,8 @@ class BinaryRule:
         return max(left, right)
 
 
-class NegatedRule:
-    """Rows of a relation that no row of an input matches, through a chain.
-
-    Cost: O(changed rows of the relation + matches that are asked); for changed rows of the input,
-    that for every row of the relation that they match.
-    """
+class _RuleOfPartners:
+    """Rows of a relation by the rows of an input that match them, through a chain."""
 
     __slots__ = ("_chain", "_partners", "head", "left", "right")
 
@@ -219,6 +215,16 @@ class NegatedRule:
     def before(self, keyed: Keyed) -> AbstractContextManager[None]:
         """As it would be if the input had not taken a delta yet."""
         return self._partners.before(keyed)
+
+
+class NegatedRule(_RuleOfPartners):
+    """Rows of a relation that no row of an input matches, through a chain.
+
+    Cost: O(changed rows of the relation + matches that are asked); for changed rows of the input,
+    that for every row of the relation that they match.
+    """
+
+    __slots__ = ()
 
     def from_left(self, delta: Pairs) -> Pairs:
         keyed = self.left.keyed(delta)
@@ -242,7 +248,7 @@ class NegatedRule:
         return self._chain(out)
 
 
-class GroupedRule:
+class GroupedRule(_RuleOfPartners):
     """Rows of a relation, each with an aggregate of the rows of an input that match it.
 
     `group` makes the row of a group of a row and its partners, or none. The group is folded again
@@ -253,7 +259,7 @@ class GroupedRule:
     of every row of the relation that they match.
     """
 
-    __slots__ = ("_chain", "_group", "_partners", "head", "left", "right")
+    __slots__ = ("_group",)
 
     def __init__(
         self,
@@ -262,23 +268,8 @@ class GroupedRule:
         partners: Partners,
         group: Callable[[Row, Pairs], list[Row]],
     ) -> None:
-        self.head = head
-        self.left, self.right = partners.left, partners.right
-        self._chain = chain
-        self._partners = partners
+        super().__init__(head, chain, partners)
         self._group = group
-
-    @property
-    def touched(self) -> int:
-        return self._partners.touched
-
-    def sources(self) -> list[str]:
-        """None: it has no generated loops."""
-        return []
-
-    def before(self, keyed: Keyed) -> AbstractContextManager[None]:
-        """As it would be if the input had not taken a delta yet."""
-        return self._partners.before(keyed)
 
     def from_left(self, delta: Pairs) -> Pairs:
         keyed = self.left.keyed(delta)
