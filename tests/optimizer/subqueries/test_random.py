@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from optimizer import plan
-from optimizer.expr import Lifted
+from optimizer.expr import Lifted, has_subquery
 from optimizer.plans.properties import bindings, nodes
-from optimizer.subqueries.asked import has_subquery
 from optimizer.subqueries.lateral import lateral
 from optimizer.traverse import functions
 from reactive import Database
