@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from reactive.remote.streams import StreamOptions
     from reactive.sinks.making import SinkOptions
     from reactive.sinks.target import FrameTarget, Target
-    from spark_backend.incremental.bucketed import BucketedRemote
-    from spark_backend.incremental.remote import StateRemote
-    from spark_backend.incremental.shared import SharedState
-    from spark_backend.incremental.sharing import SharingStates
+    from spark_backend.bucketed.remote import BucketedRemote
+    from spark_backend.fragments.remote import StateRemote
+    from spark_backend.fragments.shared import SharedState
+    from spark_backend.fragments.sharing import SharingStates
     from spark_backend.parts.spilled import SpilledStore
     from spark_backend.parts.spilled_keyed import SpilledKeyedStore
     from spark_backend.sinks.outbox import FileOutbox
@@ -130,7 +130,7 @@ class SparkOffload:
 
     def apart(self, fragment: Fragment) -> str | None:
         """Why a whole part of a plan cannot be done in columns, in one job per flush."""
-        from spark_backend.incremental.inputs import no_columns
+        from spark_backend.fragments.inputs import no_columns
         from spark_backend.recursion.compile import recursion
 
         return no_columns(self.session, fragment, (recursion,))
@@ -175,8 +175,8 @@ class SparkOffload:
 
     def _shared(self, fragment: Fragment, of: object, *, is_kept: bool) -> StateRemote | None:
         """A place for a part beside others, if it may share what is kept with them."""
-        from spark_backend.incremental.remote import StateRemote
-        from spark_backend.incremental.sharing import SharingStates, may_share
+        from spark_backend.fragments.remote import StateRemote
+        from spark_backend.fragments.sharing import SharingStates, may_share
 
         if of is None or not may_share(fragment):
             return None
@@ -197,8 +197,8 @@ class SparkOffload:
     def _made(
         self, fragment: Fragment, folder: str, *, is_kept: bool
     ) -> BucketedRemote | StateRemote:
-        from spark_backend.incremental.bucketed import BucketedRemote
-        from spark_backend.incremental.remote import StateRemote
+        from spark_backend.bucketed.remote import BucketedRemote
+        from spark_backend.fragments.remote import StateRemote
         from spark_backend.recursion.compile import recursion
 
         if fragment.is_whole:

@@ -34,8 +34,8 @@ ROOMS = {
         *("offload", "sql", "datalog"),
     ),
     "spark_backend": (
-        *("cluster", "codec", "sinks", "state", "direct", "tables", "streams", "incremental"),
-        *("recursion", "parts"),
+        *("cluster", "codec", "sinks", "state", "direct", "tables", "streams", "steps"),
+        *("aggregates", "fragments", "bucketed", "recursion", "parts"),
     ),
 }
 """Of each package, the lowest first: a room imports those before it."""

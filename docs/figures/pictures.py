@@ -205,7 +205,7 @@ FLUSH = Picture(
             "entries go to Spark; a number that counts is not taken again",
             (
                 "reactive/remote/remote_operator.py: send_together",
-                "spark_backend/incremental/bucketed.py: BucketedRemote.apply",
+                "spark_backend/bucketed/remote.py: BucketedRemote.apply",
             ),
         ),
         Step(
@@ -213,7 +213,7 @@ FLUSH = Picture(
             "touched buckets, before and after; then a manifest counts",
             (
                 "spark_backend/state/tables.py: StateTables.flush",
-                "spark_backend/incremental/touched.py: changes",
+                "spark_backend/bucketed/touched.py: changes",
             ),
         ),
         Step(

@@ -3,5 +3,5 @@
 Lives here:  the step of a fixpoint in a fragment; what runs in workers for it.
 Comes in:    a fixpoint that is many small ones (`optimizer.plans.decomposed`), and deltas.
 Goes out:    how its rows change.
-May import:  cluster, codec, state, direct, tables, incremental.
+May import:  cluster, codec, state, direct, tables, steps, fragments.
 """

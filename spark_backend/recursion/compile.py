@@ -36,14 +36,14 @@ from spark_backend.codec.schema import (
 )
 from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.codec.values import Inexact
-from spark_backend.incremental.join import Arranged
-from spark_backend.incremental.steps import NotColumns, Step
 from spark_backend.recursion.decomposed import ByPartition
 from spark_backend.recursion.one_worker import InOneWorker, Relation
 from spark_backend.recursion.parts import Own, Parts
+from spark_backend.steps.join import Arranged
+from spark_backend.steps.step import NotColumns, Step
 
 if TYPE_CHECKING:
-    from spark_backend.incremental.compile import Compiler
+    from spark_backend.fragments.compile import Compiler
 
 ROUNDS = 4
 """How often it is looked at again what rows are, now that they may be None."""

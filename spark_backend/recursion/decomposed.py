@@ -31,14 +31,14 @@ from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Record, Typed
 from spark_backend.codec.values import Value, field_of, spark_type
 from spark_backend.direct.flush import DirectFlush
-from spark_backend.incremental.join import Arranged
-from spark_backend.incremental.near import in_bucket
-from spark_backend.incremental.sets import hashed
-from spark_backend.incremental.steps import Flush, Step, schema_of
 from spark_backend.recursion.direct_partitions import DirectPartitions
 from spark_backend.recursion.parts import Parts
 from spark_backend.recursion.worker import BEFORE, SEED, SIDE, Task
 from spark_backend.state.tables import TableSpec, united
+from spark_backend.steps.join import Arranged
+from spark_backend.steps.near import in_bucket
+from spark_backend.steps.sets import hashed
+from spark_backend.steps.step import Flush, Step, schema_of
 from spark_backend.tables.worker import shipped
 
 

@@ -27,10 +27,10 @@ from reactive.reference.bags import Bag
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Value, spark_type
 from spark_backend.direct.flush import NOTHING, DirectFlush, together
-from spark_backend.incremental.sets import hashed
-from spark_backend.incremental.steps import Flush, Step, schema_of
 from spark_backend.recursion.loop_worker import Task, brought_to_end
 from spark_backend.state.tables import TableSpec, united
+from spark_backend.steps.sets import hashed
+from spark_backend.steps.step import Flush, Step, schema_of
 from spark_backend.tables.worker import shipped
 
 

@@ -13,8 +13,8 @@ from optimizer.expr import Lifted
 from reactive.reference.bags import Bag
 from spark_backend.codec.schema import Typed
 from spark_backend.direct.flush import NOTHING, DirectFlush
-from spark_backend.incremental.join import Arranged
-from spark_backend.incremental.steps import Flush, Step
+from spark_backend.steps.join import Arranged
+from spark_backend.steps.step import Flush, Step
 
 
 class Own:

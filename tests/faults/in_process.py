@@ -21,12 +21,13 @@ from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
 from spark_backend import SparkOffload
+from spark_backend.bucketed import packed
+from spark_backend.bucketed import remote as bucketed
+from spark_backend.bucketed.packed import ENTRIES
+from spark_backend.bucketed.remote import BucketedRemote
+from spark_backend.bucketed.touched import CHANGES, FAILED, OUTPUT, ROWS, changes
 from spark_backend.cluster.session import Session
 from spark_backend.codec.serialization import serialized_classes
-from spark_backend.incremental import bucketed, packed
-from spark_backend.incremental.bucketed import BucketedRemote
-from spark_backend.incremental.packed import ENTRIES
-from spark_backend.incremental.touched import CHANGES, FAILED, OUTPUT, ROWS, changes
 from spark_backend.state import tables
 from spark_backend.state.manifest import Segment
 from spark_backend.state.tables import TABLE, StateTables, TableSpec

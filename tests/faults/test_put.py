@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import OffloadError
-from spark_backend.incremental.bucketed import _spec
+from spark_backend.bucketed.remote import _spec
 from spark_backend.state import tables
 from spark_backend.state.tables import StateTables, TableSpec
 from tests.budget import TIMES

@@ -147,8 +147,8 @@ def check(
     is_direct: whether the process can do it.
     is_begun: whether there has been a flush of no rows, so that one job is all there is.
     """
-    from spark_backend.incremental.inputs import no_columns
-    from spark_backend.incremental.remote import StateRemote
+    from spark_backend.fragments.inputs import no_columns
+    from spark_backend.fragments.remote import StateRemote
 
     fragment = fragment_of(query)
     reason = no_columns(session, fragment)

@@ -21,7 +21,7 @@ from reactive import (
 from reactive.errors import TakenIn
 from reactive.remote.fragments import Fragment, part_of
 from spark_backend import SparkOffload
-from spark_backend.incremental.bucketed import BucketedRemote
+from spark_backend.bucketed.remote import BucketedRemote
 from tests.budget import TIMES
 from tests.spark.histories import History, Inner, Twins
 

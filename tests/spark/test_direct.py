@@ -31,8 +31,8 @@ from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Plain
 from spark_backend.direct import flush
 from spark_backend.direct.lookup import Field, Lookup
-from spark_backend.incremental.inputs import no_columns
-from spark_backend.incremental.remote import StateRemote
+from spark_backend.fragments.inputs import no_columns
+from spark_backend.fragments.remote import StateRemote
 from spark_backend.state import tables
 from tests.budget import TIMES, seeds
 from tests.moments import is_closed

@@ -12,9 +12,9 @@ pytest.importorskip("pyspark")
 from reactive import Count, Database, Max, Sum, desc
 from reactive.remote.whole import whole_of
 from spark_backend.cluster.session import Session
-from spark_backend.incremental import first_of_all
-from spark_backend.incremental.inputs import can_be_columns, no_columns
-from spark_backend.incremental.remote import StateRemote
+from spark_backend.fragments.inputs import can_be_columns, no_columns
+from spark_backend.fragments.remote import StateRemote
+from spark_backend.steps import first_of_all
 from tests.budget import TIMES
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 

@@ -27,8 +27,8 @@ from reactive.collections.multiset import Multiset
 from reactive.errors import OffloadError
 from reactive.remote.whole import whole_of
 from spark_backend.cluster.session import Session
-from spark_backend.incremental.inputs import can_be_columns
-from spark_backend.incremental.remote import StateRemote
+from spark_backend.fragments.inputs import can_be_columns
+from spark_backend.fragments.remote import StateRemote
 from tests.budget import TIMES
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 

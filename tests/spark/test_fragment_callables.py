@@ -19,8 +19,8 @@ from spark_backend.cluster.session import Session
 from spark_backend.codec.returned import returned
 from spark_backend.codec.schema import described, typed
 from spark_backend.codec.values import Inexact, Value
-from spark_backend.incremental.inputs import no_columns
-from spark_backend.incremental.remote import StateRemote
+from spark_backend.fragments.inputs import no_columns
+from spark_backend.fragments.remote import StateRemote
 from tests.budget import TIMES
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 from tests.spark.test_bucketed import jobs

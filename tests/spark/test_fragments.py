@@ -14,13 +14,14 @@ pytest.importorskip("pyspark")
 from reactive import Avg, Count, Database, Sum
 from reactive.errors import OffloadError
 from reactive.remote.whole import whole_of
+from spark_backend.aggregates import totals
 from spark_backend.cluster.session import Session
-from spark_backend.incremental import steps, totals
-from spark_backend.incremental.inputs import can_be_columns
-from spark_backend.incremental.remote import StateRemote
+from spark_backend.fragments.inputs import can_be_columns
+from spark_backend.fragments.remote import StateRemote
 from spark_backend.state import tables
 from spark_backend.state.manifest import Segment
 from spark_backend.state.tables import StateTables, TableSpec
+from spark_backend.steps import step
 from tests.budget import TIMES, cases
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 
@@ -190,9 +191,9 @@ def test_a_flush_of_few_rows_reads_the_buckets_of_its_keys_or_else_spreads_over_
     name: str, read: int, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "PER_BUCKET", 3)
-    monkeypatch.setattr(steps, "MOST_WHOLE", 0)
+    monkeypatch.setattr(step, "MOST_WHOLE", 0)
     monkeypatch.setattr(totals, "MOST_WHOLE", 0)
-    monkeypatch.setattr(steps, "MOST_READ", read)
+    monkeypatch.setattr(step, "MOST_READ", read)
     monkeypatch.setattr(tables, "SHARE", 100.0)  # no base is made again
     check(session, QUERIES[name], tmp_path, seed=len(name), odd=False)
 
@@ -202,7 +203,7 @@ def test_a_flush_of_a_row_is_one_job_of_one_task_whose_keys_are_known_without_on
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "PER_BUCKET", 3)
-    monkeypatch.setattr(steps, "MOST_WHOLE", 0)
+    monkeypatch.setattr(step, "MOST_WHOLE", 0)
     fragment = fragment_of(lambda o, c: o.join(c, on=lambda o, c: o.customer == c.id))
     remote = StateRemote(session, fragment, str(tmp_path), stable=False)
     orders = [(0, 0, Order(n, n % 20, 0.5, None), 1) for n in range(40)]

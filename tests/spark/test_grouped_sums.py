@@ -27,9 +27,9 @@ from reactive.operators.aggregate import Aggregate
 from reactive.remote.external import BEFORE, ExternalInput
 from reactive.remote.fragments import Fragment, part_of
 from reactive.remote.remote import Entry, Remote
+from spark_backend.bucketed.grouped_sums import are_all_of
+from spark_backend.bucketed.remote import BucketedRemote
 from spark_backend.cluster.session import Session
-from spark_backend.incremental.bucketed import BucketedRemote
-from spark_backend.incremental.grouped_sums import are_all_of
 from spark_backend.tables.frames import Frames
 from tests.remote.in_memory import InMemory
 

@@ -19,7 +19,7 @@ from reactive import Count, Database, OffloadError, Sum
 from reactive.collections.zset import NAN
 from reactive.remote.remote import Entry
 from reactive.remote.whole import whole_of
-from spark_backend.incremental.remote import StateRemote
+from spark_backend.fragments.remote import StateRemote
 from tests.offload.conftest import small_pieces
 
 pytestmark = pytest.mark.usefixtures("either_way")

@@ -27,7 +27,7 @@ pytest.importorskip("pyspark")
 from reactive import Count, Database, OffloadError, Sum
 from reactive.remote.fragments import part_of
 from spark_backend import SparkOffload
-from spark_backend.incremental.bucketed import BucketedRemote
+from spark_backend.bucketed.remote import BucketedRemote
 from tests.replica import Replica
 
 pytestmark = pytest.mark.filterwarnings(

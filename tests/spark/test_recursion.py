@@ -18,8 +18,8 @@ from reactive.reference.evaluate import evaluate_part
 from reactive.remote.fragments import LEVEL, Fragment
 from reactive.remote.whole import is_loop, whole_of
 from spark_backend.cluster.session import Session
-from spark_backend.incremental.inputs import can_be_columns
-from spark_backend.incremental.remote import StateRemote
+from spark_backend.fragments.inputs import can_be_columns
+from spark_backend.fragments.remote import StateRemote
 from spark_backend.recursion.compile import recursion
 from spark_backend.recursion.decomposed import ByPartition
 from spark_backend.state import tables

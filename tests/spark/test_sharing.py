@@ -16,7 +16,7 @@ pytest.importorskip("pyspark")
 from reactive import Count, Database, Max, OffloadError, Sum
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import PARTITIONS, Session
-from spark_backend.incremental.shared import SharedState
+from spark_backend.fragments.shared import SharedState
 from spark_backend.state.tables import StateTables
 from tests.spark.fragments import Customer, Order
 

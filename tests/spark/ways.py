@@ -12,10 +12,11 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from spark_backend.bucketed import remote as bucketed
 from spark_backend.direct import flush
-from spark_backend.incremental import bucketed, shared
-from spark_backend.incremental.remote import StateRemote
-from spark_backend.incremental.roster import PLANS
+from spark_backend.fragments import shared
+from spark_backend.fragments.remote import StateRemote
+from spark_backend.fragments.roster import PLANS
 from spark_backend.state.tables import StateTables
 
 NEVER = -1

@@ -25,9 +25,9 @@ import pyarrow as pa
 
 from optimizer import plan
 from reactive.collections.zset import Row
+from spark_backend.bucketed import grouped_sums, kept_rows
+from spark_backend.bucketed.kept_rows import Bucket, Net, less, present
 from spark_backend.codec.codec import Codec
-from spark_backend.incremental import grouped_sums, kept_rows
-from spark_backend.incremental.kept_rows import Bucket, Net, less, present
 from spark_backend.tables.worker import adopt
 
 ROWS, OUTPUT, FAILED = "rows", "output", "failed"

@@ -11,7 +11,7 @@ from optimizer import plan
 from reactive.reference.bags import Bag
 from spark_backend.codec.schema import Pickled, Typed
 from spark_backend.direct.flush import DirectFlush, through, together
-from spark_backend.incremental.steps import Flush, NotColumns, Step, schema_of
+from spark_backend.steps.step import Flush, NotColumns, Step, schema_of
 from spark_backend.tables.chain import Chain, Weighted
 
 

@@ -33,7 +33,7 @@ from reactive.operators.accumulators import CountAccumulator
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Inexact, Value
-from spark_backend.incremental.keys import bound
+from spark_backend.steps.keys import bound
 
 
 def with_computed(node: plan.Aggregate, kept: Typed) -> plan.Aggregate:

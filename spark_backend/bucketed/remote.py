@@ -34,21 +34,21 @@ from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
+from spark_backend.bucketed import grouped_sums
+from spark_backend.bucketed.direct_buckets import added_here
+from spark_backend.bucketed.packed import ENTRIES, SCHEMA, net, pairs, table_of
+from spark_backend.bucketed.touched import CHANGES_DDL, FAILED, OUTPUT, ROWS
 from spark_backend.cluster.session import Session
 from spark_backend.codec.codec import Codec
 from spark_backend.codec.guessed import typed_as
 from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.direct.flush import check_few
-from spark_backend.incremental import grouped_sums
-from spark_backend.incremental.direct_buckets import added_here
-from spark_backend.incremental.fed import changed, since
-from spark_backend.incremental.packed import ENTRIES, SCHEMA, net, pairs, table_of
-from spark_backend.incremental.steps import MOST_BROADCAST
-from spark_backend.incremental.touched import CHANGES_DDL, FAILED, OUTPUT, ROWS
-from spark_backend.incremental.tries import Owed, tried
+from spark_backend.fragments.fed import changed, since
+from spark_backend.fragments.tries import Owed, tried
 from spark_backend.state.staged import Staged
 from spark_backend.state.tables import BUCKET, Refused, StateTables, TableSpec, united
 from spark_backend.state.tagged import Tagged
+from spark_backend.steps.step import MOST_BROADCAST
 from spark_backend.tables import results
 from spark_backend.tables.chain import Chain
 from spark_backend.tables.worker import shipped
@@ -250,7 +250,7 @@ class BucketedRemote:
         found = united([_as_new(new, is_new=True), *(_as_new(p, is_new=False) for p in parts)])
         found = self._gathered(found, rows).sortWithinPartitions("bucket")
         given = (self._shipped, serialized_classes())
-        run = shipped(self._session.paths, "spark_backend.incremental.touched", "changes", *given)
+        run = shipped(self._session.paths, "spark_backend.bucketed.touched", "changes", *given)
         return found.mapInArrow(run, CHANGES_DDL)
 
     def _touched(

@@ -27,8 +27,8 @@ from reactive.collections.zset import Pair, Row, canonical
 from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
 from reactive.operators.plain import chain_over
 from reactive.reference.evaluate import through
+from spark_backend.bucketed.kept_rows import Bucket, Net
 from spark_backend.codec.codec import Codec, loads
-from spark_backend.incremental.kept_rows import Bucket, Net
 
 OF_ROWS, OF_SUMS = 0, 1
 

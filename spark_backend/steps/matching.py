@@ -21,10 +21,10 @@ from optimizer import plan
 from reactive.reference.bags import Bag
 from spark_backend.codec.schema import Typed
 from spark_backend.direct.flush import DirectFlush, changed, over_given
-from spark_backend.incremental.join import Arranged
-from spark_backend.incremental.keys import HASH, same
-from spark_backend.incremental.steps import Flush
 from spark_backend.state.tables import united
+from spark_backend.steps.join import Arranged
+from spark_backend.steps.keys import HASH, same
+from spark_backend.steps.step import Flush
 
 Shown = Callable[[Column], Column]
 """The row of the output, of the column with a row."""

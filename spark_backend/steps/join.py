@@ -30,10 +30,10 @@ from spark_backend.codec.schema import Record, Typed, tuple_of
 from spark_backend.codec.values import Value, record_value
 from spark_backend.direct.flush import NOTHING, DirectFlush, TooMany, check_fetched, present
 from spark_backend.direct.lookup import Leaves
-from spark_backend.incremental.keys import HASH, Side, bound, same
-from spark_backend.incremental.near import hashes_of, having
-from spark_backend.incremental.steps import Flush, Hashes, Step, schema_of
 from spark_backend.state.tables import TableSpec, united
+from spark_backend.steps.keys import HASH, Side, bound, same
+from spark_backend.steps.near import hashes_of, having
+from spark_backend.steps.step import Flush, Hashes, Step, schema_of
 
 ByKey = dict[Leaves, list[tuple[Row, int]]]
 """Rows with their weights, by their key."""

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from optimizer import plan
 from reactive.remote.remote import Entry
+from spark_backend.bucketed.kept_rows import Net, present
+from spark_backend.bucketed.packed import ENTRIES, table_of
+from spark_backend.bucketed.touched import Touched, changed
 from spark_backend.direct.flush import TooMany, check_fetched
-from spark_backend.incremental.kept_rows import Net, present
-from spark_backend.incremental.packed import ENTRIES, table_of
-from spark_backend.incremental.touched import Touched, changed
 from spark_backend.state.tables import StateTables, TableSpec
 
 MOST_PACKED = 1_000_000

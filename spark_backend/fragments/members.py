@@ -21,14 +21,14 @@ from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Value
-from spark_backend.incremental.fed import changed
-from spark_backend.incremental.given import Input
-from spark_backend.incremental.keys import bound
-from spark_backend.incremental.sets import hashed
-from spark_backend.incremental.steps import Step, schema_of
-from spark_backend.incremental.tries import Owed
+from spark_backend.fragments.fed import changed
+from spark_backend.fragments.given import Input
+from spark_backend.fragments.tries import Owed
 from spark_backend.state.staged import Staged
 from spark_backend.state.tables import TableSpec
+from spark_backend.steps.keys import bound
+from spark_backend.steps.sets import hashed
+from spark_backend.steps.step import Step, schema_of
 
 
 @dataclass(eq=False)

@@ -38,13 +38,13 @@ from reactive.operators.accumulators import (
     SumAccumulator,
 )
 from reactive.remote.fragments import LEVEL
+from spark_backend.aggregates.folded import VALUES, Folding
+from spark_backend.aggregates.own_results import own_result
+from spark_backend.aggregates.summed import LINEAR, Read, read, value_read
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Digits, Plain, Record, Typed, Whole, type_name
 from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.codec.values import Inexact, Value, as_type, record_value, spark_type
-from spark_backend.incremental.folded import VALUES, Folding
-from spark_backend.incremental.own_results import own_result
-from spark_backend.incremental.summed import LINEAR, Read, read, value_read
 from spark_backend.state.tables import TableSpec, united
 from spark_backend.tables.worker import shipped
 
@@ -139,7 +139,7 @@ class Valued:
         of = Folding(self.value.of, names, results, not self.is_keyed)
         run = shipped(
             paths,
-            "spark_backend.incremental.folded",
+            "spark_backend.aggregates.folded",
             "folded",
             serialized(plan.Aggregate(given, None, folds)),
             serialized_classes(),

@@ -25,16 +25,19 @@ from pyspark.sql import types as T
 
 from optimizer import plan
 from reactive.reference.bags import Bag
+from spark_backend.aggregates.direct_totals import DirectTotals
+from spark_backend.aggregates.finishing import ODD, Finishing, Result
+from spark_backend.aggregates.summed import Summed, read, result, result_type, summed
+from spark_backend.aggregates.valued import Asked, Valued, valued
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Typed, record_of, tuple_of
 from spark_backend.codec.values import Value, as_type, record_value, spark_type
 from spark_backend.direct.flush import DirectFlush
-from spark_backend.incremental.direct_totals import DirectTotals
-from spark_backend.incremental.finishing import ODD, Finishing, Result
-from spark_backend.incremental.keys import bound
-from spark_backend.incremental.near import hashes_of, having
-from spark_backend.incremental.sets import hashed
-from spark_backend.incremental.steps import (
+from spark_backend.state.tables import TableSpec, united
+from spark_backend.steps.keys import bound
+from spark_backend.steps.near import hashes_of, having
+from spark_backend.steps.sets import hashed
+from spark_backend.steps.step import (
     MOST_WHOLE,
     ODD_VALUE,
     Flush,
@@ -42,9 +45,6 @@ from spark_backend.incremental.steps import (
     Step,
     schema_of,
 )
-from spark_backend.incremental.summed import Summed, read, result, result_type, summed
-from spark_backend.incremental.valued import Asked, Valued, valued
-from spark_backend.state.tables import TableSpec, united
 from spark_backend.tables.worker import shipped
 
 _BEFORE, _AFTER = "b_", "a_"
@@ -202,7 +202,7 @@ class Totals:
             tuple(self._result_of(folded) for folded in self._node.aggregates),
         )
         run = shipped(
-            paths, "spark_backend.incremental.finishing", "finished", pickle.dumps(plan_of)
+            paths, "spark_backend.aggregates.finishing", "finished", pickle.dumps(plan_of)
         )
         there = touched.select("*", *self._there)
         return there.mapInArrow(run, schema_of(self.kept))

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_backend.incremental.steps import Flush, Hashes
 from spark_backend.state.tables import BUCKET, TableSpec
+from spark_backend.steps.step import Flush, Hashes
 
 
 def having(

@@ -39,7 +39,7 @@ from reactive.collections.order import compares
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Record, Typed, type_name
 from spark_backend.codec.values import Inexact, Value, field_of
-from spark_backend.incremental.keys import bound
+from spark_backend.steps.keys import bound
 
 _ORDERED = (int, float, bool, str, bytes, date, datetime, Decimal)
 Nulls = Literal["first", "last"]

@@ -36,19 +36,19 @@ from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Part
 from spark_backend.cluster.session import Session
 from spark_backend.direct.flush import DirectFlush, check_few
-from spark_backend.incremental.compile import Maker
-from spark_backend.incremental.fed import changed
-from spark_backend.incremental.inflow import Inflow, version_of
-from spark_backend.incremental.members import Given, Loading, Member
-from spark_backend.incremental.roster import PLANS, Roster
-from spark_backend.incremental.steps import (
+from spark_backend.fragments.compile import Maker
+from spark_backend.fragments.fed import changed
+from spark_backend.fragments.inflow import Inflow, version_of
+from spark_backend.fragments.members import Given, Loading, Member
+from spark_backend.fragments.roster import PLANS, Roster
+from spark_backend.fragments.tries import Owed, tried
+from spark_backend.state.tables import TableSpec, united
+from spark_backend.steps.step import (
     MOST_NARROW,
     ODD_VALUE,
     TOO_FEW,
     Flush,
 )
-from spark_backend.incremental.tries import Owed, tried
-from spark_backend.state.tables import TableSpec, united
 from spark_backend.tables.chain import raised
 
 log = logging.getLogger("reactive")

@@ -29,8 +29,9 @@ from optimizer.plans.unique_keys import Key
 from reactive.reference.bags import Bag
 from spark_backend.codec.values import Value
 from spark_backend.direct.flush import DirectFlush, together
-from spark_backend.incremental.direct_first import DirectFirst
-from spark_backend.incremental.firsts import (
+from spark_backend.state.tables import TableSpec, united
+from spark_backend.steps.direct_first import DirectFirst
+from spark_backend.steps.firsts import (
     added,
     changed,
     check_decided,
@@ -38,10 +39,9 @@ from spark_backend.incremental.firsts import (
     weighed,
     with_starts,
 )
-from spark_backend.incremental.sets import hashed
-from spark_backend.incremental.standing import standing
-from spark_backend.incremental.steps import MOST_BROADCAST, TOO_FEW, Flush, Step, schema_of
-from spark_backend.state.tables import TableSpec, united
+from spark_backend.steps.sets import hashed
+from spark_backend.steps.standing import standing
+from spark_backend.steps.step import MOST_BROADCAST, TOO_FEW, Flush, Step, schema_of
 
 RESERVE = 64
 """Rows that are held at least beyond those that are needed."""

@@ -14,11 +14,11 @@ from optimizer.plans.fingerprint import fingerprint
 from optimizer.traverse import substituted
 from reactive.remote.fragments import LEVEL, Fragment
 from spark_backend.cluster.session import Session
-from spark_backend.incremental.compile import Compiler, Maker
-from spark_backend.incremental.given import Input
-from spark_backend.incremental.inflow import version_of
-from spark_backend.incremental.inputs import inputs_of
-from spark_backend.incremental.members import Member, moved, name_of, rows_table
+from spark_backend.fragments.compile import Compiler, Maker
+from spark_backend.fragments.given import Input
+from spark_backend.fragments.inflow import version_of
+from spark_backend.fragments.inputs import inputs_of
+from spark_backend.fragments.members import Member, moved, name_of, rows_table
 from spark_backend.state.leftovers import LOADS
 from spark_backend.state.staged import Staged
 from spark_backend.state.tables import StateTables, TableSpec

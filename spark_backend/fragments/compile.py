@@ -28,24 +28,24 @@ from optimizer.plans.side_conditions import residual
 from optimizer.plans.unique_keys import unique_key
 from reactive.operators.plain import LINEAR, chain_over
 from reactive.reference.bags import Bag
+from spark_backend.aggregates.totals import Totals
 from spark_backend.cluster.session import Session
 from spark_backend.codec.columns import truth_of
 from spark_backend.codec.schema import Plain, Typed, Untyped, in_common, tuple_of
 from spark_backend.codec.values import Inexact, Value, as_type, record_value
 from spark_backend.direct.flush import DirectFlush, over_given
-from spark_backend.incremental.computed import with_computed
-from spark_backend.incremental.first_of_all import First
-from spark_backend.incremental.firsts import Firsts
-from spark_backend.incremental.given import Input
-from spark_backend.incremental.join import Arranged, Join, pair_of
-from spark_backend.incremental.keys import Side, bound, sides_of
-from spark_backend.incremental.linear import Linear, Together
-from spark_backend.incremental.matching import Matched, direct_matched
-from spark_backend.incremental.sets import ByWeight
-from spark_backend.incremental.standing import unique_of
-from spark_backend.incremental.steps import Flush, Given, NotColumns, Step, schema_of
-from spark_backend.incremental.totals import Totals
+from spark_backend.fragments.given import Input
 from spark_backend.state.tables import TableSpec
+from spark_backend.steps.computed import with_computed
+from spark_backend.steps.first_of_all import First
+from spark_backend.steps.firsts import Firsts
+from spark_backend.steps.join import Arranged, Join, pair_of
+from spark_backend.steps.keys import Side, bound, sides_of
+from spark_backend.steps.linear import Linear, Together
+from spark_backend.steps.matching import Matched, direct_matched
+from spark_backend.steps.sets import ByWeight
+from spark_backend.steps.standing import unique_of
+from spark_backend.steps.step import Flush, Given, NotColumns, Step, schema_of
 from spark_backend.tables.chain import Chain
 
 S = TypeVar("S")

@@ -8,9 +8,9 @@ from reactive.operators.plain import chain_over
 from reactive.remote.fragments import Fragment
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Kept, Pickled, Typed, kept_as
-from spark_backend.incremental.compile import Compiler, Maker
-from spark_backend.incremental.given import Input
-from spark_backend.incremental.steps import NotColumns, schema_of
+from spark_backend.fragments.compile import Compiler, Maker
+from spark_backend.fragments.given import Input
+from spark_backend.steps.step import NotColumns, schema_of
 from spark_backend.tables.chain import Chain, Weighted
 
 

@@ -21,10 +21,10 @@ from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Value, spark_type
 from spark_backend.direct.flush import DirectFlush, present
 from spark_backend.direct.lookup import Lookup, fields_of
-from spark_backend.incremental.keys import flattened
-from spark_backend.incremental.near import hashes_of, having
-from spark_backend.incremental.steps import Flush, Hashes, Step, schema_of
 from spark_backend.state.tables import TableSpec, united
+from spark_backend.steps.keys import flattened
+from spark_backend.steps.near import hashes_of, having
+from spark_backend.steps.step import Flush, Hashes, Step, schema_of
 
 _SIDES = ("l", "r")
 

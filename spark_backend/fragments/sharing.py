@@ -27,9 +27,9 @@ from reactive.remote.fragments import Fragment
 from reactive.remote.whole import RECURSIONS
 from spark_backend.cluster.files import located
 from spark_backend.cluster.session import Session
-from spark_backend.incremental.inputs import inputs_of
-from spark_backend.incremental.members import name_of
-from spark_backend.incremental.shared import SharedState
+from spark_backend.fragments.inputs import inputs_of
+from spark_backend.fragments.members import name_of
+from spark_backend.fragments.shared import SharedState
 from spark_backend.state.checkpoint import ANEW
 
 DIGITS = 24

@@ -26,6 +26,7 @@ from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Part
+from spark_backend.aggregates.totals import Totals
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import pairs_of, to_arrow
 from spark_backend.codec.fitting import fitting
@@ -33,19 +34,18 @@ from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.schema import Record, Typed
 from spark_backend.direct.flush import MOST_FETCHED
 from spark_backend.direct.lookup import Lookup, fields_of
-from spark_backend.incremental.compile import Maker
-from spark_backend.incremental.inflow import table_of
-from spark_backend.incremental.inputs import inputs_of
-from spark_backend.incremental.members import name_of
-from spark_backend.incremental.output import Output, TableReader
-from spark_backend.incremental.sets import ByWeight
-from spark_backend.incremental.shared import SharedState
-from spark_backend.incremental.split import split_of
-from spark_backend.incremental.steps import schema_of
-from spark_backend.incremental.totals import Totals
-from spark_backend.incremental.tries import if_spark_can
+from spark_backend.fragments.compile import Maker
+from spark_backend.fragments.inflow import table_of
+from spark_backend.fragments.inputs import inputs_of
+from spark_backend.fragments.members import name_of
+from spark_backend.fragments.output import Output, TableReader
+from spark_backend.fragments.shared import SharedState
+from spark_backend.fragments.split import split_of
+from spark_backend.fragments.tries import if_spark_can
 from spark_backend.sinks.rows import has_columns
 from spark_backend.state.whole import Copies, copies, whole
+from spark_backend.steps.sets import ByWeight
+from spark_backend.steps.step import schema_of
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.frames import as_columns
 

@@ -27,12 +27,12 @@ from spark_backend.codec.values import Inexact, Value
 from spark_backend.direct.flush import DirectFlush, over_given
 from spark_backend.direct.flush import changed as changed_there
 from spark_backend.direct.lookup import Lookup, fields_read
-from spark_backend.incremental.keys import bound
-from spark_backend.incremental.near import in_bucket
-from spark_backend.incremental.sets import hashed
-from spark_backend.incremental.standing import By, Standing, standing
-from spark_backend.incremental.steps import Flush, Step, schema_of
 from spark_backend.state.tables import TableSpec, united
+from spark_backend.steps.keys import bound
+from spark_backend.steps.near import in_bucket
+from spark_backend.steps.sets import hashed
+from spark_backend.steps.standing import By, Standing, standing
+from spark_backend.steps.step import Flush, Step, schema_of
 
 
 class Firsts:

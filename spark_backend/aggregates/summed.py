@@ -20,10 +20,7 @@ from pyspark.sql import functions as F
 from optimizer import plan
 from optimizer.expr import Function
 from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
-from spark_backend.codec.columns import value_of
-from spark_backend.codec.schema import WIDEST, Plain, Typed, type_name
-from spark_backend.codec.values import Inexact, Value
-from spark_backend.incremental.exact_columns import (
+from spark_backend.aggregates.exact_columns import (
     FLOAT_LIMBS,
     INTEGER_LIMBS,
     float_limbs,
@@ -32,6 +29,9 @@ from spark_backend.incremental.exact_columns import (
     integer_quotient,
     integer_sum,
 )
+from spark_backend.codec.columns import value_of
+from spark_backend.codec.schema import WIDEST, Plain, Typed, type_name
+from spark_backend.codec.values import Inexact, Value
 
 WIDE = Plain(int, low=-WIDEST, high=WIDEST)
 LINEAR = (CountAccumulator, SumAccumulator, AvgAccumulator)

@@ -23,11 +23,11 @@ from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import to_arrow
 from spark_backend.codec.schema import Typed
 from spark_backend.direct.flush import TooMany, present, through
-from spark_backend.incremental.fed import since
-from spark_backend.incremental.given import Input
-from spark_backend.incremental.members import Given, Member
-from spark_backend.incremental.steps import schema_of
+from spark_backend.fragments.fed import since
+from spark_backend.fragments.given import Input
+from spark_backend.fragments.members import Given, Member
 from spark_backend.state.tables import StateTables, united
+from spark_backend.steps.step import schema_of
 from spark_backend.tables.chain import Chain
 
 _ONE_FOR_ONE = (plan.Where, plan.Select, plan.Extend)

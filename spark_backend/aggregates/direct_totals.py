@@ -27,15 +27,15 @@ from optimizer.expr import Function
 from reactive.collections.zset import Row, canonical
 from reactive.operators.plain import spread
 from reactive.reference.bags import Bag
+from spark_backend.aggregates.exact_columns import LARGEST, LIMB, POINT
+from spark_backend.aggregates.finishing import made_of, total_of
+from spark_backend.aggregates.summed import WIDE, Read, Summed, read
+from spark_backend.aggregates.valued import Asked, Valued
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.schema import Plain, Typed, Whole
 from spark_backend.direct.flush import DirectFlush, TooMany
 from spark_backend.direct.lookup import Lookup, fields_of
-from spark_backend.incremental.exact_columns import LARGEST, LIMB, POINT
-from spark_backend.incremental.finishing import made_of, total_of
-from spark_backend.incremental.summed import WIDE, Read, Summed, read
-from spark_backend.incremental.valued import Asked, Valued
 from spark_backend.state.added_up_here import added_up_here
 from spark_backend.state.tables import TableSpec
 
