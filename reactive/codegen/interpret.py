@@ -16,17 +16,28 @@ from optimizer.expr import (
     Constant,
     Display,
     Expr,
+    Formatted,
     Item,
     Operation,
     Or,
     Parameter,
+    Text,
 )
 from optimizer.expressions.evaluated import BINARY, UNARY
 from reactive.codegen.functions import attempt
 from reactive.collections.zset import Row
 
 Read = Callable[[Row], Any]
+
+
+def itself(row: Row) -> Row:
+    """What reads the only binding of a row."""
+    return row
+
+
 DISPLAYS: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "list": list, "set": set}
+
+CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": itself, "!r": repr, "!s": str, "!a": ascii}
 
 
 def interpreted(expr: Expr, binding: Callable[[int], Read]) -> Read | None:
@@ -58,6 +69,11 @@ def interpreted(expr: Expr, binding: Callable[[int], Read]) -> Read | None:
                 return _called(BINARY[symbol], read(left), read(right))
             case Display(("tuple" | "list" | "set") as kind, items):
                 return _of_items(DISPLAYS[kind], [read(item) for item in items])
+            case Text(parts):
+                return _after("".join, _of_items(list, [read(part) for part in parts]))
+            case Formatted(value, conversion, spec):
+                shown = _after(CONVERSIONS[conversion], read(value))
+                return _called(format, shown, *([] if spec is None else [read(spec)]))
             case And(parts):
                 return _until(map(read, parts), stop=False)
             case Or(parts):
@@ -122,8 +138,3 @@ def _of_items(made: Callable[[Any], Any], reads: list[Read]) -> Read:
 
 def _called(function: Callable[..., Any], *reads: Read) -> Read:
     return lambda row: function(*[read(row) for read in reads])
-
-
-def itself(row: Row) -> Row:
-    """What reads the only binding of a row."""
-    return row

@@ -14,7 +14,7 @@ Cost: one look-up per row, and one call per pair that agrees; all pairs where no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -74,10 +74,10 @@ def joined(node: plan.Node, found: Pairing, of: Of, progress: Progress = SILENT)
     left, right = of(found.left), of(found.right)
     match node:
         case plan.SemiJoin():
-            partnered = {a for a, _, _, _ in matches(found, left, right, progress)}
+            partnered = _partnered(found, left, right, progress)
             return Counter({a: n for a, n in left.items() if a in partnered})
         case plan.AntiJoin():
-            partnered = {a for a, _, _, _ in matches(found, left, right, progress)}
+            partnered = _partnered(found, left, right, progress)
             return Counter({a: n for a, n in left.items() if a not in partnered})
         case plan.OuterJoin():
             return _outer(node, found, left, right, progress)
@@ -86,6 +86,13 @@ def joined(node: plan.Node, found: Pairing, of: Of, progress: Progress = SILENT)
             return Counter(
                 {pair(a, b): n * m for a, n, b, m in matches(found, left, right, progress)}
             )
+
+
+def _partnered(found: Pairing, left: Bag, right: Bag, progress: Progress) -> Container[Row]:
+    """The left rows that have a partner. All pairs are asked, as asking one may raise."""
+    if found.keys is None and not found.predicates:
+        return left if right else ()
+    return {a for a, _, _, _ in matches(found, left, right, progress)}
 
 
 def _outer(node: plan.OuterJoin, found: Pairing, left: Bag, right: Bag, progress: Progress) -> Bag:

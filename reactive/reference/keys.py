@@ -63,6 +63,16 @@ class Equation:
 
 
 @record
+class Joint:
+    """A side, and which part of its key is equal to a value of rows of several sides before it."""
+
+    side: int
+    part: int
+    value: Read
+    """Of all their bindings. It raises what the expression raises, and may be of any kind."""
+
+
+@record
 class Conditions:
     """What finds the key of a row of each side, a tuple; and which parts are equal."""
 
@@ -70,6 +80,7 @@ class Conditions:
     equations: list[Equation]
     spares: bool
     """Whether some combination of rows need not be asked."""
+    joint: list[Joint]
 
 
 def conditions(predicates: Sequence[Function], count: int, sides: int) -> Conditions:
@@ -98,9 +109,16 @@ class _Finder:
         self._count = count
         self._sides: list[list[_Step]] = [[] for _ in range(sides)]
         self._equations: list[Equation] = []
+        self._joint: list[Joint] = []
 
     def take(self, test: Expr) -> bool:
-        """Use a condition; False if it may raise in a way that no row by itself shows."""
+        """Use a condition; False if it may raise in a way that no row by itself shows.
+
+        A value of several sides is computed only of rows that are combined already. So what comes
+        after it must not spare any of these.
+        """
+        if self._joint and max(self._read(test), default=0) < self._joint[-1].side:
+            return False
         side = self._side(test)
         if side is not None:
             return self._add((side, test, _Test()))
@@ -120,24 +138,43 @@ class _Finder:
         """What was found."""
         steps = [step for side in self._sides for step in side]
         spares = any(isinstance(step.what, _Key | _Test) for step in steps)
-        return Conditions(list(map(_place, self._sides)), self._equations, spares)
+        return Conditions(list(map(_place, self._sides)), self._equations, spares, self._joint)
+
+    def _read(self, expr: Expr) -> set[int]:
+        """The sides that an expression reads."""
+        return {max(0, index - self._count + 1) for index in reads(expr)}
 
     def _side(self, expr: Expr) -> int | None:
         """The side that an expression reads; None for several."""
-        read = {max(0, index - self._count + 1) for index in reads(expr)}
+        read = self._read(expr)
         return None if len(read) > 1 else min(read, default=0)
 
     def _compare(self, operands: tuple[Expr, ...], what: _What) -> bool:
         """Use a comparison of a part of the row of one side with one of another."""
         sides = [self._side(operand) for operand in operands]
         side, other = sides[0], sides[-1]
-        if len(sides) != 2 or side is None or other is None:
+        if len(sides) != 2:
             return False
+        if side is None or other is None:
+            several, single = operands if side is None else reversed(operands)
+            return isinstance(what, _Key) and self._join(several, single)
         parts = [_keys(self._sides[side]), _keys(self._sides[other])]
         if not self._add((side, operands[0], what), (other, operands[1], what)):
             return False
         if isinstance(what, _Key):
             self._equations.append(Equation(side, parts[0], other, parts[1]))
+        return True
+
+    def _join(self, several: Expr, single: Expr) -> bool:
+        """Use an equation of a value of several sides and a part of the row of one after them."""
+        side, before = self._side(single), max(self._read(several))
+        value = interpreted(several, itemgetter)
+        if side is None or side <= before or value is None:
+            return False
+        part = _keys(self._sides[side])
+        if not self._add((side, single, _Key())):
+            return False
+        self._joint.append(Joint(side, part, value))
         return True
 
     def _add(self, *given: tuple[int, Expr, _What]) -> bool:

@@ -6,8 +6,9 @@
         c
 
 A combination of rows is left out as soon as some of its rows are known not to agree. That is done
-only if no row of any input is an error row (`keys.py`); otherwise all combinations are made.
-Each predicate is asked of the combinations of as many inputs as it has parameters.
+only if no row of any input is an error row (`keys.py`), and no value that rows of several inputs
+give together raises or cannot be looked up; otherwise all combinations are made. Each predicate is
+asked of the combinations of as many inputs as it has parameters.
 
 Cost: the combinations that agree on what must be equal among their rows.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -24,11 +26,13 @@ from optimizer.expr import Function
 from optimizer.plans.properties import below_wheres, bindings
 from optimizer.record import record
 from reactive.codegen.functions import callable_of
+from reactive.collections.equality import is_plain
 from reactive.collections.index import ERROR_KEY, FILTERED
 from reactive.collections.zset import Row
 from reactive.reference.bags import Bag, Of
 from reactive.reference.joins import STRIDE, TRIED
-from reactive.reference.keys import Conditions, conditions
+from reactive.reference.keys import Conditions, Joint, conditions
+from reactive.runtime.interrupts import reraise_asynchronous
 from reactive.runtime.progress import SILENT, Progress
 
 Placed = tuple[Any, Row, int]
@@ -75,12 +79,19 @@ def combined(found: Several, of: Of, progress: Progress = SILENT) -> Bag:
     bags = [of(source) for source in found.inputs]
     told = conditions([asks for _, asks in found.predicates], first, len(bags))
     sides = [_placed(bag, place) for bag, place in zip(bags, told.places, strict=True)]
-    if any(place is ERROR_KEY for side in sides for place, _, _ in side) or (
-        _is_misread(found, told, sides)
+    if not (
+        any(place is ERROR_KEY for side in sides for place, _, _ in side)
+        or _is_misread(found, told, sides)
     ):
-        told = conditions((), first, len(bags))
-        sides = [_placed(bag, place) for bag, place in zip(bags, told.places, strict=True)]
+        with suppress(_NotKnown):
+            return _Combinations(found, told, sides).rows(progress)
+    told = conditions((), first, len(bags))
+    sides = [_placed(bag, place) for bag, place in zip(bags, told.places, strict=True)]
     return _Combinations(found, told, sides).rows(progress)
+
+
+class _NotKnown(Exception):
+    """What rows of several inputs give together raises, or cannot be looked up."""
 
 
 def _placed(bag: Bag, place: Callable[[Row], Any]) -> list[Placed]:
@@ -89,30 +100,42 @@ def _placed(bag: Bag, place: Callable[[Row], Any]) -> list[Placed]:
 
 def _is_misread(found: Several, told: Conditions, sides: Sequence[list[Placed]]) -> bool:
     """Whether some combination is right that is left out; not all of them are asked."""
+    first = bindings(found.inputs[0])
+    asks = [(number + first - 1, callable_of(ask)) for number, ask in found.predicates]
     lengths = list(map(len, sides))
     for number in range(min(TRIED, prod(lengths))):
         chosen = [side[number * STRIDE ** (at + 1) % len(side)] for at, side in enumerate(sides)]
-        keys = [key for key, _, _ in chosen]
-        if not _agree(told, keys) and _is_right(found, [row for _, row, _ in chosen]):
+        keys, rows = [key for key, _, _ in chosen], [row for _, row, _ in chosen]
+        arguments = (rows[0],) if first == 1 else rows[0]
+        arguments = (*arguments, *rows[1:])
+        if not _agree(told, keys, arguments) and all(
+            ask(*arguments[:count]) for count, ask in asks
+        ):
             return True
     return False
 
 
-def _agree(told: Conditions, keys: Sequence[Any]) -> bool:
+def _agree(told: Conditions, keys: Sequence[Any], arguments: Row) -> bool:
     """Whether rows with these keys are combined."""
-    return FILTERED not in keys and all(
-        keys[e.side][e.part] == keys[e.other][e.other_part] for e in told.equations
-    )
+    if FILTERED in keys:
+        return False
+    if any(keys[e.side][e.part] != keys[e.other][e.other_part] for e in told.equations):
+        return False
+    try:
+        return all(keys[j.side][j.part] == _known(j, arguments) for j in told.joint)
+    except _NotKnown:
+        return True
 
 
-def _is_right(found: Several, rows: Sequence[Row]) -> bool:
-    """Whether all predicates are true of a combination."""
-    first = bindings(found.inputs[0])
-    arguments = (rows[0],) if first == 1 else rows[0]
-    arguments = (*arguments, *rows[1:])
-    return all(
-        callable_of(asks)(*arguments[: number + first - 1]) for number, asks in found.predicates
-    )
+def _known(joint: Joint, arguments: Row) -> Any:
+    """What rows give together, to be looked up."""
+    try:
+        value = joint.value(arguments)
+        if is_plain(value):
+            return value
+    except Exception as error:  # what it is shows when the predicate is asked of a combination
+        reraise_asynchronous(error)
+    raise _NotKnown
 
 
 class _Combinations:
@@ -121,7 +144,7 @@ class _Combinations:
     def __init__(self, found: Several, told: Conditions, sides: Sequence[list[Placed]]) -> None:
         self._is_one = bindings(found.inputs[0]) == 1
         self._sides = [[p for p in side if p[0] is not FILTERED] for side in sides]
-        self._equations = told.equations
+        self._equations, self._joint = told.equations, told.joint
         self._asks: dict[int, list[Callable[..., object]]] = {}
         for number, asks in found.predicates:
             self._asks.setdefault(number, []).append(callable_of(asks))
@@ -140,13 +163,16 @@ class _Combinations:
     def _with(self, number: int, so_far: Any, progress: Progress) -> Any:
         """Combinations with the rows of an input more."""
         mine, theirs = self._parts(number)
+        joint = [each for each in self._joint if each.side == number]
+        mine += [each.part for each in joint]
         index: dict[Any, list[Placed]] = {}
         for placed in self._sides[number]:
             index.setdefault(tuple([placed[0][part] for part in mine]), []).append(placed)
         made = []
         for keys, row, weight in progress.over(so_far):
-            found = index.get(tuple([keys[side][part] for side, part in theirs]), ())
-            for key, other, times in found:
+            sought = [keys[side][part] for side, part in theirs]
+            sought += [_known(each, row) for each in joint]
+            for key, other, times in index.get(tuple(sought), ()):
                 arguments = (*row, other)
                 if self._fits(number + 1, arguments):
                     made.append(([*keys, key], arguments, weight * times))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -171,6 +172,91 @@ def test_a_filter_of_three_inputs_is_joined_one_after_the_other() -> None:
     told.calls = 0
     triangles.verify()
     assert told.calls <= 3_000
+
+
+class Alike:
+    """Equal to all numbers that leave the same rest by three, so it cannot be looked up."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int) and other % 3 == self.number % 3
+
+
+JOINTS: dict[str, Callable[[Any, Any, Any], object]] = {
+    "sum": lambda a, b, c: a.src + b.dst == c.src,
+    "other way round": lambda a, b, c: c.src == (a.src, b.dst)[0] + b.dst,
+    "text": lambda a, b, c: f"{a.src}{b.dst!r:>4}" == f"{c.src}{c.dst!r:>4}",
+    "may raise": lambda a, b, c: 12 // abs(a.src - b.dst + 1) == c.src,
+    "of what cannot be looked up": lambda a, b, c: Alike(a.src + b.dst) == c.src,
+}
+
+
+@pytest.mark.parametrize("kind", JOINTS)
+@pytest.mark.parametrize("before", [True, False])
+def test_what_two_rows_give_together_is_looked_up_in_a_third(kind: str, before: bool) -> None:
+    db = Database()
+    table, joint = db.table(Edge, name="edges"), JOINTS[kind]
+    pairs = table.join(table, on=lambda a, b: a.dst == b.src)
+    every = pairs.join(table)
+    if before:
+        view = every.where(lambda a, b, c: b.src != 3).where(joint).materialize()
+    else:
+        view = every.where(joint).where(lambda a, b, c: b.src != 3).materialize()
+    rows = [Edge(n % 7, n % 5 + 1) for n in range(35)]
+    if kind == "may raise":
+        with pytest.raises(ZeroDivisionError):
+            table.add_all(rows)
+        rows = [Edge(n % 7, n % 7 + n % 5 + 2) for n in range(35)]
+    table.add_all(rows)
+    expected = Counter(
+        (a, b, c)
+        for a in rows
+        for b in rows
+        if a.dst == b.src
+        for c in rows
+        if b.src != 3 and joint(a, b, c)
+    )
+    assert Counter(view) == expected
+    view.verify()
+
+
+@pytest.mark.parametrize(
+    "equal",
+    [lambda a, b, c: a.src + b.dst == c.src, lambda a, b, c: f"{a.src + b.dst}" == f"{c.src}"],
+)
+def test_an_equation_of_two_rows_and_a_third_asks_no_more_than_it_has_to(equal: Any) -> None:
+    table = Database().table(Edge)
+    told = Counted(lambda edge: edge)
+    view = (
+        table.join(table, on=lambda a, b: a.dst == b.src)
+        .join(table)
+        .where(equal)
+        .where(lambda a, b, c: told(c).dst >= 0)
+        .materialize()
+    )
+    table.add_all(Edge(n, n + 1) for n in range(300))
+    assert len(view) == 149
+    told.calls = 0
+    view.verify()
+    assert told.calls <= 3_000
+
+
+def test_a_semi_join_of_no_condition_asks_for_one_row() -> None:
+    db, told = Database(), Counted(lambda row: row)
+    a, b = db.table(int, name="a"), db.table(int, name="b")
+    views = [a.semi_join(b.select(told)).materialize(), a.anti_join(b.select(told)).materialize()]
+    a.add_all(range(3_000))
+    for rows in ([], range(3_000)):
+        b.add_all(rows)
+        told.calls = 0
+        for view in views:
+            view.verify()
+        assert told.calls <= 2 * len(rows)
+    assert [len(view) for view in views] == [3_000, 0]
 
 
 def reached(starts: Any, edges: Any, step: Callable[..., Any], **options: Any) -> Any:
