@@ -109,7 +109,8 @@ def _where(source: plan.Node, p: Lifted, how: How) -> plan.Node:
             answers.rows = plan.Where(answers.rows, answers.lifted(test))
             waiting.clear()
 
-    for test in conjuncts(as_condition(p.body)):
+    tests = conjuncts(as_condition(p.body))
+    for test in tests if how.in_order else sorted(tests, key=has_subquery):
         found = _existence(test)
         if found is None:
             if has_subquery(test):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from optimizer import plan
 from reactive import Count, Database
 
 
@@ -138,3 +139,12 @@ def test_verify_evaluates_a_view_of_sql_from_scratch(db: Database) -> None:
     db.execute("delete from customers where name = 'Ann'")
     view.verify()
     assert sorted(view) == [(1, 0), (2, 0), (3, 1), (4, 0)]
+
+
+def test_conditions_come_before_queries_wherever_they_are_written(db: Database) -> None:
+    """What evaluates a view from scratch, as it is written, makes no product for the queries."""
+    text = "select 1 from orders o, customers c where o.id in (select id from orders) and {}"
+    written = db.sql(text.format("o.town = c.town")).plan
+    assert isinstance(written, plan.Select) and isinstance(written.input, plan.SemiJoin)
+    filtered = written.input.left
+    assert isinstance(filtered, plan.Where) and isinstance(filtered.input, plan.Product)
