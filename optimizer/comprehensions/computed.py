@@ -61,12 +61,13 @@ def found_or(values: Iterable[Any], key: Any, default: Any) -> Any:
 
 
 def _one(found: list[Any], key: Any) -> Any:
-    if len(found) > 1:
+    first = found[0]
+    if any(other is not first and other != first for other in found):
         raise DuplicateKeyError(
-            f"{len(found)} rows have the key {key!r:.100}\n"
-            "  a dictionary would keep the last; have one row for each key"
+            f"{len(found)} rows have the key {key!r:.100}, with values that differ\n"
+            "  a dictionary would keep the last; have one value for each key"
         )
-    return found[0]
+    return first
 
 
 @record

@@ -28,7 +28,7 @@ class Engine(Protocol):
         ...
 
     def fold(self, name: Fold, value: Function | None) -> plan.Folded:
-        """An aggregate of the engine. `"Only"` is the value of a group that has one row."""
+        """An aggregate of the engine. `"Only"` is the one value of a group."""
         ...
 
     def freed(self, node: plan.Node) -> plan.Node:

@@ -1,6 +1,6 @@
-"""Dictionaries over relations: comprehensions of unique keys, and groups of a loop.
+"""Dictionaries over relations: comprehensions of one value for each key, and groups of a loop.
 
-{c.id: c.name for c in customers}       one row for each key, or `DuplicateKeyError`
+{c.id: c.name for c in customers}       one value for each key, or `DuplicateKeyError`
 d = defaultdict(list)                   pairs of a key and a value; what a key has are the
 for o in orders:                        values of its pairs
     d[o.cid].append(o.total)

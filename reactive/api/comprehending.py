@@ -123,7 +123,7 @@ def read(engine: Any, function: Opaque, shapes: Shapes) -> Lifted:
 
 
 def _only(value: Function | None) -> plan.Folded:
-    """The value of a group that has one row, of which there must be no two."""
+    """The value of a group, of which there must be no two that differ."""
     plus = opaque(_with, 2, "the value of a key")
     minus = opaque(_without, 2, "the value of a key")
     finish = opaque(_one, 1, "the value of a key")
@@ -131,20 +131,31 @@ def _only(value: Function | None) -> plan.Folded:
     return plan.Folded("Only", accumulator, value, (plus, minus, finish))
 
 
-def _with(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-    return (*values, value)
+Held = tuple[tuple[Any, int], ...]
+"""Values that differ, each with how often it is there."""
 
 
-def _without(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-    place = values.index(value)
-    return (*values[:place], *values[place + 1 :])
+def _with(held: Held, value: Any) -> Held:
+    return _moved(held, value, 1)
 
 
-def _one(values: tuple[Any, ...]) -> Any:
-    if len(values) > 1:
-        shown = ", ".join(f"{value!r:.60}" for value in values[:3])
+def _without(held: Held, value: Any) -> Held:
+    return _moved(held, value, -1)
+
+
+def _moved(held: Held, value: Any, weight: int) -> Held:
+    for place, (other, count) in enumerate(held):
+        if other is value or other == value:
+            same = ((other, count + weight),) if count + weight else ()
+            return (*held[:place], *same, *held[place + 1 :])
+    return (*held, (value, weight))
+
+
+def _one(held: Held) -> Any:
+    if len(held) > 1:
+        shown = ", ".join(f"{value!r:.60}" for value, _ in held[:3])
         raise DuplicateKeyError(
-            f"{len(values)} rows have the same key, with the values {shown}\n"
-            "  a dictionary would keep the last; have one row for each key"
+            f"{len(held)} rows have the same key, with the values {shown}\n"
+            "  a dictionary would keep the last; have one value for each key"
         )
-    return values[0] if values else None
+    return held[0][0] if held else None

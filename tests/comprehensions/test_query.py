@@ -130,6 +130,25 @@ def test_a_repeated_key_raises_and_nothing_has_changed(db: Database, orders: Any
     assert view[5.0] == 4
 
 
+def test_a_key_may_repeat_with_the_same_value(db: Database, orders: Any) -> None:
+    nan = float("nan")
+    view = db.query(
+        lambda: {o.cid: sum([p.total for p in orders if p.cid == o.cid]) for o in orders}
+    ).materialize()
+    odd = db.query(lambda: {o.id % 1: nan for o in orders}).materialize()
+    looked_up = db.query(
+        lambda: [{o.cid: o.cid % 2 for o in orders}[p.cid] for p in orders]
+    ).materialize()
+    for change in (orders.add, orders.remove):
+        change(Order(9, 1, 1.5))
+        for each in (view, odd, looked_up):
+            check(each)
+            each.verify()
+    assert len(odd) == 1
+    orders.clear()
+    assert view == {} == odd
+
+
 def test_groups_of_a_loop_are_a_mapping_of_multisets(db: Database, orders: Any) -> None:
     @db.query
     def totals() -> dict[int, list[float]]:
