@@ -8,6 +8,10 @@ Symbols only: nothing here sees data or calls a user's code. Imports point
 from optimizer.lazy import lazily
 
 lazily(
+    "optimizer.callables.reached",
+    "optimizer.expressions.attempts",
+    "optimizer.lifting.passed",
+    "optimizer.plans.always_matched",
     "optimizer.plans.clauses",
     "optimizer.plans.closures",
     "optimizer.plans.drawing",

@@ -26,7 +26,7 @@ Two nodes stand for queries in callables, until `optimizer.subqueries` has made 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any, Literal, TypeAlias
 
@@ -57,11 +57,56 @@ class Local(Expr):
 
 @record
 class Constant(Expr):
-    """A value that was known when the relation was made; `name` is the variable it came from."""
+    """A value that was known when the relation was made; `name` is the variable it came from.
+
+    If its query was planned by a template, `slot` is where the template has it.
+    """
 
     value: Any = field(compare=False)
     meaning: object = field(repr=False)
     name: str | None = field(default=None, compare=False)
+    slot: int | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def kind(self) -> type[Any]:
+        """The class of the value."""
+        return type(self.value)
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """The value of a slot, and whether somebody has asked for it. It stands in the place of the
+    value where a query is planned for all of its shape."""
+
+    value: Any
+    is_asked: bool = False
+
+
+_HELD: Any = Constant.value
+
+
+class Slot(Constant):
+    """A constant that differs between queries of one shape. It equals slots of the same `Held` and
+    nothing else, and who asks for its value, and not for its `kind`, is noted: what comes of that
+    holds for queries with this value."""
+
+    __slots__ = ()
+
+    def __init__(self, held: Held, name: str | None = None) -> None:
+        super().__init__(held, held, name)
+
+    @property
+    def held(self) -> Held:
+        return _HELD.__get__(self)  # type: ignore[no-any-return]
+
+    @property
+    def value(self) -> Any:
+        self.held.is_asked = True
+        return self.held.value
+
+    @property
+    def kind(self) -> type[Any]:
+        return type(self.held.value)
 
 
 @record
@@ -255,6 +300,8 @@ NONE = Constant(None, meaning(None))
 
 def constant(value: Any, name: str | None = None) -> Constant:
     """A value as an expression."""
+    if value.__class__ is Held:
+        return Slot(value, name)
     return Constant(value, meaning(value), name)
 
 
@@ -283,45 +330,41 @@ def row_names(count: int) -> tuple[str, ...]:
     return tuple(f"row{place or ''}" for place in range(count))
 
 
-LEAVES = frozenset({Parameter, Constant, Local, Outer})
+LEAVES = frozenset({Parameter, Constant, Slot, Local, Outer})
 """What most expressions come down to; they have no parts."""
 
 
 def parts(expr: Expr) -> tuple[Expr, ...]:
     """The expressions that one is made of, left to right."""
-    if expr.__class__ in LEAVES:
-        return ()
-    match expr:
-        case Attribute(of):
-            return (of,)
-        case Item(of, key):
-            return (of, key)
-        case Operation(_, operands):
-            return operands
-        case And(inner) | Or(inner) | Text(inner):
-            return inner
-        case Conditional(test, then, otherwise):
-            return (test, then, otherwise)
-        case Display(_, items):
-            return items
-        case Call(function, arguments, keywords):
-            return (function, *arguments, *(value for _, value in keywords))
-        case Formatted(value, _, spec):
-            return (value,) if spec is None else (value, spec)
-        case Apply(_, arguments):
-            return arguments
-        case First(needs, then):
-            return (*needs, then)
-        case Guard(test, needs):
-            return (*needs, test)
-        case Again(test):
-            return (test,)
-        case Attempt(of):
-            return (of,)
-        case Subquery(_, _, arguments):
-            return arguments
-        case _:
-            return ()
+    found = _PARTS.get(expr.__class__)
+    return () if found is None else found(expr)
+
+
+def _inner(expr: Any) -> tuple[Expr, ...]:
+    inner: tuple[Expr, ...] = expr.parts
+    return inner
+
+
+def _arguments(expr: Any) -> tuple[Expr, ...]:
+    arguments: tuple[Expr, ...] = expr.arguments
+    return arguments
+
+
+_PARTS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
+    Attribute: lambda e: (e.of,),
+    Item: lambda e: (e.of, e.key),
+    Operation: lambda e: e.operands,
+    **dict.fromkeys((And, Or, Text), _inner),
+    Conditional: lambda e: (e.test, e.then, e.otherwise),
+    Display: lambda e: e.items,
+    Call: lambda e: (e.function, *e.arguments, *(value for _, value in e.keywords)),
+    Formatted: lambda e: (e.value,) if e.spec is None else (e.value, e.spec),
+    **dict.fromkeys((Apply, Subquery), _arguments),
+    First: lambda e: (*e.needs, e.then),
+    Guard: lambda e: (*e.needs, e.test),
+    Again: lambda e: (e.test,),
+    Attempt: lambda e: (e.of,),
+}
 
 
 def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
@@ -381,9 +424,11 @@ def substitute(expr: Expr, arguments: tuple[Expr, ...]) -> Expr:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """The expression and all its parts."""
-    yield expr
-    for part in parts(expr):
-        yield from walk(part)
+    waiting = [expr]
+    while waiting:
+        expr = waiting.pop()
+        yield expr
+        waiting.extend(reversed(parts(expr)))
 
 
 def has_subquery(expr: Expr) -> bool:

@@ -22,6 +22,7 @@ from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import tables
 from reactive.collections.zset import Pair
 from reactive.errors import OffloadError
+from reactive.offload.byte_counts import byte_count, row_count
 from reactive.remote.adoption import Adopt, check_adopt
 from reactive.remote.fragments import Fragment
 from reactive.storage.keyed_store import KeyedStore
@@ -59,6 +60,7 @@ class SparkOffload:
     Parameters
     ----------
     threshold_rows, threshold_bytes: how much an operator keeps when it moves; None for no limit.
+        Bytes are a number, or said as `"1GB"` or `"512MiB"`.
     master: where Spark runs; `"local[*]"` is on all cores of this machine, `"sc://host:15002"` a
         server of Spark Connect.
     session: a `SparkSession` to use instead, also one of Spark Connect. It is never stopped, and
@@ -73,12 +75,13 @@ class SparkOffload:
         difference to the state; None raises `OffloadError`. As `view.offload(adopt=...)`.
     flush_interval: seconds after which views are brought up to date by themselves; None for when
         they are read.
-    max_waiting: how many changed rows may wait for a flush until writers wait too.
+    max_waiting, max_waiting_bytes: how many changed rows may wait for a flush with any operator,
+        and about how many bytes with all of them, until writers wait too; None for no limit.
     config: further settings of Spark, such as `{"spark.driver.memory": "4g"}`.
 
     Raises
     ------
-    OffloadError: pyspark, pyarrow or Java is missing.
+    OffloadError: pyspark, pyarrow or Java is missing; or a limit is none.
     ValueError: `adopt` is none of these.
     """
 
@@ -86,22 +89,24 @@ class SparkOffload:
         self,
         *,
         threshold_rows: int | None = 1_000_000,
-        threshold_bytes: int | None = None,
+        threshold_bytes: int | str | None = None,
         master: str = "local[*]",
         session: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         trust: bool = False,
         adopt: Adopt | None = None,
         flush_interval: float | None = None,
-        max_waiting: int = 1_000_000,
+        max_waiting: int | None = 1_000_000,
+        max_waiting_bytes: int | str | None = "256MB",
         config: Mapping[str, str] | None = None,
     ) -> None:
+        self.threshold_rows = row_count(threshold_rows, "threshold_rows")
+        self.threshold_bytes = byte_count(threshold_bytes, "threshold_bytes")
+        self.max_waiting = row_count(max_waiting, "max_waiting")
+        self.max_waiting_bytes = byte_count(max_waiting_bytes, "max_waiting_bytes")
+        self.flush_interval = flush_interval
         check(java=session is None and not master.startswith("sc://"))
         check_adopt(adopt)
-        self.threshold_rows = threshold_rows
-        self.threshold_bytes = threshold_bytes
-        self.flush_interval = flush_interval
-        self.max_waiting = max_waiting
         self._is_kept = checkpoint is not None
         self._folder = _folder(checkpoint)
         self.session = Session(master=master, session=session, config=config, folder=self._folder)

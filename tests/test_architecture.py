@@ -34,7 +34,7 @@ ROOMS = {
         *("offload", "sql", "datalog"),
     ),
     "spark_backend": (
-        *("cluster", "codec", "sinks", "state", "direct", "tables", "streams", "steps"),
+        *("cluster", "codec", "columnar", "sinks", "state", "direct", "tables", "streams", "steps"),
         *("aggregates", "fragments", "bucketed", "recursion", "parts"),
     ),
 }

@@ -13,6 +13,8 @@ from importlib import import_module
 from random import Random
 from typing import NamedTuple
 
+from reactive.compiler import templates
+
 NEVER = 10**9
 
 
@@ -48,11 +50,10 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.storage.store.MANY": Threshold(1),
     "reactive.storage.plain_rows.SAMPLED": Threshold(1, 64),
     "reactive.storage.plain_rows.COMPARED": Threshold(1, 4096),
-    "reactive.compiler.query_shape.MOST_NODES": Threshold(16, 64),
+    "reactive.compiler.query_shape.MOST_NODES": Threshold(1, 64),
     "reactive.compiler.templates.LEARNED_AT": Threshold(1),
-    "reactive.compiler.templates.MOST_KEYS": Threshold(64),
-    "reactive.compiler.templates.MOST_SHAPES": Threshold(64),
-    "reactive.compiler.templates.MOST_TRIES": Threshold(1),
+    "reactive.compiler.templates.MOST_KEYS": Threshold(1, 256),
+    "reactive.compiler.templates.MOST_TEMPLATES": Threshold(1, 8),
     "reactive.compiler.compile.MANY_RANGES": Threshold(0),
     "reactive.compiler.compile.MANY_READERS": Threshold(0),
     "reactive.dataflow.materialized.MANY": Threshold(0),
@@ -84,6 +85,8 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.collections.ranked.LOAD": Threshold(2, 512),
     "reactive.collections.ranked.MOST": Threshold(4, 1024),
     "reactive.dataflow.schedule.OFTEN": Threshold(0),
+    "reactive.sql.partitions.entries.LOAD": Threshold(2, 256),
+    "reactive.sql.partitions.kept.MANY": Threshold(0, 4_096),
     "reactive.sinks.gathered.FEWEST": Threshold(0),
     "reactive.sources.ingestion.REMEMBERED": Threshold(1, 1024),
     "reactive.collections.arcs.FEWEST": Threshold(0),
@@ -175,6 +178,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.remote.flush.MOST": "threads",
     "reactive.remote.recursions.WORTH": "what is said of a recursion",
     "optimizer.plans.fingerprint.LENGTH": "digits of a fingerprint",
+    "reactive.compiler.templates.MOST_SHAPES": "the size of a cache, read at import",
     "reactive.compiler.query_shape.PARTS": "parts of a tuple",
     "reactive.runtime.lock.BROKEN": "a state",
     "reactive.runtime.lock.IDLE": "a state",
@@ -251,11 +255,13 @@ def drawn(random: Random) -> Settings:
 def thresholds(settings: Settings) -> Iterator[None]:
     """The library with these values, in databases that are made, used and closed within."""
     before = {name: _of(name) for name in settings}
+    templates._shape.cache_clear()
     try:
         for name, value in settings.items():
             _set(name, value)
         yield
     finally:
+        templates._shape.cache_clear()
         for name, value in before.items():
             _set(name, value)
 

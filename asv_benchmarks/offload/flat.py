@@ -7,8 +7,8 @@ page_rank       some rounds of ranks over links
 factors         alternating least squares over ratings: two relations go round together
 
 In each batch rows come, and as many go, so that what is looked at stays as large: what grows are
-the files of the state, and how often they are put together. The slope is that of the least squares
-over all batches, in percent of the median, per batch; so is that of CPU seconds.
+the files of the state, and how often they are put together. The slope is the median of those
+between any two batches, in percent of the median batch, per batch; so is that of CPU seconds.
 
 python -m asv_benchmarks.offload.flat [group_by ...] [--batches 100] [--rows 100000] [--changes 500]
 """
@@ -19,8 +19,9 @@ import argparse
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from random import Random
-from statistics import linear_regression, median
+from statistics import median
 from typing import Any, NamedTuple
 
 from asv_benchmarks.measure import SEED
@@ -169,13 +170,16 @@ def batches(query: Query, count: int, rows: int, changes: int) -> Iterator[Took]
 
 
 def slope(values: Sequence[float]) -> float:
-    """By how many percent of the median they grow from one to the next.
+    """By how many percent of the median they grow from one to the next: the median of the slopes
+    between any two (Theil and Sen), which single batches that take long do not move.
 
     >>> round(slope([1.0, 1.0, 1.0]), 3), round(slope([99.0, 100.0, 101.0]), 3)
     (0.0, 1.0)
+    >>> round(slope([99.0, 100.0, 700.0, 102.0, 103.0]), 3)
+    0.98
     """
-    found = linear_regression(range(len(values)), values)
-    return 100 * found.slope / median(values)
+    pairs = combinations(enumerate(values), 2)
+    return 100 * median((b - a) / (n - m) for (m, a), (n, b) in pairs) / median(values)
 
 
 def main() -> None:

@@ -1,13 +1,15 @@
-"""A closure on Spark, by partitions: the first load, and an edge that comes or goes.
+"""Recursions on Spark: the first load, and an edge that comes or goes.
 
-    communities of nodes in a circle with chords, which nothing connects: each node reaches all of
-    its community, so that a community of n nodes is n * n pairs
+closure         by partitions: communities of nodes in a circle with chords, which nothing connects:
+                each node reaches all of its community, so that one of n nodes is n * n pairs
+generation      by rounds: nodes as far from the same root, in trees with as many nodes as a
+                community, in which each has three below it
 
 first load      from no edge to all pairs, beside the same in the process
 an edge         that comes between two nodes that are connected, that goes, or that connects two
                 communities: seconds, actions of Spark, pairs that change
 
-python -m asv_benchmarks.offload.recursion [--communities 100] [--nodes 100] [--rounds 5]
+python -m asv_benchmarks.offload.recursion [closure] [--communities 100] [--nodes 100] [--rounds 5]
 """
 
 from __future__ import annotations
@@ -18,8 +20,12 @@ from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from asv_benchmarks.offload.cpu import Took, took
 from reactive import Database, fixpoint
 from spark_backend import SparkOffload
+
+BELOW = 3
+"""Nodes below each of a tree."""
 
 
 class Edge(NamedTuple):
@@ -40,6 +46,28 @@ def closure(edges: Any) -> Any:
     )
 
 
+def generation(edges: Any) -> Any:
+    """The pairs of nodes that are as far below a node."""
+    return fixpoint(
+        lambda same: (
+            edges.join(edges, on=lambda a, b: a.src == b.src)
+            .select(lambda a, b: Edge(a.dst, b.dst))
+            .union(
+                edges.join(same, on=lambda a, s: a.src == s.src)
+                .join(edges, on=lambda a, s, b: s.dst == b.src)
+                .select(lambda a, s, b: Edge(a.dst, b.dst))
+            )
+        )
+    )
+
+
+def trees(communities: int, nodes: int) -> Iterator[Edge]:
+    """The edges of all trees, from the root down."""
+    for first in range(0, communities * nodes, nodes):
+        for place in range(1, nodes):
+            yield Edge(first + (place - 1) // BELOW, first + place)
+
+
 def graph(communities: int, nodes: int) -> Iterator[Edge]:
     """The edges of all communities: a circle each, and a chord for every fourth node."""
     for first in range(0, communities * nodes, nodes):
@@ -50,65 +78,73 @@ def graph(communities: int, nodes: int) -> Iterator[Edge]:
 
 
 class Measured:
-    """A view of the closure on Spark, and what its flushes take."""
+    """A view of the recursion on Spark, and what its flushes take."""
 
-    def __init__(self, offload: SparkOffload) -> None:
+    def __init__(self, query: Any, offload: SparkOffload) -> None:
         self.db = Database(offload=offload)
         self.edges: Any = self.db.table(Edge, name="edges")
-        self.view: Any = closure(self.edges).materialize("reach")
+        self.view: Any = query(self.edges).materialize("pairs")
         self.view.offload()
         spark: Any = offload.session.spark
         self._store = spark._jsparkSession.sharedState().statusStore()
         self._pairs = 0
 
-    def flush(self, name: str) -> float:
+    def flush(self, name: str) -> Took:
         """Bring the view up to date, and print what that took."""
-        actions, began = self._store.executionsCount(), perf_counter()
-        self.db.flush()
-        took = perf_counter() - began
+        actions = self._store.executionsCount()
+        each = took(self.db.flush)
         actions, before = self._store.executionsCount() - actions, self._pairs
         self._pairs = len(self.view)
-        print(f"{name:<28} {took:7.2f} s  {actions} actions  {self._pairs - before:+,} pairs")
-        return took
+        print(f"{name:<28} {each}  {actions} actions  {self._pairs - before:+,} pairs", flush=True)
+        return each
 
 
-def measure(communities: int, nodes: int, rounds: int) -> None:
+def measure(name: str, communities: int, nodes: int, rounds: int) -> None:
     """Print the table."""
-    edges = list(graph(communities, nodes))
+    query, made = QUERIES[name]
+    edges = list(made(communities, nodes))
     here = Database()
     table, began = here.table(Edge, name="edges"), perf_counter()
-    view = closure(table).materialize()
+    view = query(table).materialize()
     table.add_all(edges)
     print(f"{'in the process, load':<28} {perf_counter() - began:7.2f} s  {len(view):,} pairs")
     offload = SparkOffload(threshold_rows=None)
     try:
-        of = Measured(offload)
+        of = Measured(query, offload)
         of.edges.add_all(edges)
         of.flush("first load")
-        times: dict[str, list[float]] = {}
+        times: dict[str, list[Took]] = {}
         for number in range(rounds):
             first = number % communities * nodes
-            for name, chord in (("an edge inside", 2), ("an edge to another", nodes)):
+            for name, chord in (("an edge inside", 5), ("an edge to another", nodes)):
                 edge = Edge(first, (first + chord) % (communities * nodes))
                 of.edges.add(edge)
                 times.setdefault(f"{name}, comes", []).append(of.flush(f"{name}, comes"))
                 of.edges.remove(edge)
                 times.setdefault(f"{name}, goes", []).append(of.flush(f"{name}, goes"))
-        for name, took in times.items():
-            print(f"median of {name}: {median(took):.2f} s")
+        for name, each in times.items():
+            seconds, cpu = (median(getattr(e, of) for e in each) for of in ("seconds", "cpu"))
+            print(f"median of {name}: {seconds:.2f} s, {cpu:.2f} s of CPU")
         of.db.close()
     finally:
         offload.session.close()
 
 
+QUERIES: dict[str, tuple[Any, Any]] = {
+    "closure": (closure, graph),
+    "generation": (generation, trees),
+}
+
+
 def main() -> None:
     """Read the options and measure."""
     parser = argparse.ArgumentParser(prog="asv_benchmarks.offload.recursion")
+    parser.add_argument("query", nargs="?", choices=[*QUERIES], default="closure")
     parser.add_argument("--communities", type=int, default=100)
     parser.add_argument("--nodes", type=int, default=100, help="of a community")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    measure(options.communities, options.nodes, options.rounds)
+    measure(options.query, options.communities, options.nodes, options.rounds)
 
 
 if __name__ == "__main__":

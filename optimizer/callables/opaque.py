@@ -37,6 +37,8 @@ class Opaque:
     """What it is for: `"where"`, `"the left key of join"`."""
     is_part: bool = field(default=False, compare=False)
     """Whether it is a part of what the user wrote."""
+    readings: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What it was read as, by what was known of its arguments."""
 
     def __str__(self) -> str:
         return self.name if self.place is None else f"{self.name} ({self.place})"

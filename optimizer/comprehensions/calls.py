@@ -23,6 +23,7 @@ from optimizer.comprehensions.refusals import OF_FUNCTIONS, ORDER, refused
 from optimizer.comprehensions.rows import Order, Rows, as_set, evaluated, selected, taken
 from optimizer.expr import (
     NONE,
+    TRUE,
     Call,
     Conditional,
     Constant,
@@ -40,8 +41,8 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import total
 from optimizer.lifting.lift import Unreadable, read
 from optimizer.lifting.part import UNSET
-from optimizer.plans.properties import shapes
-from optimizer.subqueries.calm import Of, kinds
+from optimizer.subqueries.calm import kinds
+from optimizer.subqueries.forms import known_of
 
 KNOWN = "sum, len, min, max, any, all, sorted, set, list and dict are"
 OPERATORS: dict[str, ast.operator] = {
@@ -240,11 +241,13 @@ def _extreme(name: str, rows: Rows, otherwise: Expr | None, reading: Any) -> Exp
     """The least or greatest value, which is None of no rows; or the only item of a tuple, if None
     may be a value."""
     fold = "Min" if name == "min" else "Max"
-    declared = kinds(rows.value, Of(shapes(rows.node)))
+    declared = kinds(rows.value, known_of(rows.node))
     if declared and type(None) not in declared:
         found = reading.folded(rows, fold, rows.value)
         if otherwise is None:
-            return Call(constant(Needed(name), name), (found,))
+            return _or_else(found, Call(constant(Needed(name), name), (NONE,)), reading)
+        if isinstance(otherwise, Constant):
+            return _or_else(found, otherwise, reading)
         if total(otherwise, reading.shapes):
             return Conditional(Operation("is not", (found, NONE)), found, otherwise)
         return Call(constant(value_or, name), (found, otherwise))
@@ -252,6 +255,13 @@ def _extreme(name: str, rows: Rows, otherwise: Expr | None, reading: Any) -> Exp
     if otherwise is None:
         return Item(Call(constant(Needed(name), name), (found,)), constant(0))
     return Item(Call(constant(value_or, name), (found, tuple_of(otherwise))), constant(0))
+
+
+def _or_else(found: Subquery, otherwise: Expr, reading: Any) -> Expr:
+    """A sub-query that gives something else, which reads nothing, in the place of None."""
+    is_there = Operation("is not", (Parameter(0), NONE))
+    made = reading.function_of(Conditional(is_there, Parameter(0), otherwise), 1)
+    return replace(found, query=plan.Select(found.query, made))
 
 
 def _sorted(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
@@ -343,12 +353,22 @@ def _window(rows: Rows, offset: int, limit: int | None) -> Rows:
     return replace(rows, order=replace(rows.order, offset=offset, limit=limit))
 
 
+PLAINLY_ORDERED = (frozenset({int}), frozenset({str}), frozenset({bytes}))
+"""Classes of values that `sorted` has in the order of `order_by`."""
+
+
 def in_order(rows: Rows, reading: Any) -> Expr:
     """What is sorted as a tuple."""
     order = rows.order
     assert order is not None
-    found = reading.folded(rows, "Collect", tuple_of(order.key, rows.value))
-    made = InOrder(reading.engine.in_order, order.descending)
+    is_own = order.key == rows.value
+    collected = rows.value if is_own else tuple_of(order.key, rows.value)
+    found = reading.folded(rows, "Collect", collected)
+    if is_own and kinds(rows.value, known_of(rows.node)) in PLAINLY_ORDERED:
+        direction = (("reverse", TRUE),) if order.descending else ()
+        return Call(constant(tuple), (Call(constant(sorted), (found,), direction),))
+    engine = reading.engine
+    made = InOrder(engine.by_themselves if is_own else engine.in_order, order.descending)
     return Call(constant(made, "sorted"), (found,))
 
 

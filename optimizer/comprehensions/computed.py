@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from optimizer.errors import DuplicateKeyError
+from optimizer.expressions.knowledge import Pure
 from optimizer.record import record
 
-Sorted = Callable[[Iterable[tuple[Any, Any]], bool], tuple[Any, ...]]
-"""Rows in the order of keys, from pairs of a key and a row, and whether greatest first."""
+Sorted = Callable[[Iterable[Any], bool], tuple[Any, ...]]
+"""Rows in order, from what was collected of them, and whether greatest first."""
 
 
 @record
-class Needed:
+class Needed(Pure):
     """What was found by `name`, which is None of no rows."""
 
     name: str
@@ -72,26 +73,10 @@ def _one(found: list[Any], key: Any) -> Any:
 
 @record
 class InOrder:
-    """Rows in the order of keys, all of them or a window."""
+    """What was collected, as a tuple in order."""
 
     order: Sorted
     descending: bool
-    window: slice | None = None
 
-    def __call__(self, pairs: Iterable[tuple[Any, Any]]) -> tuple[Any, ...]:
-        found = self.order(pairs, self.descending)
-        return found if self.window is None else found[self.window]
-
-
-@record
-class Unpacks:
-    """Whether a row has as many items as are asked for; another raises as it does in Python."""
-
-    count: int
-
-    def __call__(self, row: Any) -> bool:
-        if isinstance(row, tuple | str | bytes) and len(row) == self.count:
-            return True
-        if not isinstance(row, tuple | str | bytes):
-            raise TypeError(f"cannot unpack {type(row).__name__} object {row!r:.60}")
-        raise ValueError(f"cannot unpack {row!r:.60}: {self.count} values are needed")
+    def __call__(self, found: Iterable[Any]) -> tuple[Any, ...]:
+        return self.order(found, self.descending)

@@ -23,6 +23,10 @@ class Engine(Protocol):
         """
         ...
 
+    def finds_keys(self, value: Any) -> bool:
+        """Whether it is a table or a view in which `in` finds keys."""
+        ...
+
     def text_of(self, value: Any) -> Callable[[], Any] | None:
         """The function that a query was made of; None of anything else."""
         ...
@@ -45,4 +49,8 @@ class Engine(Protocol):
 
     def in_order(self, pairs: Iterable[tuple[Any, Any]], descending: bool) -> tuple[Any, ...]:
         """Rows in the order of keys, as `order_by` has them, of pairs of a key and a row."""
+        ...
+
+    def by_themselves(self, values: Iterable[Any], descending: bool) -> tuple[Any, ...]:
+        """Values in their own order, as `order_by` has them."""
         ...

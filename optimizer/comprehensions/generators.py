@@ -20,7 +20,6 @@ from typing import Any, TypeAlias
 
 from optimizer import plan
 from optimizer.comprehensions import mappings
-from optimizer.comprehensions.computed import Unpacks
 from optimizer.comprehensions.narrow import narrowed
 from optimizer.comprehensions.refusals import refused
 from optimizer.comprehensions.rows import ONE_ROW, Rows, as_set, evaluated, selected, taken
@@ -42,6 +41,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.compose import over, projected
 from optimizer.expressions.knowledge import is_value, shape_of, total
+from optimizer.expressions.unpacks import Unpacks
 from optimizer.plans.properties import bindings, shapes
 from optimizer.subqueries.raising import is_quiet
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
-from optimizer.comprehensions import functions, generators, mappings
+from optimizer.comprehensions import functions, generators, mappings, touching
 from optimizer.comprehensions.engine import Engine
 from optimizer.comprehensions.reading import Reading
 from optimizer.comprehensions.refusals import refused
@@ -106,7 +106,8 @@ def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
 
 def _finished(function: Opaque, result: Expr, reading: Reading, reader: Reader) -> Query:
     sources = tuple(reading.sources.values())
-    if not sources:
+    called: Any = function.function
+    if not sources and not touching.reads_relations(called, reading):
         raise PlanError(
             f"{function.role}: {function} reads no relation\n"
             "  a query is over tables, relations or views that it names"

@@ -25,7 +25,7 @@ from optimizer.comprehensions import calls, generators, loops, mappings, named, 
 from optimizer.comprehensions.engine import Engine
 from optimizer.comprehensions.functions import Active
 from optimizer.comprehensions.narrow import narrowed, renumbered
-from optimizer.comprehensions.refusals import LIST_IN_ROW, ORDER, refused
+from optimizer.comprehensions.refusals import KEY_OR_ROW, LIST_IN_ROW, ORDER, refused
 from optimizer.comprehensions.rows import (
     Rows,
     evaluated,
@@ -147,14 +147,18 @@ class Reading:
     # Tests.
 
     def _decided(self, node: ast.expr, reader: Any) -> bool | None:
-        """Whether a test is true that reads nothing but constants, in a query of its own."""
+        """Whether a test is true that reads nothing but constants, in a query of its own; None of
+        another, and of one that raises, which it does where the query asks it."""
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         given = {name: seen(reader.bound, name) for name in reader.bound if name in names}
         constants = {n: e.value for n, e in given.items() if isinstance(e, Constant)}
         if self.shapes or len(constants) < len(given) or touching.touches(node, reader, self):
             return None
         made = part_of(node, list(constants), reader.function, reader.origin.function)
-        return None if made is None else bool(made.function(*constants.values()))
+        try:
+            return None if made is None else bool(made.function(*constants.values()))
+        except Exception:
+            return None
 
     def tested(self, node: ast.expr, reader: Any) -> Expr:
         """A part that is only asked whether it is true."""
@@ -195,6 +199,8 @@ class Reading:
     ) -> Expr | None:
         if not touching.touches(right, reader, self):
             return None
+        if self.engine.finds_keys(touching.constant_of(right, reader)):
+            raise refused(node, reader, *KEY_OR_ROW)
         item = reader.expr(left)
         rows = self.value(right, reader)
         if not isinstance(rows, Rows):

@@ -37,6 +37,11 @@ LIST_IN_ROW = (
     "sorted(...), set(...), sum(...) or len(...) of it does not depend on the order",
 )
 
+KEY_OR_ROW = (
+    "means a key where it is asked of a table or view by key, and a row where it is asked of lists",
+    "any(row.id == x for row in rows) asks for a key, `x in list(rows)` for a row",
+)
+
 
 def refused(node: ast.AST, reader: Any, why: str, remedy: str) -> PlanError:
     """The error about a part of what a reader reads."""

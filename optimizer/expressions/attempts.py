@@ -21,6 +21,7 @@ from optimizer.expr import (
     Apply,
     Attempt,
     Call,
+    Conditional,
     Constant,
     Display,
     Expr,
@@ -98,9 +99,20 @@ def _is_hashed_by_fields(kind: type) -> bool:
 
 def taken_by(check: Callable[[Any], object] | None, expr: Expr, of: Shapes) -> tuple[Expr, ...]:
     """What may raise where an aggregate takes a value, which it checks."""
-    if check is None:
+    if check is None or _is_number(expr):
         return needs(expr, of)
     return hashed(expr, of) if check is hash else (Call(constant(check), (expr,)),)
+
+
+def _is_number(expr: Expr) -> bool:
+    """Whether it is one of some numbers that are written out, which every aggregate takes."""
+    match expr:
+        case Constant(int() | float()):
+            return True
+        case Conditional(_, then, otherwise):
+            return _is_number(then) and _is_number(otherwise)
+        case _:
+            return False
 
 
 def raising_parts(test: Expr, of: Shapes) -> list[Expr]:

@@ -129,8 +129,8 @@ def _is_condition(expr: Expr) -> bool:
 def is_boolean(expr: Expr, shapes: Shapes) -> bool:
     """Whether the value is True or False, for rows of these shapes."""
     match expr:
-        case Constant(value):
-            return value is True or value is False
+        case Constant():
+            return expr.kind is bool
         case Guard() | Operation("not" | "is" | "is not" | "in" | "not in"):
             return True
         case Operation(operator, operands) if operator in COMPARISONS:
@@ -154,8 +154,8 @@ def is_boolean(expr: Expr, shapes: Shapes) -> bool:
 def is_plain(expr: Expr, shapes: Shapes) -> bool:
     """Whether the value is of a built-in class: such values compare with True or False."""
     match expr:
-        case Constant(value):
-            return type(value) is not tuple and _is_plain_class(type(value))
+        case Constant():
+            return expr.kind is not tuple and _is_plain_class(expr.kind)
         case Attribute():
             return is_declared(expr, shapes, _is_plain_class)
         case Operation(operator, operands) if operator in ARITHMETIC:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -26,6 +27,8 @@ ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%"})
 _WITHOUT_NAN: frozenset[Any] = frozenset(
     {int, bool, str, bytes, type(None), None, date, datetime, time, timedelta}
 )
+
+_PLAIN = (int, float, bool, str, bytes, Decimal, date, datetime, time, timedelta)
 
 
 def is_uuid(kind: object) -> bool:
@@ -47,8 +50,8 @@ def tuple_width(annotation: Any) -> int | None:
 def holds_no_nan(expr: Expr, shapes: Shapes) -> bool:
     """Whether the value equals itself, and so do the parts of a tuple."""
     match expr:
-        case Constant(value):
-            return type(value) in _WITHOUT_NAN or is_uuid(type(value))
+        case Constant():
+            return expr.kind in _WITHOUT_NAN or is_uuid(expr.kind)
         case Operation(operator, operands) if operator in ARITHMETIC:
             return all(holds_no_nan(operand, shapes) for operand in operands)
         case _:
@@ -58,6 +61,18 @@ def holds_no_nan(expr: Expr, shapes: Shapes) -> bool:
 def is_no_tuple(expr: Expr, shapes: Shapes) -> bool:
     """Whether the value is no tuple, or one in which there is no NaN."""
     return holds_no_nan(expr, shapes) or is_declared(expr, shapes, _is_no_tuple)
+
+
+def is_not_none(expr: Expr, shapes: Shapes) -> bool:
+    """Whether the value is no None, and equal to none: a field of a plain class.
+
+    >>> from optimizer.expr import Attribute, Parameter
+    >>> from typing import NamedTuple
+    >>> Row = NamedTuple("Row", [("id", int), ("note", str | None)])
+    >>> [is_not_none(Attribute(Parameter(0), name), (Row,)) for name in ("id", "note")]
+    [True, False]
+    """
+    return is_declared(expr, shapes, _is_plain)
 
 
 def is_declared(expr: Expr, shapes: Shapes, fits: Fits) -> bool:
@@ -98,6 +113,10 @@ def _is_without_nan(kind: Any) -> bool:
         return kind is tuple or kind in _WITHOUT_NAN or is_uuid(kind)
     except TypeError:  # no hash: no class
         return False
+
+
+def _is_plain(kind: Any) -> bool:
+    return any(kind is known for known in _PLAIN)
 
 
 def _is_no_tuple(kind: Any) -> bool:

@@ -145,10 +145,10 @@ def _is_test(expr: Expr) -> bool:
 def _is_plain(expr: Expr) -> bool:
     if not isinstance(expr, Constant):
         return False
-    value = expr.value
-    if type(value) is tuple or type(value) is frozenset:
+    if expr.kind is tuple or expr.kind is frozenset:
+        value = expr.value
         return len(value) <= LONGEST and all(type(v) in PLAIN for v in value)
-    return type(value) in PLAIN
+    return expr.kind in PLAIN
 
 
 def _is_small(value: Any) -> bool:

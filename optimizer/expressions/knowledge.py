@@ -51,6 +51,13 @@ _PURE = (
 PURE = frozenset(getattr(builtins, name) for name in _PURE.split())
 
 
+class Pure:
+    """Base of callables of this library's own that give the same value whenever they are called,
+    and no container."""
+
+    __slots__ = ()
+
+
 def total(expr: Expr, shapes: Shapes) -> bool:
     """Whether evaluating it raises nothing, for rows of these shapes."""
     match expr:
@@ -113,8 +120,8 @@ def is_canonical(expr: Expr, shapes: Shapes) -> bool:
     match expr:
         case Parameter() | Local():
             return True
-        case Constant(value):
-            return isinstance(value, int | str | bytes | None)
+        case Constant():
+            return issubclass(expr.kind, int | str | bytes | None)
         case Attribute(of, _):
             return isinstance(of, Parameter) and total(expr, shapes)
         case Item(Parameter() as of, Constant()):
@@ -282,7 +289,7 @@ def _length(shape: Shape, default: int | None = None) -> int | None:
 
 def _is_pure(value: Any) -> bool:
     try:
-        return value in PURE
+        return isinstance(value, Pure) or value in PURE
     except TypeError:
         return False
 

@@ -56,6 +56,7 @@ from optimizer.expressions.evaluated import evaluated_attribute
 from optimizer.expressions.knowledge import Shapes, is_value, total
 from optimizer.lifting.part import UNSET, part_of, resolve
 from optimizer.lifting.queries import Queries
+from optimizer.lifting.readings import Reading, remembered
 from optimizer.lifting.shown import kind_shown, statement_shown
 from optimizer.lifting.symbols import DISPLAYS, OPERATORS
 from optimizer.lifting.syntax import NoSyntax, returns_one_expression, shared_syntax_of
@@ -79,6 +80,12 @@ class Unreadable(Exception):
 
 def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
     """The callable as an expression; one that is a call of it, if it cannot be read."""
+    body, names = remembered(function, shapes, lambda: _read_wholly(function, shapes))
+    return Lifted(body, names, (function,), function.parameters, function)
+
+
+def _read_wholly(function: Opaque, shapes: Shapes) -> Reading:
+    """The expression of a callable, or one that is a call of it; and names of its parameters."""
     arguments = tuple(Parameter(index) for index in range(function.parameters))
     try:
         body, names = read(function.function, Origin(function, shapes), arguments)
@@ -88,8 +95,7 @@ def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
         body, names = Apply(function, _read_by(function), reason), ()
     except RecursionError:
         body, names = Apply(function, _read_by(function), "it is nested too deeply"), ()
-    names = names or row_names(function.parameters)
-    return Lifted(body, names, (function,), function.parameters, function)
+    return body, names or row_names(function.parameters)
 
 
 @record

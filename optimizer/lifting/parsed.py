@@ -65,20 +65,19 @@ class Parsed:
         assert isinstance(tree, ast.Module)
         self._statements = tree.body
         self._imports = list(_imports(tree.body))
-        self._nodes: dict[Label, list[tuple[Syntax, int]]] = defaultdict(list)
+        self._nodes: dict[int, dict[Label, list[Syntax]]] = {}
         self._codes: dict[int | None, dict[Label, list[CodeType]]] = {}
-        for number, statement in enumerate(tree.body):
-            for node in ast.walk(statement):
-                if isinstance(node, ast.ClassDef):
-                    _spell_private_names(node)
-                elif isinstance(node, Syntax):
-                    self._nodes[_label(node)].append((node, number))
 
     def nodes_of(self, code: CodeType) -> list[Syntax]:
         """The nodes that compile to `code`: none if it is not from this text, one as a rule,
         several if they cannot be told apart."""
         label = (code.co_name, code.co_firstlineno)
-        nodes = self._nodes.get(label, [])
+        nodes = [
+            (node, number)
+            for number, statement in enumerate(self._statements)
+            if _first_line(statement) <= label[1] <= (statement.end_lineno or 0)
+            for node in self._nodes_of(number).get(label, [])
+        ]
         numbers = dict.fromkeys(number for _, number in nodes)
         for number in (*numbers, None) if nodes else ():
             codes = self._codes_of(number).get(label, [])
@@ -91,6 +90,18 @@ class Parsed:
                     return found
                 return _innermost([n for n in here if self._is_from(n, code, number)])
         return []
+
+    def _nodes_of(self, number: int) -> dict[Label, list[Syntax]]:
+        """The nodes of a statement, by the names and lines of their codes."""
+        if number not in self._nodes:
+            found = defaultdict(list)
+            for node in ast.walk(self._statements[number]):
+                if isinstance(node, ast.ClassDef):
+                    _spell_private_names(node)
+                elif isinstance(node, Syntax):
+                    found[_label(node)].append(node)
+            self._nodes[number] = found
+        return self._nodes[number]
 
     def _codes_of(self, number: int | None) -> dict[Label, list[CodeType]]:
         """The codes of a statement, or of the whole text, by name and line."""
@@ -155,7 +166,13 @@ def _label(node: Syntax) -> Label:
     """The name and the first line that the compiler gives to the code of a node."""
     if isinstance(node, ast.Lambda | ast.GeneratorExp):
         return ("<lambda>" if isinstance(node, ast.Lambda) else "<genexpr>"), node.lineno
-    return node.name, min([node.lineno, *(d.lineno for d in node.decorator_list)])
+    return node.name, _first_line(node)
+
+
+def _first_line(statement: ast.stmt) -> int:
+    """Where a statement begins, its decorators included."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(each.lineno for each in decorators)])
 
 
 def _imports(statements: Iterable[ast.AST]) -> Iterator[ast.stmt]:

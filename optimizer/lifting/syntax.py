@@ -23,6 +23,7 @@ from types import CodeType
 from typing import Any
 
 from optimizer.lifting.parsed import FUTURES, Syntax, parsed
+from optimizer.lifting.same_code import CodeItself
 from optimizer.lifting.texts import HINTS, texts
 from optimizer.record import record
 
@@ -98,17 +99,13 @@ def shared_syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSy
 
 
 @record
-class _Asked:
-    """A code object by identity: code objects of equal texts in different files are equal."""
+class _Asked(CodeItself):
+    """A code object, and where its text may be found."""
 
-    code: CodeType
     hints: dict[str, Any]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked) and self.code is other.code
-
-    def __hash__(self) -> int:
-        return id(self.code)
+    __eq__ = CodeItself.__eq__
+    __hash__ = CodeItself.__hash__
 
 
 @lru_cache(maxsize=1024)

@@ -98,13 +98,13 @@ def constant_tests(tests: Iterable[Expr], shapes: Shapes) -> ConstantTests:
 def compared(part: Expr, shapes: Shapes) -> tuple[str, Classes] | None:
     """The field that a condition compares with a constant, and for which values it cannot raise."""
     match part:
-        case Operation(operator, (Attribute(Parameter(0), name), Constant(value))):
+        case Operation(operator, (Attribute(Parameter(0), name), Constant() as constant)):
             pass
-        case Operation(operator, (Constant(value), Attribute(Parameter(0), name))):
+        case Operation(operator, (Constant() as constant, Attribute(Parameter(0), name))):
             pass
         case _:
             return None
-    allowed = _COMPARABLE.get(type(value))
+    allowed = _COMPARABLE.get(constant.kind)
     if operator not in _ORDERS or allowed is None or not _is_field(name, shapes):
         return None
     return name, allowed

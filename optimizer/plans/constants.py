@@ -64,7 +64,7 @@ def fixed(test: Expr) -> tuple[Expr, Constant] | None:
         case Operation("==", (Constant() as value, side)) | Operation(
             "==", (side, Constant() as value)
         ):
-            plain = type(value.value) in PLAIN and not isinstance(side, Constant)
+            plain = value.kind in PLAIN and not isinstance(side, Constant)
             return (side, value) if plain else None
         case _:
             return None
@@ -160,7 +160,7 @@ def _told(made: Iterable[tuple[Expr, Expr]], of: Constants) -> Constants:
         for part, way in made
         if (value := part if isinstance(part, Constant) else of.get(part)) is not None
     }
-    return {way: value for way, value in found.items() if type(value.value) in PLAIN}
+    return {way: value for way, value in found.items() if value.kind in PLAIN}
 
 
 def _parts_of(body: Expr) -> Iterator[tuple[Expr, Expr]]:

@@ -34,10 +34,16 @@ def ways_of(body: plan.Node) -> list[plan.Node]:
 def forwards(body: plan.Node, asked: Expr, *, may_raise: bool = False) -> bool:
     """Whether each derived row has the value of the recursive row that it comes from; and nothing
     on the way raises, unless it `may_raise`."""
+    return origin(body, asked, may_raise=may_raise) == asked
+
+
+def origin(body: plan.Node, asked: Expr, *, may_raise: bool = False) -> Expr | None:
+    """What is asked of a derived row, in terms of the recursive row that it comes from; None if it
+    is not made of that row alone, or if something on the way raises that may not."""
     expr = asked
     while not clauses.is_closed(body):
         if not may_raise and calls_may_raise(body):
-            return False
+            return None
         match body:
             case plan.Select(source) | plan.Extend(source):
                 expr = over(expr, outputs(body))
@@ -45,15 +51,15 @@ def forwards(body: plan.Node, asked: Expr, *, may_raise: bool = False) -> bool:
             case plan.Where(source):
                 body = source
             case plan.Recursive():
-                return expr == asked
+                return expr
             case plan.Join() | plan.Product() | plan.AntiJoin() | plan.SemiJoin():
                 found = _below_join(body, expr)
                 if found is None:
-                    return False
+                    return None
                 body, expr = found
             case _:
-                return False
-    return True
+                return None
+    return None
 
 
 def _below_join(

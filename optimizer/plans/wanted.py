@@ -24,7 +24,16 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from optimizer.expr import Attribute, Constant, Display, Expr, Operation, Parameter
+from optimizer.expr import (
+    Attribute,
+    Constant,
+    Display,
+    Expr,
+    Held,
+    Operation,
+    Parameter,
+    Slot,
+)
 from optimizer.expressions.declared import is_uuid
 from optimizer.expressions.knowledge import Shapes, hashable, total
 from optimizer.plans.constant_tests import Classes, compared
@@ -122,19 +131,29 @@ def _found(part: Expr, shapes: Shapes) -> tuple[Attribute, AnyOf | Between] | No
         return None
     assert isinstance(left, Attribute)
     match operator, right:
-        case "==", Constant(value) if _is_found(value):
+        case "==", Constant() if _is_found(value := _value(right)):
             return left, AnyOf((value,))
-        case "in", Constant(tuple() | frozenset() as values):
-            return _any_of(left, values)
+        case "in", Constant() if right.kind is tuple or right.kind is frozenset:
+            return _any_of(left, right.value)
         case "in", Display("tuple" | "list" | "set", items):
-            values = tuple(item.value for item in items if isinstance(item, Constant))
+            values = tuple(_value(item) for item in items if isinstance(item, Constant))
             return _any_of(left, values) if len(values) == len(items) else None
-        case "<" | "<=", Constant(value) if _has_order(value):
+        case "<" | "<=", Constant() if _has_order(value := _value(right)):
             return left, Between(None, value, (False, _LESS[operator]))
-        case ">" | ">=", Constant(value) if _has_order(value):
+        case ">" | ">=", Constant() if _has_order(value := _value(right)):
             return left, Between(value, None, (_GREATER[operator], False))
         case _:
             return None
+
+
+def _value(constant: Constant) -> Any:
+    """The value of a constant, or what stands for those of all queries of a shape."""
+    return constant.held if isinstance(constant, Slot) else constant.value
+
+
+def _kind(value: Any) -> type[Any]:
+    """The class of a value, or of what stands for it."""
+    return type(value.value if isinstance(value, Held) else value)
 
 
 def _any_of(field: Attribute, values: Any) -> tuple[Attribute, AnyOf] | None:
@@ -152,7 +171,7 @@ def _is_field(expr: Expr, shapes: Shapes) -> bool:
 
 def _is_found(value: Any) -> bool:
     """Whether a dictionary finds a constant exactly where `==` says so."""
-    kind = type(value)
+    kind = _kind(value)
     if kind is tuple:
         return all(map(_is_found, value))
     if isinstance(value, Enum):
@@ -161,7 +180,7 @@ def _is_found(value: Any) -> bool:
 
 
 def _has_order(value: Any) -> bool:
-    return type(value) in _IN_ORDER and not _is_nan(value)
+    return _kind(value) in _IN_ORDER and not _is_nan(value)
 
 
 def _is_nan(value: Any) -> bool:
@@ -194,4 +213,5 @@ def _narrowed(
 def _compare(low: Any, high: Any) -> bool:
     """Whether the ends of a range are of one kind."""
     numbers = (int, float, bool, Decimal, Fraction)
-    return type(low) is type(high) or (type(low) in numbers and type(high) in numbers)
+    kinds = (_kind(low), _kind(high))
+    return kinds[0] is kinds[1] or (kinds[0] in numbers and kinds[1] in numbers)

@@ -64,6 +64,7 @@ from optimizer.expressions.compose import needs, one_row
 from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.naming import naming_of
 from optimizer.plans.explain import headline
+from optimizer.plans.nodes.reduce import keeper, replaced
 from optimizer.plans.properties import bindings, free, nodes, row_shape, shapes
 from optimizer.record import record
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
@@ -214,7 +215,7 @@ class _Guards:
                 return self._aggregate(node)
             case plan.Reduce(source, key, f):
                 rows, (by,) = self._values(source, [self._key(key)])
-                return self._reduce(rows, by, lifted(f))
+                return self._reduce(rows, by, f)
             case plan.Top(source, key, keys):
                 rows, (by, *of) = self._values(source, [self._key(key), *map(self._sorting, keys)])
                 return _changed(node, input=rows, key=by, keys=self._sort_keys(keys, of))
@@ -361,11 +362,14 @@ class _Guards:
         skipping = replace(folded.accumulator, skip_none=True)
         return replace(folded, value=value, accumulator=skipping, skip_none=True)
 
-    def _reduce(self, rows: plan.Node, by: Lifted, f: Lifted) -> plan.Node:
+    def _reduce(self, rows: plan.Node, by: Lifted, function: Function) -> plan.Node:
         """What a callable makes of each group; of one that it raises of, nothing."""
+        f, kept = lifted(function), keeper(function)
         made = _all_elements(f.body)
         group = Conditional(succeeds((made,)), NO_ROWS, tuple_of(Parameter(1)))
         self._failed(plan.Reduce(rows, by, f.with_body(group)), f.with_body(made))
+        if kept is not None:
+            return plan.Reduce(rows, by, replaced(function, kept.dropping()))
         return plan.Reduce(rows, by, f.with_body(Attempt(made, NO_ROWS)))
 
     def _kept(self, body: plan.Node, best: plan.Best | None) -> plan.Node:

@@ -30,6 +30,7 @@ from optimizer.rules.fold_values import fold_values
 from optimizer.rules.fuse_selects import fuse_selects
 from optimizer.rules.fuse_wheres import fuse_wheres
 from optimizer.rules.inline_value import inline_value
+from optimizer.rules.limit_reduce import limit_reduce
 from optimizer.rules.make_join import make_join
 from optimizer.rules.make_select import make_select
 from optimizer.rules.make_semi_join import make_semi_join
@@ -54,6 +55,7 @@ from optimizer.rules.push_where_below_union import push_where_below_union
 from optimizer.rules.push_where_into_fixpoint import push_where_into_fixpoint
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
+from optimizer.rules.read_keys_as_equations import read_keys_as_equations
 from optimizer.rules.shape_recursion import shape_recursion
 from optimizer.rules.split_disjunction import split_disjunction
 from optimizer.rules.split_where import split_where
@@ -77,7 +79,8 @@ PHASES: tuple[Phase, ...] = (
         *(drop_distinct, drop_inner_distinct, merge_equal_sides, merge_selections),
     ),
     (
-        *(factor_disjunction, split_where, make_join, merge_where_into_join, strengthen_outer_join),
+        *(factor_disjunction, split_where, make_join, merge_where_into_join),
+        *(read_keys_as_equations, strengthen_outer_join),
         *(push_where_below_select, push_where_below_union, push_where_below_distinct),
         *(push_where_below_difference, push_where_below_aggregate),
         *(push_where_below_reduce, push_where_below_top, push_where_below_extend),
@@ -90,6 +93,7 @@ PHASES: tuple[Phase, ...] = (
         drop_distinct_keys,
         drop_only_value,
         fuse_wheres,
+        limit_reduce,
         fuse_selects,
         drop_identity_select,
         drop_identity_extend,

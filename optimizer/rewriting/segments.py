@@ -139,6 +139,12 @@ def settle(
     return root.known["segment"]  # type: ignore[no-any-return]
 
 
+def is_low(root: plan.Node) -> bool:
+    """Whether a query without views is one segment."""
+    _is_high(root)
+    return all(not _is_high(source) for node in nodes(root) for source in node.inputs())
+
+
 def whole(top: Segment) -> tuple[Optimized, dict[int, plan.Node]]:
     """A query as it is run, in one plan; and by the `id` of each of its nodes, the node of the
     segment that it stands for.

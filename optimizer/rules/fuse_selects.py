@@ -1,5 +1,5 @@
-"""Compute what a select, an extend or an aggregate makes of the rows of a select or an extend from
-the rows below.
+"""Compute what a select, an extend or an aggregate makes of the rows of a select or an extend, and
+what a semi_join or anti_join compares of them, from the rows below.
 
     select g                  select g(f(s))
       select f        ->        S
@@ -13,9 +13,15 @@ the rows below.
       select f                        ->        S
         S
 
+    anti_join on s.id == k          anti_join on s.id == r.k
+      S                               S
+      select r.k              ->      R
+        R
+
 Sound:  what f may raise is evaluated first.
 Needs:  f makes no iterator and costs no call that would be made twice; an extend may keep what
-        does, in its place. No aggregate takes the row itself.
+        does, in its place. No aggregate takes the row itself. What partners are made of raises
+        nothing, and they are looked up by a key alone.
 Pays:   the row between is not made; what nobody reads of it is not computed unless it may raise.
 Source: [i3ql] F1; deforestation.
 """
@@ -25,10 +31,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.expr import Function, Lifted
-from optimizer.expressions.compose import compose
+from optimizer.expr import Function, Lifted, Parameter, all_parameters, items_of, origins
+from optimizer.expressions import attempts
+from optimizer.expressions.compose import compose, is_too_long, over
+from optimizer.expressions.knowledge import is_value
 from optimizer.plans.extended import composed_over, fused
-from optimizer.plans.properties import shapes
+from optimizer.plans.properties import bindings, may_be_negative, shapes
+from optimizer.plans.side_conditions import residual
 
 
 def fuse_selects(node: plan.Node) -> plan.Node:
@@ -43,6 +52,8 @@ def fuse_selects(node: plan.Node) -> plan.Node:
             return fused(node, below) or node
         case plan.Aggregate(plan.Select() | plan.Extend() as below, key, aggregates):
             return _grouped(below, key, aggregates) or node
+        case plan.SemiJoin(_, plan.Select() as below) | plan.AntiJoin(_, plan.Select() as below):
+            return _partnered(node, below) or node
         case _:
             return node
 
@@ -63,6 +74,38 @@ def _grouped(
         return None
     new = tuple(replace(a, value=v) for a, v in zip(aggregates, values, strict=True))
     return plan.Aggregate(below.input, by, new)
+
+
+def _partnered(
+    node: plan.SemiJoin | plan.AntiJoin, below: plan.Select
+) -> plan.SemiJoin | plan.AntiJoin | None:
+    f, of, match = below.function, shapes(below.input), node.match
+    if not isinstance(f, Lifted) or not is_value(f.body, of) or attempts.hashed(f.body, of):
+        return None
+    if residual(node) is not None or may_be_negative(node):
+        return None
+    on, key = match.on, match.right_key
+    if on is not None:
+        on = _over_partner(on, f, bindings(node.left), len(of))
+    if key is not None:
+        key = _over_partner(key, f, 0, len(of))
+    if (on is None) is not (match.on is None) or (key is None) is not (match.right_key is None):
+        return None
+    return replace(node, right=below.input, match=replace(match, right_key=key, on=on))
+
+
+def _over_partner(function: Function, f: Lifted, start: int, count: int) -> Lifted | None:
+    """A callable whose last binding is what f makes of a row, as one whose last binding is this
+    row, which has `count` bindings."""
+    if not isinstance(function, Lifted):
+        return None
+    row = Parameter(start)
+    of = (row,) if count == 1 else items_of(row, count)
+    body = over(function.body, (*all_parameters(start), over(f.body, of)))
+    last = f.names if count == 1 else function.names[start:]
+    names = (*function.names[:start], *last)
+    made = Lifted(body, names, origins(function, f), start + 1)
+    return None if is_too_long(body) else made
 
 
 def _composed(outer: Function, below: plan.Select | plan.Extend) -> Lifted | None:

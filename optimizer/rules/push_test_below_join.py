@@ -16,6 +16,7 @@ Source: [i3ql] P4, P5.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from optimizer import plan
@@ -24,7 +25,16 @@ from optimizer.expressions.compose import needs, one_row
 from optimizer.expressions.knowledge import total
 from optimizer.plans.guarded import guard
 from optimizer.plans.properties import bindings, row_shape, shapes
-from optimizer.plans.side_conditions import SideTerm, may_raise, side_conditions_of, strict
+from optimizer.plans.side_conditions import (
+    SideTerm,
+    may_raise,
+    of_left,
+    of_right,
+    pair_shapes,
+    side_conditions_of,
+    side_of,
+    strict,
+)
 from optimizer.rules.propagate_constants import implied
 
 DEEPER = (
@@ -37,6 +47,8 @@ DEEPER = (
 def push_test_below_join(node: plan.Node) -> plan.Node:
     if not isinstance(node, plan.Join) or not isinstance(node.match.on, Lifted):
         return node
+    if node.match.left_key is not None:
+        return _of_written_keys(node, node.match.on)
     found = side_conditions_of(node)
     if found is None:
         return node
@@ -50,6 +62,27 @@ def push_test_below_join(node: plan.Node) -> plan.Node:
         if pushed is not None:
             return pushed
     return node
+
+
+def _of_written_keys(node: plan.Join, on: Lifted) -> plan.Node:
+    """The same of a join that asks its predicate only of pairs with equal keys of its own: a test
+    may be asked before if those that come first raise nothing, or are of its side."""
+    for side, source in (("left", node.left), ("right", node.right)):
+        if _is_deeper(source):
+            pushed = _pushed(node, side, tuple(_first_tests(node, on, side)))
+            if pushed is not None:
+                return pushed
+    return node
+
+
+def _first_tests(node: plan.Join, on: Lifted, side: str) -> Iterator[SideTerm]:
+    count, known = bindings(node.left), pair_shapes(node)
+    make = of_left if side == "left" else of_right
+    for test in conjuncts(on.body):
+        if side_of(test, count) == side:
+            yield SideTerm(make(on, test, count), is_key=False)
+        elif not total(test, known):
+            return
 
 
 def _is_deeper(node: plan.Node) -> bool:
@@ -67,7 +100,7 @@ def _pushed(node: plan.Join, side: str, steps: tuple[SideTerm, ...]) -> plan.Nod
     other = node.match.right_key if is_left else node.match.left_key
     if strict(other, (row_shape(node.right),) if is_left else shapes(node.left)):
         return None
-    if key is not None and (not isinstance(key, Lifted) or not is_left):
+    if key is not None and not isinstance(key, Lifted):
         return None
     of = shapes(source) if is_left else (row_shape(source),)
     needed = needs(key.body, of) if key is not None else ()

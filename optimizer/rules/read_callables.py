@@ -3,7 +3,8 @@
     where <lambda>            where s.age > 30
       students        ->        students
 
-Sound:  see `lift.py`; what cannot be read with certainty is called as it is.
+Sound:  see `lift.py`; what cannot be read with certainty is called as it is, and what keeps its
+        groups too.
 Needs:  nothing.
 Pays:   all other rules look at expressions.
 Source: [i3ql] language integration.
@@ -15,6 +16,7 @@ from optimizer import plan
 from optimizer.expr import Function, Lifted
 from optimizer.expressions.knowledge import Shapes
 from optimizer.lifting.lift import lift
+from optimizer.plans.nodes.reduce import keeper
 from optimizer.traverse import with_called
 
 
@@ -23,4 +25,6 @@ def read_callables(node: plan.Node) -> plan.Node:
 
 
 def _read(function: Function, of: Shapes) -> Function:
-    return function if isinstance(function, Lifted) else lift(function, of)
+    if isinstance(function, Lifted) or keeper(function) is not None:
+        return function
+    return lift(function, of)

@@ -9,9 +9,16 @@
       select (s.k, None if m is None else m.x)          select (s.k, None if m is None else m.x)
         left_join on p                        ->          join on p
 
+    select (s.k, m[1])                          select (s.k, m[1])
+      left_join s.k == m[0]                       join s.k == m[0]
+        S                           ->              S
+        aggregate Max(s.x) by s.k                   aggregate Max(s.x) by s.k
+          S                                           S
+
 Sound:  with None in the place of the missing row, the condition is false without raising, and so is
-        what selects and extends between make of it.
-Needs:  constants alone decide the condition then.
+        what selects and extends between make of it. Or no row is missing (`always_matched.py`).
+Needs:  constants alone decide the condition then, or what a field is declared to be: one that is
+        not None equals none.
 Pays:   an inner join, whose sides can be filtered, and no counts of matches; of rows that are known
         to be there nobody asks any more whether they are.
 Source: outer join simplification of SQL optimizers.
@@ -23,9 +30,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.expr import NONE, Constant, Expr, Function, Lifted, Parameter
+from optimizer.expr import (
+    NONE,
+    Constant,
+    Expr,
+    Function,
+    Lifted,
+    Operation,
+    Parameter,
+)
 from optimizer.expressions.compose import is_too_long, over, without_none_tests
+from optimizer.expressions.declared import is_not_none
 from optimizer.expressions.knowledge import Shapes, total
+from optimizer.plans import always_matched
 from optimizer.plans.extended import outputs
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.rules.drop_true_where import drop_true_where
@@ -35,7 +52,7 @@ Rows = tuple[Expr, ...]
 
 
 def strengthen_outer_join(node: plan.Node) -> plan.Node:
-    if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
+    if not isinstance(node, plan.Where | plan.Select | plan.Extend):
         return node
     makes: list[plan.Node] = []
     below = node.input
@@ -44,13 +61,21 @@ def strengthen_outer_join(node: plan.Node) -> plan.Node:
         below = below.input
     if not isinstance(below, plan.OuterJoin):
         return node
-    rows = [outputs(make) for make in makes if isinstance(make, plan.Select | plan.Extend)]
-    joined = _strengthened(below, node.predicate.body, rows[::-1])
+    joined = _always_matched(below)
+    if joined is below and isinstance(node, plan.Where) and isinstance(node.predicate, Lifted):
+        rows = [outputs(make) for make in makes if isinstance(make, plan.Select | plan.Extend)]
+        joined = _strengthened(below, node.predicate.body, rows[::-1])
     if joined is below:
         return node
     for above in (*reversed(makes), node):
         joined = with_called(with_inputs(above, [joined]), _decided)
     return drop_true_where(joined)
+
+
+def _always_matched(joined: plan.OuterJoin) -> plan.Node:
+    if joined.kind != "left" or not always_matched.is_always_matched(joined):
+        return joined
+    return plan.Join(joined.left, joined.right, joined.match)
 
 
 def _decided(function: Function, of: Shapes) -> Function:
@@ -84,5 +109,15 @@ def _drops(joined: plan.OuterJoin, missing: range, test: Expr, rows: Sequence[Ro
         row = tuple(over(expr, row) for expr in made)
         if any(is_too_long(expr) or not total(expr, of) for expr in row):
             return False
-    value = over(test, row)
-    return isinstance(value, Constant) and not value.value
+    return _is_false(over(test, row), of)
+
+
+def _is_false(test: Expr, of: Shapes) -> bool:
+    """Whether a condition is false, and does not raise."""
+    match test:
+        case Constant(value):
+            return not value
+        case Operation("==", (side, Constant(None))) | Operation("==", (Constant(None), side)):
+            return is_not_none(side, of)
+        case _:
+            return False

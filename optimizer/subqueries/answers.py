@@ -48,11 +48,11 @@ from optimizer.subqueries.asked import guarded
 from optimizer.subqueries.calm import kinds
 from optimizer.subqueries.columns import extended
 from optimizer.subqueries.domain import How, calm_of, match_back, may_ask, translation
-from optimizer.subqueries.forms import known_of
+from optimizer.subqueries.forms import known_of, may_be_none
 from optimizer.subqueries.keyed import Keyed, items, names_of
 from optimizer.subqueries.outers import narrowed
-from optimizer.subqueries.raising import Gate, is_quiet
-from optimizer.subqueries.scalars import Scalar, of_results, scalar
+from optimizer.subqueries.raising import Gate, is_quiet, is_quiet_beside
+from optimizer.subqueries.scalars import Result, Scalar, scalar, shown
 from optimizer.subqueries.stripped import stripped
 from optimizer.subqueries.translation import Translation
 
@@ -60,12 +60,13 @@ from optimizer.subqueries.translation import Translation
 @record
 class _Request:
     """A query that is asked: what is to be found for each of some values, and, if it is computed of
-    an aggregate, how."""
+    an aggregate, how. `by_equation` says that it may be asked of other values, too."""
 
     query: Subquery
     node: plan.Node
     values: tuple[Expr, ...]
     is_quiet: bool
+    by_equation: bool
     scalar: Scalar | None
 
 
@@ -123,9 +124,10 @@ class Answers:
             node = query.query if query.kind == "value" else stripped(query.query)
         node, values = narrowed(node, query.arguments, calm_of(self.rows))
         known = known_of(self.rows)
-        quiet = is_quiet(node, tuple([kinds(value, known) for value in values]))
-        quiet = quiet and all(map(self._may_ask, query.arguments))
-        return _Request(query, node, values, quiet or not self._how.in_order, found)
+        given = tuple([kinds(value, known) for value in values])
+        quiet = is_quiet(node, given) and all(map(self._may_ask, query.arguments))
+        quiet = quiet or not self._how.in_order
+        return _Request(query, node, values, quiet, quiet or is_quiet_beside(node, given), found)
 
     def _may_ask(self, expr: Expr) -> bool:
         """Whether something may be computed of all rows."""
@@ -165,13 +167,13 @@ class Answers:
         folded = tuple(dict.fromkeys(f for request in group for f in _folded(request)))
         results = dict(zip(folded, self._results(group[0], folded, asking), strict=True))
         for request in group:
-            of = tuple([results[f] for f in _folded(request)])
             assert request.scalar is not None
-            self._known[request.query] = of_results(request.scalar, of, request.query.arguments)
+            of = [results[f] for f in _folded(request)]
+            self._known[request.query] = shown(request.scalar, of, request.query.arguments)
 
     def _results(
         self, request: _Request, folded: tuple[plan.Folded, ...], asking: plan.Node
-    ) -> tuple[Expr, ...]:
+    ) -> list[Result]:
         """What some aggregates show, for each row."""
         place = Parameter(bindings(self.rows))
         gate = Gate()
@@ -179,17 +181,21 @@ class Answers:
         node = plan.Aggregate(source, None, folded)
         if not request.values:
             self.rows = plan.Product(self.rows, gate.open(node, asking))
-            return items(place, len(folded))
+            return [Result(item) for item in items(place, len(folded))]
         asked = self._translation(request, asking)
         x = asked.of(source)
         made = plan.Aggregate(x.node, asked.by(x, None), asked.folded(node, x))
         self._left_join(gate.open(made, asking), x, request.values)
         there = Operation("is not", (place, NONE))
-        nothing = [constant(self._how.of_no_rows(f)) for f in folded]
-        return tuple(
-            Conditional(there, Item(place, constant(1 + number)), of_none)
-            for number, of_none in enumerate(nothing)
-        )
+        return [
+            Result(
+                Item(place, constant(number)),
+                there,
+                constant(self._how.of_no_rows(of)),
+                is_none=may_be_none(made, number),
+            )
+            for number, of in enumerate(folded, 1)
+        ]
 
     def _one(self, request: _Request, asking: plan.Node) -> None:
         """What one query gives, by itself: whether it has a row, or its only one."""
@@ -218,7 +224,7 @@ class Answers:
 
     def _translation(self, request: _Request, asking: plan.Node) -> Translation:
         return translation(
-            asking, request.values, self._how, self.names, by_equation=request.is_quiet
+            asking, request.values, self._how, self.names, by_equation=request.by_equation
         )
 
     def _left_join(self, made: plan.Node, x: Keyed, values: tuple[Expr, ...]) -> None:

@@ -61,6 +61,7 @@ UNKNOWN: Kinds = frozenset()
 NOTHING = type(None)
 NUMBERS: Kinds = frozenset({int, float, bool})
 EXACT: Kinds = frozenset({int, bool, Decimal})
+WHOLE: Kinds = frozenset({int, bool})
 STRINGS: Kinds = frozenset({str})
 ORDERED = (
     NUMBERS,
@@ -171,7 +172,9 @@ def _kinds(expr: Expr, of: Of, known: Known) -> Kinds:
         case Operation(operator, (a, b)) if operator in SUMS:
             both = kinds(a, of, known), kinds(b, of, known)
             each = both[0] | both[1]
-            return each if all(both) and (each <= NUMBERS or each <= EXACT) else UNKNOWN
+            return each if all(both) and is_number(each) else UNKNOWN
+        case Operation("-" | "+" | "~", (a,)):
+            return signed(kinds(a, of, known))
         case Conditional(test, then, otherwise):
             yes = kinds(then, of, known | present(test, is_true=True))
             no = kinds(otherwise, of, known | present(test, is_true=False))
@@ -219,8 +222,22 @@ def of_class(kind: Any) -> Kinds:
     return frozenset({kind}) if isinstance(kind, type) and kind is not object else UNKNOWN
 
 
-def is_ordered(found: Kinds) -> bool:
-    """Whether values of these classes can be compared with each other."""
+def is_number(found: Form) -> bool:
+    """Whether values of these classes can be added to each other as numbers."""
+    return isinstance(found, frozenset) and (found <= NUMBERS or found <= EXACT)
+
+
+def signed(found: Kinds) -> Kinds:
+    """The classes of `-x`, where `x` is of some."""
+    if not is_number(found):
+        return UNKNOWN
+    return frozenset({int if kind is bool else kind for kind in found})
+
+
+def is_ordered(found: Form) -> bool:
+    """Whether values of these classes can be compared with each other; tuples item by item."""
+    if isinstance(found, tuple):
+        return all(map(is_ordered, found))
     return bool(found) and any(found <= order for order in ORDERED)
 
 
@@ -237,14 +254,14 @@ def _operation_is_calm(operator: str, operands: tuple[Expr, ...], of: Of, known:
         return True
     found = [kinds(operand, of, known) for operand in operands]
     if len(operands) == 1:
-        return bool(found[0]) and found[0] <= NUMBERS
+        return bool(signed(found[0])) and (operator != "~" or found[0] <= WHOLE)
     if not all(found):
         return operator in MEMBERSHIP and _is_collection(operands[1])
     each = found[0] | found[1]
     if operator in ORDERS:
         return is_ordered(each)
     if operator in SUMS:
-        return each <= NUMBERS or each <= EXACT or (operator == "+" and each == STRINGS)
+        return is_number(each) or (operator == "+" and each == STRINGS)
     if operator in MEMBERSHIP:
         return _is_collection(operands[1]) or each == STRINGS
     divides = operator in {"/", "//", "%"} and each <= NUMBERS

@@ -32,7 +32,7 @@ from optimizer.subqueries.forms import known_of
 from optimizer.subqueries.keyed import Keyed, items, names_of
 from optimizer.subqueries.outers import narrowed, with_values
 from optimizer.subqueries.peeled import Peeled, peeled
-from optimizer.subqueries.raising import Gate, is_quiet
+from optimizer.subqueries.raising import Gate, is_quiet_beside
 from optimizer.subqueries.stripped import stripped
 
 
@@ -55,11 +55,11 @@ def existing(
         return join(rows, source, plan.Match(on=on))
     node, values = narrowed(node, query.arguments, calm_of(rows))
     known = known_of(rows)
-    by_equation = not how.in_order or is_quiet(
+    by_equation = not how.in_order or is_quiet_beside(
         node, tuple([kinds(value, known) for value in values])
     )
     asked = translation(rows, values, how, names, by_equation=by_equation)
-    x = asked.of(node if by_equation else gate.before(node))
+    x = asked.of(gate.before(node) if how.in_order else node)
     made = plan.Select(x.node, asked.plain(tuple_of(x.key), x))
     keyed = Keyed(made, Item(Parameter(0), constant(0)), (), plain=x.plain)
     return join(rows, gate.open(made, rows), match_back(rows, values, keyed, how, names))

@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import Any, get_args, get_origin
 
 from optimizer import plan
-from optimizer.expr import Expr, Function, Parameter
+from optimizer.expr import Call, Constant, Expr, Function, Parameter, conjuncts
+from optimizer.expressions.unpacks import Unpacks
 from optimizer.plans.extended import outputs
 from optimizer.plans.properties import fact, nodes, shapes
 from optimizer.subqueries.calm import (
-    EXACT,
     NOTHING,
-    NUMBERS,
     UNKNOWN,
     Form,
     Kinds,
     Of,
     declared,
     form,
+    is_number,
     kinds,
     of_shape,
 )
@@ -29,6 +29,7 @@ from optimizer.subqueries.keyed import read
 from optimizer.subqueries.outers import outers
 
 Forms = tuple[Form, ...]
+TUPLES: Kinds = frozenset({tuple})
 
 
 def forms(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> Forms:
@@ -48,6 +49,12 @@ def known_of(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> Of:
     return Of(shapes(node), arguments, forms(node, arguments))
 
 
+def may_be_none(node: plan.Node, place: int) -> bool:
+    """Whether a binding of the rows may be None, for all that is declared."""
+    found = forms(node)[place]
+    return isinstance(found, frozenset) and (not found or NOTHING in found)
+
+
 def _of_closed(node: plan.Node) -> Forms:
     return _forms(node, [source.known["forms"] for source in node.inputs()], ())
 
@@ -60,9 +67,10 @@ def _forms(node: plan.Node, below: list[Forms], arguments: tuple[Kinds, ...]) ->
             of = Of(shapes(source), arguments, below[0])
             made = outputs(node)
             return tuple([form(expr, of) for expr in made])
+        case plan.Where(source, p):
+            return _unpacked(below[0], read(p, shapes(source)).body)
         case (
-            plan.Where()
-            | plan.Distinct()
+            plan.Distinct()
             | plan.OrderBy()
             | plan.Top()
             | plan.SemiJoin()
@@ -78,6 +86,16 @@ def _forms(node: plan.Node, below: list[Forms], arguments: tuple[Kinds, ...]) ->
             return _of_groups(node, Of(shapes(source), arguments, below[0]))
         case _:
             return tuple(map(of_shape, shapes(node)))
+
+
+def _unpacked(of: Forms, test: Expr) -> Forms:
+    """The same of rows for which a test is true: of tuples that it unpacks the number of items."""
+    found = list(of)
+    for part in conjuncts(test):
+        match part:
+            case Call(Constant(Unpacks(count)), (Parameter(place),)) if of[place] == TUPLES:
+                found[place] = (UNKNOWN,) * count
+    return tuple(found)
 
 
 def _of_rows(annotation: Any) -> Form:
@@ -114,7 +132,7 @@ def _of_folded(folded: plan.Folded, of: Of, *, is_empty: bool) -> Kinds:
         return UNKNOWN
     if folded.name == "Sum":
         found -= {NOTHING}
-        return found | {int} if found <= NUMBERS or found <= EXACT else UNKNOWN
+        return found | {int} if is_number(found) else UNKNOWN
     if folded.name in ("Min", "Max"):
         return found | {NOTHING} if is_empty or folded.skip_none else found
     return UNKNOWN

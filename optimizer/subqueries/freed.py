@@ -83,7 +83,7 @@ def freed(
         case plan.OrderBy():
             raise PlanError(
                 f"{explain.headline(node)}: the rows do not have what they are to stand by\n"
-                "  select() it beside them and order by that; with a limit() it can be done"
+                "  select() it beside them, and order by that"
             )
         case plan.Reduce(source, Lifted() as key):
             return _reduced(node, source, key, how)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +21,9 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.compose import over
-from optimizer.expressions.knowledge import Shapes
+from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.lifting.lift import lift
+from optimizer.plans.nodes.reduce import KeepsGroups, keeper
 from optimizer.record import record
 
 
@@ -118,6 +119,51 @@ class OfGroup:
         return self.function(key[1], own)
 
 
+@record
+class KeptOfGroup:
+    """The same of one that keeps its groups."""
+
+    function: KeepsGroups
+
+    def __call__(self, key: Any, rows: Any) -> Any:
+        return OfGroup(self.function)(key, rows)
+
+    @property
+    def shape(self) -> Shape:
+        return self.function.shape
+
+    def kept(self) -> Callable[[], Any]:
+        new = self.function.kept()
+        return lambda: _Part(new())
+
+    def limited(self, item: int, most: int) -> KeptOfGroup | None:
+        limited = self.function.limited(item, most)
+        return None if limited is None else KeptOfGroup(limited)
+
+    def dropping(self) -> KeptOfGroup:
+        return KeptOfGroup(self.function.dropping())
+
+
+class _Part:
+    """A kept group, of rows that have something before them."""
+
+    __slots__ = ("_group", "commit", "contents", "footprint", "undo")
+
+    def __init__(self, group: Any) -> None:
+        self._group = group
+        self.undo, self.commit = group.undo, group.commit
+        self.contents, self.footprint = group.contents, group.footprint
+
+    @property
+    def is_empty(self) -> bool:
+        return bool(self._group.is_empty)
+
+    def step(self, changes: Sequence[tuple[Any, int]]) -> Any:
+        return self._group.step([(row[1], weight) for row, weight in changes])
+
+
 def of_group(f: Opaque) -> Opaque:
     """The callable that is called with the key and the rows of a group alone."""
-    return replace(f, function=OfGroup(f.function), identity=("of a group", f.identity))
+    kept = keeper(f)
+    made = OfGroup(f.function) if kept is None else KeptOfGroup(kept)
+    return replace(f, function=made, identity=("of a group", f.identity))

@@ -43,7 +43,7 @@ from optimizer.subqueries.forms import known_of
 from optimizer.subqueries.keyed import FIRST, Keyed, items
 from optimizer.subqueries.outers import narrowed, with_values
 from optimizer.subqueries.peeled import Peeled, peeled
-from optimizer.subqueries.raising import Gate, is_quiet
+from optimizer.subqueries.raising import Gate, is_quiet_beside
 
 Kind = Literal["inner", "left"]
 
@@ -114,9 +114,10 @@ def _of_values(
     gate = Gate()
     node, values = narrowed(query, arguments, calm_of(rows))
     known = known_of(rows)
-    quiet = not how.in_order or is_quiet(node, tuple([kinds(value, known) for value in values]))
-    node = node if quiet else gate.before(node)
-    asked = translation(rows, values, how, answers.names, by_equation=quiet)
+    given = tuple([kinds(value, known) for value in values])
+    by_equation = not how.in_order or is_quiet_beside(node, given)
+    node = gate.before(node) if how.in_order else node
+    asked = translation(rows, values, how, answers.names, by_equation=by_equation)
     x = asked.of(node) if values else Keyed(node, tuple_of(), all_parameters(width))
     packed = plan.Select(x.node, asked.plain(tuple_of(x.key, *x.row), x))
     made = gate.open(packed, rows)

@@ -19,7 +19,16 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Function, Parameter
 from optimizer.plans.properties import fact, nodes
-from optimizer.subqueries.calm import EXACT, NUMBERS, Kinds, Of, is_calm, is_ordered, kinds
+from optimizer.subqueries.calm import (
+    NOTHING,
+    Kinds,
+    Of,
+    form,
+    is_calm,
+    is_number,
+    is_ordered,
+    kinds,
+)
 from optimizer.subqueries.forms import forms, known_of
 from optimizer.subqueries.keyed import read
 from optimizer.subqueries.outers import outers
@@ -40,6 +49,13 @@ def is_quiet(query: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
     return all(
         raises_nothing(node, arguments) if outers(node) else is_quiet(node) for node in every
     )
+
+
+def is_quiet_beside(query: plan.Node, arguments: tuple[Kinds, ...] = ()) -> bool:
+    """Whether nothing raises in the part of a query that reads its arguments: what does raise, does
+    so for all values or for none."""
+    every = nodes(query, until=lambda node: not outers(node))
+    return all(raises_nothing(node, arguments) for node in every if outers(node))
 
 
 def _is_quiet(node: plan.Node) -> bool:
@@ -81,15 +97,16 @@ def _folds(folded: plan.Folded, of: Of) -> bool:
     if folded.name in FOLDS_ANY:
         return True
     value = Parameter(0) if folded.value is None else read(folded.value, of.shapes).body
-    found = kinds(value, of)
-    found -= {type(None)} if folded.skip_none else set()
+    found = form(value, of)
+    if folded.skip_none and isinstance(found, frozenset):
+        found -= {NOTHING}
     if folded.name in FOLDS_ORDERED:
         return is_ordered(found)
-    return folded.name in FOLDS_NUMBERS and bool(found) and (found <= NUMBERS or found <= EXACT)
+    return folded.name in FOLDS_NUMBERS and bool(found) and is_number(found)
 
 
 def _stands(key: Function, of: Of) -> bool:
-    return is_ordered(kinds(read(key, of.shapes).body, of))
+    return is_ordered(form(read(key, of.shapes).body, of))
 
 
 class Gate:

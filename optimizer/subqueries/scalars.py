@@ -7,14 +7,27 @@ select row / row1 if row1 else None            aggregate Sum(o.total), Count()
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from optimizer import plan
-from optimizer.expr import Expr, all_parameters
+from optimizer.expr import (
+    FALSE,
+    NONE,
+    TRUE,
+    Conditional,
+    Constant,
+    Expr,
+    Operation,
+    all_parameters,
+    transform,
+)
 from optimizer.expressions.compose import is_too_long, over
+from optimizer.expressions.evaluated import evaluated
 from optimizer.expressions.knowledge import is_value
 from optimizer.plans.extended import outputs
 from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
-from optimizer.subqueries.outers import with_values
+from optimizer.subqueries.outers import read_by, with_values
 
 
 @record
@@ -43,6 +56,46 @@ def scalar(query: plan.Node) -> Scalar | None:
     return None if len(row) > 1 or is_too_long(row[0]) else Scalar(node, row[0])
 
 
-def of_results(found: Scalar, results: tuple[Expr, ...], arguments: tuple[Expr, ...]) -> Expr:
-    """The value, with the results of the aggregate, and the arguments, in their places."""
-    return with_values(over(found.value, results), arguments)
+@record
+class Result:
+    """What an aggregate shows for a row: `value`, if it has rows `there`, and else `of_none`.
+
+    `is_none` says whether the value may be None.
+    """
+
+    value: Expr
+    there: Expr = TRUE
+    of_none: Expr = NONE
+    is_none: bool = True
+
+
+def shown(found: Scalar, results: Sequence[Result], arguments: tuple[Expr, ...]) -> Expr:
+    """The value of results of one aggregate: what is computed of them where it has rows, or else
+    what is computed of no rows, which may be known."""
+    some, none = [r.value for r in results], [r.of_none for r in results]
+    there = results[0].there if results else TRUE
+    if there == TRUE:
+        return _of(found, some, arguments)
+    if read_by(found.value):
+        each = [Conditional(r.there, r.value, r.of_none) for r in results]
+        return _of(found, each, arguments)
+    is_there = frozenset(r.value for r in results if not r.is_none)
+    of_some = _decided(_of(found, some, arguments), is_there)
+    return Conditional(there, of_some, _decided(_of(found, none, arguments)))
+
+
+def _of(found: Scalar, results: Sequence[Expr], arguments: tuple[Expr, ...]) -> Expr:
+    return with_values(over(found.value, tuple(results)), arguments)
+
+
+def _decided(expr: Expr, present: frozenset[Expr] = frozenset()) -> Expr:
+    """An expression in which what is known not to be None is not asked for that."""
+
+    def decided(part: Expr) -> Expr:
+        match part:
+            case Operation("is" | "is not" as operator, (of, Constant(None))) if of in present:
+                return TRUE if operator == "is not" else FALSE
+            case _:
+                return evaluated(part)
+
+    return transform(expr, decided)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
-from types import FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, overload
 
-from optimizer.callables.captures import defaults, freeze
+from optimizer.callables import reached
+from optimizer.callables.captures import Capture, defaults, freeze
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
 from optimizer.expr import Function
+from optimizer.lifting import passed
 from reactive.api.columns import Column
 from reactive.runtime.copying import NotCopied
 from reactive.runtime.name_hints import Hinting
 
+READING = frozenset({"count", "items", "get", "keys", "values", "snapshot", "__contains__"})
+"""Methods of tables and views that read rows; others change them, which fails when it is tried."""
+
 
 class Live(NotCopied, Hinting):
     """Base of what changes by itself: relations and views."""
+
+
+NOWHERE = (int, float, str, bytes, type(None), type, BuiltinFunctionType, Live)
+"""Classes of values that hold no relation, or are one that is named."""
 
 
 @overload
@@ -48,15 +57,42 @@ def taken(
             "  col(...) stands where a relation's methods take a callable of its rows"
         )
     result = opaque(function, parameters, role)
-    for name, value in _held(function, result):
-        if isinstance(value, Live):
-            raise _unnoticed(result, name, value)
+    check_noticed(function, result)
     for capture in result.captures:
         if isinstance(capture.original, Live):
             if read is not None:
                 return read(result)
             raise _unnoticed(result, capture.name, capture.original)
     return result
+
+
+def check_noticed(function: Callable[..., Any], result: Opaque) -> None:
+    """Refuse a callable that comes to relations or views where nobody would notice their changes.
+
+    Raises
+    ------
+    PlanError: it has one as a default, as an argument of a partial or as its owner, or reads one of
+        an object, a collection, or by a function in such.
+    """
+    for name, value in _held(function, result):
+        if isinstance(value, Live):
+            raise _unnoticed(result, name, value)
+    if isinstance(function, FunctionType) and all(map(_leads_nowhere, result.captures)):
+        return
+    for name, value in reached.reached(function, _is_live):
+        if isinstance(value, Live):
+            raise _unnoticed(result, name, value)
+        if value.__name__ in READING:
+            raise _unnoticed(result, name, value.__self__)
+
+
+def _leads_nowhere(capture: Capture) -> bool:
+    """Whether nothing comes of a variable beside its value: most code is not looked at further."""
+    return isinstance(capture.original, NOWHERE)
+
+
+def _is_live(value: Any) -> bool:
+    return isinstance(value, Live)
 
 
 def check_values(fields: Mapping[str, Any]) -> None:
@@ -88,10 +124,19 @@ def _unnoticed(function: Opaque, name: str, value: Live) -> PlanError:
 
 def _held(function: Callable[..., Any], result: Opaque) -> Iterator[tuple[str, Any]]:
     """What a callable, and those that it names, are given beforehand, which nobody reads."""
-    yield from _given(function)
+    names = tuple(getattr(getattr(function, "__code__", None), "co_varnames", ()))
+    yield from _left(_given(function), names[: result.parameters])
     for capture in result.captures:
-        if isinstance(capture.original, FunctionType | MethodType | partial):
+        if isinstance(capture.original, FunctionType):
+            always = passed.always_passed(function, capture.name, capture.original)
+            yield from _left(_given(capture.original), always)
+        elif isinstance(capture.original, MethodType | partial):
             yield from _given(capture.original)
+
+
+def _left(given: Iterator[tuple[str, Any]], passed: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """What is given beforehand to parameters that calls do not pass."""
+    return ((name, value) for name, value in given if name not in passed)
 
 
 def _given(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:

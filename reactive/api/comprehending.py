@@ -7,6 +7,7 @@ the relation is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Any
 
 from optimizer import plan
@@ -23,7 +24,7 @@ from optimizer.subqueries.lateral import lateral
 from optimizer.traverse import functions
 from reactive.api.callables import Live
 from reactive.api.smallest import smallest
-from reactive.collections.order import sort_key, tie_key
+from reactive.collections.order import compare_plainly, sort_key, tie_key
 from reactive.collections.zset import canonical
 from reactive.compiler.definition import agree
 from reactive.operators.accumulators import (
@@ -46,8 +47,40 @@ PLAIN: dict[str, type[Any]] = {
 }
 
 
+def in_order(pairs: Iterable[tuple[Any, Any]], descending: bool) -> tuple[Any, ...]:
+    """Rows in the order of their keys, as `order_by` has them."""
+    every = list(pairs)
+    rows = [row for _, row in every]
+    every.sort(key=_ROW if compare_plainly(rows) else _tie_of_row)
+    keys = [key for key, _ in every]
+    every.sort(key=_KEY if compare_plainly(keys) else _order_of_key, reverse=descending)
+    return tuple([row for _, row in every])
+
+
+def by_themselves(values: Iterable[Any], descending: bool) -> tuple[Any, ...]:
+    """Values in their own order, as `order_by` has them."""
+    every = list(values)
+    if compare_plainly(every):
+        return tuple(sorted(every, reverse=descending))
+    return in_order(zip(every, every, strict=True), descending)
+
+
+_KEY, _ROW = itemgetter(0), itemgetter(1)
+
+
+def _order_of_key(pair: tuple[Any, Any]) -> Any:
+    return sort_key(pair[0])
+
+
+def _tie_of_row(pair: tuple[Any, Any]) -> Any:
+    return tie_key(pair[1])
+
+
 class Comprehending:
     """The engine as comprehensions see it."""
+
+    in_order = staticmethod(in_order)
+    by_themselves = staticmethod(by_themselves)
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
@@ -63,6 +96,12 @@ class Comprehending:
             )
         found: plan.Node = other.plan
         return found
+
+    def finds_keys(self, value: Any) -> bool:
+        if not isinstance(value, Live):
+            return False
+        node = getattr(value, "plan", None)
+        return (isinstance(node, plan.Table) and node.key is not None) or hasattr(value, "keys")
 
     def text_of(self, value: Any) -> Callable[[], Any] | None:
         text = getattr(value, "text", None) if isinstance(value, Live) else None
@@ -83,16 +122,6 @@ class Comprehending:
     def fixpoint(self, body: plan.Node, level: object, name: str) -> plan.Node:
         (found,) = smallest(plan.Fixpoint((body,), level, (name,), (None,), MOST_ROUNDS))
         return found
-
-    def in_order(self, pairs: Iterable[tuple[Any, Any]], descending: bool) -> tuple[Any, ...]:
-        return in_order(pairs, descending)
-
-
-def in_order(pairs: Iterable[tuple[Any, Any]], descending: bool) -> tuple[Any, ...]:
-    """Rows in the order of their keys, as `order_by` has them."""
-    every = sorted(pairs, key=lambda pair: tie_key(pair[1]))
-    every.sort(key=lambda pair: sort_key(pair[0]), reverse=descending)
-    return tuple([row for _, row in every])
 
 
 def without_subqueries(node: plan.Node) -> plan.Node:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.comprehensions import query as reading
 from optimizer.errors import PlanError
+from reactive.api.callables import check_noticed
 from reactive.api.comprehending import Comprehending
 from reactive.api.each_row import relation_of
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
@@ -126,6 +127,7 @@ def query(engine: Any, function: Any) -> Any:
     if isinstance(function, GeneratorType):
         raise PlanError("query takes a function\n  live(... for ... in ...) takes a generator")
     taken = opaque(function, 0, "query")
+    check_noticed(function, taken)
     found = reading.read_function(_watched(taken, function), Comprehending(engine))
     return _made(engine, found, Text(function))
 
@@ -166,7 +168,9 @@ def live(rows: Iterable[T]) -> Query[T]:
     function = FunctionType(
         rows.gi_code, frame.f_globals, "<genexpr>", None, _cells(rows, frame.f_locals)
     )
-    found = reading.read_generator(opaque(function, 1, "live"), first, Comprehending(first._engine))
+    taken = opaque(function, 1, "live")
+    check_noticed(function, taken)
+    found = reading.read_generator(taken, first, Comprehending(first._engine))
     made: Query[T] = _made(first._engine, found, Text(function, first))
     return made
 

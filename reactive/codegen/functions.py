@@ -68,6 +68,8 @@ class Values:
             "guard": guard,
             "reraise": reraise_asynchronous,
         }
+        self.slots: dict[str, int] = {}
+        """Names of the values that other queries of the shape have other ones of."""
         self._names: dict[int, str] = {}
         self._reserved = set(reserved)
 
@@ -93,6 +95,10 @@ class Values:
         """A literal; or a name of the value, also of what was captured: so is code of one shape of
         query one text, whatever the constants are."""
         value = constant.value
+        if constant.slot is not None:
+            name = self.name(value, constant.name or "value")
+            self.slots[name] = constant.slot
+            return name
         if constant.name is not None and type(value) in CAPTURED:
             return self.name(value, constant.name)
         if type(value) in LITERALS and len(repr(value)) <= LONGEST:
@@ -162,7 +168,8 @@ def _is_folded(expr: Expr) -> bool:
     """Whether Python makes one constant of the text."""
     match expr:
         case Constant(value):
-            return expr.name is None and type(value) in (*LITERALS, float)
+            is_named = expr.name is not None or expr.slot is not None
+            return not is_named and type(value) in (*LITERALS, float)
         case Display("tuple", operands) | Operation(_, operands):
             return all(map(_is_folded, operands))
         case _:
@@ -249,6 +256,7 @@ def build(name: str, text: str, values: Values) -> Callable[..., Any]:
     code = _code(text)
     assert values.are_seen(set(_variables(code))), text
     made = FunctionType(_in_file(code, file), dict(values.by_name), name)
+    vars(made)["slots"] = values.slots
     weakref.finalize(made, _gone.append, file).atexit = False
     return made
 

@@ -28,16 +28,31 @@ class _Last:
         return other is not self
 
 
-LAST = _Last()
+class _First:
+    """Less than everything but itself."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: object) -> bool:
+        return other is not self
+
+    def __gt__(self, other: object) -> bool:
+        return False
+
+
+LAST, FIRST = _Last(), _First()
 _NO_ORDER = getattr(object, "__lt__")  # noqa: B009
 _EXACT = frozenset([int, str, bytes])
 
 
 def sort_key(key: Any) -> Any:
     """The key with every NaN in it, or in a tuple of it, replaced by what comes last."""
+    if key.__class__ is tuple:
+        for part in key:
+            if part.__class__ not in _EXACT:
+                return tuple(map(sort_key, key))
+        return key
     key = canonical(key)
-    if type(key) is tuple:
-        return tuple(map(sort_key, key))
     return LAST if is_nan(key) else key
 
 

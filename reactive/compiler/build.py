@@ -14,6 +14,7 @@ from optimizer.plans.properties import is_interned, nodes
 from optimizer.plans.side_conditions import AnyJoin, match_of
 from optimizer.traverse import functions
 from reactive.codegen.functions import callable_of
+from reactive.codegen.recalled import recall_of
 from reactive.collections import range_index
 from reactive.collections.index import itself
 from reactive.compiler import loops as making_inner
@@ -132,7 +133,7 @@ def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node
     return builder.node(
         node,
         inputs,
-        looped(parts[-1], below, builder.graph.loops),
+        looped(parts[-1], below, builder.graph.loops, recall_of(node.known)),
         called(parts),
         constant_tests=constant_tests,
     )
@@ -164,7 +165,8 @@ def _table_of(builder: Builder, node: physical.Index, base: Node) -> Callable[[]
 
 def _keys(builder: Builder, node: physical.Keys, inputs: Inputs) -> Node:
     below = node.chain
-    make, _ = keys_of(below, node.side, 1, generate=builder.generates)
+    recall = recall_of(node.known)
+    make, _ = keys_of(below, node.side, 1, generate=builder.generates, recall=recall)
     return builder.node(
         node, inputs, make, _called(below, node.side), constant_tests=constant_tests_of(below)
     )
@@ -198,10 +200,12 @@ def _probe(builder: Builder, node: physical.Probe | physical.Intervals, inputs: 
     _introduce(join, left, right)
     if isinstance(join, INNER):
         table = None if left.deferred or left.inputs[0].inputs else left.inputs[0].contents
-        make = joined(join, parts[-1], tuple(chain), left.operator, right.operator, table)
+        operators = (left.operator, right.operator)
+        make = joined(join, parts[-1], tuple(chain), *operators, table, recall_of(node.known))
     else:
         assert isinstance(join, KEPT)
-        make = matched(join, parts[-1], tuple(chain), left.operator, right.operator)
+        operators = (left.operator, right.operator)
+        make = matched(join, parts[-1], tuple(chain), *operators, recall_of(node.known))
     return builder.node(node, inputs, make, called(parts))
 
 
@@ -226,7 +230,8 @@ def _multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node
     assert isinstance(join, plan.Join)
     top = [join, *chain, *_nodes(node.sink)][-1]
     ports = tuple(dict.fromkeys(inputs))  # different indexes may be one node of the graph
-    make = multiway(join, node.multiway, top, tuple(chain), indexes)
+    recall = recall_of(node.known)
+    make = multiway(join, node.multiway, top, tuple(chain), indexes, recall)
     functions = called([*_nodes(*node.joins), *chain, *_nodes(node.sink)])
     return builder.node(node, ports, make, functions, wiring=tuple(map(ports.index, inputs)))
 
@@ -253,7 +258,8 @@ def _cyclic(
 
 def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:
     below = node.chain
-    make = sums_of_rows(below, node.side, node.arguments, node.sums, node.owner)
+    recall = recall_of(node.known)
+    make = sums_of_rows(below, node.side, node.arguments, node.sums, node.owner, recall)
     return builder.node(
         node, inputs, make, _called(below, node.side), constant_tests=constant_tests_of(below)
     )
@@ -262,7 +268,8 @@ def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) 
 def _pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Node:
     join, chain = _inner(node.join), tuple(_nodes(*node.chain))
     operators = (inputs[0].operator, inputs[1].operator)
-    make = sums_of_pairs(join, chain, node.side, node.arguments, node.sums, operators, node.owner)
+    recall, of = recall_of(node.known), (node.side, node.arguments, node.sums)
+    make = sums_of_pairs(join, chain, *of, operators, node.owner, recall)
     functions = (*called([join, *chain]), *side_functions(node.side))
     return builder.node(node, inputs, make, functions)
 
@@ -270,7 +277,8 @@ def _pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Nod
 def _factorized_groups(builder: Builder, node: physical.FactorizedGroups, inputs: Inputs) -> Node:
     join, aggregate = _inner(node.join), node.sink.node
     assert isinstance(aggregate, plan.Aggregate)
-    make = factored(aggregate, join, node.factors, (inputs[0].operator, inputs[1].operator))
+    operators = (inputs[0].operator, inputs[1].operator)
+    make = factored(aggregate, join, node.factors, operators, recall_of(node.known))
     return builder.node(node, inputs, make, called([aggregate, join, *_nodes(*node.between)]))
 
 
@@ -362,7 +370,12 @@ def _keyed(
     """What makes the loop that keys rows for an index, and what finds all of its rows."""
     graph = builder.graph
     make, rows = keys_of(
-        node.chain, side, node.arguments, generate=builder.generates, deferred=deferred
+        node.chain,
+        side,
+        node.arguments,
+        generate=builder.generates,
+        deferred=deferred,
+        recall=recall_of(node.known),
     )
     return make, None if base.forgets else lambda: rows(graph.contents(base))
 

@@ -17,6 +17,7 @@ from optimizer.plans.factorization import Factorization, factorization_of
 from optimizer.plans.named import naming_by
 from optimizer.plans.properties import bindings, nodes
 from optimizer.plans.side_conditions import AnyJoin
+from optimizer.record import record
 from reactive.compiler import offloaded as offloaded_nodes
 from reactive.compiler.physical import Fixpoint, Index, Keys, Loop, Physical, RangeIndex
 from reactive.operators.generated.grouped import is_in_line
@@ -35,6 +36,26 @@ CLOSURE, MULTIWAY, SUMS = "closure", "multiway", "sums"
 ValuesWanted = Callable[[Index | RangeIndex, str], int]
 """How many values of a field an index of a table by it has; or, if it is not there, how many are
 wanted, if that is by so many readers that it pays; else 0."""
+
+
+@record
+class Candidate:
+    """Something that could be looked up in an index by a field; of more than one the one of the
+    greatest `kind` is, and of these the one of the most values."""
+
+    kind: int
+    index: Index | RangeIndex
+    field: str
+
+
+Asked = tuple[tuple[Candidate, ...], int | None]
+
+
+def best_of(candidates: Sequence[Candidate], values_wanted: ValuesWanted) -> int | None:
+    """The place of what is looked up, of what could be; None if none of it pays."""
+    many = [values_wanted(each.index, each.field) for each in candidates]
+    places = [place for place, count in enumerate(many) if count]
+    return max(places, key=lambda p: (candidates[p].kind, many[p]), default=None)
 
 
 class Chooser:
@@ -61,8 +82,8 @@ class Chooser:
         self._without = without
         self.generates = generate
         self.values_wanted = values_wanted
-        self.may_look_up = False
-        """Whether values would be looked up if more others did so too."""
+        self.asked: list[Asked] = []
+        """What could be looked up, and what of it is."""
         self.looked_up: list[tuple[Index | RangeIndex, str]] = []
         """The indexes in which values are looked up, with the fields that they are by."""
         self.offloaded = offloaded
@@ -107,6 +128,13 @@ class Chooser:
         is_alone = self.readers[id(below)] < 2 and not self.is_elsewhere(below)
         here = self.generates and is_alone and not self.is_elsewhere(node)
         return replace(below, row=how.kind) if here else node
+
+    def best_of(self, candidates: tuple[Candidate, ...]) -> int | None:
+        """The place of what is looked up, of what could be; noted in `asked`."""
+        best = best_of(candidates, self.values_wanted)
+        if candidates:
+            self.asked.append((candidates, best))
+        return best
 
     @property
     def closes(self) -> bool:

@@ -20,7 +20,7 @@ from reactive.compiler import inner_graph, loops
 from reactive.compiler import offloaded as offloading
 from reactive.compiler.build import Builder
 from reactive.compiler.choices import CHOICES
-from reactive.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser
+from reactive.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser, ValuesWanted
 from reactive.compiler.physical import (
     Closure,
     CyclicCount,
@@ -53,8 +53,6 @@ class Compiled:
     physical: Physical
     nodes: dict[int, Node]
     made: dict[int, Node]
-    is_final: bool
-    """Whether it would be run so whatever others look up."""
     looked_up: Sequence[tuple[Index | RangeIndex, str]]
     """The indexes in which it looks values of a field up."""
 
@@ -96,7 +94,26 @@ def chosen(
     the process; ways of which it is to be run `without` were given up.
     """
 
-    def values_wanted(index: Index | RangeIndex, field: str) -> int:
+    def keeps(loop: plan.Iterate) -> bool:
+        return offloaded.takes(loop) if offloaded else generate and loops.pays(loop)
+
+    run = without_iterations(root, keeps)
+    chooser = Chooser(
+        run,
+        CHOICES,
+        values_wanted(graph, source),
+        generate=generate,
+        offloaded=offloaded or None,
+        without=without,
+    )
+    chooser.chosen[id(root)] = chooser.choose(run)
+    return chooser
+
+
+def values_wanted(graph: Graph, source: Source) -> ValuesWanted:
+    """How many values of a field are wanted of a graph."""
+
+    def count(index: Index | RangeIndex, field: str) -> int:
         table = source(index.chain.base)
         made = graph.find(index.does, (table,))
         if made is not None:
@@ -109,15 +126,7 @@ def chosen(
         values = [value for value in wanted if not isinstance(value, Between)]
         return (len(set(values)) or 1) if len(values) >= MANY_READERS else 0
 
-    def keeps(loop: plan.Iterate) -> bool:
-        return offloaded.takes(loop) if offloaded else generate and loops.pays(loop)
-
-    run = without_iterations(root, keeps)
-    chooser = Chooser(
-        run, CHOICES, values_wanted, generate=generate, offloaded=offloaded or None, without=without
-    )
-    chooser.chosen[id(root)] = chooser.choose(run)
-    return chooser
+    return count
 
 
 def compiled(chooser: Chooser, root: plan.Node, graph: Graph, source: Source) -> Compiled:
@@ -127,7 +136,7 @@ def compiled(chooser: Chooser, root: plan.Node, graph: Graph, source: Source) ->
     builder.build(physical)
     made = builder.made
     nodes = {key: made[id(p)] for key, p in chooser.chosen.items() if id(p) in made}
-    return Compiled(physical, nodes, made, not chooser.may_look_up, chooser.looked_up)
+    return Compiled(physical, nodes, made, chooser.looked_up)
 
 
 def within(

@@ -21,7 +21,7 @@ from reactive.remote.whole import RECURSIONS, STATEFUL, is_loop, whole_of
 
 Begin = Callable[[Fragment], Remote]
 Feeding = tuple[ExternalSource, plan.Table, tuple[plan.Node, ...]]
-_ONLY_WHOLE = (*RECURSIONS, plan.Top)
+_ONLY_WHOLE = (*RECURSIONS, plan.Top, plan.Reduce)
 """What goes in no other way."""
 
 

@@ -33,13 +33,14 @@ from reactive.compiler.compile import (
     Running,
     chosen,
     compiled,
+    values_wanted,
     ways_that_may_fail,
     within,
 )
 from reactive.compiler.gather import early_leaves, in_place
 from reactive.compiler.leaves import reattach
 from reactive.compiler.physical import Physical
-from reactive.compiler.query_shape import Shaped, shaped
+from reactive.compiler.query_shape import shaped
 from reactive.compiler.templates import Planned, Prepared, Templates
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node
@@ -74,9 +75,9 @@ class Queries:
         self._node_of = node_of
         self._templates: Templates | None = None
         if rewrite and not rules:
-            self._templates = Templates(self._planned, self._index, graph.has)
-        self._learning: dict[Segment, Shaped] = {}
-        """New segments of which others of their shape may be made."""
+            self._templates = Templates(
+                self.phases, self._planned, values_wanted(graph, self.source)
+            )
         self._crowded: list[tuple[Node, str]] = []
         """New indexes, with the fields that they are by."""
 
@@ -125,7 +126,12 @@ class Queries:
 
     def without(self, bail_out: BailOut) -> None:
         """Have all views computed without what proved not to hold."""
-        leaves = self.graph.leaves_of(bail_out.operator)
+        failed = bail_out.operator
+        leaves = [
+            leaf
+            for leaf in self.graph.leaves()
+            if any(node.operator is failed for node in leaf.upstream())
+        ]
         self._deoptimize([leaf.leaf.base for leaf in leaves], bail_out)
         for leaf in leaves:
             self.over(leaf.leaf.base, partial(reattach, self.graph, leaf))
@@ -226,52 +232,40 @@ class Queries:
         def run(node: plan.Node) -> Optimized:
             return optimize(without_views(node) if moves else node, self.phases)
 
-        given = None
         if self._templates is not None and not moves and not graph.forgets:
             given = shaped(written)
-        if given is not None and self._templates is not None:
-            prepared = self._templates.prepared(given)
+            prepared = None if given is None else self._templates.prepared(written, given)
             if prepared is not None:
-                made = Segment(graph, written, partial(run, written), ())
+                made = Segment(graph, written, prepared.optimized, ())
                 made.physical, made.prepared = prepared.physical, prepared
                 written.known["segment"] = made
                 return made
-        segment = settle(written, graph, run, in_parts=not moves)
-        if given is not None and not segment.below:
-            self._learning = {segment: given}
-        return segment
+        return settle(written, graph, run, in_parts=not moves)
 
     def _planned(self, written: plan.Node) -> Planned:
-        """The physical plan of a query, and whether it stays so whatever others look up."""
-        run = optimize(written, self.phases).plan
-        chooser = self._chosen(run, None, ())
-        return chooser.chosen[id(run)], not chooser.may_look_up
-
-    def _index(self, index: Any) -> Node | None:
-        """The node of an index, if there is one."""
-        return self.graph.find(index.does, (self.source(index.chain.base),))
+        """The plan of a query, and what chose how it is run."""
+        optimized = optimize(written, self.phases)
+        return optimized, self._chosen(optimized.plan, None, ())
 
     def _built(self, prepared: Prepared) -> Node:
         """The node of a plan that was made by a template."""
-        builder = Builder(self.graph, self.source, self.generates, within, prepared.made)
-        return builder.build(prepared.physical)
+        builder = Builder(self.graph, self.source, self.generates, within)
+        found = builder.build(prepared.physical)
+        self._crowded += _new_indexes(builder.made, prepared.looked_up)
+        return found
 
     def _made(self, segment: Segment) -> Node:
         """The node of the graph that computes a segment, made where it is missing."""
         found = self._top(segment)
         for each in segment.every(until=lambda s: self._top(s) is not None):
             prepared, each.prepared = each.prepared, None
-            is_final = False
             if prepared is not None:
                 found = self._built(prepared)
             else:
                 here = self.compiled_beside(each.run, self.placement.moved, each)
-                found, is_final = here.nodes[id(each.run)], here.is_final
-                self._crowded += _new_indexes(here)
+                found = here.nodes[id(each.run)]
+                self._crowded += _new_indexes(here.made, here.looked_up)
             each.top = weakref.ref(found)
-            given = self._learning.pop(each, None)
-            if given is not None and self._templates is not None and is_final:
-                self._templates.learn(each.written, given, each.physical)
         if self.placement.is_used:
             self.graph.fill()
         assert found is not None
@@ -315,10 +309,12 @@ class Queries:
         )
 
 
-def _new_indexes(compiled: Compiled) -> list[tuple[Node, str]]:
+def _new_indexes(
+    made: Mapping[int, Node], looked_up: Iterable[tuple[Physical, str]]
+) -> list[tuple[Node, str]]:
     """The indexes that nobody has looked anything up in before."""
-    made = [(compiled.made[id(index)], field) for index, field in compiled.looked_up]
-    return [(node, field) for node, field in made if len(node.routes) == 1]
+    found = [(made[id(index)], field) for index, field in looked_up]
+    return [(node, field) for node, field in found if len(node.routes) == 1]
 
 
 def _way(owner: plan.Node) -> str:

@@ -17,15 +17,22 @@ from enum import Enum
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from optimizer.expr import Constant, constant
+from optimizer.callables.captures import meaning
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import Constant, Held, Slot, constant
+from optimizer.plans.tree import Tree
 
 Values = tuple[Any, ...]
 Make = Callable[[Values], Any]
 INERT = (
-    *(int, str, float, bytes, bool, complex, type(None), type, Enum),
+    *(int, str, float, bytes, bool, complex, type(None), type, Enum, Opaque),
     *(CodeType, FunctionType, BuiltinFunctionType, ModuleType),
 )
 """What no place is in."""
+
+
+FACTS = ("shapes", "is_set", "keeps_identity")
+"""What is known of nodes, and depends neither on constants nor on which tables they read."""
 
 
 class Unknown(Exception):
@@ -44,7 +51,12 @@ def substitution(root: Any, places: Mapping[int, int]) -> Make:
     Unknown: it has something that is neither a record nor plain.
     """
     found = _Finder(places).of(root)
-    return (lambda given: root) if found is None else lambda given: found((*given, {}))
+    if found is None:
+        return lambda given: root
+    if not places:
+        made = found(({},))
+        return lambda given: made
+    return lambda given: found((*given, {}))
 
 
 class _Finder:
@@ -59,6 +71,8 @@ class _Finder:
             return lambda values: values[place]
         if isinstance(value, INERT):
             return None
+        if isinstance(value, Held):
+            return _always(value.value)
         if id(value) not in self._known:
             found = self._made(value)
             self._known[id(value)] = found
@@ -67,7 +81,9 @@ class _Finder:
     def _made(self, value: Any) -> Make | None:
         kind = type(value)
         if kind is Constant:
-            return self._constant(value)
+            return None
+        if kind is Slot:
+            return self._slot(value)
         if kind is tuple:
             return self._tuple(value)
         if is_dataclass(value):
@@ -78,9 +94,12 @@ class _Finder:
                 return None
         raise Unknown(kind.__name__)
 
-    def _constant(self, value: Constant) -> Make | None:
-        place, name = self._places.get(id(value.value)), value.name
-        return None if place is None else lambda values: constant(values[place], name)
+    def _slot(self, value: Slot) -> Make:
+        """A constant in the place of a slot, or the one that it has in all queries."""
+        place, name = self._places.get(id(value.held)), value.name
+        if place is None:
+            return _always(constant(value.held.value, name))
+        return lambda values: Constant(values[place], meaning(values[place]), name, place)
 
     def _tuple(self, value: tuple[Any, ...]) -> Make | None:
         parts = [self.of(each) for each in value]
@@ -99,12 +118,18 @@ class _Finder:
         parts = [self.of(each) for each in own]
         if not any(parts):
             return None
-        return _making(kind, list(zip(names, own, parts, strict=True)), len(self._known))
+        known = value.known if isinstance(value, Tree) else {}
+        return _making(kind, list(zip(names, own, parts, strict=True)), len(self._known), known)
 
 
-def _making(kind: Any, parts: list[tuple[str, Any, Make | None]], number: int) -> Make:
-    """What makes a record, once for each set of values."""
+def _making(
+    kind: Any, parts: list[tuple[str, Any, Make | None]], number: int, facts: Mapping[str, Any]
+) -> Make:
+    """What makes a record, once for each set of values. What is known of the rows of one is so of
+    all."""
     fixed = {name: value for name, value, make in parts if make is None}
+    codes: dict[str, Any] = {}
+    is_tree = issubclass(kind, Tree)
     made = [(name, make) for name, _, make in parts if make is not None]
 
     def make(values: Values) -> Any:
@@ -113,6 +138,9 @@ def _making(kind: Any, parts: list[tuple[str, Any, Make | None]], number: int) -
         if found is None:
             given = {name: part(values) for name, part in made}
             found = known[number] = kind(**fixed, **given)
+            if is_tree:
+                found.known.update((name, facts[name]) for name in FACTS if name in facts)
+                found.known["instance"] = codes, values
         return found
 
     return make

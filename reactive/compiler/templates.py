@@ -1,66 +1,57 @@
 """Plans of queries that differ in constants: chosen once, and made for the others by substitution.
 
-    look up MARK where o.customer == MARK        a template
+    look up SLOT where o.customer == SLOT        a template
     look up "ann" where o.customer == "ann"      the plan of a query of its shape
 
-A few queries of a shape are planned as all are. Then one is planned with marks, values that stand
-nowhere else, in the place of constants. Where a mark ends up, the constant of a query goes.
+The second query of a shape is planned with slots in the place of constants (`optimizer.expr.Slot`).
+They have the values of its own, so that its plan is what it would be, and where a slot ends up the
+constant of another query goes, and a callable or a table of it where one of the second ends up.
 
-Sound:  only constants that are compared with what is read of rows of tables become marks: no rule
-        asks for the value of such a constant, but for its class, and whether it equals another
-        one. Both are part of the shape; all other constants are part of it by value. And the plan
-        with the constants of the query that it was learned from has to equal the plan of that
-        query.
-Needs:  a query of a few nodes, without views, whose plan does not depend on what others look up:
-        the indexes that it looks up are there.
+Sound:  a slot notes whether anybody has asked for its value, be it a rule, today's or a later one,
+        or who chooses how to run a query. What nobody has asked for has decided nothing; the value
+        of another slot is part of what a template is found by. Rules may ask for the class of a
+        value and whether two slots are equal: both are part of the shape. A slot is unlike all
+        constants that are no slots, so a value equal to one of these is taken as if asked for.
+        Where values would be looked up in indexes is asked again for each query, and if the answer
+        is another one the query is planned by itself.
+Needs:  a query of a few nodes over tables, without views and recursions.
 Pays:   making one more view, of which optimizing and choosing are two thirds.
-State:  `MOST_SHAPES` shapes with a plan each; of what queries captured, code and plain values.
+State:  of the process, `MOST_SHAPES` shapes with a plan for each set of values that were asked for;
+        of what queries captured, code and plain values.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from numbers import Number
 from typing import Any
 
 from optimizer import plan
 from optimizer.callables.captures import meaning
-from optimizer.expr import (
-    Apply,
-    Constant,
-    Display,
-    Expr,
-    Lifted,
-    Operation,
-    Parameter,
-    parts,
-    walk,
-)
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import Apply, Constant, Expr, Function, Held, Lifted, origins, walk
 from optimizer.plans.properties import nodes
 from optimizer.record import record
+from optimizer.rewriting.optimize import Optimized, Phase
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
-from reactive.compiler import physical, substitution
-from reactive.compiler.physical import Lookup, Physical
-from reactive.compiler.query_shape import Shaped, Slot, with_values
-from reactive.dataflow.node import Node
+from reactive.compiler import substitution
+from reactive.compiler.chooser import Chooser, ValuesWanted, best_of
+from reactive.compiler.physical import Index, Physical, RangeIndex
+from reactive.compiler.query_shape import Place, Shaped, with_slots
 
-LEARNED_AT = 3
-"""Queries of a shape that are planned by themselves before a template is made."""
 MOST_SHAPES = 256
-MOST_TRIES = 2
-MOST_KEYS = 32
-"""Values of other variables, from which on queries of a shape have too little in common."""
-PLAIN_ROWS = (plan.Table, plan.Where, plan.Join, plan.Product, plan.Distinct)
-"""Nodes that give rows of tables as they are."""
-ALLOWED = (
-    *(physical.Scan, physical.Pipeline, physical.Lookup, physical.Index, physical.RangeIndex),
-    *(physical.Probe, physical.Keys),
-)
-COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
-Planned = tuple[Physical, bool]
-"""A physical plan, and whether it stays the same whatever others look up."""
+"""How many are known in a process."""
+MOST_TEMPLATES = 8
+"""Templates of a shape: beyond, its queries have too little in common."""
+MOST_KEYS = 256
+"""Sets of values that decide, from which on they are as many as there are queries."""
+LEARNED_AT = 2
+"""Which query of a shape with the same values where these decide is planned for all of them."""
+Planned = tuple[Optimized, Chooser]
 Key = tuple[Hashable, ...]
 
 
@@ -68,224 +59,255 @@ Key = tuple[Hashable, ...]
 class Shape:
     """What is known of the queries of a shape.
 
-    `holds` are callables of one of them, for the `id`s in their meaning. The values of variables
-    that are `varying` may differ.
+    `holds` are callables of the first of them, for the `id`s in the shape.
     """
 
-    holds: Sequence[Any]
-    seen: int = 0
-    """Queries that were planned by themselves."""
-    varying: tuple[Slot, ...] | None = None
-    others: set[Key] = field(default_factory=set)
-    """The values of the other variables that there have been."""
-    tries: int = 0
-    templates: dict[Key, Template] = field(default_factory=dict)
+    holds: tuple[Opaque, ...] = ()
+    is_hopeless: bool = False
+    """Whether there can be no templates."""
+    seen: Counter[Key] = field(default_factory=Counter)
+    """How many queries were planned by themselves, by the values that decide."""
+    count: int = 0
+    """Of its templates."""
+    asked: set[Place] = field(default_factory=set)
+    """The variables of whose values something has been decided by."""
+    literals: set[Hashable] = field(default_factory=set)
+    """Constants that are no variables."""
+    templates: dict[Key, list[Template]] = field(default_factory=dict)
+    """By the values that decide. Each looks up something else; the last that was used comes first.
+    """
+
+    def key(self, given: Shaped) -> Key:
+        """The values of a query that decide."""
+        varying = self.varying(given)
+        return tuple([None if p in varying else meaning(v) for p, v in given.values.items()])
+
+    def varying(self, given: Shaped) -> set[Place]:
+        """The variables whose values do not decide: nobody asked for them, and they equal no other
+        constant, nor a value of another meaning, as 1 does 1.0."""
+        if not given.values:
+            return set()
+        meanings = {(value, meaning(value)) for value in given.values.values()}
+        once = Counter([value for value, _ in meanings])
+        return {
+            place
+            for place, value in given.values.items()
+            if place not in self.asked and value not in self.literals and once[value] == 1
+        }
 
 
 @record
 class Template:
-    """Makes plans; `literals` are constants that stand in it, `indexes` what it looks up."""
+    """Makes plans: `of_tables` for queries over the same tables, `of_others` for those of tables
+    alike."""
 
-    make: substitution.Make
+    tables: tuple[plan.Table, ...]
+    slots: tuple[Place, ...]
     literals: frozenset[Any]
-    indexes: tuple[Physical, ...]
-    nodes: tuple[weakref.ref[Node], ...]
-
-    def made(self, has: Callable[[Node], bool]) -> dict[int, Node] | None:
-        """The nodes of its indexes, by the `id` of these, if the graph has all of them."""
-        found = [reference() for reference in self.nodes]
-        if any(node is None or not has(node) for node in found):
-            return None
-        return {id(i): node for i, node in zip(self.indexes, found, strict=True) if node}
+    """Constants in it, of which some may have been computed, that no slot may be equal to."""
+    of_tables: substitution.Make
+    of_others: substitution.Make
 
 
 @record
 class Prepared:
-    """The plan of a query, and the nodes of the graph that some parts of it are."""
+    """The plan of a query, and the indexes in which it looks up values, with their fields."""
 
+    optimized: Optimized
     physical: Physical
-    made: dict[int, Node]
+    looked_up: tuple[tuple[Index | RangeIndex, str], ...]
 
 
 class Templates:
-    """The templates of a database, by the shapes of queries.
+    """Makes plans of queries of a database by templates.
 
     Parameters
     ----------
-    planned: plans a query as it is written.
-    node_of: finds the node of an index.
-    has: whether the graph has a node still.
+    phases: the rules by which it is planned.
+    planned: plans a query, and tells what it has asked of the graph.
+    values_wanted: what is asked of the graph.
     """
 
     def __init__(
         self,
+        phases: Sequence[Phase],
         planned: Callable[[plan.Node], Planned],
-        node_of: Callable[[Any], Node | None],
-        has: Callable[[Node], bool],
+        values_wanted: ValuesWanted,
     ) -> None:
+        self._phases = tuple(phases)
         self._planned = planned
-        self._node_of = node_of
-        self._has = has
-        self._shapes: dict[Hashable, Shape] = {}
+        self._values_wanted = values_wanted
 
-    def prepared(self, given: Shaped) -> Prepared | None:
-        """The plan of a query, by a template; None if there is none."""
-        shape = self._shapes.get(given.shape)
-        if shape is None or shape.varying is None:
-            return None
-        template = shape.templates.get(_fixed(given, shape.varying))
-        if template is None:
-            return None
-        values = [given.values[slot] for slot in shape.varying]
-        if not template.literals.isdisjoint(values):
-            return None  # a rule may see that it is equal to one
-        made = template.made(self._has)
-        if made is None:
-            shape.templates.clear()
-            return None
-        return Prepared(template.make((*values, *given.opaques, *template.indexes)), made)
-
-    def learn(self, written: plan.Node, given: Shaped, found: Physical) -> None:
-        """A query was planned by itself: the next ones of its shape need not be, perhaps."""
-        shape = self._shapes.get(given.shape)
-        if shape is None:
-            if len(self._shapes) >= MOST_SHAPES:
-                self._shapes.clear()
-            shape = self._shapes[given.shape] = Shape(given.opaques)
-        shape.seen += 1
-        if shape.seen < LEARNED_AT or shape.tries >= MOST_TRIES or len(shape.others) > MOST_KEYS:
-            return
-        if shape.varying is None:
-            shape.varying = varying(written, given)
-        key = _fixed(given, shape.varying)
-        is_new = bool(key) and key not in shape.others
-        shape.others.add(key)
-        if is_new or key in shape.templates:
-            return
+    def prepared(self, written: plan.Node, given: Shaped) -> Prepared | None:
+        """The plan of a query, by a template that may be learned of it; None if there is none."""
+        shape = _shape((self._phases, given.shape))
         try:
-            template, is_final = self._learned(written, given, shape.varying, found)
+            known = shape.templates.get(key := shape.key(given), [])
+            return self._known(known, given) or self._learned(written, given, shape, key)
         except substitution.Unknown:
-            template, is_final = None, True
-        if template is not None:
-            shape.templates[key] = template
-        elif is_final:
-            shape.tries += 1
+            shape.is_hopeless = True
+            return None
+
+    def _known(self, templates: list[Template], given: Shaped) -> Prepared | None:
+        for template in templates:
+            found = self._made(template, given)
+            if found is not None:
+                if template is not templates[0]:
+                    templates.remove(template)
+                    templates.insert(0, template)
+                return found
+        return None
+
+    def _made(self, template: Template, given: Shaped) -> Prepared | None:
+        values = [given.values[slot] for slot in template.slots]
+        if not template.literals.isdisjoint(values):
+            return None
+        same = template.tables == given.tables
+        make = template.of_tables if same else template.of_others
+        optimized, physical, asked = make((*values, *given.opaques, *given.tables))
+        looked_up = []
+        for candidates, best in asked:
+            if best_of(candidates, self._values_wanted) != best:
+                return None
+            if best is not None:
+                looked_up.append((candidates[best].index, candidates[best].field))
+        return Prepared(optimized, physical, tuple(looked_up))
 
     def _learned(
-        self, written: plan.Node, given: Shaped, slots: Sequence[Slot], found: Physical
-    ) -> tuple[Template | None, bool]:
-        """A template, if it makes this plan; and whether there will be none later either."""
-        marks = marks_of(given, slots)
-        marked, opaques = with_values(written, given, marks)
-        general, is_final = self._planned(marked)
-        indexes = _looked_up(found)
-        references = [self._node_of(index) for index in indexes]
-        if not is_final or None in references or not _are_allowed(found) or not found.inputs():
-            return None, is_final
-        first = len(slots) + len(opaques)
-        places = {id(mark): place for place, mark in enumerate(marks.values())}
-        places |= {id(opaque): len(slots) + place for place, opaque in enumerate(opaques)}
-        places |= {id(index): first + place for place, index in enumerate(_looked_up(general))}
-        make = substitution.substitution(general, places)
-        values = [given.values[slot] for slot in slots]
-        if len(_looked_up(general)) != len(indexes):
-            return None, True
-        if make((*values, *given.opaques, *indexes)) != found:
-            return None, True
-        nodes_of = tuple([weakref.ref(node) for node in references if node is not None])
-        return Template(make, _literals(marked, marks), indexes, nodes_of), True
+        self, written: plan.Node, given: Shaped, shape: Shape, key: Key
+    ) -> Prepared | None:
+        """The plan of a query, which is one of the first of its shape that are run so."""
+        if shape.is_hopeless or shape.count >= MOST_TEMPLATES or len(shape.seen) > MOST_KEYS:
+            return None
+        shape.holds = shape.holds or given.opaques
+        shape.seen[key] += 1
+        if shape.seen[key] < LEARNED_AT:
+            return None
+        return self._made(self._template(written, given, shape), given)
+
+    def _template(self, written: plan.Node, given: Shaped, shape: Shape) -> Template:
+        """The template that a query is one of, added to those of its shape."""
+        while True:
+            tagged, opaques, held = self._read(written, given, shape)
+            optimized, chooser = self._planned(tagged)
+            literals = _literals(optimized.plan)
+            equal = {each.value for each in held.values()} & literals
+            if not equal:
+                break
+            shape.literals |= equal
+        physical = chooser.chosen[id(optimized.plan)]
+        shape.holds = tuple(opaques.values())
+        asked = tuple(chooser.asked)
+        for node in _every(physical):  # which are those of each query, where they hold no slots
+            node.known["instance"] = {}, ()
+        shape.asked |= {place for place, each in held.items() if each.is_asked}
+        slots = tuple(place for place in held if place not in shape.asked)
+        places = {id(held[place]): number for number, place in enumerate(slots)}
+        start = len(slots)
+        for number, (own, other) in enumerate(
+            zip(opaques.values(), given.opaques, strict=True), start
+        ):
+            if own is not other:
+                places[id(own)] = number
+        root = (optimized, physical, asked)
+        of_tables = substitution.substitution(root, places)
+        start += len(opaques)
+        of_others = _later(root, places | _tables(tagged, given.tables, start))
+        found = Template(given.tables, slots, frozenset(literals), of_tables, of_others)
+        shape.count += 1
+        shape.templates.setdefault(shape.key(given), []).insert(0, found)
+        return found
+
+    def _read(
+        self, written: plan.Node, given: Shaped, shape: Shape
+    ) -> tuple[plan.Node, dict[int, Opaque], dict[Place, Held]]:
+        """A query with slots where that is possible, its callables, and what the slots are of."""
+        while True:
+            held = _held(given, shape.varying(given))
+            tagged, opaques = with_slots(written, held)
+            read = rebuilt(tagged, read_callables)
+            fixed = {value for place, value in given.values.items() if place not in held}
+            literals = _literals(read) - fixed
+            asked = _asked(read, opaques, held)
+            shape.asked |= asked
+            shape.literals |= literals
+            if shape.varying(given) == held.keys():
+                return tagged, opaques, held
 
 
-def varying(written: plan.Node, given: Shaped) -> tuple[Slot, ...]:
-    """The variables that are compared with what is read of rows of tables, and used for no more."""
-    marks = marks_of(given, tuple(given.values))
-    marked, _ = with_values(written, given, marks)
-    compared: set[int] = set()
-    used_else: set[int] = set()
-    for node in nodes(rebuilt(marked, read_callables)):
-        is_plain = isinstance(node, plan.Where | plan.Join) and all(
-            isinstance(below, PLAIN_ROWS) for below in nodes(node)
-        )
-        for function in functions(node):
-            if not isinstance(function, Lifted) or any(
-                isinstance(part, Apply) for part in walk(function.body)
-            ):
-                return ()
-            for value, is_compared in _constants(function.body):
-                (compared if is_compared and is_plain else used_else).add(id(value))
-    return tuple(s for s, mark in marks.items() if id(mark) in compared - used_else)
+@lru_cache(maxsize=MOST_SHAPES)
+def _shape(key: Hashable) -> Shape:
+    """What is known of a shape, in the process."""
+    return Shape()
 
 
-def marks_of(given: Shaped, slots: Sequence[Slot]) -> dict[Slot, Any]:
-    """Values that stand nowhere else, of the classes of those of the query; of equal ones the
-    same."""
-    made: dict[Hashable, Any] = {}
-    for number, slot in enumerate(slots):
-        value = given.values[slot]
-        made.setdefault(meaning(value), _mark(type(value), number))
-    return {slot: made[meaning(given.values[slot])] for slot in slots}
+def _held(given: Shaped, varying: Container[Place]) -> dict[Place, Held]:
+    """What stands for the values that may differ; for equal ones the same."""
+    found: dict[Any, Held] = {}
+    return {
+        place: found.setdefault(value, Held(value))
+        for place, value in given.values.items()
+        if place in varying
+    }
 
 
-def _mark(kind: type, number: int) -> Any:
-    text = f"9{number:06}731"
-    return text.encode() if kind is bytes else kind(text)
+def _asked(
+    read: plan.Node, opaques: Mapping[int, Opaque], held: Mapping[Place, Held]
+) -> set[Place]:
+    """The variables whose values decided how callables were read, or are kept in such as were not
+    read wholly."""
+    found, kept = set[int](), set[int]()
+    for function in _functions(read):
+        is_read = isinstance(function, Lifted) and not _calls_what_is_kept(function.body)
+        (found if is_read else kept).update(map(id, origins(function)))
+    called = {place for place, o in opaques.items() if id(o) in kept or id(o) not in found}
+    return {place for place, each in held.items() if each.is_asked or place[0] in called}
 
 
-def _constants(expr: Expr, *, is_compared: bool = False) -> Iterator[tuple[Any, bool]]:
-    """The values of constants, and whether they are compared with what is read of a row."""
-    if isinstance(expr, Constant):
-        yield expr.value, is_compared
-        return
-    operator = expr.operator if isinstance(expr, Operation) else ""
-    inner = parts(expr)
-    for place, part in enumerate(inner):
-        is_other_read = any(_reads(other) for n, other in enumerate(inner) if n != place)
-        if operator == "in" and place == 1 and isinstance(part, Display) and is_other_read:
-            for item in part.items:
-                yield from _constants(item, is_compared=True)
-        else:
-            compares = operator in COMPARISONS and len(inner) == 2 and is_other_read
-            yield from _constants(part, is_compared=compares)
+def _calls_what_is_kept(body: Expr) -> bool:
+    return any(isinstance(part, Apply) for part in walk(body))
 
 
-def _reads(expr: Expr) -> bool:
-    return any(isinstance(part, Parameter) for part in walk(expr))
-
-
-def _fixed(given: Shaped, slots: Sequence[Slot]) -> Key:
-    """The values of the other variables."""
-    if len(slots) == len(given.values):
-        return ()
-    return tuple([meaning(v) for slot, v in given.values.items() if slot not in slots])
-
-
-def _literals(marked: plan.Node, marks: Mapping[Slot, Any]) -> frozenset[Any]:
-    """The constants of a query that are no marks."""
-    own = {id(mark) for mark in marks.values()}
-    return frozenset(
-        value
-        for node in nodes(rebuilt(marked, read_callables))
-        for function in functions(node)
+def _literals(read: plan.Node) -> set[Hashable]:
+    """The plain constants that are no slots."""
+    return {
+        part.value
+        for function in _functions(read)
         if isinstance(function, Lifted)
-        for value, _ in _constants(function.body)
-        if isinstance(value, int | str | float | bytes) and id(value) not in own
-    )
+        for part in walk(function.body)
+        if type(part) is Constant and isinstance(part.value, str | bytes | Number)
+    }
 
 
-def _walk(root: Physical) -> Iterator[Physical]:
+def _every(root: Physical) -> Iterator[Physical]:
     waiting, seen = [root], set[int]()
     while waiting:
         node = waiting.pop()
         if id(node) not in seen:
             seen.add(id(node))
             yield node
-            waiting.extend(reversed(node.inputs()))
+            waiting.extend(node.inputs())
 
 
-def _looked_up(root: Physical) -> tuple[Physical, ...]:
-    """The indexes in which a plan looks values up."""
-    return tuple([node.index for node in _walk(root) if isinstance(node, Lookup)])
+def _functions(root: plan.Node) -> Iterator[Function]:
+    for node in nodes(root):
+        yield from functions(node)
 
 
-def _are_allowed(root: Physical) -> bool:
-    return all(isinstance(node, ALLOWED) for node in _walk(root))
+def _tables(root: plan.Node, tables: Sequence[plan.Table], start: int) -> dict[int, int]:
+    """The tables in a plan, by their `id`, with their places."""
+    found = [node for node in nodes(root) if isinstance(node, plan.Table)]
+    return {id(node): start + tables.index(node) for node in found}
+
+
+def _later(root: Any, places: Mapping[int, int]) -> substitution.Make:
+    """A substitution that is made when it is first wanted."""
+    made: substitution.Make | None = None
+
+    def make(values: substitution.Values) -> Any:
+        nonlocal made
+        if made is None:
+            made = substitution.substitution(root, places)
+        return made(values)
+
+    return make

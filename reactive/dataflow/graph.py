@@ -56,6 +56,8 @@ class Graph:
         self._nodes: dict[Hashable, Node] = {}
         self.remotes: tuple[Node, ...] = ()
         """The nodes whose work is elsewhere; replaced, never changed."""
+        self.late: dict[Node, None] = {}
+        """The deferred nodes with which changes wait."""
         self._schedules: dict[tuple[Node, ...], Schedule | Walk] = {}
         self._leaves: dict[int, Node] = {}
         self.version = 0
@@ -174,6 +176,7 @@ class Graph:
                 self.remotes = tuple(node for node in self.remotes if node is not unread)
                 unread.operator.stop()
             self._nodes.pop(unread.signature, None)
+            self.late.pop(unread, None)
             unread.guards = ()
             for source in dict.fromkeys(unread.inputs):
                 source.disconnect(unread)
@@ -315,14 +318,6 @@ class Graph:
             *filter(is_deferred, self._leaves.values())
         ]
 
-    def leaves_of(self, operator: Any) -> list[Node]:
-        """The leaves that depend on an operator."""
-        return [
-            leaf
-            for leaf in self._leaves.values()
-            if any(node.operator is operator for node in leaf.upstream())
-        ]
-
     def fill(self) -> None:
         """Hand over what new parts begin with that are elsewhere, and in use."""
         for node in self.remotes:
@@ -364,7 +359,7 @@ class Graph:
         for leaf in self._leaves.values():
             leaf.clear()
         self.watch.reset(self._leaves.values(), self._sources)
-        self._nodes, self.remotes = {}, ()
+        self._nodes, self.remotes, self.late = {}, (), {}
         self.pinned.clear()
         self._forget_schedules()
         self.stepping = self.is_changing = False

@@ -11,6 +11,7 @@ with them, and they step when a flush takes these.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from optimizer.callables.captures import Capture
@@ -20,11 +21,16 @@ from optimizer.plan import Node as PlanNode
 from optimizer.plan import Table
 from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
 from optimizer.rewriting.segments import Segment
+from reactive.collections.sampled_size import SampledSize
 from reactive.collections.zset import consolidate
 from reactive.dataflow.routes import Routes
 
 Guard = tuple[Opaque, Capture]
 NOWHERE: Any = object()
+BESIDE = 8
+"""Bytes that a list takes for a change."""
+NO_SIZE = SampledSize()
+"""Of a node with which nothing waits."""
 LeafDelta = tuple["Node", Sequence[Any]]
 """A leaf, and the net delta of what it stands for."""
 
@@ -60,6 +66,7 @@ class Node:
             "_arrived",
             "_is_made_deferred",
             "pending",
+            "pending_size",
             "deferred",
             "physical",
             "in_flight",
@@ -146,11 +153,14 @@ class Node:
         self.pending: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
         self.in_flight: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
         self._arrived: tuple[Sequence[Any], ...] = ()
+        self.pending_size = NO_SIZE
+        """About how many bytes of changes wait, those in flight among them."""
         operator = self.operator
         self.run = getattr(operator, "step", _no_step)
         if self.deferred:
             self.step, self.undo, self.finalize = self._arrive, self._depart, self._hold
             self.stateful = True
+            self.pending_size = SampledSize(each=BESIDE)
         else:
             self.step = self.run
             self.undo = getattr(operator, "undo", _nothing)
@@ -176,6 +186,8 @@ class Node:
         for waiting, delta in zip(self.pending, self._arrived, strict=False):
             if delta:
                 waiting.append(delta)
+                self.pending_size.add(delta)
+                self.graph.late[self] = None
         self._arrived = ()
 
     def set_barrier(self) -> None:
@@ -195,6 +207,11 @@ class Node:
     def done(self) -> None:
         """The flush has taken it in."""
         self.in_flight = [[] for _ in self.inputs]
+        self.pending_size = SampledSize(each=BESIDE)
+        for delta in chain.from_iterable(self.pending):
+            self.pending_size.add(delta)
+        if not any(self.pending):
+            self.graph.late.pop(self, None)
 
     @property
     def gives_keys(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import product
 
 from reactive.datalog.cursor import Cursor
-from reactive.datalog.functors import TESTS, WORDS
+from reactive.datalog.functors import REFUSED, TESTS, WORDS
 from reactive.datalog.places import Span, wrong
 from reactive.datalog.syntax import Atom, Comparison, Literal, Negation, Truth
 from reactive.datalog.terms import Terms
@@ -27,6 +27,8 @@ OPPOSITE = {
     **{name: f"!{name}" for name in TESTS},
     **{f"!{name}": name for name in TESTS},
 }
+NO_RELATIONS = WORDS | REFUSED.keys()
+"""Names that are those of functions, also where a literal begins."""
 MOST = 512
 """Alternatives of one body."""
 
@@ -77,7 +79,7 @@ class Formulas:
                 return Truth(cursor.read().text == "true", token.at)
             if token.text in TESTS and cursor.follows("("):
                 return self._test()
-            if token.text not in WORDS and (cursor.follows("(") or cursor.is_dotted()):
+            if token.text not in NO_RELATIONS and (cursor.follows("(") or cursor.is_dotted()):
                 return self.atom()
         left = self._terms.term()
         if not cursor.sees(*SIGNS):

@@ -52,10 +52,10 @@ SIGNATURES: dict[str, tuple[Signature, ...]] = {
     "cat": (_of("symbol", "symbol", "symbol", repeats=True),),
     "strlen": (_of("symbol", "number"),),
     "substr": (_of("symbol", "number", "number", "symbol"),),
-    "to_number": (_of("symbol", "number", is_partial=True),),
-    "to_unsigned": (_of("symbol", "unsigned", is_partial=True),),
-    "to_float": (_of("symbol", "float", is_partial=True),),
-    "to_string": (_of("n", "symbol"),),
+    "to_number": (_of("c", "number", is_partial=True),),
+    "to_unsigned": (_of("c", "unsigned", is_partial=True),),
+    "to_float": (_of("c", "float", is_partial=True),),
+    "to_string": (_of("c", "symbol"),),
     "itof": (_of("number", "float"),),
     "utof": (_of("unsigned", "float"),),
     "ftoi": (_of("float", "number", is_partial=True),),
@@ -224,12 +224,16 @@ def substr(text: str, start: int, length: int) -> str:
     return text[start : start + length] if start >= 0 and length >= 0 else ""
 
 
-def number_in(is_unsigned: bool, text: str) -> tuple[int, ...]:
-    """The number that a text is, if it is one.
+def number_in(is_unsigned: bool, text: str | float) -> tuple[int, ...]:
+    """The number that a text is, if it is one; of a float what is before the point.
 
     >>> number_in(False, "-12"), number_in(True, "-12"), number_in(False, "1x")
     ((-12,), (), ())
+    >>> number_in(False, 1.5)
+    (1,)
     """
+    if not isinstance(text, str):
+        return truncated(text)
     try:
         found = int(text, 0 if text.lower().lstrip("+-").startswith(("0x", "0b")) else 10)
     except ValueError:
@@ -237,11 +241,11 @@ def number_in(is_unsigned: bool, text: str) -> tuple[int, ...]:
     return () if is_unsigned and found < 0 else (found,)
 
 
-def float_in(text: str) -> tuple[float, ...]:
-    """The float that a text is, if it is one."""
+def float_in(text: str | float) -> tuple[float, ...]:
+    """The float that a text is, if it is one, or a number."""
     try:
         return (float(text),)
-    except ValueError:
+    except (ValueError, OverflowError):
         return ()
 
 

@@ -63,8 +63,10 @@ class Offload(Protocol):
     threshold_bytes: int | None
     flush_interval: float | None
     """How many seconds there are between flushes that nobody asks for; None for no such ones."""
-    max_waiting: int
-    """How many entries may wait for a flush before writers wait too."""
+    max_waiting: int | None
+    """How many entries may wait for a flush before writers wait too; None for any number."""
+    max_waiting_bytes: int | None
+    """About how many bytes they may take, of all parts; None for any number."""
 
     def refuse(self, fragment: fragments.Fragment) -> str | None:
         """Why a part cannot go there, if it cannot."""
@@ -168,6 +170,11 @@ class Offloading:
     def remotes(self) -> tuple[Node, ...]:
         """The nodes of the graph whose work is elsewhere."""
         return self._engine.graph.remotes
+
+    @property
+    def late(self) -> list[Node]:
+        """The nodes in the process with which changes wait for a flush."""
+        return list(self._engine.graph.late)
 
     @property
     def is_used(self) -> bool:

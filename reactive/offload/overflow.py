@@ -56,7 +56,7 @@ class Overflow:
     def note(self, rows: int) -> None:
         """A commit has changed `rows` rows."""
         self._changed += rows
-        if self._changed >= self._often or self._lag() > self._offload.max_waiting:
+        if self._changed >= self._often or self._is_too_late():
             self.is_due = True
 
     def look_after(self) -> None:
@@ -65,7 +65,7 @@ class Overflow:
             return
         self.is_due, self._is_looking = False, True
         try:
-            if self._lag() > self._offload.max_waiting:
+            if self._is_too_late():
                 self._catch_up()
             if self._changed >= self._often:
                 self._changed = 0
@@ -82,8 +82,22 @@ class Overflow:
         self._moved.clear()
         self._calm.clear()
 
+    def _is_too_late(self) -> bool:
+        """Whether more waits than may."""
+        rows, size = self._offload.max_waiting, self._offload.max_waiting_bytes
+        return (rows is not None and self._lag() > rows) or (
+            size is not None and self._lag_bytes() > size
+        )
+
     def _lag(self) -> int:
-        return max((node.operator.lag for node in self._of.remotes), default=0)
+        """How many changes wait, with the part or node with which most do."""
+        late = [node.pending_size.count for node in self._of.late]
+        return max((*late, *(node.operator.lag for node in self._of.remotes)), default=0)
+
+    def _lag_bytes(self) -> int:
+        """About how many bytes they take, of all parts and nodes."""
+        late = (node.pending_size.bytes for node in self._of.late)
+        return sum(late) + sum(int(node.operator.lag_bytes) for node in self._of.remotes)
 
     def _catch_up(self) -> None:
         """Make the writer wait. If nothing can be sent, its commit stands all the same."""

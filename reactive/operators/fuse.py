@@ -17,7 +17,8 @@ from reactive.codegen import join_key
 from reactive.codegen import probe_order as order_of_probes
 from reactive.codegen.emitter import RowPipeline, row_names
 from reactive.codegen.functions import source_of
-from reactive.codegen.sinks import CountSink, KeySink, ListSink
+from reactive.codegen.recalled import Made, Recall, anew
+from reactive.codegen.sinks import CountSink, KeySink, ListSink, Sink
 from reactive.collections.index import Key
 from reactive.collections.zset import Pair, Row
 from reactive.operators import distinct, index_by, key_by, sums_by
@@ -32,7 +33,6 @@ from reactive.operators.generated import multiway as multiway_loop
 from reactive.operators.generated.grouped import Grouped, Grouping
 from reactive.operators.generated.large import when_large
 from reactive.operators.generated.nests import (
-    Made,
     SinkOf,
     batch_join_loops,
     delta_loop,
@@ -44,12 +44,17 @@ from reactive.operators.generated.nests import (
     sums_loops,
 )
 from reactive.operators.generated.single import GroupingOfOne
-from reactive.operators.pipelines import PipelineSource, all_read, inputs_of_multiway, nested
+from reactive.operators.pipelines import (
+    PipelineSource,
+    PlainChain,
+    all_read,
+    inputs_of_multiway,
+    nested,
+)
 from reactive.operators.plain import (
     Side,
     plain_aggregate,
     plain_join,
-    plain_operator,
     shared_accumulators,
     side_functions,
     side_key,
@@ -63,34 +68,40 @@ G = TypeVar("G", bound=Grouping)
 S = TypeVar("S", bound="factored_sums.GroupingOfSums")
 
 
-def looped(node: plan.Node, below: PipelineSource, loops: Loops) -> Make:
+def looped(node: plan.Node, below: PipelineSource, loops: Loops, recall: Recall = anew) -> Make:
     """The operator of a chain, or of what it feeds. `loops` are those of chains that are held."""
     match node:
         case plan.Aggregate():
-            return grouped(node, below, loops)
+            return grouped(node, below, loops, recall)
         case plan.Distinct() if below.chain:
-            return lambda: distinct.Distinct(linear(below, loops))
+            return lambda: distinct.Distinct(linear(below, loops, recall))
         case plan.Distinct():
             return distinct.Distinct
         case _:
-            return lambda: linear(below, loops)
+            return lambda: linear(below, loops, recall)
 
 
-def linear(below: PipelineSource, loops: Loops) -> linear_loop.Linear:
+def linear(below: PipelineSource, loops: Loops, recall: Recall = anew) -> linear_loop.Linear:
     """The operator of a chain. Chains that do the same to rows of one shape have one loop."""
     called = read_functions(*below.chain)
 
     def made(kind: type[ListSink | CountSink]) -> Callable[..., Any]:
+        return recall(kind.__name__, lambda: of_batch(kind))[0]
+
+    def of_batch(kind: type[ListSink | CountSink]) -> Made:
         pipeline = below.pipeline()
         sink = ListSink(pipeline, batch=True) if kind is ListSink else CountSink(pipeline)
-        return delta_loop("delta", pipeline, called, sink, batch=True)[0]
+        return delta_loop("delta", pipeline, called, sink, batch=True)
 
-    def listing() -> Callable[..., Any]:
+    def listing() -> Made:
         pipeline = below.pipeline()
-        return delta_loop("delta", pipeline, called, ListSink(pipeline))[0]
+        return delta_loop("delta", pipeline, called, ListSink(pipeline))
 
-    loop = _shared(loops, _doing(below), listing)
-    return linear_loop.Linear(loop, _Lazy(below.chain).run, source_of(loop), made)
+    if recall is anew:
+        loop = _shared(loops, _doing(below), lambda: listing()[0])
+    else:
+        loop, _ = recall("loop", listing)
+    return linear_loop.Linear(loop, PlainChain(below.chain).run, source_of(loop), made)
 
 
 def _doing(below: PipelineSource) -> tuple[Hashable, ...]:
@@ -109,7 +120,13 @@ def _shared(
 
 
 def keys_of(
-    below: PipelineSource, side: Side, arguments: int, *, generate: bool, deferred: bool = False
+    below: PipelineSource,
+    side: Side,
+    arguments: int,
+    *,
+    generate: bool,
+    deferred: bool = False,
+    recall: Recall = anew,
 ) -> tuple[Make, Rows]:
     """How to make what keys the rows of a chain, and these rows of those of the base.
 
@@ -119,7 +136,7 @@ def keys_of(
     key = side_key(side, arguments)
     identity = is_interned(below.top) and not deferred
     if generate and all_read(side_functions(side)):
-        return _keyed(below, side, arguments, key, identity=identity)
+        return _keyed(below, side, arguments, key, recall, identity=identity)
     return (lambda: key_by.KeyBy(key, identity=identity)), (lambda rows: rows)
 
 
@@ -139,10 +156,11 @@ def _keyed(
     side: Side,
     arguments: int,
     key: Callable[[Row], Key] | None,
+    recall: Recall,
     *,
     identity: bool,
 ) -> tuple[Make, Rows]:
-    rows = _Lazy(below.chain).run
+    rows = PlainChain(below.chain).run
     called = [*read_functions(*below.chain), *filter(_is_read, side_functions(side))]
 
     def made(batch: bool) -> Made:
@@ -152,8 +170,13 @@ def _keyed(
         sink = KeySink(pipeline, parts, is_written=is_written, batch=batch)
         return keyed_loop(pipeline, called, sink, batch=batch)
 
+    def recalled(batch: bool) -> Made:
+        return recall("batch" if batch else "loop", lambda: made(batch))
+
     def make() -> keyed.KeyLoop:
-        return keyed.KeyLoop(made, key_by.KeyBy(key, identity=identity), rows, identity=identity)
+        return keyed.KeyLoop(
+            recalled, key_by.KeyBy(key, identity=identity), rows, identity=identity
+        )
 
     return make, rows
 
@@ -165,20 +188,26 @@ def _key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
     return join_key.key_parts(pipeline, written, steps), written is not None
 
 
-def grouped(node: plan.Aggregate, below: PipelineSource, loops: Loops) -> Make:
+def grouped(
+    node: plan.Aggregate, below: PipelineSource, loops: Loops, recall: Recall = anew
+) -> Make:
     """The operator of an aggregate over a chain. Those that do the same to rows of one shape have
     the same loops, but where these ask their own operator whether a group is empty."""
 
     called = read_functions(*below.chain, node)
 
     def made(plain: Aggregate, kind: type[Grouping]) -> Callable[..., Any]:
+        again = anew if plain.keeps_negative else recall
+        return again(kind.__name__, lambda: written(plain, kind))[0]
+
+    def written(plain: Aggregate, kind: type[Grouping]) -> Made:
         pipeline = below.pipeline()
         sink = grouping_sink(node, pipeline, plain, kind)
-        return delta_loop("groups, before, delta", pipeline, called, sink)[0]
+        return delta_loop("groups, before, delta", pipeline, called, sink)
 
     def make() -> Grouped:
         plain = plain_aggregate(node)
-        held = {} if plain.keeps_negative else loops
+        held = loops if recall is anew and not plain.keeps_negative else {}
         key = (signature(node), *_doing(below))
         loop = _shared(held, (Grouping, key), lambda: made(plain, Grouping))
         one = None
@@ -190,7 +219,7 @@ def grouped(node: plan.Aggregate, below: PipelineSource, loops: Loops) -> Make:
             )
         )
         return Grouped(
-            plain, loop, _Lazy(below.chain).run, source_of(loop), one=one, columns=columns
+            plain, loop, PlainChain(below.chain).run, source_of(loop), one=one, columns=columns
         )
 
     return make
@@ -203,6 +232,7 @@ def joined(
     left: index_by.IndexBy,
     right: index_by.IndexBy,
     table: Callable[[], Iterable[Any]] | None = None,
+    recall: Recall = anew,
 ) -> Make:
     """The operator of a join, with the chain above it and what the chain feeds. `table` gives what
     the left index is of, where a table has it."""
@@ -210,7 +240,7 @@ def joined(
     def make() -> Any:
         rest, of = _residual(join), shapes(join)
         plain = plain_join(join, left, right)
-        operators = _Lazy(chain)
+        operators = PlainChain(chain)
         pairing = joined_groups.Pairing(left, right, table)
 
         def carefully(*deltas: Sequence[Any]) -> Sequence[Pair]:
@@ -219,11 +249,14 @@ def joined(
         count = bindings(join.left)
         if isinstance(node, plan.Aggregate):
             aggregate = plain_aggregate(node)
-            loops, text = join_loops(
-                count, of, rest, chain, lambda pipeline: grouping_sink(node, pipeline, aggregate)
-            )
+            again = anew if aggregate.keeps_negative else recall
+
+            def sink_of(pipeline: RowPipeline) -> Sink:
+                return grouping_sink(node, pipeline, aggregate)
+
+            loops, text = again("loop", lambda: join_loops(count, of, rest, chain, sink_of))
             return Grouped(aggregate, loops, carefully, text, pairing)
-        loops, text = join_loops(count, of, rest, chain, ListSink)
+        loops, text = recall("loop", lambda: join_loops(count, of, rest, chain, ListSink))
         plainly = lambda: operators.run(list(plain.contents()))  # noqa: E731
         batch = lambda: batch_join_loops(count, of, rest, chain)  # noqa: E731
         return joined_groups.Joined(pairing, loops, batch, carefully, plainly, text)
@@ -237,6 +270,7 @@ def matched(
     chain: tuple[plan.Node, ...],
     left: index_by.IndexBy,
     right: Any,
+    recall: Recall = anew,
 ) -> Make:
     """The operator of a join that tells rows with a partner from rows alone, of a chain, and what
     the chain feeds."""
@@ -250,11 +284,14 @@ def matched(
     def make() -> matched_loop.Matched | matched_loop.GroupedMatched:
         pairing = joined_groups.Pairing(left, right) if isinstance(join, plan.OuterJoin) else None
         plain = plain_join(join, left, right)
-        chained = _Lazy(chain).run
+        chained = PlainChain(chain).run
         if not isinstance(node, plan.Aggregate):
-            return matched_loop.Matched(plain, pairing, *loops(ListSink), chained)
+            found = recall("loop", lambda: loops(ListSink))
+            return matched_loop.Matched(plain, pairing, *found, chained)
         groups = plain_aggregate(node)
-        made = loops(lambda pipeline: grouping_sink(node, pipeline, groups))
+        again = anew if groups.keeps_negative else recall
+        sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, groups)  # noqa: E731
+        made = again("loop", lambda: loops(sink))
         return matched_loop.GroupedMatched(groups, plain, pairing, *made, chained)
 
     return make
@@ -272,7 +309,12 @@ def _asked(join: plan.Join | plan.Product) -> tuple[Expr, ...]:
 
 
 def sums_of_rows(
-    below: PipelineSource, side: Side, arguments: int, sums: Sums, owner: plan.Node
+    below: PipelineSource,
+    side: Side,
+    arguments: int,
+    sums: Sums,
+    owner: plan.Node,
+    recall: Recall = anew,
 ) -> Make:
     """What keeps the rows of a chain as sums by a key."""
 
@@ -283,23 +325,21 @@ def sums_of_rows(
         pipeline.narrow(arguments)
         return pipeline
 
-    def make() -> sums_by.SumsBy:
+    def loop_over(parameters: str, kind: type[summing.Summing]) -> Made:
         pipeline = row_pipeline()
-        loop, text = delta_loop(
-            "delta", pipeline, called, _summing(pipeline, side, sums, summing.Summing)
-        )
+        return delta_loop(parameters, pipeline, called, _summing(pipeline, side, sums, kind))
+
+    def make() -> sums_by.SumsBy:
+        loop, text = recall("loop", lambda: loop_over("delta", summing.Summing))
         columns = when_large(
             lambda: _summing(row_pipeline(), side, sums, summing.Summing).over_columns()
         )
         width, by_group = len(sums.values), bool(sums.groups)
-        one = None if by_group or pipeline.makes_several else made_one()
+        one = None if by_group or row_pipeline().makes_several else made_one()
         return sums_by.SumsBy(loop, width, owner, text, by_group=by_group, one=one, columns=columns)
 
     def made_one() -> Callable[..., Any]:
-        pipeline = row_pipeline()
-        return delta_loop(
-            "sums, delta", pipeline, called, _summing(pipeline, side, sums, summing.SummingOfOne)
-        )[0]
+        return recall("one", lambda: loop_over("sums, delta", summing.SummingOfOne))[0]
 
     return make
 
@@ -312,6 +352,7 @@ def sums_of_pairs(
     sums: Sums,
     sides: tuple[Any, Any],
     owner: plan.Node,
+    recall: Recall = anew,
 ) -> Make:
     """What keeps the pairs of a join, after a chain, as sums by a key."""
 
@@ -333,7 +374,9 @@ def sums_of_pairs(
 
         above = () if below is not None else chain
         factors = below or replace(NO_FACTORIZATION, tests=_asked(join))
-        loop, text = _pair_loops(join, above, factors, called, sink_of, counts=False)
+        loop, text = recall(
+            "loop", lambda: _pair_loops(join, above, factors, called, sink_of, counts=False)
+        )
         width = len(sums.values)
         look_ups = factored_sums.Sides(*sides).look_ups
         return sums_by.SumsBy(
@@ -348,6 +391,7 @@ def factored(
     join: plan.Join | plan.Product,
     factors: Factorization,
     sides: tuple[Any, Any],
+    recall: Recall = anew,
 ) -> Make:
     """The operator of an aggregate over a join of which sums are kept."""
 
@@ -362,7 +406,9 @@ def factored(
             return kind(key, accumulators, shared_accumulators(node), row=node.row)
 
         called, both = read_functions(join, node), factored_sums.Sides(*sides)
-        loop, text = _pair_loops(join, (), factors, called, sink_of, counts=True)
+        loop, text = recall(
+            "loop", lambda: _pair_loops(join, (), factors, called, sink_of, counts=True)
+        )
         of = shapes(join)
         names = row_names(called, len(of))
         accumulators = [folded.accumulator for folded in node.aggregates]
@@ -385,6 +431,7 @@ def multiway(
     node: plan.Node,
     chain: tuple[plan.Node, ...],
     indexes: dict[Any, index_by.IndexBy],
+    recall: Recall = anew,
 ) -> Make:
     """The operator of joins as one, with the chain above and what the chain feeds."""
 
@@ -394,14 +441,16 @@ def multiway(
         shown = tuple(row_shape(relation) for relation in relations)
         names = tuple(f"row{place}" for place in range(len(relations)))
         if not isinstance(node, plan.Aggregate):
-            loop, text = multiway_loops(names, shown, of, paths, chain, ListSink)
+            loop, text = recall(
+                "loop", lambda: multiway_loops(names, shown, of, paths, chain, ListSink)
+            )
             return multiway_loop.MultiwayJoined(
                 multiway_loop.ProbeOrders(paths, indexes, is_filled=True), loop, text, join
             )
         plain = plain_aggregate(node)
-        loop, text = multiway_loops(
-            names, shown, of, paths, chain, lambda pipeline: grouping_sink(node, pipeline, plain)
-        )
+        again = anew if plain.keeps_negative else recall
+        sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, plain)  # noqa: E731
+        loop, text = again("loop", lambda: multiway_loops(names, shown, of, paths, chain, sink))
         return factored_sums.Factored(
             plain, loop, text, multiway_loop.ProbeOrders(paths, indexes), join
         )
@@ -445,23 +494,7 @@ def _is_read(function: Function | None) -> TypeGuard[Lifted]:
 
 def chained(chain: tuple[plan.Node, ...]) -> Rows:
     """What the plain operators of a chain make of a delta."""
-    return _Lazy(chain).run
-
-
-class _Lazy:
-    """The plain operators of a chain, made when they are first needed."""
-
-    def __init__(self, chain: tuple[plan.Node, ...]) -> None:
-        self._chain = chain
-        self._operators: list[Any] | None = None
-
-    def run(self, delta: Sequence[Pair]) -> Sequence[Pair]:
-        """What they make of a delta, one after the other."""
-        if self._operators is None:
-            self._operators = [plain_operator(node)[0]() for node in self._chain]
-        for operator in self._operators:
-            delta = operator.step(delta)
-        return delta
+    return PlainChain(chain).run
 
 
 def grouping_sink(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from itertools import takewhile
+from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted, conjuncts
@@ -14,7 +15,8 @@ from optimizer.plans.wanted import wanted
 from optimizer.record import record
 from optimizer.traverse import functions
 from reactive.codegen.emitter import RowPipeline
-from reactive.operators.plain import signature
+from reactive.collections.zset import Pair
+from reactive.operators.plain import plain_operator, signature
 
 INNER = (plan.Product, plan.Join)
 Inner = plan.Product | plan.Join
@@ -50,6 +52,22 @@ class PipelineSource:
     def pipeline(self) -> RowPipeline:
         """What a loop over the rows of the base has to do."""
         return RowPipeline(self.chain, bindings(self.base), shapes(self.base))
+
+
+class PlainChain:
+    """The plain operators of a chain, made when they are first needed."""
+
+    def __init__(self, chain: tuple[plan.Node, ...]) -> None:
+        self._chain = chain
+        self._operators: list[Any] | None = None
+
+    def run(self, delta: Sequence[Pair]) -> Sequence[Pair]:
+        """What they make of a delta, one after the other."""
+        if self._operators is None:
+            self._operators = [plain_operator(node)[0]() for node in self._chain]
+        for operator in self._operators:
+            delta = operator.step(delta)
+        return delta
 
 
 def nested(chain: Sequence[plan.Node]) -> int:

@@ -14,6 +14,7 @@ from optimizer import plan
 from optimizer.expr import Function
 from optimizer.expressions.knowledge import hashable, total
 from optimizer.plans.extended import row_of
+from optimizer.plans.nodes.reduce import keeper
 from optimizer.plans.properties import bindings, may_be_negative, row_shape, shapes
 from optimizer.plans.side_conditions import (
     AnyJoin,
@@ -33,6 +34,7 @@ from reactive.operators import (
     distinct,
     intersection,
     intersection_all,
+    kept_groups,
     matching,
     order_by,
     outer_join,
@@ -106,11 +108,8 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
         case plan.Aggregate(_, key, aggregates):
             functions = (f for a in aggregates for f in (a.value, *a.functions))
             return lambda: plain_aggregate(node), (key, *functions)
-        case plan.Reduce(source, key, function):
-            return lambda: reduce.Reduce(spread(key, bindings(source)), callable_of(function)), (
-                key,
-                function,
-            )
+        case plan.Reduce(_, key, function):
+            return lambda: _reducing(node), (key, function)
         case plan.Top(source, key, keys, limit, offset):
             return lambda: top.Top(
                 spread(key, bindings(source)),
@@ -125,6 +124,13 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             ), tuple(key.function for key in keys)
         case _:
             raise TypeError(f"no operator for plan node {type(node).__name__}")
+
+
+def _reducing(node: plan.Reduce) -> reduce.Reduce | kept_groups.KeptGroups:
+    key, kept = spread(node.key, bindings(node.input)), keeper(node.function)
+    if kept is not None:
+        return kept_groups.KeptGroups(key, kept.kept())
+    return reduce.Reduce(key, callable_of(node.function))
 
 
 def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:

@@ -106,7 +106,7 @@ def part_of(node: plan.Node) -> Fragment:
             assert key is not None
             return _aggregate_part(node, source, key)
         case plan.Reduce():
-            raise Unmovable("its callable is asked of whole groups, which stay in the process")
+            raise Unmovable("its groups are in the process, or in a whole fragment")
         case plan.Where(source) | plan.Select(source) | plan.SelectMany(source):
             return _chained(node, part_of(source))
         case plan.Extend(source) | plan.Unnest(source):

@@ -2,7 +2,7 @@
 says.
 
 reach = edges U select (r.src, e.dst) (...)       by partitions of `src`, of which few are touched
-same  = ... select (a.child, b.child) (...)       keeps no column: all of it, in one worker
+same  = ... select (a.child, b.child) (...)       keeps no column: by rounds
 ranks <- select (...)   n times                   all rounds, in one worker
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.plans.decomposed import decomposed
+from optimizer.plans.linear import linear
 from reactive.remote.whole import Holds, is_loop, whole_of
 
 WORTH = 1_000_000
@@ -29,9 +30,9 @@ def why_not(node: plan.Node, holds: Holds) -> str | None:
 def advice(node: plan.Node, held: int | None) -> str:
     """Where a recursion that may go is better off. `held` are its rows in the process."""
     of = decomposed(node)
-    if of is None:
+    if of is None and linear(node) is None:
         return _of_one_worker(held)
-    how = f"can move, by partitions of {of.column_name}"
+    how = "can move, by rounds" if of is None else f"can move, by partitions of {of.column_name}"
     if held is None:
         return how
     if held < WORTH:

@@ -30,7 +30,6 @@ from reactive.remote.following import Followable, Following, Telling
 from reactive.remote.fragments import Fragment, by_row
 from reactive.remote.remote import (
     NO_SOURCES,
-    Batch,
     Entry,
     Output,
     Part,
@@ -38,6 +37,7 @@ from reactive.remote.remote import (
     Sharing,
     Sources,
 )
+from reactive.remote.waiting import Waiting
 
 FILL = -1
 """The barrier before all others: of what a part begins with."""
@@ -62,6 +62,7 @@ class RemoteOperator:
             "_number",
             "_out",
             "_sending",
+            "_staged",
             "_unseen",
             "_waiting",
         ),
@@ -78,9 +79,10 @@ class RemoteOperator:
         self._fed = dict.fromkeys(sources, BEFORE)
         self._held: list[tuple[int, Snapshot]] = []
         self._is_compared = False
-        self._waiting: list[Entry] = []
+        self._staged = 0
+        self._waiting = Waiting()
         self._last: list[Entry] = []
-        self._batches: list[Batch] = []
+        self._batches: list[tuple[Waiting, list[ExternalInput]]] = []
         self._barriers: list[int] = []
         self._out: list[Output] = []
         self._unseen: list[Output] = []
@@ -120,14 +122,19 @@ class RemoteOperator:
         self._last = []
 
     def commit(self) -> None:
-        self._waiting += self._last
+        self._waiting.take(self._last)
         self._last = []
 
     @property
     def lag(self) -> int:
         """How many entries wait."""
-        held = sum(len(snapshot) for _, snapshot in self._held)
+        held = self._staged + sum(len(snapshot) for _, snapshot in self._held)
         return held + len(self._waiting) + sum(len(entries) for entries, _ in self._batches)
+
+    @property
+    def lag_bytes(self) -> int:
+        """About how many bytes these take."""
+        return self._waiting.bytes + sum(entries.bytes for entries, _ in self._batches)
 
     @property
     def is_fed(self) -> bool:
@@ -143,7 +150,7 @@ class RemoteOperator:
         if self._waiting or fed:
             self._batches.append((self._waiting, fed))
             self._barriers.append(version)
-            self._waiting = []
+            self._waiting = Waiting()
 
     def _feed(self, place: int) -> ExternalInput | None:
         """What an input has to be fed from where the rows of its table are."""
@@ -156,7 +163,7 @@ class RemoteOperator:
         """Have what failed done again, if one that shared has left since, whose fault it may be."""
         if self._owed is not None and isinstance(self.remote, Sharing):
             if not self._batches and self.remote.left != self._left:
-                self._batches, self._barriers = [([], [])], [FILL]
+                self._batches, self._barriers = [(Waiting(), [])], [FILL]
             self._left = self.remote.left
 
     def _prepare(self) -> tuple[Remote, Part]:
@@ -183,7 +190,7 @@ class RemoteOperator:
     def lose(self, error: OffloadError) -> None:
         """Nobody can be reached: what waits is given up, and from now on nothing is kept."""
         self.lost = error
-        self._waiting, self._batches, self._barriers = [], [], []
+        self._waiting, self._batches, self._barriers = Waiting(), [], []
 
     def _next(self) -> None:
         self._number += 1
@@ -229,12 +236,12 @@ class RemoteOperator:
         self._held = [(n, held) for n, held in own if self.fragment.prepare[n] is by_row]
         for place, held in own:
             if self.fragment.prepare[place] is not by_row:  # a callable of the user's, asked here
-                self._keep(place, held)
+                self._prepare_all(place, held)
         self.set_barrier(FILL)
         is_owed = self.remote.resumed is not None or self.fragment.is_never_empty
         is_owed = is_owed or self.shared is not None
-        if not self._batches and (self._held or is_owed):
-            self._batches, self._barriers = [([], [])], [FILL]
+        if not self._batches and (self._held or self._staged or is_owed):
+            self._batches, self._barriers = [(Waiting(), [])], [FILL]
         self.is_filled = not self._batches
 
     def _hands_over(self, place: int) -> bool:
@@ -243,11 +250,19 @@ class RemoteOperator:
             return False
         return not (isinstance(self.remote, Sharing) and self.remote.is_brought(place))
 
-    def _keep(self, place: int, held: Snapshot) -> None:
-        deltas: list[Pairs] = [()] * len(self.fragment.prepare)
-        deltas[place] = held.pairs()
-        self.step(*deltas)
-        self.commit()
+    def _prepare_all(self, place: int, held: Snapshot) -> None:
+        """Have the rows of an input prepared, a piece at a time; they are sent at once, or wait if
+        they are to be compared with what an earlier process left."""
+        while len(held):
+            deltas: list[Pairs] = [()] * len(self.fragment.prepare)
+            deltas[place] = held.piece()
+            self.step(*deltas)
+            held.forget()
+            if self.remote.resumed is None:
+                self.remote.stage(self._number, self._last)
+                self._staged += len(self._last)
+                self._last = []
+            self.commit()
 
     def fill(self, adopt: Adopt | None = None) -> None:
         """Hand over what the inputs held from the start, once; of what an earlier process left,
@@ -270,7 +285,7 @@ class RemoteOperator:
                 self.differs()
                 self.remote.apply(self._number, *self._batches[0], quiet=True)
                 self._next()
-                self.is_filled = True
+                self._staged, self.is_filled = 0, True
 
     def differs(self) -> Sequence[Entry]:
         """What the inputs held from the start, without what an earlier process left."""
@@ -280,7 +295,8 @@ class RemoteOperator:
             if not self._is_compared:
                 entries, fed = self._batches[0]
                 wanted = chain(entries, chain.from_iterable(self._pieces()))
-                self._batches[0] = (difference(wanted, self.remote.entries()), fed)
+                owed = difference(wanted, self.remote.entries())
+                self._batches[0] = (Waiting(owed), fed)
                 self._is_compared = True
             return self._batches[0][0]
 
@@ -289,10 +305,10 @@ class RemoteOperator:
         (entries, fed), *others = self._batches
         since = [entry for later, _ in others for entry in later] + self._waiting
         self._batches = [
-            (difference([*entries, *since], ()), fed),
-            *(([], more) for _, more in others),
+            (Waiting(difference([*entries, *since], ())), fed),
+            *((Waiting(), more) for _, more in others),
         ]
-        self._waiting = []
+        self._waiting = Waiting()
 
     def _pieces(self) -> Iterator[list[Entry]]:
         pack = self.remote.pack

@@ -27,7 +27,7 @@ STATEFUL = (
     *(plan.Join, plan.SemiJoin, plan.AntiJoin, plan.OuterJoin, plan.Aggregate),
     *(plan.Distinct, plan.Union, plan.Difference, plan.DifferenceAll),
     *(plan.Intersection, plan.IntersectionAll, plan.Fixpoint, plan.Iterate),
-    *(plan.Top, plan.OrderBy),
+    *(plan.Top, plan.OrderBy, plan.Reduce),
 )
 RECURSIONS = (plan.Fixpoint, plan.Iterate)
 WRITTEN_OUT = 3

@@ -10,8 +10,8 @@
 Windows of the same partition and order are computed together.
 
 State:  every row, by partition, and every row that is shown of it.
-Cost:   O(n log n) for each partition of n rows that changes.
-Source: SQL:2003, window functions, by `reduce` per group.
+Cost:   O(log n) in a partition of n rows, beside the rows of which a function says something else.
+Source: SQL:2003, window functions, by `reduce` per group with a function that keeps its groups.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer import plan
-from optimizer.callables.opaque import Opaque
 from optimizer.expr import (
     Constant,
     Expr,
@@ -33,19 +32,33 @@ from optimizer.expr import (
     constant,
     tuple_of,
 )
+from optimizer.expressions.knowledge import Shape
+from optimizer.plans.nodes.reduce import kept_by
+from optimizer.plans.properties import shapes
 from reactive.sql.aggregates import is_aggregate
 from reactive.sql.asked import asked_of
 from reactive.sql.casts import cast
 from reactive.sql.frames import of_frame
 from reactive.sql.of_groups import directions_of
-from reactive.sql.runtime import windows as runtime
-from reactive.sql.runtime.windows import CURRENT, TO_PEERS, UNBOUNDED, WHOLE, Frame
+from reactive.sql.partitions.frames import (
+    CURRENT,
+    TO_PEERS,
+    UNBOUNDED,
+    WHOLE,
+    Edge,
+    Frame,
+)
+from reactive.sql.partitions.function import Asked
+from reactive.sql.partitions.window import Window
 from reactive.sql.types import FLOAT, INT, SqlType
 from reactive.sql.values import Value, itself, whole
 
 if TYPE_CHECKING:
     from reactive.sql.scope import Scope
 
+NEVER_NULL = frozenset(
+    {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count"}
+)
 OF_PLACES: dict[type[exp.Expr], tuple[str, SqlType]] = {
     exp.RowNumber: ("row_number", INT),
     exp.Rank: ("rank", INT),
@@ -104,32 +117,38 @@ def _reduced(
     row = tuple_of(tuple_of(*all_parameters(count)), first.partition, first.keys)
     packed = plan.Select(source, scope.function(tuple_of(*row.items, tuple_of(*arguments))))
     key = _of_row(Item(Parameter(0), constant(1)))
-    window = runtime.Window(first.directions, tuple(asked for asked, _ in made))
-    reduced = plan.Reduce(packed, key, _opaque(window))
-    width = count + len(made)
-    items = (_of_row(Item(Parameter(0), constant(place))) for place in range(width))
-    rows = plan.Extend(plan.Select(reduced, _second()), (), tuple(items))
-    places = [Parameter(count + place) for place in range(len(made))]
     kinds = [kind for _, kind in made]
-    return rows, [itself(place, kind) for place, kind in zip(places, kinds, strict=True)]
+    shape = (*shapes(source), *map(_shape, kinds))
+    asked = tuple(each for each, _ in made)
+    window = kept_by(Window(first.directions, asked, shape), _name(together))
+    items = (_of_made(Item(Parameter(1), constant(place))) for place in range(len(shape)))
+    rows = plan.Extend(plan.Reduce(packed, key, window), (), tuple(items))
+    places = (Parameter(count + place) for place in range(len(made)))
+    answers = zip(places, kinds, asked, strict=True)
+    return rows, [
+        Value(place, kind) if each.function in NEVER_NULL else itself(place, kind)
+        for place, kind, each in answers
+    ]
+
+
+def _shape(kind: SqlType) -> Shape:
+    return {"int": int, "float": float}.get(kind.kind)
+
+
+def _name(together: Sequence[_Partitioned]) -> str:
+    return ", ".join(each.node.this.sql() for each in together)
 
 
 def _of_row(body: Expr) -> Lifted:
     return Lifted(body, ("row",), (), 1)
 
 
-def _second() -> Lifted:
-    """The row that `reduce` has behind the key."""
-    return Lifted(Parameter(1), ("partition", "row"), (), 2)
+def _of_made(body: Expr) -> Lifted:
+    """Of what `reduce` has behind the key."""
+    return Lifted(body, ("partition", "row"), (), 2)
 
 
-def _opaque(window: runtime.Window) -> Opaque:
-    return Opaque(window, 2, "window", None, (), ("window", window), "reduce")
-
-
-def _function(
-    of: _Partitioned, scope: Scope, arguments: list[Expr]
-) -> tuple[runtime.Asked, SqlType]:
+def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[Asked, SqlType]:
     """What is asked of a partition, and the type of the answers; new arguments are added."""
     node, ignores = of.node.this, False
     while isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
@@ -144,18 +163,18 @@ def _function(
 
     if type(node) in OF_PLACES:
         name, kind = OF_PLACES[type(node)]
-        return runtime.Asked(name, None, WHOLE), kind
+        return Asked(name, None, WHOLE), kind
     match node:
         case exp.Ntile():
             count = _constant(node.this, scope)
-            return runtime.Asked("ntile", None, WHOLE, (count,)), INT
+            return Asked("ntile", None, WHOLE, (count,)), INT
         case exp.Lag() | exp.Lead():
             return _shifted(node, scope, place, ignores=ignores)
         case exp.FirstValue() | exp.LastValue() | exp.NthValue():
             value = scope.value(node.this)
             nth = {exp.FirstValue: 1, exp.LastValue: -1}.get(type(node))
             nth = _constant(node.args["offset"], scope) if nth is None else nth
-            return runtime.Asked("nth", place(value), frame, (nth,), ignores), value.type
+            return Asked("nth", place(value), frame, (nth,), ignores), value.type
         case _ if is_aggregate(node):
             return _aggregate(node, scope, place, frame)
     raise scope.error(of.node, f"there is no window function {node.sql()}")
@@ -163,7 +182,7 @@ def _function(
 
 def _shifted(
     node: Any, scope: Scope, place: Callable[[Value], int], *, ignores: bool
-) -> tuple[runtime.Asked, SqlType]:
+) -> tuple[Asked, SqlType]:
     value = scope.value(node.this)
     offset = _constant(node.args["offset"], scope) if node.args.get("offset") else 1
     default = node.args.get("default")
@@ -171,18 +190,19 @@ def _shifted(
     if default is not None:
         other = place(cast(scope.value(default), value.type, scope))
     by = -offset if isinstance(node, exp.Lag) else offset
-    return runtime.Asked("shifted", place(value), WHOLE, (by, other), ignores), value.type
+    return Asked("shifted", place(value), WHOLE, (by, other), ignores), value.type
 
 
 def _aggregate(
     node: Any, scope: Scope, place: Callable[[Value], int], frame: Frame
-) -> tuple[runtime.Asked, SqlType]:
+) -> tuple[Asked, SqlType]:
     asked = asked_of(node, scope, grouped=False)
     function, value, kind, keeps = of_frame(asked)
     argument = None if value is None else place(value)
     if function in ("sum", "avg", "min", "max"):
-        return runtime.Asked("running", argument, frame, (function,)), kind
-    return runtime.Asked(function, argument, frame, (), False, keeps), kind
+        return Asked(function, argument, frame, (function,)), kind
+    more = (function,) if function == "count" else ()
+    return Asked(function, argument, frame, more, False, keeps), kind
 
 
 def _constant(node: Any, scope: Scope) -> Any:
@@ -209,7 +229,7 @@ def _frame(of: _Partitioned, scope: Scope) -> Frame:
     return Frame(kind, start, end, names.get(exclude, ""))  # type: ignore[arg-type]
 
 
-def _edge(spec: Any, side: str, scope: Scope) -> runtime.Edge:
+def _edge(spec: Any, side: str, scope: Scope) -> Edge:
     bound = spec.args.get(side)
     if isinstance(bound, str):
         return CURRENT if bound.upper() == "CURRENT ROW" else UNBOUNDED

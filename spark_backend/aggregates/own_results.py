@@ -5,6 +5,7 @@
     Aggregate(0, add, remove)   int, if add gives one of an int and a value
     Aggregate(..., result=f)    what f is known to give of such a state
     Monoid(0, combine)          the type of the values, if that is the type of the zero
+    reduce(f)                   a multiset of what f is known to give rows of
 
 What is known of a callable is what is written in it, or its annotation (`codec/returned.py`).
 """
@@ -15,13 +16,12 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from pyspark.sql import functions as F
-
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.lifting.lift import lift
 from reactive.collections.multiset import Multiset
 from reactive.operators import accumulators
+from spark_backend.aggregates.reduced import ReducedAccumulator, reduced_result
 from spark_backend.codec.returned import returned
 from spark_backend.codec.schema import (
     WIDEST,
@@ -34,7 +34,7 @@ from spark_backend.codec.schema import (
     in_common,
     type_name,
 )
-from spark_backend.codec.values import Inexact, Value, literal, spark_type
+from spark_backend.codec.values import Inexact, Value, any_value, literal
 
 
 def own_result(folded: plan.Folded, value: Value) -> Typed:
@@ -55,6 +55,8 @@ def own_result(folded: plan.Folded, value: Value) -> Typed:
             return _of_user(own, value)
         case accumulators.MonoidAccumulator() as own:
             return _of_monoid(own, value)
+        case ReducedAccumulator() as own:
+            return reduced_result(own, value)
         case _:
             raise Inexact(f"{folded.name} of {type_name(value.of)}, whose order is not Spark's")
 
@@ -62,28 +64,23 @@ def own_result(folded: plan.Folded, value: Value) -> Typed:
 def _of_user(own: accumulators.UserAccumulator, value: Value) -> Typed:
     state = _widened(_known(own.initial))
     for _ in range(2):  # what it adds to is what it gave before
-        found = _called(own.plus, _some(state), value)
+        found = _called(own.plus, any_value(state), value)
         try:
             state = _widened(in_common(state, found))
         except Untyped as untyped:
             raise Inexact(f"its state: {untyped}") from None
-    return state if own.finish is None else _widened(_called(own.finish, _some(state)))
+    return state if own.finish is None else _widened(_called(own.finish, any_value(state)))
 
 
 def _of_monoid(own: accumulators.MonoidAccumulator, value: Value) -> Typed:
     if value.optional or _known(own.initial).kind is not value.of.kind:
         raise Inexact(f"its zero is of another type than {type_name(value.of)}")
     state = _widened(value.of)
-    return state if own.finish is None else _widened(_called(own.finish, _some(state)))
+    return state if own.finish is None else _widened(_called(own.finish, any_value(state)))
 
 
 def _known(value: Any) -> Typed:
     return literal(value).of
-
-
-def _some(of: Typed) -> Value:
-    """Any value of a type."""
-    return Value(F.lit(None).cast(spark_type(of)), of)
 
 
 def _called(function: Opaque, *values: Value) -> Typed:

@@ -3,6 +3,7 @@
     o.name.upper()          str, since o.name is one
     grade(o.score)          what `def grade(score: float) -> str` says
     (o.id, round(o.x))      a tuple of both
+    max(rows), len(rows)    of a multiset of known values
     lambda o: f(o)          unknown, if f says nothing
 
 That something may raise does not matter: what has no result needs no type. Annotations are believed
@@ -50,6 +51,7 @@ from spark_backend.codec.schema import (
     Record,
     Typed,
     Untyped,
+    Whole,
     in_common,
     may_be_read,
     record_of,
@@ -98,6 +100,8 @@ _CALLS: dict[Any, type] = {
     callable: bool,
     float: float,
 }
+_ORDERING = (sorted, list, tuple, set, frozenset, reversed)
+"""What gives the values that it is given."""
 _LISTS = (list, tuple, set, frozenset, Iterable, Iterator, Sequence)
 """What `get_origin` gives for annotations of collections of one type."""
 
@@ -127,18 +131,12 @@ def elements(function: Function, row: Sequence[Value]) -> Typed:
     try:
         if isinstance(function, Opaque):
             return _elements(function.function)
-        if isinstance(function.made, Opaque) and not isinstance(function.body, Display):
+        try:
+            return _Returned(function, row).inside(function.body)
+        except Untyped:
+            if not isinstance(function.made, Opaque) or _says_nothing(function.made.function):
+                raise
             return _elements(function.made.function)
-        reader, body = _Returned(function, row), function.body
-        match body:
-            case Display("tuple" | "list" | "set", items) if items:
-                return reduce(in_common, map(reader.of, items))
-            case Apply(opaque, _):
-                return _elements(opaque.function)
-            case Call(Constant(called)):
-                return _elements(called)
-            case _:
-                raise Untyped("its elements are of no known type")
     except Untyped as untyped:
         raise Inexact(str(untyped)) from None
 
@@ -187,6 +185,27 @@ class _Returned:
             case _:
                 raise Untyped(f"a {type(expr).__name__.lower()} is of no known type")
 
+    def inside(self, expr: Expr) -> Typed:
+        """The type of the elements of an expression: of what is written out, or of a multiset."""
+        match expr:
+            case Display("tuple" | "list" | "set", items) if items:
+                return reduce(in_common, map(self.of, items))
+            case Parameter(index):
+                return _in_multiset(self._row[index].of)
+            case Apply(opaque, _):
+                return _elements(opaque.function)
+            case Call(Constant(called), (of, *_)) if any(called is known for known in _ORDERING):
+                return self.inside(of)
+            case Call(Constant(called), (Constant(each), of), ()) if called is map:
+                self.inside(of)
+                return Plain(_CALLS[each]) if _is_known(each) else _annotated(each)
+            case Item(of, Display("slice")):
+                return self.inside(of)
+            case Call(Constant(called)):
+                return _elements(called)
+            case _:
+                raise Untyped("its elements are of no known type")
+
     def _attribute(self, of: Typed, name: str) -> Typed:
         if not isinstance(of, Record) or not may_be_read(of, name):
             raise Untyped(f".{name} is of no known type")
@@ -223,6 +242,10 @@ class _Returned:
                 return self._rounded(called, call.arguments)
             case Constant(called) if called in (min, max) and len(call.arguments) > 1:
                 return reduce(in_common, map(self.of, call.arguments))
+            case Constant(called) if called in (min, max) and not _has_default(call):
+                return self.inside(call.arguments[0])
+            case Constant(called) if called is sum and len(call.arguments) == 1:
+                return self._summed(call.arguments[0])
             case Constant(called):
                 return _annotated(called)
             case _:
@@ -234,6 +257,13 @@ class _Returned:
             raise Untyped(f"{called.__name__}() is of no known type")
         is_whole = kind is bool or (called is round and len(arguments) == 1)
         return Plain(int if is_whole else kind)
+
+    def _summed(self, of: Expr) -> Typed:
+        """Of a group, which has a row; of what is left of it, the sum may be 0."""
+        kind = self.inside(of).kind
+        if kind in (int, bool) or (kind is float and isinstance(of, Parameter)):
+            return Plain(float if kind is float else int)
+        raise Untyped("sum() is of no known type")
 
     def _record(self, call: Call) -> Typed:
         assert isinstance(call.function, Constant)
@@ -254,6 +284,16 @@ def _item(of: Typed, place: int) -> Typed:
     raise Untyped("an item is of no known type")
 
 
+def _in_multiset(of: Typed) -> Typed:
+    if isinstance(of, Whole) and of.of is not None:
+        return of.of
+    raise Untyped("its elements are of no known type")
+
+
+def _has_default(call: Call) -> bool:
+    return any(name == "default" for name, _ in call.keywords)
+
+
 def _is_known(called: Any) -> bool:
     return any(called is known for known in _CALLS)
 
@@ -269,6 +309,11 @@ def _elements(function: Callable[..., Any]) -> Typed:
     if get_origin(hint) not in _LISTS or len(items) != 1:
         raise Untyped(f"{_name(function)} does not say what it returns the elements of")
     return typed(items[0])
+
+
+def _says_nothing(function: Any) -> bool:
+    """Whether there is no annotation, as of a lambda: then the text is to be told of."""
+    return not getattr(function, "__annotations__", {}).get("return")
 
 
 def _hint(function: Callable[..., Any]) -> Any:

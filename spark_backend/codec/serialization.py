@@ -22,8 +22,8 @@ from spark_backend.codec.codec import main_classes
 cloudpickle: Any = untyped
 
 
-def serialized(node: plan.Node | tuple[plan.Node, ...]) -> bytes:
-    """The plan, or several that share nodes, as bytes that `pickle.loads` can read.
+def serialized(node: Any) -> bytes:
+    """A plan, several that share nodes, or what has some, as bytes that `pickle.loads` can read.
 
     Raises
     ------

@@ -119,6 +119,11 @@ def literal(value: Any) -> Value:
     raise Inexact(f"the constant {value!r:.60} has no Spark type")
 
 
+def any_value(of: Typed) -> Value:
+    """Some value of a type, of which only that is asked."""
+    return Value(F.lit(None).cast(spark_type(of)), of)
+
+
 def record_value(items: tuple[Value, ...], of: Record | None = None) -> Value:
     """A tuple, or a record of a type, of these fields."""
     of = of or tuple_of(tuple(item.of for item in items))

@@ -106,7 +106,18 @@ class DirectFlush:
 
     def check_anew(self, specs: Iterable[TableSpec]) -> None:
         """Raise `TooMany` for tables of so many rows that a recursion over them is not for here."""
-        _check(sum(map(self.tables.rows_near, specs)), MOST_ANEW)
+        _check(self.rows_of(specs), MOST_ANEW)
+
+    def rows_of(self, specs: Iterable[TableSpec]) -> int:
+        """How many rows tables have, as of before."""
+        return sum(map(self.tables.rows_near, specs))
+
+    def columns(self, spec: TableSpec, kept: Typed, change: Bag) -> pa.Table:
+        """The columns `row` and `weight` of a table with what changes; not added up."""
+        weights = pa.array(change.values(), pa.int64())
+        more = pa.table({"row": to_arrow(kept, list(change)), "weight": weights})
+        before = self.tables.all_rows(spec)
+        return pa.concat_tables([before.select(more.column_names).cast(more.schema), more])
 
     def all_rows(self, spec: TableSpec, kept: Typed) -> Bag:
         """All rows of a table, as of before."""

@@ -28,6 +28,8 @@ from optimizer.plans.side_conditions import residual
 from optimizer.plans.unique_keys import unique_key
 from reactive.operators.plain import LINEAR, chain_over
 from reactive.reference.bags import Bag
+from spark_backend.aggregates.reduced import as_aggregate
+from spark_backend.aggregates.reduced_rows import ReducedRows
 from spark_backend.aggregates.totals import Totals
 from spark_backend.cluster.session import Session
 from spark_backend.codec.columns import truth_of
@@ -179,6 +181,8 @@ class Compiler:
                 found = self._outer(node, left, right)
             case plan.Aggregate():
                 found = self._aggregate(node)
+            case plan.Reduce():
+                found = ReducedRows(self._aggregate(as_aggregate(node)))
             case plan.Top() | plan.OrderBy(limit=int()):
                 found = self._first(node, is_last=False)
             case _ if isinstance(node, _SETS):
@@ -199,7 +203,7 @@ class Compiler:
         self.steps += made.steps
         return made
 
-    def _aggregate(self, node: plan.Aggregate) -> Step:
+    def _aggregate(self, node: plan.Aggregate) -> Totals:
         source, name = node.input, self.free("sums", node)
         step = self.step(source)
         try:
@@ -230,7 +234,8 @@ class Compiler:
         made = ByWeight(node, steps, names, kept)
         return self._with(made, *made.specs)
 
-    def _sides(self, node: Any, left: plan.Node, right: plan.Node) -> tuple[Arranged, Arranged]:
+    def sides(self, node: Any, left: plan.Node, right: plan.Node) -> tuple[Arranged, Arranged]:
+        """The rows of both sides of a join by its key."""
         one, other = self.step(left), self.step(right)
         sides = sides_of(node, one.kept, other.kept, bindings(left))
         return self._arranged(left, one, sides[0]), self._arranged(right, other, sides[1])
@@ -261,7 +266,7 @@ class Compiler:
         return self._names[kind, what]
 
     def _join(self, node: plan.Join, left: plan.Node, right: plan.Node) -> Step:
-        one, other = self._sides(node, left, right)
+        one, other = self.sides(node, left, right)
         asked = residual(node)
         try:
             return Join(node, one, other, asked, bindings(left))
@@ -271,13 +276,13 @@ class Compiler:
         return self._over(made, (plan.Where(node, asked),))
 
     def _matched(self, node: Any, left: plan.Node, right: plan.Node) -> Matched:
-        one, other = self._sides(node, left, right)
+        one, other = self.sides(node, left, right)
         is_semi = isinstance(node, plan.SemiJoin)
         fits = _fits(node, one.source.kept, other.source.kept, ("x", "y"))
         return Matched(node, one, other, one.source.kept, _itself, fits, present=is_semi)
 
     def _outer(self, node: plan.OuterJoin, left: plan.Node, right: plan.Node) -> Step:
-        one, other = self._sides(node, left, right)
+        one, other = self.sides(node, left, right)
         count = bindings(left)
         kept = _padded(node.kind, one.source.kept, other.source.kept, count)
         found: Step = _As(Join(node, one, other, residual(node), count), kept)
@@ -329,7 +334,7 @@ class _Outer:
 
 def _where(step: Step) -> str:
     """Where a step is done."""
-    own = step.own if isinstance(step, Totals) else ()
+    own = step.own if isinstance(step, Totals | ReducedRows) else ()
     if not own:
         return "Spark columns"
     return f"Spark columns; {', '.join(own)}: Python workers, of the groups that changed"

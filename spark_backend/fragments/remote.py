@@ -26,6 +26,7 @@ from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Part
+from spark_backend.aggregates.reduced_rows import ReducedRows
 from spark_backend.aggregates.totals import Totals
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import pairs_of, to_arrow
@@ -243,7 +244,7 @@ class StateRemote:
     @property
     def _is_net(self) -> bool:
         """Whether the first flush has added up what it has given."""
-        return isinstance(self._member.top, Totals | ByWeight)
+        return isinstance(self._member.top, Totals | ByWeight | ReducedRows)
 
     @property
     def _is_set(self) -> bool:

@@ -73,6 +73,8 @@ def _of(node: plan.Node) -> tuple[str, tuple[str, ...]]:
             return _of_aggregate(node)
         case plan.Top():
             return f"the rows by {written(node.key)}", (headline(node),)
+        case plan.Reduce():
+            return f"the rows by {written(node.key)}", (f"what {written(node.function)} gives",)
         case plan.OrderBy():
             return "the rows, and the first of them apart", (headline(node),)
         case plan.Distinct():

@@ -2,7 +2,7 @@
 
 With wider counts, of 24 bytes each, a count may be anything that is added up, such as a place.
 
-State:  the arrays; a change for every eighth mark at most.
+State:  the arrays; a change for every 32nd mark at most.
 Cost:   O(log n) to look one up; amortised O(1) array steps to change one.
 """
 
@@ -17,6 +17,8 @@ SIZE = 16
 Fingerprint = bytes
 FEW = 10_000
 """Changes that are kept apart at least."""
+PART = 32
+"""One in so many of all marks may be kept apart, which take some 150 bytes each there."""
 _HALF = np.dtype(">u8")
 _COUNT = np.dtype(np.int32)
 
@@ -46,7 +48,7 @@ class Fingerprints:
         changes[mark] = changes.get(mark, 0) + times
         if not changes[mark]:
             del changes[mark]
-        elif len(changes) > max(FEW, len(self._counts) // 8):
+        elif len(changes) > max(FEW, len(self._counts) // PART):
             self._merge()
 
     def add_all(self, counts: Iterable[tuple[Fingerprint, int]]) -> None:
@@ -79,19 +81,46 @@ class Fingerprints:
         self._take(changes.keys(), changes.values())
 
     def _take(self, marks: Collection[Fingerprint], times: Iterable[int]) -> None:
+        """Add to counts: to those of marks that are there, and new ones between them. One array is
+        copied at a time, so that it takes room for one more."""
         if not marks:
             return
-        given = np.frombuffer(b"".join(marks), _HALF).astype(np.uint64).reshape(-1, 2)
-        high = np.concatenate([self._high, given[:, 0]])
-        low = np.concatenate([self._low, given[:, 1]])
-        counts = np.concatenate([self._counts, np.fromiter(times, self._counts.dtype)])
-        order = np.lexsort((low, high))
-        high, low, counts = high[order], low[order], counts[order]
-        first = _begins(high, low)
-        sums: Any = np.add.reduceat(counts, first)
-        kept = sums != 0
-        self._high, self._low = high[first][kept], low[first][kept]
-        self._counts = sums[kept].astype(self._counts.dtype)
+        high, low, counts = _added_up(marks, np.fromiter(times, np.int64))
+        place, is_there = self._places(high, low)
+        self._counts[place[is_there]] += counts[is_there].astype(self._counts.dtype)
+        new = ~is_there & (counts != 0)
+        at = place[new]
+        self._high = np.insert(self._high, at, high[new])
+        self._low = np.insert(self._low, at, low[new])
+        self._counts = np.insert(self._counts, at, counts[new].astype(self._counts.dtype))
+        if not self._counts.all():
+            kept = self._counts != 0
+            self._high, self._low = self._high[kept], self._low[kept]
+            self._counts = self._counts[kept]
+
+    def _places(self, high: Any, low: Any) -> tuple[Any, Any]:
+        """Where marks are, or are to be, and whether they are there."""
+        place = np.searchsorted(self._high, high, "left")
+        last = np.searchsorted(self._high, high, "right")
+        while True:
+            inside = np.flatnonzero(place < last)
+            before = inside[self._low[place[inside]] < low[inside]]
+            if not len(before):
+                break
+            place[before] += 1
+        is_there = np.zeros(len(place), bool)
+        is_there[inside] = self._low[place[inside]] == low[inside]
+        return place, is_there
+
+
+def _added_up(marks: Collection[Fingerprint], times: Any) -> tuple[Any, Any, Any]:
+    """Both halves of marks in order, each once, with the sums."""
+    given = np.frombuffer(b"".join(marks), _HALF).astype(np.uint64).reshape(-1, 2)
+    order = np.lexsort((given[:, 1], given[:, 0]))
+    high, low = given[order, 0], given[order, 1]
+    first = _begins(high, low)
+    sums: Any = np.add.reduceat(times[order], first)
+    return high[first], low[first], sums
 
 
 def _begins(high: Any, low: Any) -> Any:

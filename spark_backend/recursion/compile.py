@@ -1,6 +1,7 @@
 """From a recursion in a fragment to its step.
 
     fixpoint that keeps a column        by partitions of the column
+    any other that is linear            by rounds (`rounds.py`)
     any other, also a loop of rounds    in one worker
 
 What rows of a relation are follows from those that are made of inputs alone; integers stay what
@@ -39,6 +40,7 @@ from spark_backend.codec.values import Inexact
 from spark_backend.recursion.decomposed import ByPartition
 from spark_backend.recursion.one_worker import InOneWorker, Relation
 from spark_backend.recursion.parts import Own, Parts
+from spark_backend.recursion.rounds import by_rounds
 from spark_backend.steps.join import Arranged
 from spark_backend.steps.step import NotColumns, Step
 
@@ -64,7 +66,11 @@ def recursion(compiler: Compiler, node: plan.Node) -> Step | None:
             return first.beside(index)
         case plan.Fixpoint() | plan.Iterate():
             over = _over_tables(compiler, node)
-            return _by_partition(compiler, over) or _in_one_worker(compiler, over)
+            return (
+                _by_partition(compiler, over)
+                or by_rounds(compiler, over, _relations)
+                or _in_one_worker(compiler, over)
+            )
         case _:
             return None
 

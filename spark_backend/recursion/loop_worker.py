@@ -1,7 +1,7 @@
 """What runs in a Python worker for a recursion that is in one: this engine, to the end.
 
     batches      rows of each relation as they were, all rows of each side
-    after        the recursion over the sides, by this engine
+    after        the recursion over the sides, by this engine, or over columns where that goes
     delta        after - before; with a tolerance, of what is shown
 
 State:  none between flushes.
@@ -33,6 +33,8 @@ from reactive.operators.plain import spread
 from reactive.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type, from_arrow
 from spark_backend.codec.schema import Typed
+from spark_backend.columnar.changes import changes_of, exact, loop_of
+from spark_backend.columnar.trees import NotColumnar
 from spark_backend.recursion.worker import ROWS, arrow_rows, class_of, told
 from spark_backend.tables.worker import adopt
 
@@ -50,6 +52,12 @@ class Task:
     kinds: tuple[Typed, ...]
     own: int
 
+    @property
+    def is_loop(self) -> bool:
+        """Whether it is a number of rounds."""
+        loop = loop_of(_loaded(self.node)[0])
+        return isinstance(loop, plan.Iterate) and loop.times is not None
+
 
 def changes(
     task: bytes, classes: dict[str, bytes], batches: Iterable[pa.RecordBatch]
@@ -61,6 +69,13 @@ def changes(
     """
     adopt(classes)
     of: Task = pickle.loads(task)
+    if of.is_loop:
+        batches = list(batches)
+        tables = by_columns(of, [_of_kind(of, kind, batches) for kind in range(len(of.kinds))])
+        if tables is not None:
+            for place, table in enumerate(tables):
+                yield from _in_batches(of, place, table)
+            return
     bags = [Counter[Row]() for _ in of.kinds]
     for batch in batches:
         _take(of, batch, bags)
@@ -70,6 +85,32 @@ def changes(
         raise told(error) from error
     for place, pairs in enumerate(found):
         yield from _batches(of, place, pairs)
+
+
+def by_columns(of: Task, given: Sequence[pa.Table]) -> list[pa.Table] | None:
+    """How the rows of each relation change, from the columns `row` and `weight` of relations and
+    sides; None if that is not done over columns."""
+    try:
+        return changes_of(_loaded(of.node), of.kinds, given)
+    except NotColumnar:
+        return None
+
+
+def _of_kind(of: Task, kind: int, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """What batches have of a kind."""
+    schema = pa.schema([("row", arrow_type(of.kinds[kind])), ("weight", pa.int64())])
+    found = []
+    for batch in batches:
+        rows = batch.filter(pc.equal(batch.column("kind"), kind))
+        columns = [rows.column(f"row{kind}"), rows.column("weight")]
+        found.append(pa.record_batch(columns, ["row", "weight"]))
+    return pa.Table.from_batches(found, schema)
+
+
+def _in_batches(of: Task, place: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The changes of a relation."""
+    for batch in table.to_batches(ROWS):
+        yield _batch(of, place, batch.column("row"), batch.column("weight"))
 
 
 def brought_to_end(of: Task, bags: Sequence[Counter[Row]]) -> list[list[tuple[Row, int]]]:
@@ -95,9 +136,7 @@ def _after(
     of: Task, tops: Sequence[plan.Node], sides: Sequence[Counter[Row]]
 ) -> list[dict[Row, int]]:
     """The rows of all relations, before any tolerance."""
-    exact = [top.input if isinstance(top, plan.Tolerate) else top for top in tops]
-    first = exact[0]
-    loop = first.input if isinstance(first, plan.Component) else first
+    loop = loop_of(tops[0])
     there = [{row: n for row, n in bag.items() if n > 0} for bag in sides]
     if isinstance(loop, plan.Iterate) and loop.times is not None:
         return [dict(Counter(rows)) for rows in _rounds(loop, there)]
@@ -107,7 +146,7 @@ def _after(
         tables.append(database.table(class_of(kept), name=f"side {place + 1}"))
         tables[-1].add_all(Counter(bag).elements())
     views: list[Any] = []
-    for top in exact:
+    for top in map(exact, tops):
         run = substituted(top, LEVEL, lambda given: tables[given.index].plan)
         views.append(Relation(database._engine, run).materialize())
     return [dict(Counter(view)) for view in views]
@@ -136,17 +175,20 @@ def _change(top: plan.Node, before: Counter[Row], after: dict[Row, int]) -> list
 
 def _batches(of: Task, place: int, pairs: list[tuple[Row, int]]) -> Iterator[pa.RecordBatch]:
     """The changes of a relation."""
-    fields = [("kind", pa.int32()), ("weight", pa.int64())]
-    fields += [(f"row{kind}", arrow_type(of.kinds[kind])) for kind in range(of.own)]
-    schema = pa.schema(fields)
     for start in range(0, len(pairs), ROWS):
         some = pairs[start : start + ROWS]
         rows = arrow_rows(of.kinds[place], [row for row, _ in some])
-        columns = [pa.nulls(len(some), field.type) for field in schema][2:]
-        columns[place] = rows
-        kinds = pa.array([place] * len(some), pa.int32())
-        weights = pa.array([weight for _, weight in some], pa.int64())
-        yield pa.record_batch([kinds, weights, *columns], schema=schema)
+        yield _batch(of, place, rows, pa.array([weight for _, weight in some], pa.int64()))
+
+
+def _batch(of: Task, place: int, rows: pa.Array, weights: pa.Array) -> pa.RecordBatch:
+    fields = [("kind", pa.int32()), ("weight", pa.int64())]
+    fields += [(f"row{kind}", arrow_type(of.kinds[kind])) for kind in range(of.own)]
+    schema = pa.schema(fields)
+    columns = [pa.nulls(len(rows), field.type) for field in schema][2:]
+    columns[place] = rows
+    kinds = pa.array([place] * len(rows), pa.int32())
+    return pa.record_batch([kinds, weights, *columns], schema=schema)
 
 
 @lru_cache(maxsize=16)

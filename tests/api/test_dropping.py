@@ -191,7 +191,7 @@ def test_tables_are_not_dropped_by_callables_of_queries() -> None:
 
     class Drops:
         def __call__(self, word: str) -> bool:
-            db.drop(words, views=True)
+            db.drop(*db.tables(), views=True)
             return True
 
     view = words.where(Drops()).materialize()

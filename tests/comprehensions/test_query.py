@@ -473,3 +473,44 @@ def test_sources_need_no_keys_of_their_own(db: Database, orders: Any) -> None:
     shop = Shop()
     view = db.query(lambda: [o.id for o in shop.sales if o.paid]).materialize()
     assert sorted(view) == [2, 3]
+
+
+def test_a_constant_test_that_raises_does_so_where_python_asks_it(
+    db: Database, customers: Any
+) -> None:
+    made = db.query(lambda: [c.id if 1 // 0 else 0 for c in customers])
+    whole = db.query(lambda: (len(customers) if 1 // 0 else 2, 1))
+    customers.clear()
+    check(made.materialize())
+    with pytest.raises(ZeroDivisionError):
+        whole.materialize()
+
+
+def test_constants_may_leave_nothing_of_the_relations_that_a_query_names(
+    db: Database, customers: Any
+) -> None:
+    with_customers = False
+    made = db.query(lambda: len(customers) if with_customers else 0)
+    assert list(made.materialize()) == [0]
+
+
+def test_in_of_a_keyed_table_or_of_groups_is_said_in_other_words(db: Database) -> None:
+    keyed: Any = db.table(Customer, name="keyed", key="id")
+    keyed.add_all([Customer(1, "Ann"), Customer(2, "Bob")])
+    numbers = db.table(int, name="numbers")
+    numbers.add_all([1, 3])
+    sizes = keyed.group_by(lambda c: c.id).aggregate(Count()).materialize()
+    refused: Any = (
+        lambda: [n for n in numbers if n in keyed],
+        lambda: [n for n in numbers if n not in sizes],
+    )
+    for each in refused:
+        with pytest.raises(PlanError, match=r"means a key.*\n.*column \d+\n.*asks for a key"):
+            db.query(each)
+    with pytest.raises(PlanError, match="means a key"):
+        numbers.where(lambda n: n in keyed)
+
+    by_key = db.query(lambda: [n for n in numbers if any(c.id == n for c in keyed)]).materialize()
+    by_row = db.query(lambda: [c for c in keyed if c in list(keyed)]).materialize()
+    assert list(by_key) == [1] and len(by_row) == 2
+    check(by_key, by_row)

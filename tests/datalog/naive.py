@@ -380,7 +380,7 @@ def _functor(name: str, values: list[Any], bits: int) -> Any:
                 return text[start : start + count] if min(start, count) >= 0 else ""
             case "cat", parts:
                 return "".join(parts)
-            case "to_number", [text]:
+            case "to_number" | "to_unsigned", [text]:
                 return int(text)
             case "to_float", [text]:
                 return float(text)

@@ -40,7 +40,8 @@ class Elsewhere:
     threshold_rows: int | None = None
     threshold_bytes: int | None = None
     flush_interval: float | None = None
-    max_waiting: int = 1_000_000
+    max_waiting: int | None = 1_000_000
+    max_waiting_bytes: int | None = None
     failures: int = 0
     """How many of the next flushes fail."""
     gone: bool = False

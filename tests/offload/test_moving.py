@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Count, Database, OffloadError, Sum, fixpoint, iterate
+from reactive.remote.waiting import Waiting
 from tests.budget import examples
-from tests.offload.elsewhere import Elsewhere
+from tests.offload.elsewhere import Elsewhere, Failing
 from tests.random_queries.drawn import SEEDS, commit, draw
 from tests.replica import Replica
 
@@ -128,7 +129,7 @@ def test_explain_says_whether_a_recursion_can_move_and_when_it_should() -> None:
         )
     ).materialize("same")
     said = same.explain()
-    assert "can move, to one Python worker" in said and "this is the better place" in said
+    assert "can move, by rounds" in said and "this is the better place" in said
     with pytest.raises(OffloadError, match="cannot be done in columns"):
         same.offload()
 
@@ -144,3 +145,28 @@ def test_explain_says_that_few_rounds_move_as_operators_do_and_many_as_one() -> 
     assert "its rounds are written out" in iterate(step, edges, times=2).explain()
     for loop in (iterate(step, edges, until="settled"), iterate(step, edges, times=20)):
         assert "can move, to one Python worker" in loop.explain()
+
+
+def test_what_callables_prepare_is_handed_over_in_pieces_and_never_waits_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes, stage, waiting = list[int](), Failing.stage, list[int]()
+
+    def staged(self: Failing, number: int, entries: Any) -> None:
+        sizes.append(len(entries))
+        stage(self, number, entries)
+
+    def taken(self: Waiting, entries: list[Any]) -> None:
+        waiting.append(len(entries))
+
+    monkeypatch.setattr(Failing, "stage", staged)
+    db = Database(offload=Elsewhere())
+    words = db.table(Word, name="words")
+    view = words.group_by(lambda w: w.text).aggregate(Sum(lambda w: w.size)).materialize()
+    words.add_all(Word("abc"[n % 3], n) for n in range(20))
+    with monkeypatch.context() as watched:
+        watched.setattr(Waiting, "take", taken)
+        view.offload()
+    assert sum(sizes) == 20 and max(sizes) == 3 and sum(waiting) == 0
+    words.add(Word("a", 100))
+    view.verify()

@@ -248,7 +248,7 @@ def test_explain_and_the_place_of_a_part_elsewhere() -> None:
     assert "\n  reduce [len(rows)] by order.town\n    table orders" in str(query.explain())
     unread = orders.group_by("town").reduce(lambda town, rows: [max(o.total for o in rows)])
     assert "called as it is" not in str(unread.explain())  # nothing would be gained
-    with pytest.raises(OffloadError, match="its callable is asked of whole groups"):
+    with pytest.raises(OffloadError, match="its groups are in the process, or in a whole fragment"):
         query.materialize().offload()
 
 

@@ -49,6 +49,7 @@ RARE = {
     "empty_false_where": "done before to what it is tried on",
     "propagate_constants": "needs a condition on both sides of an equation",
     "push_where_into_fixpoint": "needs a recursion that hands on what is asked",
+    "limit_reduce": "needs a window, which only SQL has",
     "push_where_below_reduce": "needs a condition on the key of a reduce",
     "push_where_below_top": "needs a condition on the key of a top",
     "push_where_below_aggregate": "needs a condition on the key of a group",

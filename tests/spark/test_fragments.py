@@ -259,7 +259,7 @@ def _jobs(store: Any) -> dict[int, int]:
 @pytest.mark.parametrize(
     "query",
     [
-        lambda o, c: o.group_by(lambda o: o.tag).reduce(lambda k, rows: [len(rows)]),
+        lambda o, c: o.group_by(lambda o: o.tag).reduce(lambda k, rows: [max(o.id for o in rows)]),
         lambda o, c: o.select(lambda o: frozenset([o.tag])).distinct(),
         lambda o, c: o.join(c, on=lambda o, c: o.amount < c.rate),
         lambda o, c: o.semi_join(c, on=lambda o, c: o.id == c.id and 1 / o.amount < c.rate),

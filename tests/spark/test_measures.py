@@ -1,9 +1,10 @@
-"""Two measurements of Spark at their smallest: they run, and all sides agree."""
+"""Measurements of Spark at their smallest: they run, and all sides agree."""
 
 from __future__ import annotations
 
 import pytest
 
+from asv_benchmarks.offload import room
 from asv_benchmarks.offload.measure import in_process, offload_figures
 from spark_backend.cluster.session import Session
 from tests.budget import TIMES
@@ -15,6 +16,26 @@ def test_flushes_are_timed_beside_commits_in_the_process(session: Session) -> No
     assert all(len(seconds) == 2 for times in found.values() for seconds in times.values())
     assert all(times["flush"][0] > times["process"][0] > 0 for times in found.values())
     assert session.is_alive()
+
+
+@pytest.mark.parametrize("source", room.SOURCES)
+def test_rows_load_from_all_sides_and_are_counted(source: str, session: Session) -> None:
+    found = room.load(source, 400)
+    assert found["peak"] >= found["before"] > 0 and found["jvm"] > 0
+    assert session.is_alive()
+
+
+@pytest.mark.parametrize("query", ["rows", "join"])
+def test_views_move_and_are_what_they_were(query: str, session: Session) -> None:
+    found = room.move(query, 400)
+    assert found["full"] > 0 and found["where"] and session.is_alive()
+
+
+@pytest.mark.skipif(not TIMES, reason="it takes a minute, and a JVM of its own for each")
+@pytest.mark.parametrize("query", ["group", "join"])
+def test_a_process_two_thirds_full_can_move(query: str) -> None:
+    found = room.apart("move", query, 300_000)
+    assert found["peak"] < 0.1 * found["state"] + room.SLACK
 
 
 @pytest.mark.skipif(not TIMES, reason="it needs a JVM of its own; what moves is in test_hand_over")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -115,6 +116,28 @@ def test_marks_take_little_and_what_cancels_is_gone() -> None:
     for n in range(30_000):
         found.add(n.to_bytes(16), -1)
     assert len(found) == 0 and found.bytes() == 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_marks_count_whatever_comes_and_goes_also_where_halves_are_equal(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw, wanted = Random(seed), Counter[bytes]()
+    monkeypatch.setattr(fingerprints, "FEW", draw.choice([0, 3, 50]))
+    marks = [bytes([draw.randrange(2)] * 8) + draw.randbytes(1) + bytes(7) for _ in range(30)]
+    found = fingerprints.Fingerprints()
+    for _ in range(draw.randrange(200)):
+        some = [
+            (draw.choice(marks), draw.choice([1, 2, -1])) for _ in range(draw.choice([1, 1, 5]))
+        ]
+        if len(some) > 1:
+            found.add_all(some)
+        else:
+            found.add(*some[0])
+        for mark, times in some:
+            wanted[mark] += times
+    assert all(found.count(mark) == wanted[mark] for mark in marks)
+    assert len(found) == sum(1 for times in wanted.values() if times)
 
 
 def test_a_row_that_cannot_be_pickled_can_be_taken_back(tmp_path: Path) -> None:

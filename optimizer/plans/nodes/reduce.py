@@ -1,20 +1,77 @@
-"""The node of `group_by(key).reduce(function)`."""
+"""The node of `group_by(key).reduce(function)`.
+
+A function may offer to keep its groups itself (`KeepsGroups`): then it is told of the rows that
+come and go, and need not be asked of all rows of a group. What it says of all is the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, runtime_checkable
 
+from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
-from optimizer.expressions.knowledge import Shapes
+from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.expressions.text import written
 from optimizer.plans.facts import Calls, Facts, never, of_input
 from optimizer.plans.plan_node import Node
 from optimizer.record import record
 
 
+def _made(node: Reduce, inputs: Sequence[Shapes]) -> Shapes:
+    found = keeper(node.function)
+    return (None, None if found is None else found.shape)
+
+
 def _key_and_rows(inputs: Sequence[Shapes], place: int) -> Shapes:
     """A key, and the rows of its group as one value."""
     return (None, None)
+
+
+@runtime_checkable
+class KeepsGroups(Protocol):
+    """A function of `reduce` that keeps its groups."""
+
+    def __call__(self, key: Any, rows: Any) -> Any:
+        """What it makes of all rows of a group."""
+        ...
+
+    @property
+    def shape(self) -> Shape:
+        """What is known of the rows that it makes."""
+        ...
+
+    def kept(self) -> Callable[[], Any]:
+        """What makes an empty group (`operators/kept_groups.py`)."""
+        ...
+
+    def limited(self, item: int, most: int) -> Any:
+        """One that makes no rows of which an item is greater; None if there is none."""
+        ...
+
+    def dropping(self) -> Any:
+        """One that makes no rows of a group of which something raises."""
+        ...
+
+
+def keeper(function: Function) -> KeepsGroups | None:
+    """The function itself, if it keeps its groups."""
+    if isinstance(function, Opaque) and isinstance(function.function, KeepsGroups):
+        return function.function
+    return None
+
+
+def kept_by(function: Any, name: str) -> Opaque:
+    """A function that keeps its groups, and is equal to another that is equal, in a plan."""
+    return Opaque(function, 2, name, None, (), (name, function), "reduce")
+
+
+def replaced(function: Function, by: Any, more: str = "") -> Opaque:
+    """Another function in the place of one that keeps its groups, and more of a name."""
+    assert isinstance(function, Opaque)
+    name = function.name + more
+    return replace(function, function=by, name=name, identity=(name, by))
 
 
 @record
@@ -29,7 +86,7 @@ class Reduce(Node):
         calls=(Calls("key", of_input), Calls("function", _key_and_rows, of_rows=False)),
         raises=True,
         recursion=lambda _: ("aggregate",),
-        shapes=lambda node, _: (None, None),
+        shapes=_made,
         is_set=never,
         headline=lambda node: f"reduce {written(node.function)} by {written(node.key)}",
     )

@@ -19,6 +19,7 @@ from optimizer.expr import (
     Attribute,
     Call,
     First,
+    Held,
     Lifted,
     Parameter,
     conjunction,
@@ -32,7 +33,7 @@ from optimizer.plans.wanted import AnyOf, Between, Wanted, wanted
 from reactive.collections.families import UnorderedError, family_of
 from reactive.collections.key_range import Range
 from reactive.compiler.choices.run_pipeline import sink_of
-from reactive.compiler.chooser import Asking, Chooser
+from reactive.compiler.chooser import Asking, Candidate, Chooser
 from reactive.compiler.physical import Index, Lookup, Op, Physical, Pipeline, RangeIndex, Scan
 from reactive.operators import keys
 from reactive.operators.pipelines import PipelineSource
@@ -44,21 +45,19 @@ def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     found = None if below is None else _first_test(below)
     if below is None or found is None:
         return None
-    best: tuple[int, int, Wanted, Index | RangeIndex] | None = None
-    later = -1  # the best of what may pay once others ask for it too
+    candidates, places = [], []
     for what in wanted(conjuncts(found.body), shapes(below.base)):
         index = _index(below.base, found, what)
-        many = 0 if index is None else chooser.values_wanted(index, what.field.name)
-        if index is not None and not many:
-            later = max(later, _kind(what))
-        if index is not None and many and (best is None or (_kind(what), many) > best[:2]):
-            best = (_kind(what), many, what, index)
-    chooser.may_look_up |= later > (-1 if best is None else best[0])
+        if index is not None:
+            candidates.append(Candidate(_kind(what), index, what.field.name))
+            places.append(what)
+    best = chooser.best_of(tuple(candidates))
     if best is None:
         return None
-    chooser.looked_up.append((best[3], best[2].field.name))
-    rest = _rest(below, found, best[2])
-    return _look_up(node, rest, Lookup(rest.base, best[3], best[2].values, Op(rest.base)))
+    what, index = places[best], candidates[best].index
+    chooser.looked_up.append((index, what.field.name))
+    rest = _rest(below, found, what)
+    return _look_up(node, rest, Lookup(rest.base, index, what.values, Op(rest.base)))
 
 
 def _look_up(node: plan.Node, rest: PipelineSource, source: Lookup) -> Asking[Physical]:
@@ -106,7 +105,8 @@ def _rest(below: PipelineSource, test: Lifted, what: Wanted) -> PipelineSource:
 def _is_of_one_family(values: Between) -> bool:
     """Whether the ends of a range are in one order."""
     try:
-        return len({family_of(end) for end in (values.low, values.high) if end is not None}) == 1
+        ends = [end.value if isinstance(end, Held) else end for end in (values.low, values.high)]
+        return len({family_of(end) for end in ends if end is not None}) == 1
     except UnorderedError:
         return False
 

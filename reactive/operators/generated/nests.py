@@ -34,11 +34,10 @@ from reactive.codegen import join_key, probe_order
 from reactive.codegen import probes as probing
 from reactive.codegen.emitter import Chain, Emitter, RowPipeline, row_names
 from reactive.codegen.nest import Bound, Move, Nest, Source, Then
+from reactive.codegen.recalled import Made
 from reactive.codegen.sinks import KeySink, ListSink, Sink
 from reactive.collections.index import Mark
 
-Made = tuple[Callable[..., Any], str]
-"""A function, and its text."""
 KeySide = tuple[Lifted | None, tuple[SideTerm, ...]]
 SinkOf = Callable[[RowPipeline], Sink]
 LEFT, RIGHT = "left", "right"

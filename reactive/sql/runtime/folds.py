@@ -14,6 +14,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from reactive.collections.order import sort_key
+from reactive.sql.runtime.sort_keys import key_of
+
 
 def exact(value: Any) -> Any:
     """A number whose powers add up without rounding; infinities and NaN as they are."""
@@ -278,22 +281,8 @@ def sorted_rows(
     >>> sorted_rows([(None, "a"), (1, "b"), (2, "c")], [(True, False)])
     [(2, 'c'), (1, 'b'), (None, 'a')]
     """
-    found = sorted(rows, key=lambda row: _rank(row[len(directions) :]))
-    for place, (descending, nulls_first) in reversed(list(enumerate(directions))):
-        missing = [row for row in found if row[place] is None]
-        there = [row for row in found if row[place] is not None]
-        there.sort(key=lambda row: row[place], reverse=descending)
-        found = missing + there if nulls_first else there + missing
-    return found
-
-
-def _rank(values: Any) -> Any:
-    """What any values are compared by, also of several types."""
-    if isinstance(values, tuple):
-        return ("tuple", tuple(map(_rank, values)))
-    if isinstance(values, int | float | Decimal):
-        return ("a number", values)
-    return (type(values).__name__, str(values))
+    width, key = len(directions), key_of(tuple(directions))
+    return sorted(rows, key=lambda row: key(row[:width], row[width:]))
 
 
 def in_order(
@@ -327,6 +316,6 @@ def last(values: Sequence[Any]) -> Any:
 OF_VALUES: dict[str, Callable[..., Any]] = {
     "sum": total,
     "avg": mean,
-    "min": lambda values: min(values, default=None),
-    "max": lambda values: max(values, default=None),
+    "min": lambda values: min(values, key=sort_key, default=None),
+    "max": lambda values: max(values, key=sort_key, default=None),
 }

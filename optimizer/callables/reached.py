@@ -1,0 +1,188 @@
+"""Which objects a callable comes to on the way of objects and collections, by its code alone.
+
+    def __call__(self, c):
+        return any(o.customer == c.id for o in self.orders)         self.orders
+
+    lambda c: any(o.customer == c.id for o in tables[0])            tables[0]
+    lambda c: any(o.customer == c.id for t in tables for o in t)    each of tables
+
+What is named by a variable, or is an attribute of one, is left out: who reads the callable sees it.
+Of functions that are reached by an object, a collection or a wrapper nobody does, so that what
+these name is found, too. Nothing of the user's is run, so that what is computed is not found.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from optimizer.callables.captures import SMALL, is_users
+from optimizer.callables.loads import CELLS, GLOBALS, UNSET, Path, attribute, variable
+
+DEEPEST = 4
+CONTAINERS = (list, tuple, dict, set, frozenset)
+FOLLOWED = ("LOAD_ATTR", "LOAD_METHOD")
+SKIPPED = ("PRECALL", "PUSH_NULL", "CACHE", "NOP", "RESUME")
+Found = Iterator[tuple[str, Any]]
+Steps = tuple[Any, ...]
+
+
+def reached(function: Callable[..., Any], is_sought: Callable[[Any], bool]) -> Found:
+    """The objects that are sought and a callable comes to, or methods of these, as far as no
+    variable names them, each with how it is read. These methods are not looked into."""
+    yield from _Walk(is_sought).callable(function, "", is_read=True)
+
+
+class _Walk:
+    """One search, which looks at each code once."""
+
+    def __init__(self, is_sought: Callable[[Any], bool]) -> None:
+        self._is_sought = is_sought
+        self._seen: set[tuple[int, int]] = set()
+        self._depth = 0
+
+    def callable(self, called: Any, label: str, *, is_read: bool) -> Found:
+        """What is reached by a call; `is_read` says that who reads the caller reads this too."""
+        if isinstance(called, FunctionType):
+            yield from self._function(called, UNSET, label, is_read=is_read)
+        elif isinstance(called, MethodType) and isinstance(called.__func__, FunctionType):
+            yield from self._function(called.__func__, called.__self__, label, is_read=is_read)
+        elif isinstance(called, partial):
+            yield from self.callable(called.func, label, is_read=is_read)
+        elif isinstance(getattr(called, "__wrapped__", None), FunctionType):
+            yield from self._function(called.__wrapped__, UNSET, label, is_read=False)
+        elif not isinstance(called, type):
+            own = inspect.getattr_static(type(called), "__call__", None)
+            if isinstance(own, FunctionType):
+                yield from self._function(own, called, label, is_read=False)
+
+    def _function(self, function: FunctionType, owner: Any, label: str, *, is_read: bool) -> Found:
+        key = (id(function), id(owner))
+        if key in self._seen or self._depth >= DEEPEST or not is_users(function):
+            return
+        self._seen.add(key)
+        self._depth += 1
+        yield from self._code(function, function.__code__, owner, label, is_read)
+        self._depth -= 1
+
+    def _code(
+        self, function: FunctionType, code: CodeType, owner: Any, label: str, is_read: bool
+    ) -> Found:
+        steps, loads = _steps(code)
+        for place in loads:
+            is_own = _is_owner(function, steps[place])
+            value = owner if is_own else _loaded(function, steps[place])
+            if value is not UNSET:
+                yield from self._path(steps, place, value, label, is_read and not is_own)
+        for inner in code.co_consts:
+            if isinstance(inner, CodeType):
+                yield from self._code(function, inner, owner, label, is_read)
+
+    def _path(self, steps: Steps, place: int, value: Any, label: str, is_named: bool) -> Found:
+        """What is read of a variable by the steps that follow its load."""
+        name = str(steps[place].argval)
+        while True:
+            place += 1
+            owner, value, name, more = value, *_next(steps, place, value, name)
+            if not more:
+                break
+            is_named &= more == 1
+            place += more - 1
+        whole = f"{label}{name}"
+        for part, each in _parts(steps, place, owner, whole):
+            own = each.__self__ if isinstance(each, MethodType) else each
+            if self._is_sought(own):
+                if not (is_named and part == whole):
+                    yield part, each
+            elif callable(each) and not isinstance(each, type):
+                is_plain = is_named and isinstance(each, FunctionType)
+                yield from self.callable(each, f"{part} -> ", is_read=is_plain)
+
+
+@lru_cache(maxsize=1024)
+def _steps(code: CodeType) -> tuple[Steps, tuple[int, ...]]:
+    """The steps of a code, and the places of those that may load something from outside."""
+    steps = tuple(s for s in dis.get_instructions(code) if s.opname not in SKIPPED)
+    loads = GLOBALS | CELLS | {"LOAD_FAST"}
+    return steps, tuple(place for place, step in enumerate(steps) if step.opname in loads)
+
+
+def _is_owner(function: FunctionType, step: Any) -> bool:
+    """Whether a step loads the first parameter, the object whose method it is."""
+    code = function.__code__
+    name = step.argval
+    is_first = bool(code.co_argcount) and name == code.co_varnames[0]
+    return is_first and step.opname not in GLOBALS and name not in code.co_freevars
+
+
+def _loaded(function: FunctionType, step: Any) -> Any:
+    """The variable from outside that a step loads."""
+    is_in_cell, name = step.opname in CELLS, str(step.argval)
+    if step.opname not in GLOBALS and not (is_in_cell and name in function.__code__.co_freevars):
+        return UNSET
+    try:
+        found = variable(function, Path(is_in_cell, (name,)))
+    except ValueError:
+        return UNSET
+    return UNSET if found is None else found
+
+
+def _next(steps: Steps, place: int, value: Any, name: str) -> tuple[Any, str, int]:
+    """The attribute or item that is read next, its name, and by how many steps; 0 if none is."""
+    step = steps[place] if place < len(steps) else None
+    if step is not None and step.opname in FOLLOWED:
+        found = _attribute(value, str(step.argval))
+        return found, f"{name}.{step.argval}", int(found is not UNSET)
+    if step is not None and step.opname == "LOAD_CONST" and _is_item(steps, place + 1):
+        found = _item(value, step.argval)
+        return found, f"{name}[{step.argval!r}]", 2 if found is not UNSET else 0
+    return value, name, 0
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    found = attribute(owner, name)
+    if found is not UNSET or isinstance(owner, type):
+        return found
+    method = getattr(type(owner), name, UNSET)
+    return MethodType(method, owner) if isinstance(method, FunctionType) else UNSET
+
+
+def _is_item(steps: Steps, place: int) -> bool:
+    step = steps[place] if place < len(steps) else None
+    return step is not None and (
+        step.opname == "BINARY_SUBSCR" or (step.opname == "BINARY_OP" and step.argrepr == "[]")
+    )
+
+
+def _item(owner: Any, key: Any) -> Any:
+    if type(owner) not in (list, tuple, dict):
+        return UNSET
+    try:
+        return owner[key]
+    except (LookupError, TypeError):
+        return UNSET
+
+
+def _parts(steps: Steps, place: int, value: Any, name: str) -> Found:
+    """What a path ends at; of a collection that is gone through, each of its elements."""
+    if type(value) not in CONTAINERS or len(value) > SMALL:
+        yield name, value
+        return
+    if _goes_through(steps, place):
+        elements = value.values() if isinstance(value, dict) else value
+        yield from ((f"each of {name}", element) for element in elements)
+
+
+def _goes_through(steps: Steps, place: int) -> bool:
+    """Whether all elements are read, or one of which it is not known which."""
+    step = steps[place] if place < len(steps) else None
+    if step is None:
+        return False
+    if step.opname in FOLLOWED:
+        return step.argval in ("values", "items", "get")
+    is_variable = step.opname.startswith("LOAD") and step.opname != "LOAD_CONST"
+    return step.opname == "GET_ITER" or (is_variable and _is_item(steps, place + 1))

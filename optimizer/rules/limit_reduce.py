@@ -1,0 +1,72 @@
+"""Have a function that keeps its groups make no rows that are left out behind it.
+
+    where row[i] <= 3                where what is left
+      reduce rows by g       ->        reduce first rows by g
+        R                                R
+
+So the first rows of each group in an order cost what the first rows cost: no row is numbered that
+is not shown.
+
+Sound:  the function says that its rows are the same without those of which the item is greater.
+Needs:  a function that keeps its groups, and an item that it can limit; a constant.
+Pays:   the work of a change for the rows of a group that are not shown.
+Source: SQL's ROW_NUMBER() OVER (...) <= n, as `top` of groups.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.expr import (
+    Attempt,
+    Constant,
+    Expr,
+    Item,
+    Lifted,
+    Operation,
+    Parameter,
+    conjunction,
+    conjuncts,
+)
+from optimizer.plans.nodes.reduce import keeper, replaced
+
+
+def limit_reduce(node: plan.Node) -> plan.Node:
+    match node:
+        case plan.Where(plan.Reduce(source, key, function), Lifted() as p):
+            kept = keeper(function)
+            for test in conjuncts(p.body) if kept is not None else ():
+                item, most, says_all = _limit(test)
+                limited = None if kept is None or item < 0 else kept.limited(item, most)
+                if limited is None:
+                    continue
+                by = replaced(function, limited, f", row[{item}] <= {most}")
+                first = plan.Reduce(source, key, by)
+                left = tuple(t for t in conjuncts(p.body) if t is not test or not says_all)
+                return plan.Where(first, p.with_body(conjunction(left))) if left else first
+            return node
+        case _:
+            return node
+
+
+def _limit(test: Expr) -> tuple[int, int, bool]:
+    """An item of the made row, its greatest value, and whether the test says no more than that."""
+    match test:
+        case Attempt(inner):
+            return _limit(inner)
+        case Operation("<=" | "<" | "==" as operator, (left, Constant(int() as most))):
+            says_all = operator != "=="
+            return _item(left), most - (operator == "<"), says_all
+        case Operation(">=" | ">" as operator, (Constant(int() as most), right)):
+            return _item(right), most - (operator == ">"), True
+        case _:
+            return -1, 0, False
+
+
+def _item(expr: Expr) -> int:
+    match expr:
+        case Item(Parameter(1), Constant(int() as item)):
+            return item
+        case Attempt(inner):
+            return _item(inner)
+        case _:
+            return -1

@@ -1,0 +1,178 @@
+"""Rows as a tree of columns: records are made of columns of their fields, and of no object.
+
+    Link(src, dst)     Tree(Link, src = [1, 1, 2], dst = [2, 3, 3])
+
+Columns are of integers of 64 bits and of floats that are numbers. Rows that are taken out of others
+are a column only when it is asked for.
+
+State:  none.
+Cost:   O(rows) for a column, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from spark_backend.codec.arrow import arrow_type
+from spark_backend.codec.schema import Plain, Record, Typed
+
+Array = Any
+"""Of numpy."""
+
+
+class NotColumnar(Exception):
+    """What is not done over columns."""
+
+
+class Leaf:
+    """A column, and whether its values are `int` or `float`."""
+
+    __slots__ = ("_made", "_make", "kind")
+
+    def __init__(self, kind: type, make: Callable[[], Array]) -> None:
+        self.kind = kind
+        self._make: Callable[[], Array] | None = make
+        self._made: Array = None
+
+    @property
+    def values(self) -> Array:
+        """The values."""
+        if self._make is not None:
+            self._made, self._make = self._make(), None
+        return self._made
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The columns of a record."""
+
+    kind: Any
+    names: tuple[str, ...]
+    parts: tuple[Rows, ...]
+
+    def named(self, name: str) -> Rows:
+        """A field."""
+        if name not in self.names:
+            raise NotColumnar(f"no field {name}")
+        return self.parts[self.names.index(name)]
+
+    def at(self, place: Any) -> Rows:
+        """An item of a tuple."""
+        if not issubclass(self.kind, tuple) or type(place) is not int:
+            raise NotColumnar(f"no item {place}")
+        if not 0 <= place < len(self.parts):
+            raise NotColumnar(f"no item {place}")
+        return self.parts[place]
+
+
+Rows = Leaf | Tree
+Weighted = tuple[Rows, Array]
+"""Rows with their weights."""
+
+
+def tuples(parts: Sequence[Rows]) -> Tree:
+    """Plain tuples."""
+    return Tree(tuple, tuple(f"_{place}" for place in range(len(parts))), tuple(parts))
+
+
+def leaves(rows: Rows) -> Iterator[Leaf]:
+    """All columns."""
+    if isinstance(rows, Leaf):
+        yield rows
+    else:
+        for part in rows.parts:
+            yield from leaves(part)
+
+
+def mapped(rows: Rows, change: Callable[[Leaf], Leaf]) -> Rows:
+    """Rows of which each column is another."""
+    if isinstance(rows, Leaf):
+        return change(rows)
+    return Tree(rows.kind, rows.names, tuple(mapped(part, change) for part in rows.parts))
+
+
+def taken(rows: Rows, at: Array) -> Rows:
+    """The rows at some places."""
+    return mapped(rows, lambda leaf: Leaf(leaf.kind, lambda: leaf.values[at]))
+
+
+def chained(some: Sequence[Rows]) -> Rows:
+    """The rows of all, one after the other.
+
+    Raises
+    ------
+    NotColumnar: they are of different kinds.
+    """
+    return reduce(_two, some)
+
+
+def _two(one: Rows, other: Rows) -> Rows:
+    if isinstance(one, Leaf) and isinstance(other, Leaf) and one.kind is other.kind:
+        return Leaf(one.kind, lambda: np.concatenate((one.values, other.values)))
+    if not isinstance(one, Tree) or not isinstance(other, Tree):
+        raise NotColumnar("rows of different kinds")
+    if one.kind is not other.kind or len(one.parts) != len(other.parts):
+        raise NotColumnar("rows of different kinds")
+    pairs = zip(one.parts, other.parts, strict=True)
+    return Tree(one.kind, one.names, tuple(_two(a, b) for a, b in pairs))
+
+
+def net(rows: Rows, weights: Array) -> Weighted:
+    """Each row once, with the sum of its weights, if that is not zero."""
+    columns = [leaf.values for leaf in leaves(rows)]
+    order = np.lexsort(columns)
+    new = np.zeros(len(order), bool)
+    new[:1] = True
+    for values in columns:
+        ordered = values[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(new)
+    summed = np.add.reduceat(weights[order], starts) if len(starts) else weights
+    left = summed != 0
+    return taken(rows, order[starts[left]]), summed[left]
+
+
+def from_arrow(of: Typed, array: pa.Array) -> Rows:
+    """Rows of a type.
+
+    Raises
+    ------
+    NotColumnar: some are None, or have something else in them.
+    """
+    if array.null_count:
+        raise NotColumnar("None")
+    if isinstance(of, Record):
+        pairs = zip(of.fields, array.flatten(), strict=True)
+        return Tree(of.kind, of.names, tuple(from_arrow(field, part) for field, part in pairs))
+    if not isinstance(of, Plain) or of.kind not in (int, float) or of.is_wide:
+        raise NotColumnar(f"{of.kind.__name__}")
+    values = array.to_numpy(zero_copy_only=False)
+    if of.kind is float and not np.isfinite(values).all():
+        raise NotColumnar("infinity or NaN")
+    return Leaf(of.kind, lambda: values)
+
+
+def to_arrow(of: Typed, rows: Rows) -> pa.Array:
+    """The rows as Arrow has those of a type.
+
+    Raises
+    ------
+    NotColumnar: they are of another type, or not all are numbers.
+    """
+    if isinstance(of, Record) and isinstance(rows, Tree):
+        if of.kind is not rows.kind or len(of.fields) != len(rows.parts):
+            raise NotColumnar("rows of another type")
+        parts = [to_arrow(field, part) for field, part in zip(of.fields, rows.parts, strict=True)]
+        kept = arrow_type(of)
+        return pa.StructArray.from_arrays(parts, fields=list(kept))
+    if not isinstance(of, Plain) or not isinstance(rows, Leaf) or of.kind is not rows.kind:
+        raise NotColumnar("rows of another type")
+    if of.kind is float and not np.isfinite(rows.values).all():
+        raise NotColumnar("infinity or NaN")
+    return pa.array(rows.values, arrow_type(of))
