@@ -17,7 +17,7 @@ from typing import Any
 
 from optimizer.callables.captures import defaults, global_names
 from optimizer.callables.opaque import Opaque
-from optimizer.expr import Apply, Expr
+from optimizer.expr import Apply, Expr, walk
 from optimizer.expressions.knowledge import Shapes
 from optimizer.lifting.same_code import CodeItself
 
@@ -31,7 +31,7 @@ def remembered(function: Opaque, shapes: Shapes, read: Callable[[], Reading]) ->
     if found is None:
         known = of_code(function)
         found = known.get(shapes) or read()
-        if not isinstance(found[0], Apply):  # or it would hold itself
+        if not any(isinstance(part, Apply) for part in walk(found[0])):  # which tell what it is for
             function.readings[shapes] = known[shapes] = found
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cmp_to_key
 from random import Random
@@ -21,6 +22,7 @@ from reactive.sql.partitions.kept import Kept
 from reactive.sql.partitions.window import Window
 from reactive.sql.runtime.sort_keys import rank_of
 from tests.counted_calls import calls_of
+from tests.moments import Moments
 
 NAN = canonical(math.nan)
 KEYS: dict[str, Sequence[Any]] = {
@@ -201,7 +203,7 @@ def functions(random: Random, keys: str, width: int) -> Iterator[Asked]:
                     nulls,
                 ),
                 Asked("nth", argument, frame, (random.choice([1, 2, 3, -1, -2]),), nulls),
-                Asked("count", random.choice([None, argument]), frame, ("count",)),
+                Asked("count", random.choice([None, argument, 3]), frame, ("count",)),
                 *(Asked(name, argument, frame, (name,)) for name in ("sum", "avg", "min", "max")),
                 Asked(least_two, argument, frame),
             ]
@@ -220,7 +222,8 @@ def windows(random: Random) -> tuple[Window, Callable[[], Row]]:
     def row() -> Row:
         number = random.randrange(6)
         of = tuple(random.choice(KEYS[keys]) for _ in range(width))
-        return ((number,), (), of, (random.choice(VALUES), random.choice(FLOATS), number))
+        values = (random.choice(VALUES), random.choice(FLOATS), number, random.choice("ab"))
+        return ((number,), (), of, values)
 
     return Window(directions, asked, (None, *(None for _ in asked))), row
 
@@ -334,6 +337,22 @@ def calls_of_a_change(asked: Asked, size: int) -> int:
         calls = calls_of(lambda delta=delta: kept.step(delta))  # type: ignore[misc]
         kept.commit()
     return calls
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_interrupt_at_any_moment_can_be_taken_back(seed: int) -> None:
+    random = Random(seed)
+    window, row = windows(random)
+    kept, there = window.kept()(), Counter[Row](row() for _ in range(8))
+    kept.step(list(there.items()))
+    kept.commit()
+    shown = Counter(row for row, _ in kept.contents())
+    delta = list(changes(random, there, row).items())
+    for moment in range(0, 2_000, 7):
+        with Moments(moment), suppress(KeyboardInterrupt):
+            kept.step(delta)
+        kept.undo()
+        check(window, dict(shown), there, kept)
 
 
 def row_of(number: int, value: int) -> Row:

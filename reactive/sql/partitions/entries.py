@@ -46,8 +46,8 @@ class Entries:
     """The rows, with their keys and what is shown of each.
 
     >>> entries = Entries()
-    >>> [entries.insert((key,), row) for key, row in [(3, "c"), (1, "a"), (2, "b")]]
-    [0, 0, 1]
+    >>> for key, row in [((3,), "c"), ((1,), "a"), ((2,), "b")]:
+    ...     entries.insert(entries.behind(key), key, row)
     >>> entries.rows(0, 3), entries.place((2,)), len(entries)
     (['a', 'b', 'c'], 1, 3)
     """
@@ -158,27 +158,34 @@ class Entries:
         edges = (start, starts[first]), (starts[last], stop)
         return [self.rows(*edge) for edge in edges if edge[0] < edge[1]], self._chunks[first:last]
 
-    def insert(self, key: SortKey, row: Row, shown: Any = None) -> int:
-        """Put a row in, behind those with its key; its place."""
-        number = min(bisect_right(self._maxes, key), max(len(self._chunks) - 1, 0))
-        if not self._chunks:
-            self._hold([Chunk([key], [row], [shown])])
-            return 0
-        offset = bisect_right(self._chunks[number].keys, key)
-        place = self._before(number) + offset
-        self._put(number, offset, key, row, shown)
-        return place
+    def behind(self, key: SortKey) -> int:
+        """How many rows stand before a key, or under it."""
+        chunk = bisect_right(self._maxes, key)
+        if chunk == len(self._maxes):
+            return self.size
+        return self._before(chunk) + bisect_right(self._chunks[chunk].keys, key)
 
-    def restore(self, place: int, key: SortKey, row: Row, shown: Any) -> None:
-        """Put a row back that was taken out of a place."""
+    def insert(self, place: int, key: SortKey, row: Row, shown: Any = None) -> None:
+        """Put a row into a place; an interrupt comes before that, or after."""
         if not self._chunks:
             self._hold([Chunk([key], [row], [shown])])
             return
         number = self._chunk_of(place) if place < self.size else len(self._chunks) - 1
-        self._put(number, place - self._before(number), key, row, shown)
+        offset, chunk = place - self._before(number), self._chunks[number]
+        keys = chunk.keys
+        keys[offset:offset] = (key,)  # no call from here on
+        chunk.rows[offset:offset] = (row,)
+        chunk.shown[offset:offset] = (shown,)
+        chunk.known = {}
+        self._maxes[number] = keys[-1]
+        self._sizes[number] += 1
+        self.size += 1
+        self._starts = None
+        if self._sizes[number] > 2 * LOAD:
+            self._cut(number)
 
     def delete(self, place: int) -> None:
-        """Take the row out of a place."""
+        """Take the row out of a place; an interrupt comes before that, or after."""
         number = self._chunk_of(place)
         chunk, offset = self._chunks[number], place - self._before(number)
         del chunk.keys[offset], chunk.rows[offset], chunk.shown[offset]
@@ -216,10 +223,9 @@ class Entries:
         return keys + sum(map(sys.getsizeof, lists))
 
     def _hold(self, chunks: list[Chunk]) -> None:
-        self._chunks = chunks
-        self._maxes = [chunk.keys[-1] for chunk in chunks]
-        self._sizes = [len(chunk.keys) for chunk in chunks]
-        self.size = sum(self._sizes)
+        maxes, sizes = [c.keys[-1] for c in chunks], [len(c.keys) for c in chunks]
+        size = sum(sizes)
+        self._chunks, self._maxes, self._sizes, self.size = chunks, maxes, sizes, size
         self._starts = None
 
     def _before(self, number: int) -> int:
@@ -234,19 +240,6 @@ class Entries:
         if starts is None:
             starts = self._starts = list(accumulate(self._sizes, initial=0))
         return starts
-
-    def _put(self, number: int, offset: int, key: SortKey, row: Row, shown: Any) -> None:
-        chunk = self._chunks[number]
-        chunk.keys.insert(offset, key)
-        chunk.rows.insert(offset, row)
-        chunk.shown.insert(offset, shown)
-        chunk.known = {}
-        self._maxes[number] = chunk.keys[-1]
-        self._sizes[number] += 1
-        self.size += 1
-        self._starts = None
-        if len(chunk.keys) > 2 * LOAD:
-            self._cut(number)
 
     def _cut(self, number: int) -> None:
         chunk = self._chunks[number]
@@ -265,7 +258,8 @@ class Entries:
             self._cut(number)
 
     def _replace(self, start: int, stop: int, chunks: list[Chunk]) -> None:
+        maxes, sizes = [c.keys[-1] for c in chunks], [len(c.keys) for c in chunks]
         self._chunks[start:stop] = chunks
-        self._maxes[start:stop] = [chunk.keys[-1] for chunk in chunks]
-        self._sizes[start:stop] = [len(chunk.keys) for chunk in chunks]
+        self._maxes[start:stop] = maxes
+        self._sizes[start:stop] = sizes
         self._starts = None

@@ -116,10 +116,12 @@ class Kept:
         for entry in reversed(self._log):
             entries = self._order.entries
             match entry:
-                case "came", place:
-                    entries.delete(place)
-                case "gone", *of:
-                    entries.restore(*of)
+                case "came", place, size:
+                    if entries.size > size:  # it was not interrupted before that
+                        entries.delete(place)
+                case "gone", size, *of:
+                    if entries.size < size:
+                        entries.insert(*of)
                 case "copied", order:
                     self._order = order
                 case _, place, shown:
@@ -179,7 +181,7 @@ class Kept:
         if shown is not None:
             out.append((shown, -1))
             self._sight -= 1
-        self._log.append((GONE, place, key, row, shown))
+        self._log.append((GONE, entries.size, place, key, row, shown))
         entries.delete(place)
 
     def _enter(self, row: Row, seen: Spans) -> None:
@@ -187,8 +189,10 @@ class Kept:
             self._owe(row, 1)
             return
         key = self._made.key(row[2], row)
-        place = self._order.entries.insert(key, row)
-        self._log.append((CAME, place))
+        entries = self._order.entries
+        place = entries.behind(key)
+        self._log.append((CAME, place, entries.size))
+        entries.insert(place, key, row)
         self._sight += place < self._sight
         for spans in seen:
             spans[:] = [(s + (s >= place), e + (e > place)) for s, e in spans]

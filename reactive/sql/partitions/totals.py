@@ -61,9 +61,9 @@ def _slid(
 ) -> Iterator[Any]:
     if start >= stop:
         return
-    frame, argument = asked.frame, asked.argument
+    frame = asked.frame
     first, last = order.frame(frame, start)
-    total = _of_span(order, argument, first, last)
+    total = _of_span(order, asked, first, last)
     entering, leaving = order.entries.from_(last), order.entries.from_(first)
     said = answer(total)
     yield said
@@ -73,9 +73,9 @@ def _slid(
             first, last = order.frame(frame, place)
         if (first, last) != before:
             for _ in range(before[1], last):
-                total = _added(total, argument, next(entering), 1)
+                total = _added(total, asked, next(entering), 1)
             for _ in range(before[0], first):
-                total = _added(total, argument, next(leaving), -1)
+                total = _added(total, asked, next(leaving), -1)
             said = answer(total)
         yield said
 
@@ -86,24 +86,20 @@ def _sees_the_same(order: Order, frame: Frame, place: int) -> bool:
     return frame.kind != "rows" and rows.row(place)[2] == rows.row(place - 1)[2]
 
 
-def _added(total: Total, argument: int | None, row: Any, weight: int) -> Total:
+def _added(total: Total, asked: Asked, row: Any, weight: int) -> Total:
     count, number = total
-    if argument is None:
-        return count + weight, number
-    value = row[3][argument]
-    if value is None:
-        return total
-    return count + weight, plus_value(number, value, weight)
+    (value,) = _values([row], asked)
+    return total if value is None else (count + weight, plus_value(number, value, weight))
 
 
-def _of_span(order: Order, argument: int | None, start: int, stop: int) -> Total:
+def _of_span(order: Order, asked: Asked, start: int, stop: int) -> Total:
     """The total of some rows, that of whole chunks as it is known."""
     parts, chunks = order.entries.apart(start, stop)
-    name = ("total", argument)
+    name = (asked.more, asked.argument)
     for chunk in chunks:
         if name not in chunk.known:
-            chunk.known[name] = _of_values(_values(chunk.rows, argument))
-    totals = [_of_values(_values(rows, argument)) for rows in parts]
+            chunk.known[name] = _of_values(_values(chunk.rows, asked))
+    totals = [_of_values(_values(rows, asked)) for rows in parts]
     totals += [chunk.known[name] for chunk in chunks]
     count, numbers = sum(each[0] for each in totals), [each[1] for each in totals]
     if set(map(type, numbers)) <= _INTS:
@@ -114,8 +110,14 @@ def _of_span(order: Order, argument: int | None, start: int, stop: int) -> Total
     return count, copied(total)
 
 
-def _values(rows: list[Any], argument: int | None) -> list[Any]:
-    return [1] * len(rows) if argument is None else [row[3][argument] for row in rows]
+def _values(rows: list[Any], asked: Asked) -> list[Any]:
+    """What is added of each row: of what is counted, whatever it is, one."""
+    argument = asked.argument
+    if argument is None:
+        return [1] * len(rows)
+    if asked.more == ("count",):
+        return [None if row[3][argument] is None else 1 for row in rows]
+    return [row[3][argument] for row in rows]
 
 
 def _of_values(values: list[Any]) -> Total:
