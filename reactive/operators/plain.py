@@ -248,9 +248,11 @@ def pair_with(count: int) -> Callable[[Row, Any], Row]:
     return lambda row, other: (*row, other)
 
 
-def spread(function: Function, count: int) -> Callable[[Row], Any]:
+def spread(
+    function: Function, count: int, made: Callable[[Function], Callable[..., Any]] = callable_of
+) -> Callable[[Row], Any]:
     """A callable of one row, for one that takes an argument per binding."""
-    call = callable_of(function)
+    call = made(function)
     return call if count == 1 else lambda row: call(*row)
 
 

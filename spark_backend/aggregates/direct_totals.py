@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import Decimal
+from functools import cached_property
 from operator import add
 from typing import Any
 
@@ -24,7 +25,8 @@ import pyarrow as pa
 
 from optimizer import plan
 from optimizer.expr import Function
-from reactive.collections.zset import Row, canonical
+from reactive.codegen.functions import compiled_of
+from reactive.collections.zset import Pair, Row, canonical
 from reactive.operators.plain import spread
 from reactive.reference.bags import Bag
 from spark_backend.aggregates.exact_columns import LARGEST, LIMB, POINT
@@ -96,14 +98,12 @@ class DirectTotals:
     ) -> None:
         self._node, self._key, self._kept, self._spec = node, key, kept, spec
         self._summed, self._valued = summed, valued
-        self._key_of: Callable[[Row], Any] = (
-            (lambda row: 0) if node.key is None else spread(node.key, count)
-        )
-        self._reads = {what: _reader(what[0], count) for what in (*summed, *valued)}
+        self._count = count
+        self._columns = [(s.limbs, s.count) for s in summed.values()]
         self._odd = [s for s in summed.values() if s.may_be_odd]
         self._lookup = Lookup(leaves(key), fields_of(key, "key"))
 
-    def delta(self, flush: DirectFlush, given: Bag) -> Bag:
+    def delta(self, flush: DirectFlush, given: Iterable[Pair]) -> Bag:
         """How the rows of the output change."""
         if any(of.skips_none and _own(of) for of in self._valued.values()):
             raise TooMany("an aggregate by workers, that leaves None out")
@@ -120,27 +120,38 @@ class DirectTotals:
                         found[row[0]] += weight
         return found
 
-    def _groups(self, given: Bag) -> dict[Any, Group]:
+    def _groups(self, given: Iterable[Pair]) -> dict[Any, Group]:
         """What is added to each group."""
         found: dict[Any, Group] = {}
-        key_of, summed, valued = self._key_of, self._summed.items(), self._valued.items()
-        for row, weight in given.items():
+        key_of, valued = self._key_of, self._valued.items()
+        summed = [(of, self._reads[what]) for what, of in self._summed.items()]
+        for row, weight in given:
             key = canonical(key_of(row))
             group = found.get(key)
             if group is None:
                 group = found[key] = Group()
-            odd, sums = [], [weight]
-            for what, of in summed:
-                number, strange = _number(of, self._reads[what](row))
-                sums += [number[0] * weight, number[1] * weight]
+            odd: Odd = ()
+            sums = [weight]
+            for of, read_of in summed:
+                number, count, strange = _number(of, read_of(row))
+                sums += (number * weight, count * weight)
                 if of.may_be_odd:
-                    odd.append(strange)
-            _add(group, tuple(odd), sums)
+                    odd += (strange,)
+            _add(group, odd, sums)
             for what, values in valued:
                 value = canonical(self._reads[what](row))
                 if value is not None or not values.skips_none:
                     group.values.setdefault(values.name, Counter())[value] += weight
         return found
+
+    @cached_property
+    def _key_of(self) -> Callable[[Row], Any]:
+        key = self._node.key
+        return (lambda row: 0) if key is None else spread(key, self._count, compiled_of)
+
+    @cached_property
+    def _reads(self) -> dict[Read, Callable[[Row], Any]]:
+        return {what: _reader(what[0], self._count) for what in (*self._summed, *self._valued)}
 
     # Tables.
 
@@ -178,13 +189,13 @@ class DirectTotals:
     def _limbs(self, sums: Sums) -> dict[str, int]:
         """Sums as the columns that are added up."""
         found = {"n": sums[0]}
-        for place, of in enumerate(self._summed.values()):
+        for place, (limbs, count) in enumerate(self._columns):
             rest = sums[1 + 2 * place]
-            for limb in of.limbs[:-1]:
+            for limb in limbs[:-1]:
                 found[limb] = rest & _MASK
                 rest >>= LIMB
-            found[of.limbs[-1]] = rest
-            found[of.count] = found["n"] if of.count == "n" else sums[2 + 2 * place]
+            found[limbs[-1]] = rest
+            found[count] = found["n"] if count == "n" else sums[2 + 2 * place]
         return found
 
     def _before(self, flush: DirectFlush, change: dict[Any, Group]) -> dict[Any, Group]:
@@ -216,9 +227,9 @@ class DirectTotals:
         numbers = {name: table.column(name).to_pylist() for name in self._spec.added}
         for place, key in enumerate(keys):
             sums = [numbers["n"][place]]
-            for of in self._summed.values():
-                limbs = (numbers[limb][place] << LIMB * n for n, limb in enumerate(of.limbs))
-                sums += [sum(limbs), numbers[of.count][place]]
+            for limbs, count in self._columns:
+                each = (numbers[limb][place] << LIMB * n for n, limb in enumerate(limbs))
+                sums += [sum(each), numbers[count][place]]
             yield key, odds[place], sums
 
     # Results.
@@ -264,21 +275,22 @@ def _add(group: Group, odd: Odd, sums: Sums) -> None:
 
 def _reader(function: Function | None, count: int) -> Callable[[Row], Any]:
     """Reads a value of a row; without a callable, the row."""
-    return (lambda row: row) if function is None else spread(function, count)
+    return (lambda row: row) if function is None else spread(function, count, compiled_of)
 
 
-def _number(of: Summed, value: Any) -> tuple[tuple[int, int], Any]:
+def _number(of: Summed, value: Any) -> tuple[int, int, Any]:
     """A value as what is added up of it, and how many values it is; and itself if it is odd."""
     if value is None:
-        return (0, 0), None
+        return 0, 0, None
     if of.is_float:
-        if -LARGEST < value < LARGEST and (value * _SCALE).is_integer():
-            return (int(value * _SCALE), 1), None
-        return (0, 1), canonical(value)
+        scaled = value * _SCALE
+        if -LARGEST < value < LARGEST and scaled.is_integer():
+            return int(scaled), 1, None
+        return 0, 1, canonical(value)
     number = int(value)
     if of.may_be_odd and not -(1 << 63) <= number < 1 << 63:
-        return (0, 1), number
-    return (number, 1), None
+        return 0, 1, number
+    return number, 1, None
 
 
 def _odd_in(column: pa.ChunkedArray, of: Summed) -> list[Any]:

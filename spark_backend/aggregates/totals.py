@@ -83,7 +83,8 @@ class Totals:
         ]
         self._hash()
         by = ("key", *self._odd)
-        spec = TableSpec(name, T.StructType(fields), by, tuple(self._sums), self._hash)
+        added = tuple(self._sums)
+        spec = TableSpec(name, T.StructType(fields), by, added, self._hash, of_groups=True)
         self._spec = spec
         self.specs = [spec, *(v.spec for v in self._valued.values())]
         self.own = tuple(
@@ -111,7 +112,7 @@ class Totals:
         return flush.handed_on(out)
 
     def direct(self, flush: DirectFlush) -> Bag:
-        return self._direct.delta(flush, flush.delta(self._source))
+        return self._direct.delta(flush, flush.pairs(self._source))
 
     def _change(self, given: DataFrame) -> DataFrame:
         """The sums of what changed, by group."""
@@ -153,7 +154,12 @@ class Totals:
         self, flush: Flush, spec: TableSpec, keys: DataFrame, hashes: Hashes
     ) -> list[DataFrame]:
         """The rows of a table that are of touched groups."""
-        return having(flush, spec, keys, lambda part: part["key"].eqNullSafe(keys["key"]), hashes)
+        return having(flush, spec, keys, lambda part: self._same(part["key"], keys["key"]), hashes)
+
+    def _same(self, one: Column, other: Column) -> Column:
+        """Whether keys are equal; those that are never null are compared sooner."""
+        is_plain = isinstance(self._key.of, Plain) and not self._key.optional
+        return one == other if is_plain else one.eqNullSafe(other)
 
     def _hashes(self, flush: Flush, given: DataFrame) -> Hashes:
         """Of the groups of rows that change."""

@@ -34,6 +34,7 @@ from reactive.remote.adoption import Adopt
 from reactive.remote.external import ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry
+from reactive.runtime.collector import paused
 from spark_backend.bucketed import grouped_sums
 from spark_backend.bucketed.direct_buckets import added_here
 from spark_backend.bucketed.packed import ENTRIES, SCHEMA, net, pairs, table_of
@@ -215,7 +216,8 @@ class BucketedRemote:
         try:
             check_few(self._tables, len(entries))
             self._tables.compact()
-            added = added_here(self._tables, self._rows, self._fragment.node, entries)
+            with paused():  # what a flush makes is in no cycle
+                added = added_here(self._tables, self._rows, self._fragment.node, entries)
         except (Exception, SystemExit) as error:
             log.debug("offloading: a flush by a job: %r", error)
             return False

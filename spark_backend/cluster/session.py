@@ -50,6 +50,7 @@ SQL = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.dataFrameQueryContext.enabled": "false",
     "spark.sql.execution.useObjectHashAggregateExec": "false",
+    "spark.sql.maxConcurrentOutputFileWriters": "32",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.pollingDelay": "5ms",
     "spark.sql.streaming.minBatchesToRetain": "10",

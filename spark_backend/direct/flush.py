@@ -18,15 +18,16 @@ Source: [dbsp] delta queries, as in the jobs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
 from optimizer import plan
 from optimizer.plans.properties import shapes
 from optimizer.traverse import with_inputs
-from reactive.reference.bags import Bag, added, difference, grow
+from reactive.collections.zset import Pair
+from reactive.reference.bags import Bag, difference, grow
 from reactive.reference.evaluate import evaluate_part
 from reactive.reference.nodes import linear
 from spark_backend.codec.arrow import pairs_of, to_arrow
@@ -65,6 +66,15 @@ class DirectStep(Protocol):
         ...
 
 
+@runtime_checkable
+class PairingStep(Protocol):
+    """A step whose rows are made without being added up, which takes a hash of each of them."""
+
+    def direct_pairs(self, flush: DirectFlush) -> Collection[Pair]:
+        """How the rows change; those that come several times are not added up."""
+        ...
+
+
 class DirectFlush:
     """A flush: what comes in by the places of inputs, and what is to be added to tables."""
 
@@ -72,10 +82,20 @@ class DirectFlush:
         self.tables, self.given = tables, given
         self.added: dict[str, pa.Table] = {}
         self._made: dict[int, Any] = {}
+        self._paired: dict[int, Collection[Pair]] = {}
 
     def delta(self, step: DirectStep) -> Bag:
         """How the rows of a step change; made once."""
         return self.once(step, step.direct)
+
+    def pairs(self, step: DirectStep) -> Collection[Pair]:
+        """The same for those who look at one row after the other: rows may come several times, and
+        such as were never there, if others take them back."""
+        if id(step) in self._made or not isinstance(step, PairingStep):
+            return self.delta(step).items()
+        if id(step) not in self._paired:
+            self._paired[id(step)] = step.direct_pairs(self)
+        return self._paired[id(step)]
 
     def once(self, step: Any, make: Callable[[DirectFlush], T]) -> T:
         """What is made for a step in this flush, once."""
@@ -159,7 +179,21 @@ def _check(rows: int, most: int) -> None:
 
 def bag_of(kept: Typed, table: pa.Table) -> Bag:
     """The columns `row` and `weight` as a bag."""
-    return present(added(pairs_of(kept, table)))
+    return summed(pairs_of(kept, table))
+
+
+def summed(pairs: Collection[Pair]) -> Bag:
+    """A bag of canonical rows, which may come several times; without those of no weight.
+
+    >>> summed([("a", 1), ("b", 1), ("a", 2), ("b", -1)])
+    Counter({'a': 3})
+    """
+    bag: Bag = Counter(dict(pairs))
+    if len(bag) < len(pairs):
+        bag.clear()
+        for row, weight in pairs:
+            bag[row] = bag.get(row, 0) + weight
+    return present(bag)
 
 
 def present(bag: Bag) -> Bag:

@@ -16,13 +16,13 @@ from pyspark.sql import DataFrame
 
 from optimizer import plan
 from reactive.collections.zset import canonical
-from reactive.reference.bags import Bag, added
+from reactive.reference.bags import Bag
 from reactive.remote.external import ExternalInput
 from reactive.remote.remote import Entry, Part
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import to_arrow
 from spark_backend.codec.schema import Typed
-from spark_backend.direct.flush import TooMany, present, through
+from spark_backend.direct.flush import TooMany, present, summed, through
 from spark_backend.fragments.fed import since
 from spark_backend.fragments.given import Input
 from spark_backend.fragments.members import Given, Member
@@ -86,7 +86,7 @@ class Inflow:
         for source in of.fed:
             rows: Any = source.rows
             given = rows.frames.few(source.after, source.upto)
-            found[source.place] = through(source.chain, added(given))
+            found[source.place] = through(source.chain, summed(given))
         return {place: present(bag) for place, bag in found.items()}
 
     def staged(self, member: Member, part: Part, live: set[int]) -> dict[int, DataFrame]:

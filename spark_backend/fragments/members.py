@@ -7,6 +7,7 @@ State:  how far a fragment has come.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -81,7 +82,8 @@ class Given:
     entries: Sequence[Entry]
     fed: Sequence[ExternalInput]
     staged: Mapping[int, DataFrame] = field(default_factory=dict)
-    staged_rows: int = 0
+    staged_rows: Mapping[int, int] = field(default_factory=dict)
+    """How many rows have been staged of each input."""
 
     @property
     def is_nothing(self) -> bool:
@@ -96,7 +98,16 @@ class Given:
     @property
     def count(self) -> int:
         """How many rows change at most."""
-        return changed(self.entries, self.fed) + self.staged_rows
+        return self.counts.total()
+
+    @property
+    def counts(self) -> Counter[int]:
+        """How many rows of each input change at most."""
+        found = Counter(entry[0] for entry in self.entries)
+        found.update(self.staged_rows)
+        for source in self.fed:
+            found[source.place] += changed((), [source])
+        return found
 
 
 class Loading:
@@ -112,13 +123,15 @@ def name_of(fragment: Fragment, inputs: Sequence[Input]) -> str:
     return fingerprint(fragment.node, fragment.inputs, tuple(given.kept for given in inputs))
 
 
-def rows_table(name: str, kept: Typed, *, by_group: bool = False) -> TableSpec:
+def rows_table(
+    name: str, kept: Typed, *, by_group: bool = False, of_groups: bool = False
+) -> TableSpec:
     """A table of rows with weights, in buckets by what they are looked up by."""
 
     def bucket() -> Column:
         return hashed(looked_up(kept, by_group=by_group))
 
-    return TableSpec(name, schema_of(kept), ("row",), ("weight",), bucket)
+    return TableSpec(name, schema_of(kept), ("row",), ("weight",), bucket, of_groups=of_groups)
 
 
 def looked_up(kept: Typed, *, by_group: bool) -> Value:

@@ -13,6 +13,7 @@ from typing import Any
 from optimizer.plans.fingerprint import fingerprint
 from optimizer.traverse import substituted
 from reactive.remote.fragments import LEVEL, Fragment
+from spark_backend.aggregates.totals import Totals
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.compile import Compiler, Maker
 from spark_backend.fragments.given import Input
@@ -136,9 +137,12 @@ class Roster:
         compiler.begin()
         member.top = compiler.top(member.node)
         member.lines, steps = compiler.steps, compiler.tables
-        is_by_group = member.fragment.is_by_group
-        name = f"output{member.name[:10]}"
-        member.output = rows_table(name, member.top.kept, by_group=is_by_group)
+        member.output = rows_table(
+            f"output{member.name[:10]}",
+            member.top.kept,
+            by_group=member.fragment.is_by_group,
+            of_groups=isinstance(member.top, Totals),
+        )
         member.rows = {place: self._rows(place, steps) for place in member.places}
         own = [*steps.values(), member.output, *member.rows.values()]
         member.tables = {spec.name: spec for spec in own}

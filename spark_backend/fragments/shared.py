@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -34,6 +35,7 @@ from reactive.errors import OffloadError, TakenIn
 from reactive.remote.external import BEFORE, ExternalInput
 from reactive.remote.fragments import Fragment
 from reactive.remote.remote import Entry, Part
+from reactive.runtime.collector import paused
 from spark_backend.cluster.session import Session
 from spark_backend.direct.flush import DirectFlush, check_few
 from spark_backend.fragments.compile import Maker
@@ -225,7 +227,9 @@ class SharedState:
         new = [f for f in sources if f.place not in live]
         entries, fed = member.owed.added(part.number, own, new)
         staged = self._inflow.staged(member, part, live)
-        given = Given(entries, self._inflow.not_taken_in(fed), staged, member.staged.rows)
+        counts = {member.places[p]: n for p, n in member.staged.counts.items()}
+        of_staged = {place: n for place, n in counts.items() if place in staged}
+        given = Given(entries, self._inflow.not_taken_in(fed), staged, of_staged)
         is_there = self.roster.keeps(member.name)
         if not (is_there and given.is_nothing and self._has_others()):
             loading = None if is_there else Loading(member, sources)
@@ -248,13 +252,14 @@ class SharedState:
         return bool(self.roster.parked() or any(m.is_loaded for m in self.roster.members))
 
     def _attempt(self, number: int, of: Given, owed: Owed, loading: Loading | None) -> None:
-        if loading is None and self._is_done_here(number, of):
-            return
+        with paused():  # what a flush makes is in no cycle
+            if loading is None and self._is_done_here(number, of):
+                return
         self._session.ready()
         self.roster.compile()
         self._compact()
         given = self._inflow.frames(of, is_late=owed.is_late)
-        flush = self._flush_of(given, of.count, self._inflow.local(of, is_late=owed.is_late))
+        flush = self._flush_of(given, of.counts, self._inflow.local(of, is_late=owed.is_late))
         new = None if loading is None else loading.member
         for member in self.roster.here():
             if member is not new:
@@ -286,11 +291,15 @@ class SharedState:
     def _compact(self) -> None:
         self.tables.compact({member.output.name: member.told for member in self.roster.members})
 
-    def _flush_of(self, given: Mapping[int, DataFrame], rows: int, local: frozenset[int]) -> Flush:
+    def _flush_of(
+        self, given: Mapping[int, DataFrame], counts: Counter[int], local: frozenset[int]
+    ) -> Flush:
+        rows = counts.total()
         return Flush(
             self.roster.spark,
             self.tables,
             given,
+            counts,
             rows,
             self.careful,
             self._session.paths,
@@ -309,23 +318,24 @@ class SharedState:
 
     def _run_over_all(self, flush: Flush, loading: Loading, of: Given) -> None:
         """The same over all rows of the inputs, for tables that are not there yet."""
-        whole, rows = dict(flush.given), of.count
+        whole, counts = dict(flush.given), of.counts
         there = {name for m in self.roster.here() for name in m.tables}
         there.update(self.tables.manifest.tables)  # all of them are as of the last flush
         for place in loading.member.places:
             parts, count = self._so_far(place, loading)
-            rows += count
+            counts[place] += count
             more = [flush.given[place]] if place in flush.given else []
             if parts or more:
                 whole[place] = united([*parts, *more])
         anew = replace(
-            self._flush_of(whole, rows, frozenset()), tables=self.tables.as_new(), is_narrow=False
+            self._flush_of(whole, counts, frozenset()), tables=self.tables.as_new(), is_narrow=False
         )
         self._run(anew, loading.member, of)
         for name, frame in anew.added.items():
             if name not in there:
                 flush.added[name] = frame
-        flush.rows, flush.is_narrow = rows, False
+        flush.as_given = anew.as_given
+        flush.counts, flush.rows, flush.is_narrow = counts, anew.rows, False
 
     def _so_far(self, place: int, loading: Loading) -> tuple[list[DataFrame], int]:
         """The rows of an input as of the last flush, and how many there are at most."""
@@ -359,9 +369,14 @@ class SharedState:
 
     def _write(self, number: int, flush: Flush, of: Given, new: Member | None) -> None:
         tokens, gone = self._counts(of, new, has_changed=bool(flush.given))
-        tasks = 1 if flush.is_narrow else None
         self.tables.flush(
-            number, flush.added, rows=flush.rows, tokens=tokens, tasks=tasks, gone=gone
+            number,
+            flush.added,
+            rows=flush.rows,
+            apart={name: flush.counts[place] for name, place in flush.as_given.items()},
+            tokens=tokens,
+            tasks=1 if flush.is_narrow else None,
+            gone=gone,
         )
         self.looks_through = False
 

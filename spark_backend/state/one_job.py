@@ -45,13 +45,14 @@ def rows_of_all(
         return _tagged(specs, added, buckets)
     frames = [_placed(specs, names, frame, buckets) for names, frame in by_frame(added)]
     whole = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
-    return _gathered(whole, buckets) if buckets else whole.coalesce(tasks())
+    if not buckets:
+        return whole.coalesce(tasks())
+    return _gathered(whole, sum(buckets[name] for name in added))
 
 
-def _gathered(rows: DataFrame, buckets: Mapping[str, int]) -> DataFrame:
+def _gathered(rows: DataFrame, buckets: int) -> DataFrame:
     """The rows of a bucket in one task; in several, if they are many (`Session.adaptive`)."""
-    count = min(MOST_COUNTED, sum(buckets.values()))
-    return rows.hint("rebalance", count, TABLE, BUCKET)
+    return rows.hint("rebalance", min(MOST_COUNTED, buckets), TABLE, BUCKET)
 
 
 def segment_of(files: Any, root: str, folder: str, spec: TableSpec, buckets: int) -> Segment | None:

@@ -38,6 +38,8 @@ class TableSpec:
     bucket: Callable[[], Any] | None = None
     hashed: str | None = None
     """The column that holds this hash, of a table whose rows are also fetched by it."""
+    of_groups: bool = False
+    """Whether it has a row for a group, of which there are fewer than of rows that come."""
 
     def column(self, name: str) -> str:
         """The name of a column in files, which have those of all tables of a flush."""

@@ -12,6 +12,7 @@ Cost:   O(rows) to write; nothing is kept of them here.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -43,9 +44,14 @@ class Staged:
         self._root, self._uri = f"{found.root}/{FOLDER}", f"{found.uri}/{FOLDER}"
         self._written: dict[int, list[str]] = {}
         self._number: int | None = None
-        self.rows = 0
-        """How many there are."""
+        self.counts: Counter[int] = Counter()
+        """How many rows there are of each input."""
         self.forget()
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return self.counts.total()
 
     def add(self, number: int, place: int, rows: pa.Table) -> None:
         """Keep rows of an input in a file, for the flush of a number.
@@ -64,7 +70,7 @@ class Staged:
             with self._files.open_output_stream(f"{self._root}/{folder}/{name}") as stream:
                 pq.write_table(rows, stream, write_page_checksum=True)
         written.append(f"{self._uri}/{folder}/{name}")
-        self.rows += rows.num_rows
+        self.counts[place] += rows.num_rows
 
     def frames(self, spark: Any, number: int, schemas: list[T.StructType]) -> dict[int, DataFrame]:
         """What is there for the flush of a number, by input."""
@@ -80,6 +86,6 @@ class Staged:
 
     def forget(self) -> None:
         """Delete the files, which have been taken in."""
-        self._written, self._number, self.rows = {}, None, 0
+        self._written, self._number, self.counts = {}, None, Counter()
         with suppress(OSError):  # they count for nothing
             self._files.delete_dir(self._root)

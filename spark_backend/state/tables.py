@@ -1,6 +1,7 @@
 """State tables: what the operators of a plan on Spark know, as files that anybody can read.
 
     flush n     one job writes what is added to all tables; the manifest of n makes it count
+    flush 0     of many rows: bases, and a job more for each table that has nothing from the others
     put n       the same of rows that are here and few: this process writes them (`written_here.py`)
     base        all that a table was given, added up, in a file or more per bucket of its key
 
@@ -60,6 +61,8 @@ SHARE = 0.3
 """A new base is made when what came later has this share of its rows."""
 PER_BUCKET = 100_000
 MOST_BUCKETS = 512
+ROWS_OF_GROUP = 8
+"""How many of the first rows a group has, by a guess."""
 MOST_AS_PLANNED = 100_000
 """Rows of a flush up to which no task is made several: what changes is sent to all of them."""
 MOST_HERE, MOST_BYTES = 100_000, 1 << 25
@@ -189,6 +192,7 @@ class StateTables:
         added: Mapping[str, DataFrame] | Tagged,
         *,
         rows: int = 0,
+        apart: Mapping[str, int] = NOTHING,
         tokens: Mapping[str, Any] | None = None,
         refused: str | None = None,
         tasks: int | None = None,
@@ -200,6 +204,8 @@ class StateTables:
         ----------
         rows: about how many there are in each. The first ones, if they are many, are written as
             bases.
+        apart: tables whose rows take no work that those of others take as well, and how many they
+            are: as bases they are written by a job for each, without the columns of others.
         gone: tables that are not needed any more.
         tokens: of sources, up to where they are taken in with it.
         refused: a table; if there is anything to add to it, nothing is added to any.
@@ -213,8 +219,9 @@ class StateTables:
             return
         names = added.tables if isinstance(added, Tagged) else tuple(added)
         is_first = self.manifest.tables.keys().isdisjoint(names) and rows > PER_BUCKET
-        buckets = {n: self._buckets(self._specs[n], rows) for n in names} if is_first else {}
-        found = self._write(FLUSH, number, added, rows, buckets, tasks) if names else {}
+        buckets = self._first_buckets(names, rows, apart) if is_first else NOTHING
+        of = FLUSH, number, added, rows, buckets, tasks
+        found = self._write(*of, apart if is_first else ()) if names else {}
         if refused is not None and refused in found:
             told = Refused(self._fetched(self._specs[refused], [found[refused]]))
             self._holds.drop(found.values())
@@ -409,6 +416,16 @@ class StateTables:
         none = Segment(f"{kind}/none/{TABLE}={spec.name}", (), (), (), count)
         self._replace(spec, gone, found.get(spec.name, none))
 
+    def _first_buckets(
+        self, names: Sequence[str], rows: int, apart: Mapping[str, int]
+    ) -> dict[str, int]:
+        """Into how many buckets the first bases are put, whose sizes are not known yet."""
+        found = {}
+        for spec in (self._specs[name] for name in names):
+            guess = rows // ROWS_OF_GROUP if spec.of_groups else rows
+            found[spec.name] = self._buckets(spec, apart.get(spec.name, guess))
+        return found
+
     def _buckets(self, spec: TableSpec, rows: int) -> int:
         """Into how many buckets a base is put."""
         return max(1, min(MOST_BUCKETS, rows // PER_BUCKET)) if spec.bucket else 1
@@ -450,14 +467,17 @@ class StateTables:
         rows: int,
         buckets: Mapping[str, int],
         tasks: int | None = None,
+        alone: Collection[str] = (),
     ) -> dict[str, Segment]:
-        """What one job has written, in a folder of its own; with `buckets` these are bases."""
+        """What one job has written, in a folder of its own; with `buckets` these are bases. Tables
+        that are to be `alone` have a job each."""
         names = added.tables if isinstance(added, Tagged) else tuple(added)
         folder = place_of(kind, number)
         found: dict[str, Segment | None] = {}
         try:
             with self._spread(rows, buckets):
-                self._job(folder, added, buckets, tasks)
+                for some in _jobs(added, alone):
+                    self._job(folder, some, buckets, tasks)
             found = {n: self._segment(folder, n, buckets) for n in names}
         finally:
             if not any(found.values()):
@@ -477,10 +497,10 @@ class StateTables:
         buckets: Mapping[str, int],
         tasks: int | None,
     ) -> None:
-        """Write what is added to all tables."""
+        """Write what is added to tables."""
         by = (BUCKET,) if buckets else ()
         whole = rows_of_all(self._specs, added, buckets, lambda: tasks or self.tasks())
-        whole.write.partitionBy(TABLE, *by).parquet(f"{self._uri}/{folder}")
+        whole.write.mode("append").partitionBy(TABLE, *by).parquet(f"{self._uri}/{folder}")
 
     def _write_here(
         self, kind: str, number: int, added: Mapping[str, pa.Table]
@@ -497,6 +517,17 @@ class StateTables:
     def tasks(self) -> int:
         """How many tasks a job is spread over."""
         return self._session.tasks
+
+
+def _jobs(
+    added: Mapping[str, DataFrame] | Tagged, alone: Collection[str]
+) -> list[Mapping[str, DataFrame] | Tagged]:
+    """What is added, by the jobs that write it: first what may raise."""
+    if isinstance(added, Tagged):
+        return [added]
+    others = {name: frame for name, frame in added.items() if name not in alone}
+    each = [{name: frame} for name, frame in added.items() if name in alone]
+    return [*([others] if others else []), *each]
 
 
 def _are_few(segments: Sequence[Segment]) -> bool:

@@ -12,7 +12,6 @@ Source: [dbsp] bilinear operators.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
@@ -21,14 +20,15 @@ from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.expr import Function
-from reactive.collections.zset import Row
+from reactive.collections.zset import Pair, Row
 from reactive.operators.plain import spread
 from reactive.reference.bags import Bag, paired
+from spark_backend.codec.arrow import pairs_of
 from spark_backend.codec.columns import truth_of
 from spark_backend.codec.hashing import STRANGE
 from spark_backend.codec.schema import Record, Typed, tuple_of
 from spark_backend.codec.values import Value, record_value
-from spark_backend.direct.flush import NOTHING, DirectFlush, TooMany, check_fetched, present
+from spark_backend.direct.flush import DirectFlush, TooMany, check_fetched, summed
 from spark_backend.direct.lookup import Leaves
 from spark_backend.state.tables import TableSpec, united
 from spark_backend.steps.keys import HASH, Side, bound, same
@@ -71,7 +71,7 @@ class Arranged:
         prefixes: of the columns of the keys, and those of the rows here.
         """
         of, own = prefixes
-        on = same(of, own, len(self.side.types))
+        on = same(of, own, self.side.optional)
         return having(
             flush,
             self.spec,
@@ -98,7 +98,7 @@ class Arranged:
         flush.add(self.spec, self.source.kept, found)
         return found
 
-    def by_key(self, rows: Bag) -> ByKey:
+    def by_key(self, rows: Iterable[Pair]) -> ByKey:
         """Rows with their weights by their key; without those that match nothing.
 
         Raises
@@ -107,10 +107,10 @@ class Arranged:
         """
         key_of = self.side.key_of
         found: ByKey = {}
-        for row, weight in rows.items():
-            key = key_of(row)
+        for pair in rows:
+            key = key_of(pair[0])
             if key is not None:
-                found.setdefault(key, []).append((row, weight))
+                found.setdefault(key, []).append(pair)
         if self.side.has_records and any(STRANGE in key for key in found):
             raise TooMany("a key that is not of the declared type")
         return found
@@ -121,9 +121,13 @@ class Arranged:
 
     def direct_having(self, flush: DirectFlush, keys: set[Leaves]) -> Bag:
         """The rows as of before the flush that have keys; others may come along."""
+        return summed(self.direct_found(flush, keys))
+
+    def direct_found(self, flush: DirectFlush, keys: set[Leaves]) -> list[Pair]:
+        """The same, not added up."""
         if not keys:
-            return NOTHING
-        return flush.having(self.spec, self.source.kept, self.side.lookup, keys)
+            return []
+        return pairs_of(self.source.kept, flush.found(self.spec, self.side.lookup, keys))
 
 
 class Join:
@@ -139,7 +143,7 @@ class Join:
     ) -> None:
         self._left, self._right, self._count = left, right, count
         self._made = paired(node.inputs()[0])
-        self._asked = (lambda made: True) if residual is None else spread(residual, count + 1)
+        self._asked = None if residual is None else spread(residual, count + 1)
         self.kept: Typed = pair_of(left.source.kept, right.source.kept, count)
         self._condition = None if residual is None else self._fits(residual)
         pair = pair_value(left.source.kept, right.source.kept, count)
@@ -157,37 +161,46 @@ class Join:
             keys = _selective(right, "r")
             found += self._left.having(flush, keys, ("r", "l"), hashes, "inner")
         if left is not None and right is not None:
-            on = same("l", "r", len(self._left.side.types))
+            on = same("l", "r", self._right.side.optional)
             one, other = flush.together(left.drop(HASH)), flush.beside(right.drop(HASH))
             found.append(one.join(other, on))
         out = [self._pairs(frame) for frame in found]
         return flush.handed_on(flush.together(united(out))) if out else None
 
     def direct(self, flush: DirectFlush) -> Bag:
-        left = self._left.by_key(self._left.direct_change(flush))
-        right = self._right.by_key(self._right.direct_change(flush))
-        found: Bag = Counter()
-        self._pair(found, left, right)
-        self._pair(found, left, self._right.by_key(self._right.direct_having(flush, set(left))))
-        self._pair(found, self._left.by_key(self._left.direct_having(flush, set(right))), right)
-        return present(found)
+        return summed(flush.pairs(self))
 
-    def _pair(self, found: Bag, left: ByKey, right: ByKey) -> None:
-        """Add the pairs of rows that match.
+    def direct_pairs(self, flush: DirectFlush) -> list[Pair]:
+        """How the pairs change, not added up."""
+        left = self._left.by_key(self._left.direct_change(flush).items())
+        right = self._right.by_key(self._right.direct_change(flush).items())
+        on_right = self._right.by_key(self._right.direct_found(flush, set(left)))
+        on_left = self._left.by_key(self._left.direct_found(flush, set(right)))
+        return [
+            *self._paired(left, right),
+            *self._paired(left, on_right),
+            *self._paired(on_left, right),
+        ]
+
+    def _paired(self, left: ByKey, right: ByKey) -> list[Pair]:
+        """The pairs of rows that match.
 
         Raises
         ------
         TooMany: there are many.
         """
+        if not right:
+            return []
         pair, fits = self._made, self._asked
-        check_fetched(sum(len(rows) * len(right.get(key, ())) for key, rows in left.items()))
-        for key, rows in left.items():
-            others = right.get(key, ())
-            for row, weight in rows if others else ():
-                for other, times in others:
-                    made = pair(row, other)
-                    if fits(made):
-                        found[made] += weight * times
+        matched = [(rows, right[key]) for key, rows in left.items() if key in right]
+        check_fetched(sum(len(rows) * len(others) for rows, others in matched))
+        found = [
+            (pair(row, other), weight * times)
+            for rows, others in matched
+            for row, weight in rows
+            for other, times in others
+        ]
+        return found if fits is None else [made for made in found if fits(made[0])]
 
     def _pairs(self, matched: DataFrame) -> DataFrame:
         if self._condition is not None:

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from optimizer.expr import Function
 from optimizer.plans.side_conditions import AnyJoin
+from reactive.codegen.functions import compiled_of
 from reactive.collections.zset import Row
 from reactive.operators.plain import sides, spread
 from spark_backend.codec.columns import truth_of, value_of
@@ -48,6 +49,8 @@ class Side:
     """Of the columns of the key: those that both sides have in common."""
     given: tuple[Typed, ...]
     """Of each part of the key on this side."""
+    optional: tuple[bool, ...]
+    """Of each column of the key, whether it may be null on this side."""
     _made: dict[str, list[Column]] = field(default_factory=dict, compare=False)
 
     def keyed(self, rows: DataFrame, prefix: str) -> DataFrame:
@@ -115,9 +118,12 @@ class Side:
     @cached_property
     def key_of(self) -> Callable[[Row], Leaves | None]:
         """Gives the key of a row; None for one that matches nothing."""
-        tests = [spread(test, self.bindings) for test in self.tests]
-        calls = [spread(key, self.bindings) for key in self.keys]
+        tests = [spread(test, self.bindings, compiled_of) for test in self.tests]
+        calls = [spread(key, self.bindings, compiled_of) for key in self.keys]
         floats = [place for place, of in enumerate(self.types) if of.kind is float]
+        if len(calls) == 1 and not (tests or floats or self.has_records):
+            only = calls[0]
+            return lambda row: (only(row),)
 
         def key_of(row: Row) -> Leaves | None:
             for test in tests:
@@ -155,15 +161,16 @@ def sides_of(node: AnyJoin, left: Typed, right: Typed, count: int) -> tuple[Side
         for own, values in zip(keys, (bound(_row(left), count), bound(_row(right), 1)), strict=True)
     ]
     types = _types(*given)
-    made = (
-        Side(left, count, tests[0], keys[0], types, tuple(v.of for v in given[0])),
-        Side(right, 1, tests[1], keys[1], types, tuple(v.of for v in given[1])),
+    rows = ((left, count), (right, 1))
+    made = tuple(
+        Side(*of, tests[place], keys[place], types, tuple(v.of for v in values), _optional(values))
+        for place, (of, values) in enumerate(zip(rows, given, strict=True))
     )
     for side in made:
         values = bound(_row(side.kept), side.bindings)
         for test in side.tests:
             truth_of(test, values)
-    return made
+    return made[0], made[1]
 
 
 def bound(row: Value, count: int) -> list[Value]:
@@ -185,9 +192,20 @@ def flattened(value: Value, *, may_be_none: bool = False) -> list[Value]:
     return [plain for part in parts for plain in flattened(part, may_be_none=may_be_none)]
 
 
-def same(left: str, right: str, count: int) -> Column:
-    """Whether the keys of two keyed frames are equal, None being equal to None."""
-    return F.expr(" and ".join(f"{left}_{n} <=> {right}_{n}" for n in range(count)))
+def same(left: str, right: str, optional: Sequence[bool]) -> Column:
+    """Whether the keys of two keyed frames are equal, None being equal to None.
+
+    Parameters
+    ----------
+    optional: of each column, whether it may be null on both sides. What is not is compared without
+        regard to that: Spark then finds integers in a map of integers, not of rows.
+    """
+    signs = ("<=>" if may_be else "=" for may_be in optional)
+    return F.expr(" and ".join(f"{left}_{n} {sign} {right}_{n}" for n, sign in enumerate(signs)))
+
+
+def _optional(key: Sequence[Value]) -> tuple[bool, ...]:
+    return tuple(plain.optional for part in key for plain in flattened(part))
 
 
 def _types(left: Sequence[Value], right: Sequence[Value]) -> tuple[Typed, ...]:

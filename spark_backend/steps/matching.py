@@ -101,7 +101,7 @@ class Matched:
         none = F.lit(0).cast("long")
         if partners is None:
             return rows.select("*", none.alias("nb"), none.alias("nd"))
-        on = same("x", "y", self._count)
+        on = same("x", "y", self._others.side.optional)
         counts = F.sum("nb").alias("nb"), F.sum("nd").alias("nd")
         names = [f"y_{n}" for n in range(self._count)]
         if self._fits is None:

@@ -67,13 +67,15 @@ class Step(Protocol):
 class Flush:
     """One flush of a fragment: what comes in, and what is to be added to tables.
 
-    `rows` are how many rows change in the inputs at most; those of the inputs `local` are in the
-    query itself. The flush `is_narrow` as long as all of it is in one task.
+    `counts` are how many rows change in each input at most, `rows` in all of them; those of the
+    inputs `local` are in the query itself. The flush `is_narrow` as long as all of it is in one
+    task.
     """
 
     spark: SparkSession
     tables: StateTables
     given: Mapping[int, DataFrame]
+    counts: Mapping[int, int]
     rows: int
     careful: bool
     """Whether what columns cannot finish is finished by Python."""
@@ -84,6 +86,8 @@ class Flush:
     local: frozenset[int] = frozenset()
     is_narrow: bool = False
     added: dict[str, DataFrame] = field(default_factory=dict)
+    as_given: dict[str, int] = field(default_factory=dict)
+    """The tables that are added rows of an input as they are, and which one that is."""
     _made: dict[int, DataFrame | None] = field(default_factory=dict)
     _depth: int = 0
 
@@ -106,8 +110,13 @@ class Flush:
 
     def add(self, spec: TableSpec, rows: DataFrame) -> None:
         """Add rows to a table when the flush is written; those that several steps share, once."""
+        if spec.name in self.added:
+            return
         names = spec.schema.names
-        self.added.setdefault(spec.name, rows if rows.columns == names else rows.select(*names))
+        self.added[spec.name] = rows if rows.columns == names else rows.select(*names)
+        of = next((place for place, given in self.given.items() if given is rows), None)
+        if of is not None:
+            self.as_given[spec.name] = of
 
     def near(self, spec: TableSpec, hashes: Hashes) -> DataFrame | None:
         """The rows of a table, as of before, in all files where those with some keys can be; None

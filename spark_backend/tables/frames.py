@@ -13,7 +13,7 @@ Cost:   a change costs what it brings; `upsert` and `current` read the whole tab
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import reduce
 from typing import Any
@@ -232,7 +232,7 @@ class Frames:
         paths = self._changes.paths(max(version, 0) + 1, last)
         return Weighted(self._union(paths, whole=version < 0), self.kept)
 
-    def few(self, version: int, upto: int) -> Iterable[Pair]:
+    def few(self, version: int, upto: int) -> Collection[Pair]:
         """The changes after a version, up to another, in the driver; not added up."""
         if version >= upto:
             return ()
@@ -289,18 +289,17 @@ class Frames:
         return as_rows(self._session.own(source), self.kept, self.name)
 
     def _union(self, paths: list[str], *, whole: bool) -> DataFrame:
-        changes = self.read(paths)
-        return self._at_first().unionByName(changes) if whole else changes
+        if not whole:
+            return self.read(paths)
+        return self._at_first().unionByName(self.read(paths)) if paths else self._at_first()
 
     def read(self, paths: list[str]) -> DataFrame:
         """Rows with weights that were written to folders."""
         spark: SparkSession = self._session.spark
-        row = spark_type(self.kept)
         if paths:
             found: DataFrame = by_name(spark.read).schema(self._schema).parquet(*paths)
             return found
-        none = F.lit(None).cast(row).alias("row"), F.lit(None).cast("long").alias("weight")
-        return spark.range(0).select(*none)
+        return spark.createDataFrame([], self._schema)
 
     def _fetched(self, first: int, last: int) -> DataFrame:
         """Changes, by way of the driver."""

@@ -73,6 +73,7 @@ def going(name: str) -> Iterator[None]:
 def buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bases of several buckets, made once."""
     monkeypatch.setattr(tables, "PER_BUCKET", 4)
+    monkeypatch.setattr(tables, "ROWS_OF_GROUP", 1)
     monkeypatch.setattr(tables, "SHARE", 100.0)
 
 

@@ -95,6 +95,7 @@ def compaction(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     if request.param == "at their lowest":
         monkeypatch.setattr(tables, "MOST_SEGMENTS", 1)
         monkeypatch.setattr(tables, "PER_BUCKET", 3)
+        monkeypatch.setattr(tables, "ROWS_OF_GROUP", 1)
         monkeypatch.setattr(tables, "SHARE", 0.5)
     return str(request.param)
 
@@ -155,6 +156,7 @@ def test_a_look_up_reads_one_bucket_of_the_base_and_what_came_later(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "PER_BUCKET", 6)
+    monkeypatch.setattr(tables, "ROWS_OF_GROUP", 1)
     remote = StateRemote(
         session, fragment_of(QUERIES["distinct, counted"]), str(tmp_path), stable=False
     )
@@ -191,6 +193,7 @@ def test_a_flush_of_few_rows_reads_the_buckets_of_its_keys_or_else_spreads_over_
     name: str, read: int, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "PER_BUCKET", 3)
+    monkeypatch.setattr(tables, "ROWS_OF_GROUP", 1)
     monkeypatch.setattr(step, "MOST_WHOLE", 0)
     monkeypatch.setattr(totals, "MOST_WHOLE", 0)
     monkeypatch.setattr(step, "MOST_READ", read)
@@ -203,6 +206,7 @@ def test_a_flush_of_a_row_is_one_job_of_one_task_whose_keys_are_known_without_on
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "PER_BUCKET", 3)
+    monkeypatch.setattr(tables, "ROWS_OF_GROUP", 1)
     monkeypatch.setattr(step, "MOST_WHOLE", 0)
     fragment = fragment_of(lambda o, c: o.join(c, on=lambda o, c: o.customer == c.id))
     remote = StateRemote(session, fragment, str(tmp_path), stable=False)
@@ -229,6 +233,7 @@ def test_rows_are_added_up_for_a_reader_only_where_some_were_taken_away(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "PER_BUCKET", 3)
+    monkeypatch.setattr(tables, "ROWS_OF_GROUP", 1)
     fragment = fragment_of(lambda o, c: o.join(c, on=lambda o, c: o.customer == c.id))
     remote = StateRemote(session, fragment, str(tmp_path), stable=False)
     town = Customer(1, "a", 1.0, None)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark")
@@ -70,6 +72,32 @@ def test_a_number_counts_once(state: StateTables, session: Session) -> None:
     for _ in range(2):
         state.flush(0, {"numbers": frame(session, [(1, 1)])})
     assert held(state) == {1: 1}
+
+
+def test_bases_that_are_apart_have_no_columns_of_others(
+    state: StateTables, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "PER_BUCKET", 10)
+    added = {name: frame(session, [(n, 1) for n in range(40)]) for name in SPECS}
+    state.flush(0, added, rows=80, apart={"numbers": 40})
+    assert held(state) == held(state, OTHERS) == Counter(range(40))
+    assert state.buckets(NUMBERS) == 4
+    for name in SPECS:
+        files = list(tmp_path.glob(f"flush/*/t={name}/b=*/*.parquet"))
+        assert files
+        columns = {column for file in files for column in pq.read_schema(file).names}
+        assert columns == {f"{name}_k", f"{name}_weight"}
+
+
+def test_groups_are_first_put_into_fewer_buckets(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "PER_BUCKET", 10)
+    of_groups = replace(NUMBERS, of_groups=True)
+    state = StateTables(session, str(tmp_path), "plan", {"numbers": of_groups})
+    state.flush(0, {"numbers": frame(session, [(n, 1) for n in range(5)])}, rows=160)
+    assert state.buckets(of_groups) == 2
+    assert held(state, of_groups) == Counter(range(5))
 
 
 def test_files_stay_few_and_rows_the_same(
