@@ -33,8 +33,8 @@ def ways_of(body: plan.Node) -> list[plan.Node]:
 
 def forwards(body: plan.Node, asked: Expr, *, may_raise: bool = False) -> bool:
     """Whether each derived row has the value of the recursive row that it comes from; and nothing
-    on the way raises, unless it `may_raise`."""
-    return origin(body, asked, may_raise=may_raise) == asked
+    on the way raises, unless it `may_raise`. What is derived of no recursive row does."""
+    return clauses.is_closed(body) or origin(body, asked, may_raise=may_raise) == asked
 
 
 def origin(body: plan.Node, asked: Expr, *, may_raise: bool = False) -> Expr | None:

@@ -250,7 +250,8 @@ def test_a_semi_join_of_no_condition_asks_for_one_row() -> None:
     a, b = db.table(int, name="a"), db.table(int, name="b")
     views = [a.semi_join(b.select(told)).materialize(), a.anti_join(b.select(told)).materialize()]
     a.add_all(range(3_000))
-    for rows in ([], range(3_000)):
+    every: tuple[range, ...] = (range(0), range(3_000))
+    for rows in every:
         b.add_all(rows)
         told.calls = 0
         for view in views:
