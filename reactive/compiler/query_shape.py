@@ -6,13 +6,14 @@ Of a captured variable, a default or a constant of an expression that is a plain
 has the class alone; all else is part of it by value. So is which of the values, and which of the
 tables, are equal.
 
-A shape holds no object of which it has the `id`: who keeps it keeps the callables too.
+A shape holds no code of which it has the `id`: who keeps it keeps the codes too.
 
 Cost:  O(nodes, captured variables and parts of expressions that came as such).
 """
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
@@ -40,7 +41,7 @@ from optimizer.record import record
 from optimizer.rewriting.segments import is_low
 from optimizer.traverse import with_inputs
 
-MOST_NODES = 64
+MOST_NODES = 16
 KINDS = frozenset({int, str, float, bytes})
 """Classes of values that may differ between queries of one shape."""
 PARTS = 5
@@ -65,6 +66,11 @@ class Shaped:
     tables: tuple[plan.Table, ...]
     opaques: tuple[Opaque, ...]
     values: Mapping[Place, Any]
+
+    @property
+    def codes(self) -> tuple[Any, ...]:
+        """Those of the callables."""
+        return tuple(getattr(each.function, "__code__", None) for each in self.opaques)
 
 
 def shaped(written: plan.Node) -> Shaped | None:
@@ -261,7 +267,7 @@ class _Maker:
 
     def _origin(self, origin: Opaque) -> Opaque:
         if id(origin) not in self.opaques:
-            self._note(origin, replace(origin, captures=()))
+            self._note(origin, _bare(origin))
         return self.opaques[id(origin)]
 
     def _note(self, function: Opaque, made: Opaque) -> None:
@@ -343,15 +349,14 @@ def _from_outside(function: Any) -> Iterator[Hashable]:
     """What else a function reads of its module: modules, and what is not defined yet."""
     module = function.__globals__
     names = global_names(function.__code__)
-    if not REFLECTIVE.isdisjoint(names):
-        yield id(module)
+    if not REFLECTIVE.isdisjoint(names) or function.__builtins__ is not vars(builtins):
+        raise Shapeless
     for name in names:
         value = module.get(name, module)
         if isinstance(value, ModuleType):
-            yield name, id(value)
+            yield name, value
         elif value is module and name not in function.__builtins__:
-            yield id(module)
-    yield id(function.__builtins__)
+            raise Shapeless
 
 
 def _names_of(node: plan.Node) -> tuple[str, ...]:
@@ -374,6 +379,17 @@ def _fields_of(value: Any) -> tuple[str, ...]:
 @lru_cache(maxsize=256)
 def _fields(kind: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind) if each.init and each.compare)
+
+
+def _bare(origin: Opaque) -> Opaque:
+    """A callable that was read already, without what it captured, which may be a database."""
+    function = origin.function
+    if not isinstance(function, FunctionType):
+        return replace(origin, captures=())
+    cells = tuple(CellType() for _ in function.__code__.co_freevars)
+    module = function.__globals__
+    made = FunctionType(function.__code__, module, function.__name__, None, cells or None)
+    return replace(origin, function=made, captures=())
 
 
 def _with(opaque: Opaque, values: Mapping[Hashable, Held]) -> Opaque:

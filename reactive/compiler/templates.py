@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from numbers import Number
 from typing import Any
@@ -59,10 +59,11 @@ Key = tuple[Hashable, ...]
 class Shape:
     """What is known of the queries of a shape.
 
-    `holds` are callables of the first of them, for the `id`s in the shape.
+    `holds` are codes of the callables of the first of them, for the `id`s in the shape; not these
+    themselves, which may have captured a database.
     """
 
-    holds: tuple[Opaque, ...] = ()
+    holds: tuple[Any, ...] = ()
     is_hopeless: bool = False
     """Whether there can be no templates."""
     seen: Counter[Key] = field(default_factory=Counter)
@@ -179,7 +180,7 @@ class Templates:
         """The plan of a query, which is one of the first of its shape that are run so."""
         if shape.is_hopeless or shape.count >= MOST_TEMPLATES or len(shape.seen) > MOST_KEYS:
             return None
-        shape.holds = shape.holds or given.opaques
+        shape.holds = shape.holds or given.codes
         shape.seen[key] += 1
         if shape.seen[key] < LEARNED_AT:
             return None
@@ -196,7 +197,6 @@ class Templates:
                 break
             shape.literals |= equal
         physical = chooser.chosen[id(optimized.plan)]
-        shape.holds = tuple(opaques.values())
         asked = tuple(chooser.asked)
         for node in _every(physical):  # which are those of each query, where they hold no slots
             node.known["instance"] = {}, ()
@@ -207,13 +207,14 @@ class Templates:
         for number, (own, other) in enumerate(
             zip(opaques.values(), given.opaques, strict=True), start
         ):
-            if own is not other:
+            if own is not other or getattr(own.function, "__closure__", None):
                 places[id(own)] = number
         root = (optimized, physical, asked)
         of_tables = substitution.substitution(root, places)
         start += len(opaques)
         of_others = _later(root, places | _tables(tagged, given.tables, start))
-        found = Template(given.tables, slots, frozenset(literals), of_tables, of_others)
+        tables = tuple(map(replace, given.tables))  # what is known of theirs holds a graph
+        found = Template(tables, slots, frozenset(literals), of_tables, of_others)
         shape.count += 1
         shape.templates.setdefault(shape.key(given), []).insert(0, found)
         return found

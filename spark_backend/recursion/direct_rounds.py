@@ -209,6 +209,6 @@ class _ByKey:
         else:
             rows = of.direct_having(flush, keys)
             self._rows.update((key, {}) for key in keys)
-        for key, some in of.by_key(rows).items():
+        for key, some in of.by_key(rows.items()).items():
             if self._has_all or key in keys:
                 self._rows[key] = dict(some)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from optimizer.rewriting.optimize import optimize
-from reactive import Count, Database, StaleCaptureError, Sum
+from reactive import Count, Database, StaleCaptureError, Sum, live
 from reactive.codegen import functions
 from reactive.compiler import compile, templates
 from reactive.compiler.query_shape import shaped
@@ -355,6 +355,32 @@ def test_templates_serve_other_databases_and_hold_none() -> None:
     del db, view
     gc.collect()
     assert gone() is None
+
+
+OF_A_DATABASE: dict[str, Any] = {
+    "table": lambda db, t, n: t,
+    "where": lambda db, t, n: t.where(lambda o: o.amount > n),
+    "join": lambda db, t, n: t.join(t, on=lambda a, b: a.id == b.id and b.amount > n),
+    "sub-query": lambda db, t, n: t.where(lambda o: any(p.id == o.id + n for p in t)),
+    "comprehension": lambda db, t, n: db.query(lambda: [o for o in t if o.amount > n]),
+    "dictionary": lambda db, t, n: db.query(lambda: {o.id: o.amount + n for o in t}),
+    "live": lambda db, t, n: live(o.id for o in t if o.amount > n),
+}
+
+
+@pytest.mark.parametrize("name", OF_A_DATABASE)
+def test_a_database_goes_when_nobody_has_it_whatever_was_learned_of_its_queries(name: str) -> None:
+    def made(limit: int) -> list[weakref.ref[Any]]:
+        db = Database()
+        table = db.table(Order, name="orders")
+        view = OF_A_DATABASE[name](db, table, limit).materialize()
+        table.add(Order(1, 2, 3))
+        return [weakref.ref(each) for each in (db, db._engine, table, view)]
+
+    for limit in (1, 2, 3, 4):
+        gone = made(limit)
+        gc.collect()
+        assert [each() for each in gone] == [None] * 4
 
 
 def test_what_captures_an_object_of_no_known_meaning_has_no_shape() -> None:

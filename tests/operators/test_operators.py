@@ -32,6 +32,7 @@ HELPERS = {
     "cycles": "joins in a cycle, put together: tests/operators/generated/test_paths.py",
     "error_rows": "rows that raised: tests/operators/test_unstored_joins.py",
     "fuse": "several operators as one loop: tests/operators/generated, tests/codegen",
+    "kept_groups": "the groups of windows, for `reduce`: tests/sql/test_windows.py",
     "key_by": "the keys of rows, below `join` and `matching`",
     "keys": "the keys of conditions, for `join`, `outer_join` and `matching`",
     "operator": "what all operators are",

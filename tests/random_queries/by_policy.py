@@ -46,7 +46,8 @@ class ByPolicy(Oracle):
             return own
         keys = [node.calls["key"]] if node.op in KEYED and "key" in node.calls else []
         values = [fold.of for fold in folds if fold.of]
-        return [*keys, *values, *([node.calls["of"]] if node.op == "select" else [])]
+        made = node.calls.values() if node.op in ("select", "extend", "bind") else ()
+        return [*keys, *values, *made]
 
     def _call(self, name: str, node: Node) -> Call:
         call = self._raw(name, node)

@@ -158,7 +158,7 @@ def test_rows_in_no_order_of_their_own_cannot_be_shown_in_one(
     customers: Table[Any], orders: Table[Any]
 ) -> None:
     by = (plan.SortKey(lifted(count(orders, MINE))),)
-    with pytest.raises(PlanError, match=r"select\(\) it beside them and order by that"):
+    with pytest.raises(PlanError, match=r"select\(\) it beside them, and order by that"):
         plain.free(plan.OrderBy(customers.plan, by, None, 0))
     customers.add_all([Customer(1, "a"), Customer(2, "b")])
     orders.add(Order(1, 1))
