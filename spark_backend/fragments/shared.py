@@ -26,6 +26,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -273,7 +274,8 @@ class SharedState:
         job that does it instead."""
         try:
             check_few(self.tables, of.count)
-            self._compact()
+            with suppress(OffloadError):  # without Spark, files are put together another time
+                self._compact()
             flush = DirectFlush(self.tables, self._inflow.bags(of))
             for member in self.roster.here():
                 flush.add(member.output, member.top.kept, flush.delta(member.top))
