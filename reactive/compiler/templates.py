@@ -207,7 +207,7 @@ class Templates:
         for number, (own, other) in enumerate(
             zip(opaques.values(), given.opaques, strict=True), start
         ):
-            if own is not other or getattr(own.function, "__closure__", None):
+            if own is not other:
                 places[id(own)] = number
         root = (optimized, physical, asked)
         of_tables = substitution.substitution(root, places)

@@ -1,4 +1,6 @@
-"""Reduce by a function that keeps its groups: each is told of its rows that come and go.
+"""Groups that keep rows of their own; and reduce by a function that keeps its groups so.
+
+Each group is told of its rows that come and go, and says what has changed.
 
     d(g)  =  what f says of the changes of g      for each group touched
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from reactive.collections.zset import Pair, Pairs, Row, by_group
 
@@ -23,23 +25,26 @@ class Group(Protocol):
 
     @property
     def is_empty(self) -> bool: ...
-    def step(self, changes: Sequence[Pair]) -> list[Pair]: ...
+    def step(self, changes: Sequence[Pair]) -> Sequence[Pair]: ...
     def undo(self) -> None: ...
     def commit(self) -> None: ...
     def contents(self) -> Iterable[Pair]: ...
     def footprint(self) -> tuple[int, int]: ...
 
 
-class KeptGroups:
-    """Groups by their keys; rows are shown behind the key of their group."""
+G = TypeVar("G", bound=Group)
+
+
+class Groups(Generic[G]):
+    """Groups by their keys: those that a step makes or changes are undone or committed with it."""
 
     __slots__ = ("_groups", "_key", "_made", "_new", "_stepped", "touched")
 
-    def __init__(self, key: Callable[[Row], Any], new: Callable[[], Group]) -> None:
+    def __init__(self, key: Callable[[Row], Any], new: Callable[[], G]) -> None:
         self._key = key
         self._new = new
-        self._groups: dict[Any, Group] = {}
-        self._stepped: dict[Any, Group] = {}
+        self._groups: dict[Any, G] = {}
+        self._stepped: dict[Any, G] = {}
         self._made: list[Any] = []  # the keys of groups that were not there before
         self.touched = 0
 
@@ -48,13 +53,15 @@ class KeptGroups:
         out: list[Pair] = []
         try:
             for key, changes in by_group(delta, self._key).items():
-                shown = self._group(key).step(changes)
-                self.touched += len(changes) + len(shown)
-                out += [((key, row), weight) for row, weight in shown]
+                out += self._shown(key, changes)
         except BaseException:
             self.undo()
             raise
         return out
+
+    def _shown(self, key: Any, changes: Sequence[Pair]) -> Iterable[Pair]:
+        """How what is shown of a group changes."""
+        return self._group(key).step(changes)
 
     def undo(self) -> None:
         for group in self._stepped.values():
@@ -71,11 +78,7 @@ class KeptGroups:
         self._stepped, self._made = {}, []
 
     def contents(self) -> Iterable[Pair]:
-        return [
-            ((key, row), weight)
-            for key, group in self._groups.items()
-            for row, weight in group.contents()
-        ]
+        return [pair for group in self._groups.values() for pair in group.contents()]
 
     def footprint(self) -> tuple[int, int]:
         rows, size = 0, sys.getsizeof(self._groups)
@@ -85,10 +88,28 @@ class KeptGroups:
             size += taken + sys.getsizeof(group)
         return rows, size
 
-    def _group(self, key: Any) -> Group:
+    def _group(self, key: Any) -> G:
         group = self._groups.get(key)
         if group is None:
             self._made.append(key)
             group = self._groups[key] = self._new()
         self._stepped[key] = group
         return group
+
+
+class KeptGroups(Groups[Group]):
+    """Groups of which a function keeps what it needs; rows are shown behind the key of theirs."""
+
+    __slots__ = ()
+
+    def _shown(self, key: Any, changes: Sequence[Pair]) -> Iterable[Pair]:
+        shown = self._group(key).step(changes)
+        self.touched += len(changes) + len(shown)
+        return [((key, row), weight) for row, weight in shown]
+
+    def contents(self) -> Iterable[Pair]:
+        return [
+            ((key, row), weight)
+            for key, group in self._groups.items()
+            for row, weight in group.contents()
+        ]
