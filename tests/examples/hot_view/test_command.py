@@ -48,7 +48,8 @@ def test_the_view_moves_loses_its_jvm_and_is_the_same_as_in_process() -> None:
     assert done.returncode == 0, done.stderr
     told = done.stdout
     assert [line.partition("== ")[2] for line in told.splitlines() if "== " in line] == PHASES
-    assert "was killed in the middle of a flush" in told
+    # a flush of few rows may end before the signal comes
+    assert re.search(r"was killed (in the middle of a flush|between two flushes)", told)
     assert "Spark: " in told.partition(story.SERVING)[2]
     assert re.search(r"orders and views took .* MB in the process .*: \d+% less", told)
     assert "the same as in process, all rows of all views: spending" in told.splitlines()[-1]
