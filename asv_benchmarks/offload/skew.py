@@ -8,8 +8,9 @@ by customer     orders counted and summed by customer, without a join
 
 first load      from the files until the view is there
 a flush         of n orders that come and go; up to 10,000 as rows, which need no job
-a client        one that changes its region: one with few orders, and the one with half of them,
-                whose cost is by its matches
+a client        one that changes its region
+half            clients with half of the orders between them change their regions: the one that is
+                heavy, or as many even ones as have as many orders
 
 All are measured in turn, in one run; views are compared with Spark from scratch at the end. Beside
 seconds and CPU (of the process, the JVM and workers) stand the longest tasks of all stages,
@@ -24,7 +25,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,8 @@ SOME = 5
 """A client with few orders."""
 MOST_ROWS = 10_000
 """Changed orders up to which they are rows of this process, and a DataFrame from there on."""
-LOAD, CLIENT, HEAVY_CLIENT = "first load", "flush of a client", "flush of the heavy client"
+LOAD, CLIENT = "first load", "flush of a client"
+HALF = "flush of clients with half of the orders"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +109,17 @@ class Side:
             rows = [_order(self.layout, self._rows, n) for n in range(first, first + count)]
             (self._orders.remove_all if number % 2 else self._orders.add_all)(rows)
 
-    def move(self, client: int, number: int) -> None:
-        """Let a client be of another region."""
-        before, after = (client + (number + n) % 2 for n in range(2))
+    def move(self, clients: Iterable[int], number: int) -> None:
+        """Let clients be of another region."""
         with self.db.transaction():
-            self._clients.remove(Client(client, before))
-            self._clients.add(Client(client, after))
+            for client in clients:
+                before, after = ((client + (number + n) % 2) % REGIONS for n in range(2))
+                self._clients.remove(Client(client, before))
+                self._clients.add(Client(client, after))
+
+    def half(self) -> Iterable[int]:
+        """Clients with half of the orders."""
+        return [HEAVY] if self.layout == SKEWED else range(self._rows // CLIENTS // 2)
 
     def check(self, spark: Any) -> None:
         """Raise if the view is not what Spark finds from scratch."""
@@ -167,10 +174,12 @@ def measure(
                 for side in _in_turn(sides, number // 2):
                     side.change(spark, number, count)
                     meter.measure(side, f"flush of {count:,}", side.db.flush)
-            for kind, client in ((CLIENT, SOME), (HEAVY_CLIENT, HEAVY)):
-                for side in _in_turn(sides[:2], number // 2):
-                    side.move(client, number)
-                    meter.measure(side, kind, side.db.flush)
+            for side in _in_turn(sides[:2], number // 2):
+                side.move([SOME], number)
+                meter.measure(side, CLIENT, side.db.flush)
+            for side in _in_turn(sides[:2], number // 2):
+                side.move(side.half(), number)
+                meter.measure(side, HALF, side.db.flush)
         if rounds % 2 == 0:
             for side in sides:
                 side.check(spark)
