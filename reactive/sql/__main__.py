@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from reactive import Database, ReactiveError
-from reactive.sql.dialects import DIALECTS
-from reactive.sql.files import is_file, load
-from reactive.sql.shell import Shell, lines_of
+from reactive.sql.shell.files import is_file, load
+from reactive.sql.shell.session import Shell, lines_of
+from reactive.sql.terms.dialects import DIALECTS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,18 +11,18 @@ from sqlglot import exp
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Lifted, Parameter, row_names
-from reactive.sql.catalog import Catalog
-from reactive.sql.dialects import DIALECTS, Dialect
-from reactive.sql.errors import nearest
 from reactive.sql.language import scope_of
-from reactive.sql.nodes import freed
-from reactive.sql.ordered_rows import place_of, placed_row
-from reactive.sql.query import Query
-from reactive.sql.read import one
+from reactive.sql.queries.nodes import freed
+from reactive.sql.queries.query import Query
 from reactive.sql.relation import relation_of
-from reactive.sql.schema import Schema, schema_of_values
-from reactive.sql.statements import run
-from reactive.sql.values import whole
+from reactive.sql.runtime.ordered_rows import place_of, placed_row
+from reactive.sql.statements.kinds import run
+from reactive.sql.terms.catalog import Catalog
+from reactive.sql.terms.dialects import DIALECTS, Dialect
+from reactive.sql.terms.errors import nearest
+from reactive.sql.terms.schema import Schema, schema_of_values
+from reactive.sql.terms.values import whole
+from reactive.sql.text.read import one
 
 
 def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:

@@ -7,11 +7,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.sql import predicate, queries, scalar, subquery
-from reactive.sql.catalog import Catalog, Environment, is_relation, named
-from reactive.sql.dialects import Dialect
-from reactive.sql.scope import Language, Scope, Text
-from reactive.sql.values import Value
+from reactive.sql.expressions import predicate, scalar
+from reactive.sql.queries import subquery
+from reactive.sql.queries.kinds import query
+from reactive.sql.terms.catalog import Catalog, Environment, is_relation, named
+from reactive.sql.terms.dialects import Dialect
+from reactive.sql.terms.scope import Language, Scope, Text
+from reactive.sql.terms.values import Value
 
 
 def _value(node: Any, scope: Scope) -> Value:
@@ -28,7 +30,7 @@ LANGUAGE = Language(
     subquery=subquery.subquery,
     exists=subquery.exists,
     matches=subquery.matches,
-    query=queries.query,
+    query=query,
 )
 
 

@@ -9,7 +9,7 @@ from optimizer.callables.source import caller
 from optimizer.plans.explain import Explanation
 from reactive.api.relation import OrderedRelation, Relation
 from reactive.runtime.boundary import boundary
-from reactive.sql.schema import Schema
+from reactive.sql.terms.schema import Schema
 
 if TYPE_CHECKING:
     from reactive.api.ordered_view import OrderedView

@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from reactive import Database, PlanError
-from reactive.sql import aggregates, functions
+from reactive.sql import functions
+from reactive.sql.aggregates import kinds as aggregates
 from tests.sql.player import play
 from tests.sql.script import read
 from tests.sql.tpch import FOLDER

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from reactive.sql.comparisons import OPPOSITE
+from reactive.sql.expressions.comparisons import OPPOSITE
 from tests.sql.compare import difference
 from tests.sql.oracles import Refused, Row, oracle
 from tests.sql.player import play

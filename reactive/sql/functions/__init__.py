@@ -14,7 +14,7 @@ from reactive.sql.functions.calls import Maker as Maker
 from reactive.sql.functions.calls import name_of as name_of
 
 if TYPE_CHECKING:
-    from reactive.sql.scope import Scope
+    from reactive.sql.terms.scope import Scope
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
     **texts.TABLE,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Item, constant, tuple_of
-from reactive.sql.casts import applied, equal_types, maybe
+from reactive.sql.expressions.casts import applied, equal_types, maybe
 from reactive.sql.functions.calls import SAME, Maker, given, of
 from reactive.sql.runtime import arrays
-from reactive.sql.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
-from reactive.sql.values import Value, literal, whole
+from reactive.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
+from reactive.sql.terms.values import Value, literal, whole
 
 if TYPE_CHECKING:
-    from reactive.sql.scope import Scope
+    from reactive.sql.terms.scope import Scope
 
 
 def array_of(node: Any, scope: Scope) -> Value:

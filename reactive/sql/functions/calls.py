@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlglot import exp
 
-from reactive.sql.casts import applied, cast, maybe
-from reactive.sql.types import ANY, SqlType
-from reactive.sql.values import NULL_VALUE, Value, is_null
+from reactive.sql.expressions.casts import applied, cast, maybe
+from reactive.sql.terms.types import ANY, SqlType
+from reactive.sql.terms.values import NULL_VALUE, Value, is_null
 
 if TYPE_CHECKING:
-    from reactive.sql.scope import Scope
+    from reactive.sql.terms.scope import Scope
 
 Maker: TypeAlias = "Callable[[Any, Scope], Value]"
 SAME = SqlType("any", size=0)

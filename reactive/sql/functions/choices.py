@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, conjunction, constant
-from reactive.sql.casts import aligned, applied, equal_types
-from reactive.sql.comparisons import comparison
+from reactive.sql.expressions.casts import aligned, applied, equal_types
+from reactive.sql.expressions.comparisons import comparison
 from reactive.sql.functions.calls import Maker, arguments
 from reactive.sql.runtime import nulls
-from reactive.sql.types import TEXT, sql_name
-from reactive.sql.values import (
+from reactive.sql.terms.types import TEXT, sql_name
+from reactive.sql.terms.values import (
     NULL_VALUE,
     Value,
     is_null,
@@ -24,7 +24,7 @@ from reactive.sql.values import (
 )
 
 if TYPE_CHECKING:
-    from reactive.sql.scope import Scope
+    from reactive.sql.terms.scope import Scope
 
 
 def chosen(branches: list[tuple[Expr, Value]], otherwise: Value, scope: Scope) -> Value:

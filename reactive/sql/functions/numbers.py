@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from reactive.sql.arithmetic import combined
-from reactive.sql.casts import applied, cast
+from reactive.sql.expressions.arithmetic import combined
+from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.functions.calls import SAME, Maker, arguments, given, of
 from reactive.sql.runtime import numbers
-from reactive.sql.types import BOOL, FLOAT, INT, NUMBERS, SqlType
-from reactive.sql.values import Value, literal
+from reactive.sql.terms.types import BOOL, FLOAT, INT, NUMBERS, SqlType
+from reactive.sql.terms.values import Value, literal
 
 if TYPE_CHECKING:
-    from reactive.sql.scope import Scope
+    from reactive.sql.terms.scope import Scope
 
 
 def _rounded(node: Any, scope: Scope) -> Value:

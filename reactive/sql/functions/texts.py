@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Call, constant
-from reactive.sql.casts import applied, cast
+from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.functions.calls import Maker, arguments, given, of
 from reactive.sql.runtime import arrays, texts
 from reactive.sql.runtime.casts import to_text
-from reactive.sql.types import ANY, BOOL, INT, TEXT, SqlType
-from reactive.sql.values import Value, leaves, literal, whole
+from reactive.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType
+from reactive.sql.terms.values import Value, leaves, literal, whole
 
 if TYPE_CHECKING:
-    from reactive.sql.scope import Scope
+    from reactive.sql.terms.scope import Scope
 
 
 def md5(text: str) -> str:

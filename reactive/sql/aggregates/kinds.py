@@ -1,0 +1,312 @@
+"""Aggregates: the folds that each needs of a group, and what it makes of their results.
+
+    count(x)                  Sum of 1 where x is not NULL, or Count
+    sum(x)                    Sum and that count: of nothing it is NULL
+    sum(x) filter (where p)   the same of `x where p, else NULL`
+    var_samp(x)               the count, the sum, and the sum of squares, which are exact
+    arg_min(x, y)             Min of the pair (y, x)
+    median(x), array_agg(x order by y), sum(distinct x)     Collect, and a function of that
+
+An aggregate is one line of a table. Folds that are equal are kept once for all aggregates.
+
+Cost:   O(1) per changed row, O(log group) for least and greatest; for those of the last line of the
+        picture O(group) of each group that changes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.expr import NONE, Call, Conditional, Expr, Item, conjunction, constant
+from reactive.api.aggregates import (
+    Aggregate,
+    Aggregation,
+    Avg,
+    CountDistinct,
+    Max,
+    Min,
+    Monoid,
+    Sum,
+)
+from reactive.sql.aggregates.calls import Aggregated as Aggregated
+from reactive.sql.aggregates.calls import (
+    Asked,
+    Maker,
+    asked_of,
+    count_of,
+    name_of,
+    nothing,
+    number,
+    of_values,
+    pair,
+)
+from reactive.sql.aggregates.calls import fold as fold
+from reactive.sql.aggregates.of_groups import end, joined, listed, quantile, whole_group
+from reactive.sql.aggregates.statistics import pairs, spread, together
+from reactive.sql.expressions.casts import cast
+from reactive.sql.runtime import folds
+from reactive.sql.terms.errors import nearest
+from reactive.sql.terms.types import BOOL, FLOAT, INT, SqlType
+from reactive.sql.terms.values import Value, itself, present
+
+if TYPE_CHECKING:
+    from reactive.sql.terms.scope import Scope
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether it is a call of an aggregate, with its FILTER if it has one."""
+    if isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        return is_aggregate(node.this)
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower() in TABLE
+    return isinstance(node, exp.AggFunc) and not isinstance(node, WINDOWS)
+
+
+WINDOWS = (
+    *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag),
+    *(exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue),
+)
+"""What sqlglot takes for aggregates, and is a function of windows only."""
+
+
+def made(node: Any, scope: Scope, *, grouped: bool) -> Aggregated:
+    """An aggregate of the rows of a scope; if it is not `grouped`, there may be no rows.
+
+    Raises
+    ------
+    PlanError: there is no such aggregate.
+    """
+    return made_of(asked_of(node, scope, grouped=grouped))
+
+
+def made_of(asked: Asked) -> Aggregated:
+    """The folds of what is asked."""
+    key = (
+        str(asked.node.this).lower()
+        if isinstance(asked.node, exp.Anonymous)
+        else (type(asked.node))
+    )
+    maker = TABLE.get(key)
+    if maker is None:
+        name = name_of(asked.node)
+        raise asked.scope.error(asked.node, f"there is no aggregate {name!r}{nearest(name, NAMES)}")
+    return maker(asked)
+
+
+def _count(asked: Asked) -> Aggregated:
+    scope = asked.scope
+    if asked.distinct:
+        of = _all_arguments(asked)
+        function = fold(CountDistinct(nothing, skip_none=of.nullable), of, scope)
+        return Aggregated((function,), lambda found: Value(found[0], INT))
+    of = asked.value() if asked.arguments else asked.only(Value(constant(1), INT))
+    return Aggregated((count_of(of, scope),), lambda found: Value(found[0], INT))
+
+
+def _all_arguments(asked: Asked) -> Value:
+    """The only argument, or several as one, which is NULL where one is."""
+    values = [asked.value(place) for place in range(len(asked.arguments))]
+    return values[0] if len(values) == 1 else pair(*values)
+
+
+def _count_if(asked: Asked) -> Aggregated:
+    """DuckDB's COUNT_IF is the sum of truth values, which of no rows is NULL."""
+    return _sum_of_value(asked, cast(asked.value(), INT, asked.scope))
+
+
+def sum_type(kind: SqlType) -> SqlType:
+    """Of what type a sum is."""
+    match kind.kind:
+        case "int" | "bool":
+            return SqlType("int", size=16)
+        case "decimal":
+            return SqlType("decimal", 38, kind.scale)
+        case _:
+            return kind
+
+
+def _sum(asked: Asked) -> Aggregated:
+    of = number(asked)
+    kind = sum_type(of.type)
+    if asked.distinct:
+        return of_values(folds.total_of_different, of, kind, asked.scope)
+    if of.type.kind == "interval":
+        return of_values(folds.total, of, kind, asked.scope)
+    return _sum_of_value(asked, of)
+
+
+def _sum_of_value(asked: Asked, of: Value) -> Aggregated:
+    kind = sum_type(of.type)
+    function = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
+    if asked.grouped and not of.nullable:
+        return Aggregated((function,), lambda found: Value(found[0], kind))
+    count = count_of(of, asked.scope)
+    return Aggregated((function, count), lambda found: _if_any(found, kind))
+
+
+def _if_any(found: tuple[Expr, ...], kind: SqlType) -> Value:
+    """The first result, where the second is not 0."""
+    return itself(Conditional(found[1], found[0], NONE), kind)
+
+
+def _total(asked: Asked) -> Aggregated:
+    """SQLite's: a float, of nothing 0."""
+    of = number(asked)
+    function = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
+    return Aggregated((function,), lambda found: Value(Call(constant(float), (found[0],)), FLOAT))
+
+
+def _avg(asked: Asked) -> Aggregated:
+    of = number(asked)
+    kind = of.type if of.type.kind == "interval" else FLOAT
+    if of.type.kind == "decimal" and asked.scope.dialect.name == "postgres":
+        kind = SqlType("decimal")
+    if asked.distinct or of.type.kind == "interval":
+        function = folds.mean_of_different if asked.distinct else folds.mean
+        return of_values(function, of, kind, asked.scope)
+    mean = fold(Avg(nothing, skip_none=of.nullable), of, asked.scope)
+    if kind is not FLOAT or of.type.kind != "decimal":
+        return Aggregated((mean,), lambda found: itself(found[0], kind))
+    return Aggregated(
+        (mean,), lambda found: Value(Call(constant(float), found), FLOAT, (found[0],))
+    )
+
+
+def _extreme(kind: Any) -> Maker:
+    def made(asked: Asked) -> Aggregated:
+        of = asked.value()
+        if len(asked.arguments) > 1:
+            raise asked.scope.error(asked.node, "least or greatest values of a number: array_agg")
+        function = fold(kind(nothing, skip_none=of.nullable), of, asked.scope)
+        never = asked.grouped and not of.nullable
+        return Aggregated(
+            (function,), lambda found: Value(found[0], of.type, () if never else found)
+        )
+
+    return made
+
+
+def _truth(kind: Any) -> Maker:
+    """BOOL_AND is the least of truth values, BOOL_OR the greatest."""
+
+    def made(asked: Asked) -> Aggregated:
+        of = cast(asked.value(), BOOL, asked.scope)
+        function = fold(kind(nothing, skip_none=of.nullable), of, asked.scope)
+        return Aggregated((function,), lambda found: itself(found[0], BOOL))
+
+    return made
+
+
+def _bits(aggregation: Callable[[], Aggregation[Any]], neutral: int) -> Maker:
+    def made(asked: Asked) -> Aggregated:
+        of, scope = asked.value(), asked.scope
+        filled = Value(of.expr, INT)
+        if of.nullable:
+            filled = Value(Conditional(conjunction(present(of)), of.expr, constant(neutral)), INT)
+        function, count = fold(aggregation(), filled, scope), count_of(of, scope)
+        return Aggregated((function, count), lambda found: _if_any(found, of.type))
+
+    return made
+
+
+def _and() -> Aggregation[Any]:
+    return Monoid(-1, operator.and_, of=nothing)
+
+
+def _or() -> Aggregation[Any]:
+    return Monoid(0, operator.or_, of=nothing)
+
+
+def _xor() -> Aggregation[Any]:
+    return Aggregate(0, operator.xor, operator.xor, of=nothing)
+
+
+def _at_extreme(kind: Any) -> Maker:
+    """ARG_MIN and ARG_MAX: of the row with the least or greatest key; of several, by the value."""
+
+    def made(asked: Asked) -> Aggregated:
+        value, key = asked.value(), asked.value(1)
+        both = pair(key, value)
+        function = fold(kind(nothing, skip_none=both.nullable), both, asked.scope)
+        return Aggregated(
+            (function,),
+            lambda found: Value(Item(found[0], constant(1)), value.type, (found[0],)),
+        )
+
+    return made
+
+
+TABLE: dict[str | type[exp.Expr], Maker] = {
+    exp.Count: _count,
+    exp.CountIf: _count_if,
+    exp.ApproxDistinct: lambda asked: _count(replace(asked, distinct=True)),
+    exp.Sum: _sum,
+    exp.Avg: _avg,
+    exp.Min: _extreme(Min),
+    exp.Max: _extreme(Max),
+    exp.LogicalAnd: _truth(Min),
+    exp.LogicalOr: _truth(Max),
+    exp.BitwiseAndAgg: _bits(_and, -1),
+    exp.BitwiseOrAgg: _bits(_or, 0),
+    exp.BitwiseXorAgg: _bits(_xor, 0),
+    exp.Stddev: spread(folds.deviation, 1),
+    exp.StddevSamp: spread(folds.deviation, 1),
+    exp.StddevPop: spread(folds.deviation, 0),
+    exp.Variance: spread(folds.variance, 1),
+    exp.VariancePop: spread(folds.variance, 0),
+    exp.CovarPop: together(folds.covariance, "x", "y", "xy", less=0),
+    exp.CovarSamp: together(folds.covariance, "x", "y", "xy", less=1),
+    exp.Corr: together(folds.correlation, "x", "y", "xy", "xx", "yy"),
+    exp.RegrSlope: together(folds.slope, "x", "y", "xy", "yy"),
+    exp.RegrIntercept: together(folds.intercept, "x", "y", "xy", "yy"),
+    exp.RegrR2: together(folds.fit, "x", "y", "xy", "xx", "yy"),
+    exp.RegrAvgx: together(folds.ratio, "y"),
+    exp.RegrAvgy: together(folds.ratio, "x"),
+    exp.RegrSxx: together(folds.deviations, "y", "y", "yy"),
+    exp.RegrSyy: together(folds.deviations, "x", "x", "xx"),
+    exp.RegrSxy: together(folds.deviations, "x", "y", "xy"),
+    exp.RegrCount: pairs,
+    exp.ArgMin: _at_extreme(Min),
+    exp.ArgMax: _at_extreme(Max),
+    exp.GroupConcat: joined,
+    exp.ArrayAgg: listed,
+    exp.Median: quantile(folds.quantile_between, 0.5),
+    exp.PercentileCont: quantile(folds.quantile_between),
+    exp.PercentileDisc: quantile(folds.quantile_of),
+    exp.Quantile: quantile(folds.quantile_of),
+    exp.Mode: whole_group(folds.mode),
+    exp.Skewness: whole_group(folds.skewness, FLOAT),
+    exp.Kurtosis: whole_group(folds.kurtosis, FLOAT),
+    exp.AnyValue: end(folds.first, nulls=False),
+    exp.First: end(folds.first, nulls=True),
+    exp.Last: end(folds.last, nulls=True),
+    "every": _truth(Min),
+    "total": _total,
+    "fsum": _sum,
+    "sumkahan": _sum,
+    "kahan_sum": _sum,
+    "favg": _avg,
+    "product": whole_group(folds.product, FLOAT),
+    "geomean": whole_group(folds.geometric_mean, FLOAT),
+    "geometric_mean": whole_group(folds.geometric_mean, FLOAT),
+    "entropy": whole_group(folds.entropy, FLOAT),
+    "mad": whole_group(folds.spread, FLOAT),
+}
+OTHER_NAMES = (
+    *("string_agg", "listagg", "list", "max_by", "min_by", "quantile_cont", "quantile_disc"),
+    *("row_number", "rank", "dense_rank", "ntile", "lag", "lead", "first_value", "last_value"),
+)
+"""Names that sqlglot takes for others, and those of windows."""
+NAMES: tuple[str, ...] = tuple(
+    sorted(
+        name.lower()
+        for key in (*TABLE, *OTHER_NAMES)
+        for name in ([key] if isinstance(key, str) else key.sql_names())  # type: ignore[attr-defined]
+    )
+)
+"""What they are called, for messages."""

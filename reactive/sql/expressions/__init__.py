@@ -1,0 +1,1 @@
+"""Expressions: values, and conditions that are true exactly where SQL says TRUE."""

@@ -1,0 +1,124 @@
+"""Values: columns, constants, operators, casts, and calls of functions.
+
+    a + b                 Value(a + b, nulls=(a, b))
+    coalesce(a, 0)        Value(a if a is not None else 0)
+    case when p then a end    Value(a if true(p) else None, nulls=(itself,))
+
+Each function is a line of `functions.TABLE`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.expr import tuple_of
+from reactive.sql import functions
+from reactive.sql.aggregates import kinds as aggregates
+from reactive.sql.expressions import arithmetic
+from reactive.sql.expressions.casts import cast
+from reactive.sql.expressions.predicate import truth
+from reactive.sql.functions.arrays import field_of
+from reactive.sql.terms.errors import nearest
+from reactive.sql.terms.types import SqlType, type_of_sql
+from reactive.sql.terms.values import NULL_VALUE, Value, literal, whole
+
+if TYPE_CHECKING:
+    from reactive.sql.terms.scope import Scope
+
+
+def value(node: Any, scope: Scope) -> Value:
+    """What a node means, as a value.
+
+    Raises
+    ------
+    PlanError: there is no such column, function or type.
+    """
+    match node:
+        case exp.Column():
+            return scope.column(node)
+        case exp.Literal():
+            return _literal(node, scope)
+        case exp.Boolean():
+            return literal(bool(node.this))
+        case exp.Null():
+            return NULL_VALUE
+        case exp.Paren() | exp.Alias():
+            return scope.value(node.this)
+        case exp.Placeholder() | exp.Parameter():
+            return scope.parameter(node)
+        case exp.Subquery() | exp.Select() | exp.SetOperation():
+            return scope.subquery(node)
+        case exp.Cast():
+            return _cast(node, scope)
+        case exp.Tuple():
+            return _row(node, scope)
+        case exp.Dot():
+            return field_of(scope.value(node.this), node.expression.name, node, scope)
+        case exp.ByteString() | exp.HexString():
+            return literal(
+                bytes.fromhex(node.this) if isinstance(node, exp.HexString) else node.this
+            )
+        case _ if arithmetic.is_operator(node):
+            return arithmetic.operation(node, scope)
+        case _:
+            return _called(node, scope)
+
+
+def _called(node: Any, scope: Scope) -> Value:
+    """A condition, or a call of a function."""
+    maker = functions.maker_of(node, scope)
+    if maker is not None:
+        return maker(node, scope)
+    if isinstance(
+        node, exp.Predicate | exp.Connector | exp.Not | exp.Between | exp.In | exp.Escape
+    ):
+        return truth(node, scope)
+    if isinstance(node, exp.Anonymous | exp.Func):
+        raise unknown_function(node, scope)
+    raise scope.error(node, f"{node.sql(scope.dialect.name)} is not supported here")
+
+
+def unknown_function(node: Any, scope: Scope) -> Exception:
+    """The error about a function that there is not."""
+    name = functions.name_of(node)
+    return scope.error(
+        node,
+        f"there is no function {name!r}{nearest(name, (*functions.NAMES, *aggregates.NAMES))}",
+        "write the query without it, or map the rows in Python: relation.select(...)",
+    )
+
+
+def _literal(node: exp.Literal, scope: Scope) -> Value:
+    text = node.this
+    if node.is_string:
+        return literal(text)
+    if text.isdigit():
+        made = literal(int(text))
+        return Value(made.expr, SqlType("int", size=4 if len(text) < 10 else 8))
+    if "e" in text.lower() or not scope.dialect.exact_literals:
+        return literal(float(text))
+    digits = text.partition(".")[2]
+    kind = SqlType("decimal", len(text.replace(".", "").lstrip("0")) or 1, len(digits))
+    return Value(literal(Decimal(text)).expr, kind)
+
+
+def _cast(node: Any, scope: Scope) -> Value:
+    """CAST, `::`, TRY_CAST, and constants such as DATE '2024-01-01'."""
+    exact = not scope.dialect.numeric_booleans
+    kind = type_of_sql(node.args["to"], exact=exact)
+    if kind is None:
+        raise scope.error(node, f"there is no type {node.args['to'].sql()!r}")
+    if kind.kind == "decimal" and kind.precision is None and scope.dialect.name == "duckdb":
+        kind = SqlType("decimal", 18, 3)
+    return cast(scope.value(node.this), kind, scope, attempt=isinstance(node, exp.TryCast))
+
+
+def _row(node: Any, scope: Scope) -> Value:
+    """`(a, b)` as one value."""
+    values = [scope.value(each) for each in node.expressions]
+    names = tuple(f"column{place}" for place in range(len(values)))
+    kind = SqlType("struct", items=tuple(v.type for v in values), names=names)
+    return Value(tuple_of(*map(whole, values)), kind)

@@ -1,0 +1,1 @@
+"""Queries: each clause as a step from one plan to the next."""

@@ -1,0 +1,158 @@
+"""Plan nodes of expressions, without the sub-queries in these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import (
+    TRUE,
+    Call,
+    Constant,
+    Expr,
+    Item,
+    Lifted,
+    Parameter,
+    all_parameters,
+    constant,
+    has_subquery,
+    tuple_of,
+)
+from optimizer.expressions.naming import Naming
+from optimizer.plans.nodes import values as written_out
+from optimizer.subqueries import freed as subqueries
+from optimizer.subqueries import lateral as correlated
+from reactive.codegen.functions import callable_of
+from reactive.collections.zset import canonical
+from reactive.sql.runtime.elements import elements, elements_or_none
+from reactive.sql.terms.schema import Schema, record_of, schema_of_values
+from reactive.sql.terms.scope import Scope
+from reactive.sql.terms.types import INT, SqlType
+from reactive.sql.terms.values import Value, whole
+
+
+def filtered(node: plan.Node, scope: Scope, test: Expr) -> plan.Node:
+    """The rows for which a condition is true."""
+    return node if test == TRUE else freed(plan.Where(node, scope.function(test)))
+
+
+def freed(node: plan.Node) -> plan.Node:
+    """A node whose callables may have sub-queries, without any."""
+    return subqueries.freed(node, of_no_rows=_of_no_rows, canonical=canonical, in_order=False)
+
+
+def _of_no_rows(folded: plan.Folded) -> Any:
+    """What an aggregate shows of no rows."""
+    return folded.accumulator.result(folded.accumulator.zero())
+
+
+def reads_query(value: Value) -> bool:
+    """Whether a value is computed of a sub-query."""
+    return has_subquery(value.expr)
+
+
+def columns_before(node: plan.Node, scope: Scope, columns: Sequence[Expr]) -> plan.Node:
+    """The bindings of a plan, with columns behind them that sub-queries give."""
+    functions = tuple(map(scope.function, columns))
+    return freed(plan.Extend(node, tuple(range(scope.bindings)), functions))
+
+
+def lateral(
+    left: plan.Node,
+    query: plan.Node,
+    scope: Scope,
+    arguments: tuple[Expr, ...],
+    kind: Literal["inner", "left"],
+) -> plan.Node:
+    """Rows beside those that a query has for them."""
+    return correlated.lateral(
+        left,
+        query,
+        arguments,
+        kind,
+        of_no_rows=_of_no_rows,
+        canonical=canonical,
+        in_order=False,
+        names=scope.names,
+    )
+
+
+def selected(
+    node: plan.Node, scope: Scope, names: Sequence[str], values: Sequence[Value]
+) -> tuple[plan.Node, Schema]:
+    """The rows of a SELECT."""
+    schema, kind = schema_of_values(names, values)
+    columns = tuple(whole(value) for value in values)
+    function = scope.function(record_of(kind, columns))
+    if columns == all_parameters(scope.bindings):
+        function = _naming(function, kind)
+    return freed(plan.Select(node, function)), schema
+
+
+def _naming(function: Lifted, kind: Any) -> Lifted:
+    """A row of all bindings, which an aggregate can make at once."""
+    naming = Naming(kind, kind._fields, True)
+    name, place = f"Row({', '.join(kind._fields)})", function.place
+    identity = ("named", function.body)
+    made = Opaque(naming, function.parameters, name, place, (), identity, "select")
+    return replace(function, made=made)
+
+
+def unnested(
+    node: plan.Node,
+    scope: Scope,
+    arrays: Sequence[Value],
+    kinds: Sequence[SqlType],
+    place: int,
+    *,
+    offset: bool,
+    outer: bool,
+) -> tuple[plan.Node, list[Value]]:
+    """One binding more for each element of an array; of several arrays, side by side, a tuple.
+
+    With `offset` the number of the element comes last, from 1 on. An `outer` one gives NULL where
+    there are no elements.
+    """
+    function = elements_or_none if outer else elements
+    call = Call(constant(function), (constant(offset), *(whole(array) for array in arrays)))
+    made = freed(plan.Unnest(node, scope.function(call)))
+    element = Parameter(place)
+    if len(arrays) == 1 and not offset:
+        return made, [Value(element, kinds[0], (element,))]
+    kinds = [*kinds, *([INT] if offset else [])]
+    items = [Item(element, constant(n)) for n in range(len(kinds))]
+    return made, [Value(i, kind, (i,)) for i, kind in zip(items, kinds, strict=True)]
+
+
+def one_row() -> plan.Node:
+    """A row without columns: what a SELECT without FROM reads."""
+    return literal_rows([()])
+
+
+def literal_rows(rows: Sequence[tuple[Any, ...]]) -> plan.Node:
+    """Rows that are written out, which are tuples."""
+    return written_out.values(rows)
+
+
+def constant_of(value: Value) -> Any:
+    """What an expression without columns gives."""
+    expr = whole(value)
+    return expr.value if isinstance(expr, Constant) else callable_of(Lifted(expr, (), (), 0))()
+
+
+def key_of(values: Sequence[Value]) -> Expr:
+    """What rows are grouped by: a value, or a tuple of several."""
+    wholes = [whole(value) for value in values]
+    return wholes[0] if len(wholes) == 1 else tuple_of(*wholes)
+
+
+def keys_of(values: Sequence[Value], key: Expr) -> list[Value]:
+    """The values again, of their key."""
+    places = [key] if len(values) == 1 else [Item(key, constant(n)) for n in range(len(values))]
+    return [
+        Value(place, value.type, (place,) if value.nullable else ())
+        for place, value in zip(places, values, strict=True)
+    ]

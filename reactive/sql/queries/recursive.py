@@ -1,0 +1,107 @@
+"""WITH RECURSIVE, by the fixpoint of the library.
+
+with recursive reach(a, b) as (
+    select a, b from edges  union  select r.a, e.b from reach r join edges e on r.b = e.a)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from optimizer import plan
+from reactive.api.fixpoint import fixpoint
+from reactive.api.iterate import iterate
+from reactive.api.relation import AnyRelation, Relation
+from reactive.sql.queries.query import Query
+from reactive.sql.terms.catalog import Named, named_rows
+from reactive.sql.terms.schema import Schema
+from reactive.sql.terms.scope import Scope
+
+
+def recursive(cte: Any, names: Sequence[str], around: Scope) -> Named:
+    """The relation that a query of WITH RECURSIVE defines by itself.
+
+    Raises
+    ------
+    PlanError: it is no union of where it begins and of how it goes on.
+    """
+    body = cte.this
+    if not isinstance(body, exp.Union):
+        raise around.error(
+            cte, f"recursive {cte.alias!r} is no UNION of where it begins and how it goes on"
+        )
+    for part in ("order", "limit", "offset"):
+        if body.args.get(part):
+            raise around.error(
+                body.args[part],
+                f"recursive {cte.alias!r} cannot have {part.upper()}",
+                "say in a WHERE where the recursion ends, and order what is made of it",
+            )
+    first = around.query(body.left)
+    called = (*names, *first.names[len(names) :])
+    begin, schema = first.rows(called)
+    return _settled(cte, begin, schema, called, around)
+
+
+def _settled(
+    cte: Any, begin: plan.Node, schema: Schema, names: tuple[str, ...], around: Scope
+) -> Named:
+    """The fixpoint; columns may become NULL on the way, which is only known when it is made."""
+    is_bag = not cte.this.args.get("distinct")
+    while True:
+        step = _Step(cte, begin, schema, names, around)
+        found = _all_rounds(step, begin, around) if is_bag else fixpoint(step.set_of)
+        columns = tuple(
+            replace(mine, nullable=mine.nullable or theirs.nullable)
+            for mine, theirs in zip(schema.columns, step.made[0].columns, strict=True)
+        )
+        if columns == schema.columns:
+            return named_rows(found.plan, schema)
+        schema = Schema(columns)
+
+
+def _all_rounds(step: _Step, begin: plan.Node, around: Scope) -> AnyRelation:
+    """The rows of all rounds, as often as they are there."""
+    start: AnyRelation = Relation(around.environment.engine, begin)
+
+    def again(last: AnyRelation, found: AnyRelation) -> tuple[AnyRelation, AnyRelation]:
+        following = step.following(last)
+        return following, found.union_all(following)
+
+    return iterate(again, (start, start), until="settled")[1]
+
+
+class _Step:
+    """What some rows are followed by, and where they begin."""
+
+    def __init__(
+        self, cte: Any, begin: plan.Node, schema: Schema, names: tuple[str, ...], around: Scope
+    ) -> None:
+        self._cte, self._begin, self._schema = cte, begin, schema
+        self._names, self._around = names, around
+        self.made: list[Schema] = []
+
+    def set_of(self, relation: AnyRelation) -> AnyRelation:
+        """The rows so far, those that follow them, and those that all begin with."""
+        following = self.following(relation)
+        return Relation(following._engine, plan.Union(self._begin, following.plan))
+
+    def following(self, relation: AnyRelation) -> AnyRelation:
+        """The rows that follow others."""
+        inner = self._around.around()
+        known = {self._cte.alias: named_rows(relation.plan, self._schema)}
+        inner.environment = inner.environment.with_names(known)
+        again: Query = inner.query(self._cte.this.right)
+        if len(again.values) != len(self._names):
+            raise self._around.error(
+                self._cte.this.right,
+                f"recursive {self._cte.alias!r} has {len(self._names)} columns, "
+                f"and goes on with {len(again.values)}",
+            )
+        node, schema = again.rows(self._names)
+        self.made.append(schema)
+        return Relation(self._around.environment.engine, node)

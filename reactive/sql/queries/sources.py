@@ -1,0 +1,311 @@
+"""FROM: tables, queries and lists of values, joined as they are written.
+
+from a, b                   product; the conditions of WHERE make a join of it
+a left join b on p          outer join: the columns of b are NULL where there is no row of it
+a join b using (id)         one column id: of the left, of the right, or what is not NULL
+a, lateral (select ...)     the rows that a query has for each row of a
+a, unnest(a.items) x        one row for each element
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+from sqlglot import exp
+
+from optimizer import plan
+from optimizer.expr import (
+    TRUE,
+    Conditional,
+    Expr,
+    Parameter,
+    all_parameters,
+    conjunction,
+    conjuncts,
+    has_subquery,
+    reads,
+    substitute,
+)
+from reactive.sql.expressions.comparisons import compared
+from reactive.sql.queries.nodes import filtered, freed, lateral, one_row, unnested
+from reactive.sql.queries.rows import Rows, rows_of
+from reactive.sql.terms.catalog import named_rows
+from reactive.sql.terms.errors import nearest
+from reactive.sql.terms.scope import Correlation, Scope, Source
+from reactive.sql.terms.values import Value, itself, present, whole
+
+KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
+
+
+def from_(select: exp.Expr, around: Scope) -> Rows | None:
+    """The rows that a SELECT reads; None if it has no FROM."""
+    first = select.args.get("from_")
+    if first is None:
+        return None
+    rows = source(first.this, around, None)
+    for join in select.args.get("joins") or ():
+        rows = _joined(rows, join, around)
+    for each in select.args.get("laterals") or ():
+        rows = _joined(rows, exp.Join(this=each), around)
+    return rows
+
+
+def source(node: Any, around: Scope, left: Rows | None) -> Rows:
+    """One item of FROM; `left` are the items before it, which some can read.
+
+    Raises
+    ------
+    PlanError: there is no table of the name, or no such kind of item.
+    """
+    match node:
+        case exp.Table(this=exp.Func() | exp.Anonymous() as call):
+            return _unnested(call, node, around, left)
+        case exp.Table():
+            return _with_joins(_table(node, around), node, around)
+        case exp.Subquery(this=exp.Table() | exp.Subquery() as inner) if not node.alias:
+            return _with_joins(source(inner, around, None), node, around)
+        case exp.Subquery() | exp.Values():
+            return _with_joins(_query(node, around), node, around)
+        case exp.Unnest():
+            return _unnested(node, node, around, left)
+        case exp.Lateral():
+            raise around.error(node, "LATERAL needs something before it in FROM")
+        case _:
+            raise around.error(node, f"FROM cannot read {node.sql()}")
+
+
+def _with_joins(rows: Rows, node: Any, around: Scope) -> Rows:
+    """The joins that an item in parentheses has inside."""
+    for join in node.args.get("joins") or ():
+        rows = _joined(rows, join, around)
+    for unsupported in ("pivots", "sample", "ordinality"):
+        if node.args.get(unsupported):
+            raise around.error(node, f"{unsupported.upper()} in FROM is not supported")
+    return rows
+
+
+def _table(node: Any, around: Scope) -> Rows:
+    name = node.name
+    found = around.environment.find(name)
+    if found is None:
+        names = around.environment.names()
+        raise around.error(
+            node,
+            f"there is no table or view {name!r}{nearest(name, names)}",
+            f"the database has {', '.join(sorted(set(names))) or 'no tables'}",
+        )
+    return rows_of(found, node.alias_or_name, _columns(node))
+
+
+def _columns(node: Any) -> tuple[str, ...]:
+    """The names that an alias gives to columns."""
+    alias = node.args.get("alias")
+    return tuple(c.name for c in (alias.args.get("columns") or ())) if alias is not None else ()
+
+
+def _query(node: Any, around: Scope) -> Rows:
+    """A query in FROM."""
+    query = around.query(node if isinstance(node, exp.Values) else node.this)
+    return rows_of(query.named(), node.alias, _columns(node))
+
+
+# Joins.
+
+
+def _joined(left: Rows, join: Any, around: Scope) -> Rows:
+    item, method = join.this, (join.method or "").upper()
+    side, kind = (join.side or "").upper(), (join.kind or "").upper()
+    if method in ("ASOF", "POSITIONAL") or kind not in ("", "INNER", "CROSS", "OUTER", *_HALVES):
+        raise around.error(join, f"{method or kind} JOIN is not supported")
+    inner = _lateral_query(item, left, around)
+    if inner is not None:
+        return _lateral(left, inner, join, around)
+    if isinstance(item, exp.Unnest) or _is_call(item):
+        return _filtered_join(_unnested(_call_of(item), item, around, left, side), join, around)
+    right = source(item, around, left)
+    if kind in _HALVES:
+        return _half(left, right, join, around)
+    return _paired(left, right, join, KINDS.get(side), around)
+
+
+_HALVES = {"SEMI": plan.SemiJoin, "ANTI": plan.AntiJoin}
+
+
+def _is_call(item: Any) -> bool:
+    return isinstance(item, exp.Table) and isinstance(item.this, exp.Func | exp.Anonymous)
+
+
+def _call_of(item: Any) -> Any:
+    return item if isinstance(item, exp.Unnest) else item.this
+
+
+def _paired(left: Rows, right: Rows, join: Any, kind: Any, around: Scope) -> Rows:
+    """A join of two, inner if it has no kind."""
+    matched = _side_by_side(left, right, None)
+    tests, shared = _shared(left, right, join, around)
+    on = join.args.get("on")
+    if on is not None:
+        tests.append(matched.scope(around).true(on))
+    test = conjunction(tuple(t for t in tests if t != TRUE))
+    made = _side_by_side(left, right, kind)
+    made = replace(made, merged={**made.merged, **_merged(made, shared, kind)})
+    if kind is None and test == TRUE:
+        return made.with_node(plan.Product(left.node, right.node))
+    if kind == "left" and right.bindings == 1:
+        right, test = _narrowed(right, test, left.bindings, join, around)
+    match = plan.Match(None, None, matched.scope(around).function(test, join))
+    if kind is None:
+        return made.with_node(freed(plan.Join(left.node, right.node, match)))
+    return made.with_node(freed(plan.OuterJoin(left.node, right.node, match, kind)))
+
+
+def _narrowed(right: Rows, test: Expr, place: int, join: Any, around: Scope) -> tuple[Rows, Expr]:
+    """The right side of a left join, less the rows that cannot have a match; and what is left to
+    ask. Errors are no reason to ask later: SQL says nothing of when a condition is asked."""
+    parts = conjuncts(test)
+    own = tuple(p for p in parts if reads(p) == {place} and not has_subquery(p))
+    if not own or len(own) == len(parts):
+        return right, test
+    rest = tuple(part for part in parts if part not in own)
+    inside = substitute(conjunction(own), (*all_parameters(place), Parameter(0)))
+    narrow = filtered(right.node, right.scope(around).reading(join), inside)
+    return right.with_node(narrow), conjunction(rest)
+
+
+def _side_by_side(left: Rows, right: Rows, kind: str | None) -> Rows:
+    """The columns of both sides of a join, of either of which a row may be missing."""
+    mine = left.missing() if kind in ("right", "full") else left
+    theirs = right.moved(left.bindings, missing=kind in ("left", "full"))
+    both = (*mine.sources, *theirs.sources)
+    return Rows(left.node, left.bindings + 1, both, {**theirs.merged, **mine.merged})
+
+
+def _half(left: Rows, right: Rows, join: Any, around: Scope) -> Rows:
+    """The rows of the left that have a match on the right, or have none."""
+    both = _side_by_side(left, right, None)
+    tests, _ = _shared(left, right, join, around)
+    on = join.args.get("on")
+    if on is not None:
+        tests.append(both.scope(around).true(on))
+    match = plan.Match(None, None, both.scope(around).function(conjunction(tuple(tests)), join))
+    return left.with_node(freed(_HALVES[join.kind.upper()](left.node, right.node, match)))
+
+
+def _shared(
+    left: Rows, right: Rows, join: Any, around: Scope
+) -> tuple[list[Expr], list[tuple[str, Value, Value]]]:
+    """The equations of USING or NATURAL, and the columns that they make one."""
+    names = [column.name for column in join.args.get("using") or ()]
+    if (join.method or "").upper() == "NATURAL":
+        theirs = {name.casefold() for _, name, _ in right.columns()}
+        names = [name for _, name, _ in left.columns() if name.casefold() in theirs]
+    if not names:
+        return [], []
+    moved = right.moved(left.bindings, missing=False)
+    mine, theirs_scope = left.scope(around), moved.scope(around)
+    shared = []
+    for name in names:
+        column = exp.column(name)
+        column.parent = join
+        pair = [scope.of_sources(column) for scope in (mine, theirs_scope)]
+        for value, side in zip(pair, (left, moved), strict=True):
+            if value is None:
+                every = [column for _, column, _ in side.columns()]
+                raise around.error(
+                    join,
+                    f"USING names {name!r}, which one side does not have{nearest(name, every)}",
+                )
+        shared.append((name, *pair))
+    return [compared("==", a, b) for _, a, b in shared], shared
+
+
+def _merged(
+    rows: Rows, shared: list[tuple[str, Value, Value]], kind: str | None
+) -> dict[str, Value]:
+    """The one column that two became: that of the side that is there, or what is not NULL."""
+    merged = {}
+    for name, _, _ in shared:
+        found = [v for s in rows.sources for v in s.named(name)]
+        first, last = rows.merged.get(name.casefold(), found[0]), found[-1]
+        if kind == "right":
+            first = last
+        elif kind == "full":
+            first = itself(
+                Conditional(conjunction(present(first)), first.expr, whole(last)), first.type
+            )
+        merged[name.casefold()] = first
+    return merged
+
+
+# What reads the items before it.
+
+
+def _lateral_query(item: Any, left: Rows, around: Scope) -> Any:
+    """The query of an item that reads those before it; None of another."""
+    if isinstance(item, exp.Lateral):
+        if not isinstance(item.this, exp.Subquery):
+            return None
+        return item
+    if not isinstance(item, exp.Subquery) or around.dialect.name != "duckdb":
+        return None
+    if not isinstance(item.this, exp.Query):
+        return None
+    own = {t.alias_or_name.casefold() for t in item.find_all(exp.Table, exp.Subquery)}
+    before = {s.name.casefold() for s in left.sources if s.name} - own
+    reads = any(c.table.casefold() in before for c in item.this.find_all(exp.Column) if c.table)
+    return item if reads else None
+
+
+def _lateral(left: Rows, item: Any, join: Any, around: Scope) -> Rows:
+    side = KINDS.get((join.side or "").upper())
+    if side in ("right", "full"):
+        raise around.error(
+            join, "a query that reads what is before it cannot be RIGHT or FULL joined"
+        )
+    scope = left.scope(around)
+    correlation = Correlation(scope)
+    query = scope.around(correlation).query(
+        item.this.this if isinstance(item, exp.Lateral) else item.this
+    )
+    on = join.args.get("on")
+    if on is not None and not (isinstance(on, exp.Boolean) and on.this):
+        raise around.error(
+            on, "a lateral query is joined ON TRUE", "put the condition into its WHERE"
+        )
+    made, schema = query.rows()
+    right = rows_of(named_rows(made, schema), item.alias, _columns(item))
+    kind: Literal["inner", "left"] = "left" if side == "left" else "inner"
+    both = _side_by_side(left, right, side)
+    return both.with_node(lateral(left.node, made, scope, tuple(correlation.arguments), kind))
+
+
+def _unnested(call: Any, item: Any, around: Scope, left: Rows | None, side: str = "") -> Rows:
+    """One binding more, for each element of an array, or of several side by side."""
+    before = left if left is not None else Rows(one_row(), 1, ())
+    scope = before.scope(around)
+    arrays = (
+        [scope.value(e) for e in call.expressions]
+        if isinstance(call, exp.Unnest)
+        else [scope.value(call)]
+    )
+    offset = bool(item.args.get("offset") or item.args.get("ordinality"))
+    kinds = [array.type.items[0] if array.type.items else array.type for array in arrays]
+    node, values = unnested(
+        before.node, scope, arrays, kinds, before.bindings, offset=offset, outer=side == "LEFT"
+    )
+    names = _columns(item) or ((item.alias,) if item.alias else ())
+    usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [call.sql_name().lower()]
+    every = [*names, *[*usual, *(["ordinality"] if offset else [])][len(names) :]]
+    made = Source(item.alias or every[0], tuple(zip(every, values, strict=False)))
+    return Rows(node, before.bindings + 1, (*before.sources, made), before.merged)
+
+
+def _filtered_join(rows: Rows, join: Any, around: Scope) -> Rows:
+    on = join.args.get("on")
+    if on is None or (isinstance(on, exp.Boolean) and on.this):
+        return rows
+    if join.side:
+        raise around.error(on, "what is unnested is joined ON TRUE", "put the condition into WHERE")
+    scope = rows.scope(around)
+    return rows.with_node(filtered(rows.node, scope, scope.true(on)))

@@ -1,0 +1,1 @@
+"""The live shell: a session of statements, and tables from files."""

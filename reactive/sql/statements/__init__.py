@@ -1,0 +1,1 @@
+"""Statements that change a database: its tables, its views, and their rows."""

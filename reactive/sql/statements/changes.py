@@ -1,0 +1,301 @@
+"""INSERT, UPDATE and DELETE: the rows that a statement says, and one transaction that changes them.
+
+insert into t select ...      the rows of the query, as they are before
+update t set a = a + 1        each row, and the one that takes its place
+delete from t where id = 7    a row that is found by its key, if that is what is asked for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from optimizer import plan
+from optimizer.expr import (
+    TRUE,
+    Attribute,
+    Constant,
+    Expr,
+    Operation,
+    Parameter,
+    conjuncts,
+    constant,
+    tuple_of,
+)
+from optimizer.traverse import has_subqueries
+from reactive.codegen.functions import callable_of
+from reactive.errors import TableError, TransactionError
+from reactive.sql.expressions.casts import cast
+from reactive.sql.queries.nodes import constant_of, freed
+from reactive.sql.queries.rows import Rows, rows_of
+from reactive.sql.relation import relation_of
+from reactive.sql.terms.catalog import named_rows
+from reactive.sql.terms.errors import nearest
+from reactive.sql.terms.schema import Schema
+from reactive.sql.terms.scope import Scope, Source
+from reactive.sql.terms.values import Value, whole
+
+Pairs = list[tuple[Any, Any]]
+"""Rows, and those that take their place."""
+
+
+class Target:
+    """A table that is changed, with its columns."""
+
+    def __init__(self, node: Any, around: Scope) -> None:
+        inner = node.this if isinstance(node, exp.Schema) else node
+        catalog = around.environment.catalog
+        self.table = catalog.table(inner.name)
+        if self.table is None:
+            names = [table.name for table in catalog.engine.tables.values()]
+            raise around.error(
+                node, f"there is no table {inner.name!r}{nearest(inner.name, names)}"
+            )
+        self.name, self.alias = self.table.name, inner.alias_or_name
+        self.schema: Schema = catalog.schema_of(self.table)
+        self.defaults = catalog.defaults.get(self.table.plan.number, {})
+        self._around = around
+
+    def rows(self) -> Rows:
+        return rows_of(named_rows(self.table.plan, self.schema), self.alias)
+
+    def place(self, name: str, node: Any) -> int:
+        """Which column has a name."""
+        for place, column in enumerate(self.schema.columns):
+            if column.name.casefold() == name.casefold():
+                return place
+        raise self._around.error(
+            node,
+            f"table {self.name!r} has no column {name!r}{nearest(name, self.schema.names)}",
+            f"it has {', '.join(self.schema.names)}",
+        )
+
+    def made(self, values: Sequence[Any]) -> Any:
+        """The row with these values."""
+        for column, value in zip(self.schema.columns, values, strict=True):
+            if value is None and not column.nullable:
+                raise TableError(
+                    f"column {column.name!r} of table {self.name!r} is NOT NULL, and has no value"
+                )
+        read = self.schema.columns[0].read
+        return values[0] if read is None else self._maker()(values)
+
+    def _maker(self) -> Callable[[Sequence[Any]], Any]:
+        kind = self.table.row_type
+        return tuple if not hasattr(kind, "__mro__") or kind is tuple else lambda v: kind(*v)
+
+
+# INSERT.
+
+
+def insert(tree: Any, around: Scope, db: Any) -> int:
+    """Add rows; how many."""
+    for part in ("returning", "overwrite", "where"):
+        if tree.args.get(part):
+            raise around.error(tree, f"{part.upper()} of INSERT is not supported")
+    target = Target(tree.this, around)
+    named = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
+    places = [target.place(c.name, c) for c in named] or list(range(len(target.schema.columns)))
+    rows = list(_rows(tree, target, places, around))
+    conflict = tree.args.get("conflict")
+    alternative = (tree.args.get("alternative") or "").upper()
+    with db.transaction():
+        if conflict is not None or alternative:
+            return _where_free(tree, rows, target, around)
+        target.table.add_all(rows)
+    return len(rows)
+
+
+def _rows(tree: Any, target: Target, places: list[int], around: Scope) -> Iterator[Any]:
+    """The rows that are inserted, with defaults for the columns that are not named."""
+    defaults = [target.defaults.get(column.name) for column in target.schema.columns]
+    if tree.args.get("default"):
+        yield target.made(defaults)
+        return
+    for values in _values(tree, target, places, around):
+        row = list(defaults)
+        for place, value in zip(places, values, strict=True):
+            row[place] = value
+        yield target.made(row)
+
+
+def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iterator[Sequence[Any]]:
+    kinds = [target.schema.columns[place].type for place in places]
+    source = tree.expression
+    if isinstance(source, exp.Values) and source.find(exp.Query) is None:
+        for row in source.expressions:
+            cells = row.expressions if isinstance(row, exp.Tuple) else [row]
+            _check_width(len(cells), places, row, around)
+            yield [
+                target.defaults.get(target.schema.columns[place].name)
+                if _is_default(cell)
+                else constant_of(cast(around.value(cell), kind, around))
+                for cell, kind, place in zip(cells, kinds, places, strict=True)
+            ]
+        return
+    query = around.query(source)
+    _check_width(len(query.values), places, source, around)
+    made = query.cut()
+    cast_values = [cast(v, kind, made.scope) for v, kind in zip(made.values, kinds, strict=True)]
+    row = tuple_of(*map(whole, cast_values))
+    yield from evaluated(plan.Select(made.node, made.scope.function(row)), around)
+
+
+def _is_default(node: Any) -> bool:
+    return node.key in ("column", "var") and node.sql().upper() == "DEFAULT"
+
+
+def _check_width(count: int, places: list[int], node: Any, around: Scope) -> None:
+    if count != len(places):
+        raise around.error(node, f"{count} values are inserted into {len(places)} columns")
+
+
+def evaluated(node: plan.Node, around: Scope) -> list[Any]:
+    """The rows of a plan, computed once.
+
+    Raises
+    ------
+    TransactionError: inside a transaction, whose changes a query does not see.
+    """
+    engine = around.environment.engine
+    if engine.pending:
+        raise TransactionError(
+            "a statement with a query cannot see what its transaction has changed so far\n"
+            "  run it before the other changes, or in a transaction of its own"
+        )
+    views = tuple(dict.fromkeys(around.environment.views))
+    with relation_of(engine, freed(node), Schema(()), views).materialize(on_error="raise") as view:
+        return list(view)
+
+
+def insert_rows(table: Any, found: plan.Node, around: Scope) -> int:
+    """Put the rows of a query into a new table."""
+    rows = evaluated(found, around)
+    table.add_all([table.row_type(*row) for row in rows])
+    return len(rows)
+
+
+def _where_free(tree: Any, rows: list[Any], target: Target, around: Scope) -> int:
+    """Insert rows whose key is free; of others do what the statement says."""
+    table, conflict = target.table, tree.args.get("conflict")
+    if table._keyed is None:
+        raise around.error(tree, f"table {target.name!r} has no key that rows could conflict by")
+    key = table._keyed.key
+    replaces = (tree.args.get("alternative") or "").upper() == "REPLACE"
+    update = None
+    if conflict is not None and conflict.expressions:
+        update = _conflict_update(conflict, target, around)
+    done = 0
+    for row in rows:
+        old = table.get(key(row))
+        if old is None:
+            table.add(row)
+        elif replaces:
+            table.upsert(row)
+        elif update is not None:
+            new = update(old, row)
+            if new is None:
+                continue
+            table.update(old, new)
+        else:
+            continue
+        done += 1
+    return done
+
+
+def _conflict_update(conflict: Any, target: Target, around: Scope) -> Callable[[Any, Any], Any]:
+    """What DO UPDATE makes of the row that is there, and the one that was to be inserted."""
+    mine = target.rows()
+    new = Source(
+        "excluded", tuple(zip(target.schema.names, target.schema.values(Parameter(1)), strict=True))
+    )
+    scope = around.over([*mine.sources, new], 2)
+    where = conflict.args.get("where")
+    test = callable_of(scope.function(TRUE if where is None else scope.true(where.this)))
+    values = callable_of(scope.function(_changed(conflict.expressions, target, scope)))
+    return lambda old, row: target.made(values(old, row)) if test(old, row) else None
+
+
+# UPDATE and DELETE.
+
+
+def update(tree: Any, around: Scope, db: Any) -> int:
+    """Change rows; how many."""
+    for part in ("returning", "from_", "order", "limit"):
+        if tree.args.get(part):
+            raise around.error(tree, f"{part.strip('_').upper()} of UPDATE is not supported")
+    target = Target(tree.this, around)
+    scope = target.rows().scope(around)
+    made = _changed(tree.expressions, target, scope)
+    pairs = [(old, target.made(values)) for old, values in _found(tree, target, scope, made)]
+    keyed = target.table._keyed
+    with db.transaction():
+        moved = [p for p in pairs if keyed is not None and keyed.key(p[0]) != keyed.key(p[1])]
+        if moved:
+            target.table.remove_all([old for old, _ in pairs])
+            target.table.add_all([new for _, new in pairs])
+        else:
+            for old, new in pairs:
+                target.table.update(old, new)
+    return len(pairs)
+
+
+def delete(tree: Any, around: Scope, db: Any) -> int:
+    """Remove rows; how many."""
+    for part in ("returning", "using", "order", "limit"):
+        if tree.args.get(part):
+            raise around.error(tree, f"{part.upper()} of DELETE is not supported")
+    target = Target(tree.this, around)
+    scope = target.rows().scope(around)
+    rows = [old for old, _ in _found(tree, target, scope, tuple_of())]
+    with db.transaction():
+        target.table.remove_all(rows)
+    return len(rows)
+
+
+def _changed(assignments: Sequence[Any], target: Target, scope: Scope) -> Expr:
+    """The values of a row after some assignments, as a tuple."""
+    values: list[Value] = list(target.schema.values(Parameter(0)))
+    for each in assignments:
+        if not isinstance(each, exp.EQ) or not isinstance(each.this, exp.Column):
+            raise scope.error(each, "SET takes `column = value`")
+        place = target.place(each.this.name, each.this)
+        column = target.schema.columns[place]
+        if _is_default(each.expression):
+            values[place] = Value(constant(target.defaults.get(column.name)), column.type)
+        else:
+            values[place] = cast(scope.value(each.expression), column.type, scope)
+    return tuple_of(*map(whole, values))
+
+
+def _found(tree: Any, target: Target, scope: Scope, made: Expr) -> Pairs:
+    """The rows that WHERE finds, each as often as it is there, with what is made of them."""
+    where = tree.args.get("where")
+    test = TRUE if where is None else scope.true(where.this)
+    node = plan.Select(
+        plan.Where(target.table.plan, scope.function(test)),
+        scope.function(tuple_of(Parameter(0), made)),
+    )
+    if has_subqueries(node) or has_subqueries(node.input):
+        selected = plan.Select(freed(node.input), node.function)
+        return [(row[0], row[1]) for row in evaluated(selected, scope)]
+    is_wanted, make = callable_of(scope.function(test)), callable_of(scope.function(made))
+    rows = _candidates(target, test)
+    return [(row, make(row)) for row in rows if is_wanted(row)]
+
+
+def _candidates(target: Target, test: Expr) -> Any:
+    """The row of a key, where the condition has it, or all rows."""
+    keyed, key = target.table._keyed, target.table.plan.key
+    if keyed is None:
+        return list(target.table)
+    for part in conjuncts(test):
+        match part:
+            case Operation("==", (Attribute(Parameter(0), name), Constant(value))) if getattr(
+                key.function, "__reduce__", lambda: ("", ())
+            )()[1:2] == ((name,),):
+                row = target.table.get(value)
+                return [] if row is None else [row]
+    return list(target.table)

@@ -1,0 +1,138 @@
+"""The columns of tables and queries: their names in SQL, types, and how they are read of a row.
+
+db.table(Order, name="orders")      id int, total decimal | NULL, from the annotations
+create table t (a int, ...)         a named tuple with the fields a, ...
+db.table(int, name="numbers")       one column `value`, the row itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from keyword import iskeyword
+from typing import Any, get_args, get_origin, get_type_hints
+
+from optimizer.expr import Attribute, Call, Expr, Item, constant
+from optimizer.expressions.knowledge import Shape
+from optimizer.expressions.members import members
+from optimizer.record import record
+from reactive.api.named_rows import row_class
+from reactive.sql.terms.types import ANY, OF_PYTHON, SqlType, type_of_hint
+from reactive.sql.terms.values import Value
+
+
+@record
+class Column:
+    """A column. `read` is the field or the position in a row; None if the row is the value."""
+
+    name: str
+    type: SqlType
+    nullable: bool
+    read: str | int | None
+
+
+@record
+class Schema:
+    """The columns of rows of one binding."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def values(self, row: Expr, missing: tuple[Expr, ...] = ()) -> tuple[Value, ...]:
+        """The columns of a row, which is not there where one of `missing` is None."""
+        made = []
+        for column in self.columns:
+            expr = _read(row, column.read)
+            nulls = (*missing, expr) if column.nullable else missing
+            made.append(Value(expr, column.type, tuple(dict.fromkeys(nulls))))
+        return tuple(made)
+
+
+def _read(row: Expr, place: str | int | None) -> Expr:
+    if place is None:
+        return row
+    return Attribute(row, place) if isinstance(place, str) else Item(row, constant(place))
+
+
+def schema_of_type(row_type: Any) -> Schema:
+    """The columns of a table of such rows.
+
+    >>> schema_of_type(tuple[int, str | None]).names
+    ('column0', 'column1')
+    """
+    declared = get_args(row_type) if get_origin(row_type) is tuple else ()
+    if declared and Ellipsis not in declared:
+        return Schema(
+            tuple(
+                Column(f"column{place}", *type_of_hint(hint), place)
+                for place, hint in enumerate(declared)
+            )
+        )
+    names = members(row_type) if isinstance(row_type, type) else []
+    if not names:
+        kind = OF_PYTHON.get(row_type, ANY) if isinstance(row_type, type) else ANY
+        return Schema((Column("value", kind, row_type not in OF_PYTHON, None),))
+    hints = _hints(row_type)
+    return Schema(tuple(Column(name, *type_of_hint(hints.get(name, Any)), name) for name in names))
+
+
+def _hints(row_type: Any) -> dict[str, Any]:
+    """The annotations of a class; none where they name what is not there."""
+    try:
+        return get_type_hints(row_type)
+    except Exception:  # annotations are any expressions
+        return {}
+
+
+def schema_of_shape(shape: Shape) -> Schema | None:
+    """The columns of a binding of which that is known; None if nothing is."""
+    if isinstance(shape, tuple):
+        count = range(len(shape))
+        return Schema(tuple(Column(f"column{place}", ANY, True, place) for place in count))
+    return None if shape is None else schema_of_type(shape)
+
+
+def schema_of_values(names: Sequence[str], values: Sequence[Value]) -> tuple[Schema, Any]:
+    """The columns of a SELECT, and the class of its rows."""
+    fields = field_names(names)
+    columns = tuple(
+        Column(name, value.type, value.nullable, field)
+        for name, value, field in zip(names, values, fields, strict=True)
+    )
+    return Schema(columns), row_class(fields)
+
+
+def record_of(kind: Any, items: Sequence[Expr]) -> Expr:
+    """The row of a class with these fields."""
+    return Call(constant(kind), tuple(items))
+
+
+def field_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of fields for columns of any names, each once.
+
+    >>> field_names(["id", "count(*)", "id", "class"])
+    ('id', 'count_star', 'id_1', 'class_')
+    """
+    made: dict[str, None] = {}
+    for name in names:
+        plain = _identifier(name)
+        found, count = plain, 0
+        while found in made:
+            count += 1
+            found = f"{plain}_{count}"
+        made[found] = None
+    return tuple(made)
+
+
+def _identifier(name: str) -> str:
+    text = name.replace("*", "star")
+    text = "".join(c if c.isalnum() or c == "_" else "_" for c in text).strip("_")
+    while "__" in text:
+        text = text.replace("__", "_")
+    if not text:
+        return "column"
+    if not text.isidentifier():
+        text = f"column_{text}"
+    return f"{text}_" if iskeyword(text) else text

@@ -1,0 +1,303 @@
+"""Names of a SQL text as values: columns of the tables of FROM, of queries around, parameters.
+
+    from orders o left join customers c      o.total   Value(b0.total, nulls=(b0.total,))
+                                             c.name    Value(b1.name, nulls=(b1, b1.name))
+    exists (select 1 from x where x.id = o.id)         o.id is Outer(0) inside, b0.id an argument
+
+What a query has computed of a node (group keys, aggregates, windows) is known by the node itself,
+not by its text. Expressions ask each other through the scope: a value of a predicate, a predicate
+of values, either of a sub-query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Self
+
+from optimizer.callables.opaque import FROM_TEXT, Opaque
+from optimizer.callables.source import Place
+from optimizer.errors import PlanError
+from optimizer.expr import Expr, Lifted, Outer
+from optimizer.record import record
+from reactive.sql.terms.dialects import Dialect
+from reactive.sql.terms.errors import line_and_column, nearest, source_of, sql_error, start_of
+from reactive.sql.terms.types import NULL
+from reactive.sql.terms.values import Value, literal, whole
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+@record
+class Language:
+    """How nodes of a parsed text become expressions; each callable takes a node and a scope."""
+
+    value: Callable[[Any, Scope], Value]
+    true: Callable[[Any, Scope], Expr]
+    false: Callable[[Any, Scope], Expr]
+    subquery: Callable[[Any, Scope], Value]
+    exists: Callable[[Any, Scope], Expr]
+    matches: Callable[..., Expr]
+    query: Callable[[Any, Scope], Any]
+    """A `query.Query`; the scope says what is around it."""
+
+
+@record
+class Text:
+    """A SQL text, its dialect, how it is read, and the parameters that were given for it."""
+
+    sql: str
+    dialect: Dialect
+    language: Language
+    parameters: Mapping[str, Any] = field(compare=False)
+
+    def error(self, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
+        return sql_error(self.sql, node, message, remedy)
+
+    def origin(self, nodes: Sequence[exp.Expr], parameters: int) -> tuple[Opaque, ...]:
+        """What a callable was made of, for messages."""
+        starts = [start for node in nodes if (start := start_of(node)) is not None]
+        if not starts:
+            return ()
+        place = Place("<sql>", line_and_column(self.sql, min(starts))[0], "SQL")
+        name = ", ".join(filter(None, (source_of(self.sql, node) for node in nodes)))
+        return (Opaque(_unread, parameters, name, place, (), ("sql", name), FROM_TEXT),)
+
+
+def _unread(*row: Any) -> Any:
+    """Stands for a part of a text, which is no callable."""
+    raise AssertionError(f"SQL is not called: {row!r}")
+
+
+@record
+class Source:
+    """What an alias stands for: its columns by their names, in order."""
+
+    name: str
+    columns: tuple[tuple[str, Value], ...]
+
+    def named(self, column: str) -> list[Value]:
+        folded = column.casefold()
+        return [value for name, value in self.columns if name.casefold() == folded]
+
+
+class Correlation:
+    """What a sub-query reads of the row around it: `arguments[i]` is `Outer(i)` inside."""
+
+    def __init__(self, outer: Scope) -> None:
+        self.outer = outer
+        self.arguments: list[Expr] = []
+
+    def read(self, value: Value) -> Value:
+        """A value of the row around, inside."""
+        argument = whole(value)
+        if argument not in self.arguments:
+            self.arguments.append(argument)
+        inside = Outer(self.arguments.index(argument))
+        return Value(inside, value.type, (inside,) if value.nullable else ())
+
+
+class Scope:
+    """What names mean to the callables of a relation of `bindings` bindings."""
+
+    def __init__(
+        self,
+        text: Text,
+        sources: Sequence[Source] = (),
+        bindings: int = 0,
+        correlation: Correlation | None = None,
+        environment: Any = None,
+    ) -> None:
+        self._text = text
+        self.sources = list(sources)
+        self.bindings = bindings
+        self.correlation = correlation
+        self.environment = environment
+        """The queries that WITH names; of `query`."""
+        self.merged: dict[str, Value] = {}
+        """Columns that USING made one of two, by their folded names."""
+        self.aliases: dict[str, exp.Expr] = {}
+        """What SELECT names, by folded names; asked after the columns."""
+        self.values: dict[int, Value] = {}
+        """What has been computed of a node, by its identity."""
+        self.schema: Any = None
+        """The columns of the rows, if they are rows that are put together already."""
+        self.at: tuple[exp.Expr, ...] = ()
+        """The nodes that are read, for messages of what is made meanwhile."""
+        self._asked: set[str] = set()
+
+    # What expressions ask.
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._text.dialect
+
+    @property
+    def text(self) -> str:
+        return self._text.sql
+
+    def value(self, node: exp.Expr) -> Value:
+        """The value of a node."""
+        known = self.known(node)
+        return self._text.language.value(node, self) if known is None else known
+
+    def true(self, node: exp.Expr) -> Expr:
+        """Whether a condition is TRUE, and neither FALSE nor NULL."""
+        return self._text.language.true(node, self)
+
+    def false(self, node: exp.Expr) -> Expr:
+        """Whether a condition is FALSE."""
+        return self._text.language.false(node, self)
+
+    def known(self, node: exp.Expr) -> Value | None:
+        """What has been computed of a node already."""
+        return self.values.get(id(node))
+
+    def subquery(self, node: exp.Expr) -> Value:
+        """The value of a query in the place of a value."""
+        return self._text.language.subquery(node, self)
+
+    def exists(self, node: exp.Expr) -> Expr:
+        """Whether a query has a row."""
+        return self._text.language.exists(node, self)
+
+    def matches(self, node: exp.Expr, *, negated: bool) -> Expr:
+        """Whether an IN, or a comparison with ANY or ALL of a query, is TRUE, or is FALSE."""
+        return self._text.language.matches(node, self, negated=negated)
+
+    def parameter(self, node: exp.Expr) -> Value:
+        """The value of `:name`, as it is now."""
+        name = node.name
+        if name not in self._text.parameters:
+            given = tuple(self._text.parameters)
+            remedy = f"give it: db.sql(..., {name}=...)" if name else "name it: `:name`"
+            raise self.error(node, f"there is no parameter {name!r}{nearest(name, given)}", remedy)
+        value = self._text.parameters[name]
+        return literal(tuple(value) if isinstance(value, list) else value, name)
+
+    def error(self, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
+        return self._text.error(node, message, remedy)
+
+    def nearest(self, name: str, candidates: Iterable[str]) -> str:
+        """A question that names the most similar candidate, if there is one."""
+        return nearest(name, candidates)
+
+    def function(self, expr: Expr, *nodes: exp.Expr) -> Lifted:
+        """A callable of the bindings, which nodes say, or those that are read now (`at`)."""
+        origin = self._text.origin(nodes or self.at, self.bindings)
+        return Lifted(expr, self.names, origin, self.bindings)
+
+    def reading(self, *nodes: exp.Expr) -> Self:
+        """It, with note of what is read now."""
+        self.at = nodes
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the bindings, for messages."""
+        named = [source.name for source in self.sources]
+        fits = len(named) == self.bindings and all(n.isidentifier() for n in named)
+        if fits and len(set(named)) == len(named):
+            return tuple(named)
+        return tuple(f"row{place or ''}" for place in range(self.bindings))
+
+    # Columns.
+
+    def column(self, node: exp.Expr) -> Value:
+        """What a column stands for, here or in a query around.
+
+        Raises
+        ------
+        PlanError: nothing has the name, or several columns do.
+        """
+        found = self.found(node)
+        if found is None:
+            raise self._missing(node)
+        return found
+
+    def found(self, node: Any) -> Value | None:
+        """The same, or None where nothing has the name."""
+        own = self.own(node)
+        if own is not None:
+            return own
+        around = self.correlation
+        value = None if around is None else around.outer.found(node)
+        if value is None or around is None or value.type is NULL:
+            return value
+        return around.read(value)
+
+    def own(self, node: Any) -> Value | None:
+        """What a column of these sources stands for, or a name of SELECT."""
+        found = self.of_sources(node)
+        return self._alias(node.name) if found is None and not node.table else found
+
+    def of_sources(self, node: Any) -> Value | None:
+        """What a column of these sources stands for."""
+        name, table = node.name, node.table
+        if not table and name.casefold() in self.merged:
+            return self.merged[name.casefold()]
+        asked = [s for s in self.sources if not table or s.name.casefold() == table.casefold()]
+        values = [value for source in asked for value in source.named(name)]
+        if len(values) > 1:
+            having = [s.name for s in asked if s.named(name)]
+            raise self.error(
+                node,
+                f"column {name!r} is ambiguous",
+                f"say which: {', '.join(f'{source}.{name}' for source in having)}",
+            )
+        return values[0] if values else None
+
+    def _alias(self, name: str) -> Value | None:
+        folded = name.casefold()
+        if folded not in self.aliases or folded in self._asked:
+            return None
+        self._asked.add(folded)
+        try:
+            return self.value(self.aliases[folded])
+        finally:
+            self._asked.discard(folded)
+
+    def _missing(self, node: Any) -> PlanError:
+        every = list(self._all_sources())
+        table, name = node.table, node.name
+        if table and all(s.name.casefold() != table.casefold() for s in every):
+            names = [source.name for source in every]
+            return self.error(
+                node,
+                f"there is no table {table!r} here{nearest(table, names)}",
+                f"FROM has {', '.join(names) or 'no tables'}",
+            )
+        asked = [s for s in every if not table or s.name.casefold() == table.casefold()]
+        columns = [column for source in asked for column, _ in source.columns]
+        return self.error(
+            node,
+            f"there is no column {node.sql()!r}{nearest(name, columns)}",
+            f"there are {', '.join(dict.fromkeys(columns)) or 'no columns'}",
+        )
+
+    def _all_sources(self) -> list[Source]:
+        around = self.correlation
+        return self.sources + ([] if around is None else around.outer._all_sources())
+
+    # Making others.
+
+    def query(self, node: exp.Expr) -> Any:
+        """A query that reads what this scope's own query may read: in its FROM, or a part of it."""
+        return self._text.language.query(node, self)
+
+    def around(self, correlation: Correlation | None = None) -> Scope:
+        """Nothing but what is around a query; of a sub-query, which reads this scope so."""
+        around = self.correlation if correlation is None else correlation
+        return Scope(self._text, (), 0, around, self.environment)
+
+    def over(self, sources: Sequence[Source], bindings: int) -> Scope:
+        """The names of some sources, with the same around them."""
+        return Scope(self._text, sources, bindings, self.correlation, self.environment)
+
+    def wider(self, count: int) -> Self:
+        """The same names over rows that have `count` bindings, more behind."""
+        made = copy(self)
+        made.bindings, made.values = count, dict(self.values)
+        return made

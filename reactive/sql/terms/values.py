@@ -1,0 +1,125 @@
+"""Values of SQL as expressions: what a value is, and when it is NULL.
+
+    a.x           x of the row, NULL where that is None           Value(a.x, nulls=(a.x,))
+    a.x + b.y     NULL where x or y is                            Value(a.x + b.y, nulls=(a.x, b.y))
+    b.y           where a left join may have no row b             Value(b.y, nulls=(b, b.y))
+    case ...      what gives None by itself                       Value(e, nulls=(e,))
+
+Of no value three things are asked at run time: the analysis says which leaves can make it NULL, and
+an expression is evaluated where none of them is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optimizer.expr import (
+    NONE,
+    Attribute,
+    Call,
+    Conditional,
+    Constant,
+    Expr,
+    Item,
+    Operation,
+    Outer,
+    Parameter,
+    conjunction,
+    constant,
+)
+from optimizer.record import record
+from reactive.sql.runtime.times import Interval
+from reactive.sql.terms.types import NULL, SqlType, type_of_value
+
+
+@record
+class Value:
+    """A typed value: `expr` where no leaf of `nulls` is None, and NULL where one is.
+
+    Leaves are asked in their order; a later one may presuppose that those before are not None.
+    """
+
+    expr: Expr
+    type: SqlType
+    nulls: tuple[Expr, ...] = ()
+
+    @property
+    def nullable(self) -> bool:
+        return bool(self.nulls)
+
+
+NULL_VALUE = Value(NONE, NULL, (NONE,))
+
+
+def literal(value: Any, name: str | None = None) -> Value:
+    """A Python value as a constant."""
+    if value is None:
+        return NULL_VALUE
+    kind = type_of_value(value)
+    if isinstance(value, Interval):
+        return Value(Constant(value, (Interval, value.months, value.rest), name), kind)
+    return Value(constant(value, name), kind)
+
+
+def callee(function: Any) -> Constant:
+    """A function as a constant; one that is a record is equal to another that is equal."""
+    is_record = hasattr(type(function), "__dataclass_fields__")
+    return Constant(function, (type(function), function)) if is_record else constant(function)
+
+
+def is_null(value: Value) -> bool:
+    """Whether it is NULL for certain."""
+    return NONE in value.nulls
+
+
+def present(*values: Value) -> tuple[Expr, ...]:
+    """Tests that are all true where no value is NULL, in the order in which they are asked."""
+    return tuple(Operation("is not", (leaf, NONE)) for leaf in leaves(*values))
+
+
+def leaves(*values: Value) -> tuple[Expr, ...]:
+    """What may make one of the values NULL, each once."""
+    return tuple(dict.fromkeys(leaf for value in values for leaf in value.nulls))
+
+
+def whole(value: Value) -> Expr:
+    """The value, or None where it is NULL."""
+    if not value.nulls or value.nulls == (value.expr,):
+        return value.expr
+    if is_null(value):
+        return NONE
+    tests = present(value)
+    if value.nulls[-1] == value.expr:  # it is None itself, where those before it are not
+        tests = tests[:-1]
+    return Conditional(conjunction(tests), value.expr, NONE)
+
+
+def itself(expr: Expr, kind: SqlType) -> Value:
+    """What gives None by itself where it is NULL."""
+    return Value(expr, kind, (expr,))
+
+
+def strict(expr: Expr, kind: SqlType, *of: Value) -> Value:
+    """What is NULL where one of the values is that it is made of, and nowhere else."""
+    return Value(expr, kind, leaves(*of))
+
+
+def called(function: Any, kind: SqlType, *of: Value) -> Value:
+    """A call of a function that is NULL where an argument is."""
+    return strict(Call(callee(function), tuple(v.expr for v in of)), kind, *of)
+
+
+def is_simple(expr: Expr) -> bool:
+    """Whether evaluating it twice costs next to nothing: a field of a row."""
+    while isinstance(expr, Attribute | Item):
+        expr = expr.of
+    return isinstance(expr, Parameter | Outer | Constant)
+
+
+def is_column(expr: Expr) -> bool:
+    """Whether it is a field of a binding, or a binding."""
+    while isinstance(expr, Attribute) or (
+        isinstance(expr, Item) and isinstance(expr.key, Constant)
+    ):
+        expr = expr.of
+    return isinstance(expr, Parameter)

@@ -1,0 +1,1 @@
+"""SQL text to trees, and a script to its statements."""

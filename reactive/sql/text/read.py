@@ -1,0 +1,95 @@
+"""SQL text to trees, by sqlglot, which is an extra: `pip install "reactive-collections[sql]"`."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+from optimizer.errors import PlanError
+from reactive.sql.terms.dialects import Dialect
+from reactive.sql.terms.errors import error_at
+
+MISSING = re.compile(r"Required keyword: '\w+' missing for <class .*")
+LOG = logging.getLogger("sqlglot")
+
+
+NAMED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|(?<![\w:]):(\w+)", re.DOTALL)
+"""Texts, names and remarks, which are left alone; and `:name`."""
+SLICES = ("[", "]", ")", "'", '"')
+"""Before a colon, these say that it belongs to a slice or a struct."""
+
+
+def parsed(text: str, dialect: Dialect, parameters: Container[str] = ()) -> list[Any]:
+    """The statements of a text. `:name` is one of the parameters.
+
+    Raises
+    ------
+    PlanError: it is no SQL; with the line and column where that shows.
+    """
+    try:
+        with _quiet():
+            found = sqlglot.parse(_dollars(text, dialect, parameters), read=dialect.name)
+    except SqlglotError as error:
+        raise _refusal(text, error) from None
+    return [each for each in found if each is not None]
+
+
+def _dollars(text: str, dialect: Dialect, parameters: Container[str]) -> str:
+    """`$name` for `:name`, which DuckDB's grammar does not have in all places."""
+    if dialect.name != "duckdb":
+        return text
+
+    def dollar(found: re.Match[str]) -> str:
+        name, before = found[1], text[found.start() - 1 : found.start()]
+        if name is None or (name not in parameters and before in SLICES):
+            return found[0]
+        return f"${name}"
+
+    return NAMED.sub(dollar, text)
+
+
+def one(text: str, dialect: Dialect, parameters: Container[str] = ()) -> Any:
+    """The only statement of a text."""
+    found = parsed(text, dialect, parameters)
+    if len(found) != 1:
+        what = "no statement" if not found else f"{len(found)} statements"
+        raise PlanError(f"the text has {what}, not one\n  {text.strip()[:60]}")
+    return found[0]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """sqlglot logs what it does not know the syntax of; that is an error here."""
+    level = LOG.level
+    LOG.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        LOG.setLevel(level)
+
+
+def _refusal(text: str, error: SqlglotError) -> PlanError:
+    details = (getattr(error, "errors", None) or [{}])[0]
+    said = str(details.get("description") or error).partition("<Token")[0].strip().rstrip(".")
+    said = MISSING.sub("something is missing", said.removesuffix("but got").strip())
+    found = details.get("highlight")
+    message = f"this is no SQL: {said[:1].lower()}{said[1:]}"
+    if found:
+        message += f", found {found!r}"
+    return error_at(text, _offset(text, details), message)
+
+
+def _offset(text: str, details: dict[str, Any]) -> int | None:
+    """Where the highlighted token begins: sqlglot's column is that of its end."""
+    if not details.get("line"):
+        return None
+    lines = text.split("\n")
+    line = min(details["line"], len(lines))
+    end = sum(len(each) + 1 for each in lines[: line - 1]) + (details.get("col") or 1)
+    return max(end - len(details.get("highlight") or " "), 0)
