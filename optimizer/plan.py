@@ -24,7 +24,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
 from optimizer.expressions.declared import tuple_width
 from optimizer.expressions.knowledge import Shapes
-from optimizer.plans import headlines
+from optimizer.plans import costs, headlines
 from optimizer.plans.facts import (
     Barrier,
     Calls,
@@ -110,6 +110,8 @@ class Table(Node):
         recursion=monotone,
         shapes=_rows_of_table,
         is_set=lambda node, _: node.key is not None,
+        costs=costs.nothing,
+        degree=costs.degree_of_rows,
         headline=headlines.table,
     )
 
@@ -130,6 +132,8 @@ class Known(Table):
         recursion=monotone,
         shapes=lambda node, _: node.of,
         is_set=lambda node, _: node.is_set,
+        costs=costs.nothing,
+        degree=costs.degree_of_rows,
         headline=lambda node: f"rows of {node.name}",
     )
 
@@ -146,6 +150,8 @@ class Empty(Node):
         recursion=monotone,
         shapes=lambda node, _: (None,) * node.bindings,
         is_set=always,
+        costs=costs.nothing,
+        degree=costs.degree_of_none,
         headline=headlines.by_name,
     )
 
@@ -163,6 +169,8 @@ class Shared(Node):
         recursion=monotone,
         shapes=same_rows,
         is_set=as_first,
+        costs=costs.constant,
+        degree=costs.degree_as_input,
         headline=headlines.by_name,
     )
 
@@ -181,6 +189,8 @@ class View(Node):
         recursion=monotone,
         shapes=same_rows,
         is_set=as_first,
+        costs=costs.constant,
+        degree=costs.degree_as_input,
         headline=headlines.view,
     )
 
@@ -198,6 +208,8 @@ class Settled(Node):
         recursion=monotone,
         shapes=lambda node, _: node.segment.shapes,
         is_set=lambda node, _: node.segment.is_set,
+        costs=costs.nothing,
+        degree=lambda node, _: node.segment.degree,
         headline=lambda node: node.segment.run.facts.headline(node.segment.run),
     )
 
@@ -222,6 +234,8 @@ class Recursive(Node):
         recursion=monotone,
         shapes=lambda node, _: node.of,
         is_set=lambda node, _: node.is_set,
+        costs=costs.nothing,
+        degree=costs.degree_of_rows,
         headline=headlines.recursive,
     )
 
@@ -240,6 +254,8 @@ class Given(Node):
         recursion=monotone,
         shapes=lambda node, _: node.of,
         is_set=lambda node, _: node.is_set,
+        costs=costs.nothing,
+        degree=costs.degree_of_rows,
         headline=lambda node: f"given {node.index}",
     )
 
@@ -272,6 +288,8 @@ class Fixpoint(Node):
         recursion=_of_kept,
         shapes=same_rows,
         is_set=always,
+        costs=costs.rounds,
+        degree=costs.no_degree,
         headline=headlines.fixpoint,
     )
 
@@ -289,6 +307,8 @@ class Component(Node):
         recursion=monotone,
         shapes=_rows_of_component,
         is_set=as_first,
+        costs=costs.constant,
+        degree=costs.degree_as_input,
         headline=headlines.component,
     )
 
@@ -327,6 +347,8 @@ class Iterate(Node):
         recursion=monotone,
         shapes=lambda node, inputs: (None,) * len(inputs[0]),
         is_set=never,
+        costs=costs.rounds,
+        degree=costs.no_degree,
         headline=headlines.iterate,
     )
 
@@ -348,6 +370,8 @@ class Tolerate(Node):
         recursion=lambda _: ("negation",),
         shapes=lambda node, inputs: (None,) * len(inputs[0]),
         is_set=never,
+        costs=costs.constant,
+        degree=costs.no_degree,
         headline=headlines.tolerate,
     )
 
@@ -365,6 +389,8 @@ class Where(Node):
         recursion=monotone,
         shapes=same_rows,
         is_set=as_first,
+        costs=costs.constant,
+        degree=costs.degree_as_input,
         headline=headlines.of_function("where", "predicate"),
     )
 
@@ -382,6 +408,8 @@ class Select(Node):
         recursion=monotone,
         shapes=_rows_of_select,
         is_set=never,
+        costs=costs.constant,
+        degree=costs.degree_as_input,
         headline=headlines.of_function("select", "function"),
     )
 
@@ -399,6 +427,8 @@ class Unnest(Node):
         recursion=monotone,
         shapes=lambda node, inputs: (*inputs[0], None),
         is_set=never,
+        costs=costs.constant,
+        degree=costs.degree_as_input,
         headline=headlines.of_function("unnest", "function"),
     )
 
@@ -416,6 +446,8 @@ class SelectMany(Node):
         recursion=monotone,
         shapes=one_unknown,
         is_set=never,
+        costs=costs.constant,
+        degree=costs.degree_as_input,
         headline=headlines.of_function("select_many", "function"),
     )
 
@@ -433,6 +465,8 @@ class Product(Node):
         recursion=monotone,
         shapes=pairs,
         is_set=if_both,
+        costs=costs.all_pairs,
+        degree=costs.degree_of_both,
         headline=headlines.by_name,
     )
 
@@ -464,6 +498,8 @@ class Join(Node):
         recursion=monotone,
         shapes=pairs,
         is_set=if_both,
+        costs=costs.matches,
+        degree=costs.degree_of_both,
         headline=headlines.join,
     )
 
@@ -483,6 +519,8 @@ class OuterJoin(Node):
         recursion=negates_of_outer_join,
         shapes=rows_of_outer_join,
         is_set=is_set_of_outer_join,
+        costs=costs.matches,
+        degree=costs.no_degree,
         headline=headlines.join,
     )
 
@@ -501,6 +539,8 @@ class SemiJoin(Node):
         recursion=monotone,
         shapes=same_rows,
         is_set=as_first,
+        costs=costs.matches_of_right,
+        degree=costs.no_degree,
         headline=headlines.join,
     )
 
@@ -519,6 +559,8 @@ class AntiJoin(Node):
         recursion=right_negates,
         shapes=same_rows,
         is_set=as_first,
+        costs=costs.matches_of_right,
+        degree=costs.no_degree,
         headline=headlines.join,
     )
 
@@ -535,6 +577,8 @@ class Distinct(Node):
         recursion=monotone,
         shapes=same_rows,
         is_set=always,
+        costs=costs.constant,
+        degree=costs.no_degree,
         headline=headlines.by_name,
     )
 
@@ -552,6 +596,8 @@ class Union(Node):
         recursion=monotone,
         shapes=rows_of_both,
         is_set=always,
+        costs=costs.constant,
+        degree=costs.no_degree,
         headline=headlines.by_name,
     )
 
@@ -569,6 +615,8 @@ class UnionAll(Node):
         recursion=monotone,
         shapes=rows_of_both,
         is_set=never,
+        costs=costs.constant,
+        degree=costs.degree_as_input,
         headline=headlines.by_name,
     )
 
@@ -586,6 +634,8 @@ class Difference(Node):
         recursion=right_negates,
         shapes=rows_of_both,
         is_set=always,
+        costs=costs.constant,
+        degree=costs.no_degree,
         headline=headlines.by_name,
     )
 
@@ -603,6 +653,8 @@ class DifferenceAll(Node):
         recursion=both_negate,
         shapes=rows_of_both,
         is_set=as_first,
+        costs=costs.constant,
+        degree=costs.no_degree,
         headline=headlines.by_name,
     )
 
@@ -620,6 +672,8 @@ class Intersection(Node):
         recursion=monotone,
         shapes=rows_of_both,
         is_set=always,
+        costs=costs.constant,
+        degree=costs.no_degree,
         headline=headlines.by_name,
     )
 
@@ -637,6 +691,8 @@ class IntersectionAll(Node):
         recursion=monotone,
         shapes=rows_of_both,
         is_set=if_either,
+        costs=costs.constant,
+        degree=costs.no_degree,
         headline=headlines.by_name,
     )
 
@@ -675,5 +731,7 @@ class Aggregate(Node):
         recursion=lambda _: ("aggregate",),
         shapes=groups,
         is_set=always,
+        costs=costs.of_aggregates,
+        degree=costs.degree_of_aggregates,
         headline=headlines.aggregate,
     )

@@ -10,11 +10,13 @@
             recursion=monotone,
             shapes=same_rows,
             is_set=same,
+            costs=constant,
+            degree=degree_as_input,
             headline=...,
         )
 
 Nothing has a default: a node that leaves a fact open cannot be defined. What asks for facts are
-`traverse` (callables), `raising`, `stratify`, `properties` and `explain`.
+`traverse` (callables), `raising`, `stratify`, `properties`, `costs` and `explain`.
 
 A fact of the rows is a function of the node and of the same fact of its inputs, so that
 `properties` can compute it for deep plans without recursion.
@@ -29,6 +31,7 @@ from typing import Any, Literal
 from optimizer.expr import Function, Lifted
 from optimizer.expressions.knowledge import Shape, Shapes, shape_of
 from optimizer.expressions.naming import naming_of
+from optimizer.plans.costs import Costs
 from optimizer.record import record
 
 Barrier = Literal["negation", "aggregate", "order"]
@@ -67,6 +70,8 @@ class Facts:
     recursion: per input, why a recursion may not come through it; None where it may.
     shapes: what is known of each binding of its rows.
     is_set: whether no row occurs twice.
+    costs: what one changed row of each input costs, if partners are found by a key.
+    degree: how many deltas are taken of each other until nothing of the database is read.
     headline: the node in words, without its inputs.
     """
 
@@ -75,6 +80,8 @@ class Facts:
     recursion: Callable[[Any], Sequence[Barrier | None]]
     shapes: Callable[[Any, Sequence[Shapes]], Shapes]
     is_set: Callable[[Any, Sequence[bool]], bool]
+    costs: Callable[[Any], Costs]
+    degree: Callable[[Any, Sequence[float]], float]
     headline: Callable[[Any], str]
 
 

@@ -209,3 +209,14 @@ def nodes(node: plan.Node, until: Callable[[plan.Node], bool] | None = None) -> 
             if until is None or not until(current):
                 waiting.extend((source, False) for source in reversed(current.inputs()))
     return list(found.values())
+
+
+def degree(node: plan.Node) -> float:
+    """How many deltas of deltas are taken until nothing of the database is read; infinite if there
+    is no end (`costs.py`)."""
+    found: float = fact(node, "degree", _degree)
+    return found
+
+
+def _degree(node: plan.Node) -> float:
+    return node.facts.degree(node, [source.known["degree"] for source in node.inputs()])

@@ -21,7 +21,16 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expressions.knowledge import Shapes
-from optimizer.plans.properties import fact, free, is_set, keeps_identity, nodes, shapes, tables
+from optimizer.plans.properties import (
+    degree,
+    fact,
+    free,
+    is_set,
+    keeps_identity,
+    nodes,
+    shapes,
+    tables,
+)
 from optimizer.rewriting.optimize import Optimized
 from optimizer.traverse import has_components, with_inputs
 
@@ -94,6 +103,10 @@ class Segment:
     @property
     def tables(self) -> tuple[plan.Table, ...]:
         return tuple(tables(self.run))
+
+    @property
+    def degree(self) -> float:
+        return degree(self.run)
 
     def own(self) -> list[plan.Node]:
         """The nodes of it as they were written, inputs first."""

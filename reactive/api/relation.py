@@ -42,6 +42,7 @@ from reactive.api.first import First
 from reactive.api.groups import Groups
 from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys
 from reactive.compiler import definition
+from reactive.compiler.costs import explained
 from reactive.dataflow.delta import Delta
 from reactive.runtime.boundary import boundary
 from reactive.runtime.name_hints import hint
@@ -538,13 +539,17 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         """
         return [self._engine.table_of(node) for node in tables(self.plan)]
 
-    def explain(self, *, optimized: bool = True) -> explaining.Explanation:
+    def explain(self, *, optimized: bool = True, costs: bool = False) -> explaining.Explanation:
         """The plan as it was written and as it is run, as trees of text.
 
         Parameters
         ----------
         optimized: also say how the query is run, which rules made it so, which variables became
             constants, and which callables could not be read, with what would help.
+        costs: the plan as it is run, with what one changed row of each input of an operator costs:
+            O(1), O(log n), its matches, its group, rounds, or all pairs; the degree, which is how
+            many deltas are taken of each other until nothing of the database is read; and what is
+            not efficiently incremental.
 
         >>> from reactive import Database
         >>> words = Database().table(str, name="words")
@@ -561,10 +566,16 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
           pipeline where islower(row) | distinct
             table words
         rules: push_where_below_distinct
+        >>> words.select(len).distinct().explain(costs=True)
+        pipeline select len(row) | distinct  [O(1)]
+          table words
+        degree: none, rows are compared with those before
         """
-        if not (optimized and self._engine.queries.phases):
-            return explaining.explain(self.plan, explaining.source_text)
         queries = self._engine.queries
+        if costs:
+            return explained(queries.optimized(self.plan).plan, queries.running(self.plan))
+        if not (optimized and queries.phases):
+            return explaining.explain(self.plan, explaining.source_text)
         runs = queries.running(self.plan).drawing()
         return reports.report(
             self.plan, queries.optimized(self.plan), runs, self._engine.offloading.where

@@ -276,13 +276,18 @@ class View(Closeable, Relation[*Ts]):
             return statistics.stats_of(self._node, self._engine.version)
 
     def explain(
-        self, *, optimized: bool = True, analyze: bool = False, code: bool = False
+        self,
+        *,
+        optimized: bool = True,
+        costs: bool = False,
+        analyze: bool = False,
+        code: bool = False,
     ) -> explaining.Explanation:
         """As `Relation.explain`.
 
         Parameters
         ----------
-        optimized: as there.
+        optimized, costs: as there.
         analyze: the plan that is run, with what each operator holds and has touched.
         code: the generated functions that run it, in the order in which they step.
         """
@@ -291,7 +296,7 @@ class View(Closeable, Relation[*Ts]):
             parts += [statistics.generated(self._node)] if code else []
             if parts:
                 return explaining.Explanation("\n\n".join(parts), parts[0].drawing)
-            return self.relation.explain(optimized=optimized)
+            return self.relation.explain(optimized=optimized, costs=costs)
 
     def offload(self, *, adopt: Adopt | None = None) -> None:
         """Move what the view depends on to where the database offloads to.

@@ -28,6 +28,7 @@ from dataclasses import field
 from typing import Any, Protocol
 
 from optimizer.callables.opaque import Opaque
+from optimizer.plans.costs import Cost
 from optimizer.record import record
 from reactive.collections import values as multisets
 from reactive.collections.monoid_tree import MonoidTree
@@ -47,6 +48,11 @@ class Accumulator(Protocol):
 
     @property
     def in_place(self) -> bool: ...
+    @property
+    def cost(self) -> Cost:
+        """That of a changed row; `Cost.ONE` of those that are linear in the rows."""
+        ...
+
     @property
     def over_values(self) -> bool:
         """Whether the state is a `Values`, which other such accumulators of the same value can
@@ -73,6 +79,7 @@ class Accumulator(Protocol):
 class CountAccumulator:
     """The number of rows."""
 
+    cost = Cost.ONE
     in_place = False
     over_values = False
     skip_none = False
@@ -96,6 +103,7 @@ class SumAccumulator:
     """A running sum (`collections/running_sum.py`): an integer while all values are integers."""
 
     skip_none: bool = False
+    cost = Cost.ONE
     in_place = True
     over_values = False
 
@@ -123,6 +131,7 @@ class AvgAccumulator:
     """The exact sum, rounded once, over the number of values."""
 
     skip_none: bool = False
+    cost = Cost.ONE
     in_place = True
     over_values = False
 
@@ -151,6 +160,7 @@ class ValuesAccumulator:
     """What the accumulators over distinct values share."""
 
     skip_none: bool = False
+    cost = Cost.LOG
     in_place = True
     over_values = True
 
@@ -230,6 +240,8 @@ class CountDistinctAccumulator(ValuesAccumulator):
 class CollectAccumulator(ValuesAccumulator):
     """All values, as a `Multiset`. Costs O(group) to read."""
 
+    cost = Cost.GROUP
+
     def result(self, state: multisets.Values) -> Multiset[Any]:
         return Multiset(state.weights())
 
@@ -247,6 +259,7 @@ class UserAccumulator:
     minus: Opaque
     finish: Opaque | None
     is_empty: Opaque | None = None
+    cost = Cost.ONE
     in_place = False
     over_values = False
     skip_none = False
@@ -277,6 +290,7 @@ class MonoidAccumulator:
     meaning: object
     combine: Opaque
     finish: Opaque | None
+    cost = Cost.LOG
     in_place = True
     over_values = False
     skip_none = False

@@ -12,6 +12,7 @@ from dataclasses import field
 from optimizer.expr import Function, Lifted, row_names
 from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.text import written
+from optimizer.plans import costs
 from optimizer.plans.facts import Calls, Facts, monotone, of_input, shape_made
 from optimizer.plans.plan_node import Node
 from optimizer.record import record
@@ -67,5 +68,7 @@ class Extend(Node):
         recursion=monotone,
         shapes=_bindings,
         is_set=lambda node, inputs: inputs[0] and _keeps_all(node),
+        costs=costs.constant,
+        degree=costs.degree_as_input,
         headline=_headline,
     )

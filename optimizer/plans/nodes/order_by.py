@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from optimizer.expr import Function
-from optimizer.plans import headlines
+from optimizer.plans import costs, headlines
 from optimizer.plans.facts import Calls, Facts, as_first, of_input, same_rows
 from optimizer.plans.plan_node import Node
 from optimizer.record import record
@@ -37,6 +37,8 @@ class OrderBy(Node):
         recursion=lambda _: ("order",),
         shapes=same_rows,
         is_set=as_first,
+        costs=costs.logarithmic,
+        degree=costs.degree_as_input,
         headline=headlines.order_by,
     )
 

@@ -14,6 +14,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
 from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.expressions.text import written
+from optimizer.plans import costs
 from optimizer.plans.facts import Calls, Facts, never, of_input
 from optimizer.plans.plan_node import Node
 from optimizer.record import record
@@ -88,5 +89,7 @@ class Reduce(Node):
         recursion=lambda _: ("aggregate",),
         shapes=_made,
         is_set=never,
+        costs=costs.whole_group,
+        degree=costs.no_degree,
         headline=lambda node: f"reduce {written(node.function)} by {written(node.key)}",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from optimizer.expr import Function
 from optimizer.expressions.text import written
-from optimizer.plans import headlines
+from optimizer.plans import costs, headlines
 from optimizer.plans.facts import Calls, Facts, as_first, of_input, same_rows
 from optimizer.plans.nodes.order_by import OrderBy, SortKey
 from optimizer.plans.plan_node import Node
@@ -33,6 +33,8 @@ class Top(Node):
         recursion=lambda _: ("order",),
         shapes=same_rows,
         is_set=as_first,
+        costs=costs.logarithmic,
+        degree=costs.no_degree,
         headline=_headline,
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from optimizer.callables.captures import meaning
 from optimizer.expressions.knowledge import Shape, Shapes
+from optimizer.plans import costs
 from optimizer.plans.facts import Facts, monotone
 from optimizer.plans.plan_node import Node
 from optimizer.record import record
@@ -44,6 +45,8 @@ class Values(Node):
         recursion=monotone,
         shapes=lambda node, _: node.of,
         is_set=lambda node, _: len(set(node.rows)) == len(node.rows),
+        costs=costs.nothing,
+        degree=costs.degree_of_none,
         headline=_headline,
     )
 

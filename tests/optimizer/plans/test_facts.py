@@ -11,6 +11,7 @@ from optimizer import plan
 from optimizer.callables.opaque import opaque
 from optimizer.errors import StratificationError
 from optimizer.expr import Function, Lifted
+from optimizer.plans import costs
 from optimizer.plans.explain import explain
 from optimizer.plans.facts import Calls, Facts, as_first, of_input, same_rows
 from optimizer.plans.properties import bindings, is_set, row_shape
@@ -36,6 +37,8 @@ class Few(plan.Node):
         recursion=lambda _: ("order",),
         shapes=same_rows,
         is_set=as_first,
+        costs=costs.logarithmic,
+        degree=costs.no_degree,
         headline=lambda node: f"few {node.count}",
     )
 
