@@ -71,9 +71,9 @@ class PlacedSqlRelation(OrderedSqlRelation[*Ts]):
     def _query(self) -> OrderedSqlRelation[*Ts]:
         return OrderedSqlRelation(self._engine, self._placed, self._views)
 
-    def explain(self, *, optimized: bool = True) -> Explanation:
+    def explain(self, *, optimized: bool = True, costs: bool = False) -> Explanation:
         """The plan of its view; see `Relation.explain`."""
-        return self._query().explain(optimized=optimized)
+        return self._query().explain(optimized=optimized, costs=costs)
 
     def limit(self, n: int, offset: int = 0) -> OrderedRelation[*Ts]:
         """The first rows; see `OrderedRelation.limit`."""

@@ -135,7 +135,11 @@ def _touched(query: Query, customers: int, each: int) -> tuple[int, int]:
     shop = Shop(customers, each)
     view = query(shop).materialize()
     found = []
-    for table, row in ((shop.orders, Order(-1, 0, 0)), (shop.customers, Customer(0, 0))) * 2:
+    changing: list[tuple[Any, Any]] = [
+        (shop.orders, Order(-1, 0, 0)),
+        (shop.customers, Customer(0, 0)),
+    ]
+    for table, row in changing * 2:
         before = view.stats().touched
         table.discard(row)
         table.add(row)
