@@ -76,10 +76,30 @@ class Constant(Expr):
 @dataclass(slots=True, eq=False)
 class Held:
     """The value of a slot, and whether somebody has asked for it. It stands in the place of the
-    value where a query is planned for all of its shape."""
+    value where a query is planned for all of its shape.
+
+    One that was computed is `by` an operator of `operands`; who asks for it asks for these.
+    """
 
     value: Any
     is_asked: bool = False
+    by: str = ""
+    operands: tuple[Any, ...] = ()
+    computed: dict[Any, Held] = field(default_factory=dict)
+    """What was computed of it, by how: the same of the same is one."""
+
+    def ask(self) -> None:
+        """Note that somebody asks for the value."""
+        self.is_asked = True
+        for each in self.operands:
+            if isinstance(each, Held):
+                each.ask()
+
+    def every(self) -> Iterator[Held]:
+        """What was computed of it, and of that; what comes of others, too, several times."""
+        for each in self.computed.values():
+            yield each
+            yield from each.every()
 
 
 _HELD: Any = Constant.value
@@ -101,7 +121,7 @@ class Slot(Constant):
 
     @property
     def value(self) -> Any:
-        self.held.is_asked = True
+        self.held.ask()
         return self.held.value
 
     @property

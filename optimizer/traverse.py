@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from optimizer import plan
 from optimizer.expr import Function, Lifted, has_subquery
 from optimizer.expressions.knowledge import Shapes
-from optimizer.plans.properties import free, nodes, shapes
+from optimizer.plans.properties import free, nodes, once, shapes
 
 T = TypeVar("T")
 Rule = Callable[[plan.Node], plan.Node]
@@ -188,6 +188,10 @@ def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:
 
 def functions(node: plan.Node) -> list[Function]:
     """The callables of a node, in the order of its facts."""
+    return once(node, "functions", _functions) if node.facts.calls else []
+
+
+def _functions(node: plan.Node) -> list[Function]:
     return [function for calls in node.facts.calls for function, _ in _at(node, calls.names)]
 
 

@@ -41,7 +41,7 @@ class Opaque:
     """What it was read as, by what was known of its arguments."""
 
     def __str__(self) -> str:
-        return self.name if self.place is None else f"{self.name} ({self.place})"
+        return _label(self.name, self.place)
 
 
 def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
@@ -64,16 +64,16 @@ def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
         )
     place = place_of(function)
     name = getattr(function, "__qualname__", type(function).__name__).rpartition(".")[2]
-    label = name if place is None else f"{name} ({place})"
     reason = impurity(function)
-    if inspect.iscoroutinefunction(function):
+    if _is_asynchronous(function):
         reason = "it is asynchronous, and gives a coroutine instead of an answer"
     if reason is not None:
         raise PlanError(
-            f"{role}: {label} cannot be used in a query: {reason}\n"
+            f"{role}: {_label(name, place)} cannot be used in a query: {reason}\n"
             "  a callable must give the same answer each time; put such values into the rows"
         )
-    _check_parameters(function, parameters, role, label)
+    if not _takes(function, parameters):
+        _check_parameters(function, parameters, role, _label(name, place))
     frozen, captures = freeze(function)
     identity = _identity(function, captures)
     return Opaque(frozen, parameters, name, place, captures, identity, role)
@@ -92,9 +92,17 @@ def _identity(function: Callable[..., Any], captures: tuple[Capture, ...]) -> ob
     return (function.__code__, id(function.__globals__), fixed, values, unset)
 
 
+def _label(name: str, place: Place | None) -> str:
+    return name if place is None else f"{name} ({place})"
+
+
+def _is_asynchronous(function: Callable[..., Any]) -> bool:
+    if type(function) is FunctionType and not function.__dict__:
+        return bool(function.__code__.co_flags & inspect.CO_COROUTINE)
+    return inspect.iscoroutinefunction(function)
+
+
 def _check_parameters(function: Callable[..., Any], parameters: int, role: str, label: str) -> None:
-    if _takes(function, parameters):
-        return
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import field
 from os.path import basename, dirname, join
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from optimizer.callables.cells import cell_of
@@ -55,7 +55,7 @@ def code_of(function: Callable[..., Any]) -> CodeType | None:
 
 def place_of(function: Callable[..., Any]) -> Place | None:
     """Where `function` is written, or None where Python does not know."""
-    code = code_of(function)
+    code = function.__code__ if type(function) is FunctionType else code_of(function)
     return None if code is None else place_at(code.co_filename, code.co_firstlineno)
 
 

@@ -14,11 +14,28 @@ from optimizer.lifting.part import UNSET, resolve
 
 MADE = "%"
 """How the names begin of what stands for a loop."""
+ASKED = "asked for relations"
 
 
 def touches(node: ast.AST, reader: Any, reading: Any) -> bool:
     """Whether a part reads rows of a relation."""
-    return any(_is_source(each, reader, reading) for each in ast.walk(node))
+    return any(_is_source(each, reader, reading) for each in _asked(node))
+
+
+def _asked(node: ast.AST) -> tuple[ast.AST, ...]:
+    """The names, each once, and the attributes in a part: kept with it, as it is read by pieces,
+    and again for each query of its text."""
+    known: tuple[ast.AST, ...] | None = vars(node).get(ASKED)
+    if known is None:
+        found: dict[Any, ast.AST] = {}
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name):
+                found.setdefault(each.id, each)
+            elif isinstance(each, ast.Attribute):
+                found[id(each)] = each
+        known = tuple(found.values())
+        setattr(node, ASKED, known)
+    return known
 
 
 def _is_source(node: ast.AST, reader: Any, reading: Any) -> bool:

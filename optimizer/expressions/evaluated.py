@@ -7,10 +7,12 @@ runs, and what raises is left to raise where it is written.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from enum import Enum
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from optimizer.callables.captures import meaning
 from optimizer.expr import (
     NONE,
     And,
@@ -21,9 +23,11 @@ from optimizer.expr import (
     Display,
     Expr,
     First,
+    Held,
     Operation,
     Or,
     Parameter,
+    Slot,
     conjunction,
     constant,
 )
@@ -52,6 +56,9 @@ BINARY: dict[str, Any] = {
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
 }
+COMPUTED = frozenset({"+", "-", "*"})
+"""Operators of numbers whose result is of a class that those of the operands tell."""
+NUMBERS = (int, float)
 GIVE_BOOL = frozenset({"in", "not in", "is", "is not", "not"})
 UNARY: dict[str, Any] = {
     "not": operator.not_,
@@ -78,6 +85,8 @@ def evaluated_attribute(of: Expr, name: str) -> Expr:
 def evaluated(expr: Expr) -> Expr:
     """One node, its parts being evaluated already: simpler where constants decide it."""
     match expr:
+        case Operation(symbol, operands) if symbol in COMPUTED and _are_slots(operands):
+            return _of_slots(expr, symbol, operands)
         case Operation(symbol, operands) if all(map(_is_plain, operands)):
             return _operation(expr, symbol, [o.value for o in operands])  # type: ignore[attr-defined]
         case Operation("is" | "is not" as symbol, (Display("tuple", items), other)) if (
@@ -99,6 +108,38 @@ def evaluated(expr: Expr) -> Expr:
             return of
         case _:
             return expr
+
+
+def computed(symbol: str, values: Sequence[Any]) -> Any:
+    """What arithmetic makes of numbers; None where it is not evaluated beforehand.
+
+    >>> computed("+", (1, 500)), computed("*", (1e300, 1e300)), computed("*", (2**40, 2**40))
+    (501, inf, None)
+    """
+    try:
+        found = (UNARY if len(values) == 1 else BINARY)[symbol](*values)
+    except ArithmeticError:
+        return None
+    return found if _is_small(found) and found == found else None
+
+
+def _of_slots(expr: Expr, symbol: str, operands: tuple[Expr, ...]) -> Expr:
+    """Arithmetic of slots: a slot again, whose value is that of others. One without a value notes
+    that there is none for these."""
+    parts = [each.held if isinstance(each, Slot) else each.value for each in operands]  # type: ignore[attr-defined]
+    first = next(each for each in parts if isinstance(each, Held))
+    key = (symbol, *[id(each) if isinstance(each, Held) else meaning(each) for each in parts])
+    found = first.computed.get(key)
+    if found is None:
+        value = computed(symbol, [p.value if isinstance(p, Held) else p for p in parts])
+        found = first.computed[key] = Held(value, by=symbol, operands=tuple(parts))
+    return expr if found.value is None else Slot(found)
+
+
+def _are_slots(operands: tuple[Expr, ...]) -> bool:
+    """Whether they are numbers that are constants, some of them slots."""
+    are_numbers = all(isinstance(o, Constant) and o.kind in NUMBERS for o in operands)
+    return are_numbers and any(isinstance(o, Slot) for o in operands)
 
 
 def _operation(expr: Expr, symbol: str, values: list[Any]) -> Expr:

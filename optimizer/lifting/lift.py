@@ -56,13 +56,14 @@ from optimizer.expressions.evaluated import evaluated_attribute
 from optimizer.expressions.knowledge import Shapes, is_value, total
 from optimizer.lifting.part import UNSET, part_of, resolve
 from optimizer.lifting.queries import Queries
-from optimizer.lifting.readings import Reading, remembered
+from optimizer.lifting.readings import Reading, of_all_kin, remembered
 from optimizer.lifting.shown import kind_shown, statement_shown
 from optimizer.lifting.symbols import DISPLAYS, OPERATORS
 from optimizer.lifting.syntax import NoSyntax, returns_one_expression, shared_syntax_of
 from optimizer.record import record
 
 BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+BINDS = "binds in expressions"
 LARGEST = 400
 """Nodes that an expression may have; `if` statements can double it."""
 LONGEST = 60
@@ -80,8 +81,15 @@ class Unreadable(Exception):
 
 def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
     """The callable as an expression; one that is a call of it, if it cannot be read."""
-    body, names = remembered(function, shapes, lambda: _read_wholly(function, shapes))
+    body, names = remembered(function, shapes, _read_wholly)
     return Lifted(body, names, (function,), function.parameters, function)
+
+
+def lift_all(function: Opaque, shapes: Shapes = ()) -> Expr | None:
+    """The expression of all callables that differ from one in plain values, with slots in their
+    place; None if the values decide how it is read, or it has none."""
+    found = of_all_kin(function, shapes, _read_wholly)
+    return None if found is None else found[0]
 
 
 def _read_wholly(function: Opaque, shapes: Shapes) -> Reading:
@@ -162,10 +170,19 @@ def tree_of(function: FunctionType) -> ast.Lambda | ast.FunctionDef:
         raise Unreadable(tree.reason, tree.remedy)
     if not isinstance(tree, ast.Lambda | ast.FunctionDef):
         raise Unreadable("it is no plain function")
-    own = tree.body if isinstance(tree, ast.FunctionDef) else [tree.body]
-    if any(isinstance(node, BINDING) for statement in own for node in ast.walk(statement)):
+    if _binds(tree):
         raise Unreadable("':=', 'await' or 'yield' in it", "write it without")
     return tree
+
+
+def _binds(tree: ast.Lambda | ast.FunctionDef) -> bool:
+    """Whether names are given values within expressions; found once, as trees are shared."""
+    known: bool | None = vars(tree).get(BINDS)
+    if known is None:
+        own = tree.body if isinstance(tree, ast.FunctionDef) else [tree.body]
+        known = any(isinstance(node, BINDING) for part in own for node in ast.walk(part))
+        setattr(tree, BINDS, known)
+    return known
 
 
 def bound_arguments(

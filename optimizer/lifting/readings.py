@@ -1,39 +1,97 @@
 """What callables of one code have in common, whoever made them: they are read once.
 
     select(lambda o: (o.id, o.total))       made twice: one code, one expression
+    where(lambda o: o.total > limit)        made twice: one expression, another constant in it
 
 Sound:  a callable that captures nothing, has no defaults and names nothing but built-in functions
-        is its code, and code is told apart by identity.
+        is its code, and code is told apart by identity. One that captures plain values is read with
+        slots in their place (`expr.Slot`), which note whether a value was asked for: then what it
+        was read as is that of these values alone.
 State:  of the process, of 1024 codes what they were read as.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 from optimizer.callables.captures import defaults, global_names
 from optimizer.callables.opaque import Opaque
-from optimizer.expr import Apply, Expr, walk
+from optimizer.expr import Apply, Constant, Expr, Held, Slot, constant, transform, walk
 from optimizer.expressions.knowledge import Shapes
+from optimizer.lifting.kin import Kin, kin_of, with_values
 from optimizer.lifting.same_code import CodeItself
 
 Reading = tuple[Expr, tuple[str, ...]]
 """An expression, and the names of its parameters."""
+Read = Callable[[Opaque, Shapes], Reading]
+UNREAD: Any = object()
 
 
-def remembered(function: Opaque, shapes: Shapes, read: Callable[[], Reading]) -> Reading:
+def remembered(function: Opaque, shapes: Shapes, read: Read) -> Reading:
     """What a callable was read as for arguments of these shapes, or is read as now."""
     found: Reading | None = function.readings.get(shapes)
     if found is None:
         known = of_code(function)
-        found = known.get(shapes) or read()
-        if not any(isinstance(part, Apply) for part in walk(found[0])):  # which tell what it is for
+        found = known.get(shapes) or _of_kin(function, shapes, read) or read(function, shapes)
+        if is_whole(found):
             function.readings[shapes] = known[shapes] = found
     return found
+
+
+def is_whole(reading: Reading) -> bool:
+    """Whether no part is kept as a callable, which tells what it is for."""
+    return not any(isinstance(part, Apply) for part in walk(reading[0]))
+
+
+def of_all_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
+    """What all callables that differ from one in plain values are read as: with slots in their
+    place. None if the values decide how, or there are none."""
+    kin = kin_of(function)
+    if kin is None or not kin.values:
+        return None
+    known = _readings(kin.key)
+    found: Reading | None = known.get(shapes, UNREAD)
+    if found is UNREAD:
+        found = known[shapes] = _with_slots(function, kin, shapes, read)
+    return found
+
+
+def _with_slots(function: Opaque, kin: Kin, shapes: Shapes, read: Read) -> Reading | None:
+    held = {name: Held(value) for name, value in kin.values}
+    found = read(with_values(function, held), shapes)
+    is_general = is_whole(found) and not any(each.is_asked for each in held.values())
+    if not is_general or any(map(_holds_code, walk(found[0]))):
+        return None
+    names = {id(each): name for name, each in held.items()}
+
+    def named(part: Expr) -> Expr:
+        return Slot(Held(names[id(part.held)]), part.name) if isinstance(part, Slot) else part
+
+    return transform(found[0], named), found[1]
+
+
+def _holds_code(part: Expr) -> bool:
+    """Whether it is a function of the user's, which knows its module."""
+    return type(part) is Constant and isinstance(part.value, FunctionType | MethodType)
+
+
+def _of_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
+    """The reading of a callable, made of that of all its kin."""
+    found = of_all_kin(function, shapes, read)
+    if found is None:
+        return None
+    kin = kin_of(function)
+    assert kin is not None
+    values = dict(kin.values)
+
+    def own(part: Expr) -> Expr:
+        return constant(values[part.held.value], part.name) if type(part) is Slot else part
+
+    return transform(found[0], own), found[1]
 
 
 def of_code(function: Opaque) -> dict[Any, Any]:
@@ -52,5 +110,5 @@ def of_code(function: Opaque) -> dict[Any, Any]:
 
 
 @lru_cache(maxsize=1024)
-def _readings(code: CodeItself) -> dict[Any, Any]:
+def _readings(key: Hashable) -> dict[Any, Any]:
     return {}

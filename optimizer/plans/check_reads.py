@@ -41,6 +41,7 @@ from optimizer.expr import (
     Operation,
     Or,
     Parameter,
+    Slot,
     parts,
     reads,
     walk,
@@ -56,9 +57,11 @@ from optimizer.expressions.members import (
     members,
 )
 from optimizer.expressions.text import text
-from optimizer.lifting.lift import lift
+from optimizer.lifting.kin import kin_of
+from optimizer.lifting.lift import lift, lift_all
 from optimizer.lifting.readings import of_code
 from optimizer.plans.facts import as_row
+from optimizer.plans.forms import form_of
 from optimizer.plans.properties import fact, nodes
 from optimizer.traverse import called, substituted
 
@@ -80,12 +83,20 @@ def check_reads(node: plan.Node) -> None:
         node = node.input
     if "checked" in node.known:
         return
-    given = [believed(source) for source in node.inputs()]
-    for function, of in called(node, given):
-        _check(function, of, node.inputs())
-    if isinstance(node, plan.Fixpoint):
-        _check_again(node)
+    form = form_of(node)
+    if form is None or "checked" not in form.known:
+        given = [believed(source) for source in node.inputs()]
+        found = [_check(function, of, node.inputs()) for function, of in called(node, given)]
+        if isinstance(node, plan.Fixpoint):
+            _check_again(node)
+        if form is not None and all(found) and _are_general(node.inputs()):
+            form.known["checked"] = True
     node.known["checked"] = True
+
+
+def _are_general(inputs: Iterable[plan.Node]) -> bool:
+    """Whether the rows of nodes are the same things whatever the values of their callables."""
+    return all(form is not None and form.is_general for form in map(form_of, inputs))
 
 
 def check_callable(function: Function, node: plan.Node) -> None:
@@ -162,12 +173,13 @@ def _shape(expr: Expr, of: Shapes) -> Shape:
             return None
 
 
-def _check(function: Function, of: Shapes, below: Iterable[plan.Node]) -> None:
+def _check(function: Function, of: Shapes, below: Iterable[plan.Node]) -> bool:
+    """Refuse a callable; gives whether it is right whatever the values of its variables are."""
     if not _is_suspicious(function, of):
-        return
+        return True
     known = of_code(function) if isinstance(function, Opaque) else {}
     if (of, "is right") in known:
-        return
+        return True
     lifted = _lifted(function, of)
     wrongs = [(expr, wrong) for expr in _asked(lifted.body, of) if (wrong := _wrong(expr, of))]
     if not wrongs:
@@ -177,6 +189,22 @@ def _check(function: Function, of: Shapes, below: Iterable[plan.Node]) -> None:
             origin = lifted.origins[0]
             read = text(expr, lifted.names)
             raise PlanError(f"{wrong}\n  in {origin.role}: {origin} reads {read}")
+    return not wrongs and isinstance(function, Opaque) and _is_right_for_all(function, of)
+
+
+def _is_right_for_all(function: Opaque, of: Shapes) -> bool:
+    """Whether a callable that is right would be with other values of its variables."""
+    kin = kin_of(function)
+    if kin is None or not kin.values:
+        return kin is not None
+    body = lift_all(function, of)
+    if body is None:
+        return False
+    slots = [part.held for part in walk(body) if isinstance(part, Slot)]
+    for each in slots:
+        each.is_asked = False
+    is_right = not any(_wrong(expr, of) for expr in _asked(body, of))
+    return is_right and not any(each.is_asked for each in slots)
 
 
 def _asked(expr: Expr, of: Shapes) -> Iterator[Expr]:

@@ -57,20 +57,41 @@ def _free(node: plan.Node) -> frozenset[Any]:
 
 
 def fact(node: plan.Node, name: str, compute: Callable[[plan.Node], Any]) -> Any:
-    """A fact of a node that depends on the same fact of its inputs; computed once per node."""
-    if name in node.known:
+    """A fact of a node that depends on the same fact of its inputs; computed once per node, and of
+    those that are `SHARED` once per form."""
+    if name in node.known or _is_known_of_form(node, name):
         return node.known[name]
     waiting = [node]
     while waiting:
         current = waiting[-1]
-        missing = [source for source in current.inputs() if name not in source.known]
+        missing = [
+            source
+            for source in current.inputs()
+            if name not in source.known and not _is_known_of_form(source, name)
+        ]
         if missing:
             waiting.extend(missing)
         else:
             waiting.pop()
             if name not in current.known:
-                current.known[name] = compute(current)
+                found = current.known[name] = compute(current)
+                form = current.known.get("form")
+                if form is not None and form.is_general and name in SHARED:
+                    form.known[name] = found
     return node.known[name]
+
+
+SHARED = frozenset({"shapes", "believed", "is_set", "keeps_identity", "free"})
+"""Facts that are the same of all nodes of a form (`forms.py`)."""
+
+
+def _is_known_of_form(node: plan.Node, name: str) -> bool:
+    """Whether the form of a node knows a fact, which then the node does."""
+    form = node.known.get("form")
+    if form is None or name not in form.known or name not in SHARED:
+        return False
+    node.known[name] = form.known[name]
+    return True
 
 
 def once(node: plan.Node, name: str, compute: Callable[[Any], T]) -> T:
@@ -90,15 +111,8 @@ def _is_set(node: plan.Node) -> bool:
 
 def table_key(node: plan.Node) -> plan.Table | None:
     """The keyed table whose rows, at most one per key, these are some of."""
-    found: plan.Table | None = fact(node, "table_key", _table_key)
-    return found
-
-
-def _table_key(node: plan.Node) -> plan.Table | None:
-    if isinstance(node, _SOME_OF_LEFT):
-        found: plan.Table | None = node.inputs()[0].known["table_key"]
-        return found
-    return node if isinstance(node, plan.Table) and node.key is not None else None
+    found = _down(node, "below_some_of_left", _SOME_OF_LEFT)
+    return found if isinstance(found, plan.Table) and found.key is not None else None
 
 
 def groups(node: plan.Node) -> plan.Aggregate | None:
@@ -115,23 +129,25 @@ def naming(node: plan.Node) -> Naming | None:
 
 def _some_of(node: plan.Node) -> plan.Node:
     """The node whose rows these are some of, as far down as nothing is done but leaving out."""
-    found: plan.Node = fact(node, "some_of", _below_some_of)
-    return found
-
-
-def _below_some_of(node: plan.Node) -> plan.Node:
-    is_some = isinstance(node, plan.Where | plan.OrderBy | plan.Top | plan.View)
-    return node.inputs()[0].known["some_of"] if is_some else node
+    return _down(node, "some_of", _SOME_OF)
 
 
 def below_wheres(node: plan.Node) -> plan.Node:
     """The node whose rows these are after nothing but filters."""
-    found: plan.Node = fact(node, "below_wheres", _below_wheres)
+    return _down(node, "below_wheres", (plan.Where,))
+
+
+def _down(node: plan.Node, name: str, kinds: tuple[type[plan.Node], ...]) -> plan.Node:
+    """The first node that is of none of some kinds, going down by the left; it is known from then
+    on to the nodes on the way."""
+    passed: list[plan.Node] = []
+    while name not in node.known and isinstance(node, kinds):
+        passed.append(node)
+        node = node.inputs()[0]
+    found: plan.Node = node.known.get(name, node)
+    for each in passed:
+        each.known[name] = found
     return found
-
-
-def _below_wheres(node: plan.Node) -> plan.Node:
-    return node.input.known["below_wheres"] if isinstance(node, plan.Where) else node
 
 
 def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
@@ -140,6 +156,7 @@ def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
     return itemgetter(0) if how is None or how.generated else attrgetter(how.columns[0])
 
 
+_SOME_OF = (plan.Where, plan.OrderBy, plan.Top, plan.View)
 _SOME_OF_LEFT = (
     *(plan.Where, plan.Distinct, plan.OrderBy, plan.Top, plan.SemiJoin, plan.AntiJoin),
     *(plan.Difference, plan.DifferenceAll, plan.View),
@@ -187,7 +204,8 @@ def _tables(node: plan.Node) -> tuple[plan.Table, ...]:
     if isinstance(node, plan.Settled):
         below: tuple[plan.Table, ...] = node.segment.tables
         return below
-    several = dict.fromkeys([source.known["tables"] for source in node.inputs()])
+    read = [source.known["tables"] for source in node.inputs()]
+    several = read if len(read) == 1 else dict.fromkeys(read)
     if len(several) == 1:  # so that those of deep plans are one object
         (below,) = several
         return below

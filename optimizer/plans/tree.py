@@ -5,7 +5,7 @@ Those that dataclasses generate call themselves for each input, which Python all
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import field, fields
 from functools import lru_cache
 from typing import Any
@@ -70,6 +70,32 @@ class Tree:
         return known
 
 
+class Hashed:
+    """A value that is hashed once: it is looked up by more often than it is made."""
+
+    __slots__ = ("_hash", "value")
+
+    def __init__(self, value: Hashable) -> None:
+        self.value = value
+        self._hash: int | None = None
+
+    def __hash__(self) -> int:
+        found = self._hash
+        if found is None:
+            found = self._hash = hash(self.value)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Hashed) or hash(self) != hash(other):
+            return False
+        return bool(self.value == other.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
 def nodes_in(value: Any) -> tuple[Any, ...]:
     """The nodes in a field of a node: the field itself, the nodes of a tuple, or none."""
     if isinstance(value, Tree):
@@ -85,9 +111,13 @@ def _compared(kind: Any) -> tuple[str, ...]:
 
 def own(node: Tree) -> tuple[Any, ...]:
     """What makes a node what it is, except its inputs: of these, how many each field has."""
-    kind: Any = type(node)
-    values = [getattr(node, name) for name in _compared(kind)]
-    return tuple([len(found) if (found := nodes_in(value)) else value for value in values])
+    known: tuple[Any, ...] | None = node.known.get("own values")
+    if known is None:
+        kind: Any = type(node)
+        values = [getattr(node, name) for name in _compared(kind)]
+        known = tuple([len(found) if (found := nodes_in(value)) else value for value in values])
+        node.known["own values"] = known
+    return known
 
 
 def _are_equal(a: Tree, b: Tree) -> bool:

@@ -152,8 +152,10 @@ def settle(
     return root.known["segment"]  # type: ignore[no-any-return]
 
 
-def is_low(root: plan.Node) -> bool:
-    """Whether a query without views is one segment."""
+def is_low(root: plan.Node, levels: int) -> bool:
+    """Whether a query without views, of a number of levels, is one segment."""
+    if levels < HIGHEST:
+        return True
     _is_high(root)
     return all(not _is_high(source) for node in nodes(root) for source in node.inputs())
 

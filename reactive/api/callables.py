@@ -74,10 +74,13 @@ def check_noticed(function: Callable[..., Any], result: Opaque) -> None:
     PlanError: it has one as a default, as an argument of a partial or as its owner, or reads one of
         an object, a collection, or by a function in such.
     """
+    is_alone = isinstance(function, FunctionType) and all(map(_leads_nowhere, result.captures))
+    if is_alone and not function.__defaults__ and not function.__kwdefaults__:
+        return
     for name, value in _held(function, result):
         if isinstance(value, Live):
             raise _unnoticed(result, name, value)
-    if isinstance(function, FunctionType) and all(map(_leads_nowhere, result.captures)):
+    if is_alone:
         return
     for name, value in reached.reached(function, _is_live):
         if isinstance(value, Live):

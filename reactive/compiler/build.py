@@ -53,6 +53,11 @@ from reactive.remote import remote_operator as remotes
 from reactive.remote import window
 
 Inputs = tuple[Node, ...]
+WIRED = (
+    *(physical.Scan, physical.Multiway, physical.CyclicCount, physical.CyclicJoin),
+    *(physical.Fixpoint, physical.Loop),
+)
+"""Physical nodes of which it is only known with their inputs what they do."""
 
 
 @dataclass(slots=True)
@@ -77,8 +82,15 @@ class Builder:
                 waiting.pop()
                 if id(node) not in self.made:
                     inputs = tuple([self.made[id(source)] for source in node.inputs()])
-                    self.made[id(node)] = _BUILDS[type(node)](self, node, inputs)
+                    self.made[id(node)] = self._there(node, inputs) or self._built(node, inputs)
         return self.made[id(root)]
+
+    def _there(self, node: Physical, inputs: Inputs) -> Node | None:
+        """The node of the graph that does the same already."""
+        return None if isinstance(node, WIRED) else self.graph.find(node.does, inputs)
+
+    def _built(self, node: Physical, inputs: Inputs) -> Node:
+        return _BUILDS[type(node)](self, node, inputs)
 
     def node(
         self,
@@ -98,7 +110,7 @@ class Builder:
         `wiring` says which of them is which where the physical node does not.
         """
         made = self.graph.node(
-            (*of.does, *wiring),
+            (of.does, *wiring) if wiring else of.does,
             inputs,
             make,
             plan=of.of,

@@ -22,7 +22,7 @@ from optimizer.plans import clauses, closures, explain, headlines, ranges
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, Sums
 from optimizer.plans.side_conditions import AnyJoin, SideTerm, match_of, side_conditions_of
-from optimizer.plans.tree import Tree, own
+from optimizer.plans.tree import Hashed, Tree, own
 from optimizer.plans.wanted import AnyOf, Between
 from optimizer.record import record
 from reactive.codegen import probe_order
@@ -62,9 +62,12 @@ class Physical(Tree):
     of: plan.Node = field(compare=False, repr=False)
 
     @property
-    def does(self) -> tuple[Hashable, ...]:
+    def does(self) -> Hashable:
         """What it does, whatever it does it to."""
-        return (type(self), *own(self))
+        found: Hashable = self.known.get("does")
+        if found is None:
+            found = self.known["does"] = Hashed((type(self), *own(self)))
+        return found
 
     def headline(self) -> str:
         """It in words, without its inputs."""

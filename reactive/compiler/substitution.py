@@ -11,16 +11,18 @@ Cost:  O(records on the way to a place).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from itertools import count
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Constant, Held, Slot, constant
-from optimizer.plans.tree import Tree
+from optimizer.plans.tree import Tree, nodes_in
+from optimizer.record import record
 
 Values = tuple[Any, ...]
 Make = Callable[[Values], Any]
@@ -33,6 +35,18 @@ INERT = (
 
 FACTS = ("shapes", "is_set", "keeps_identity")
 """What is known of nodes, and depends neither on constants nor on which tables they read."""
+OWN = ("side_conditions", "functions", "signature")
+"""What is known of nodes by themselves and the shapes of their inputs: it stays where nothing but
+inputs are others."""
+DERIVED = ("side_conditions",)
+"""What is known so, and is made again of the same parts where more is other."""
+
+
+@record
+class Later:
+    """What is made when somebody asks for it: in its place is what makes it."""
+
+    value: Any
 
 
 class Unknown(Exception):
@@ -63,6 +77,7 @@ class _Finder:
     def __init__(self, places: Mapping[int, int]) -> None:
         self._places = places
         self._known: dict[int, Make | None] = {}
+        self._numbers = count()
 
     def of(self, value: Any) -> Make | None:
         """What makes a value; None if there is no place in it."""
@@ -86,6 +101,9 @@ class _Finder:
             return self._slot(value)
         if kind is tuple:
             return self._tuple(value)
+        if kind is Later:
+            part = self.of(value.value) or _always(value.value)
+            return lambda values: lambda: part(values)
         if is_dataclass(value):
             return self._record(value)
         if kind in (list, set, frozenset, dict):
@@ -118,19 +136,26 @@ class _Finder:
         parts = [self.of(each) for each in own]
         if not any(parts):
             return None
-        known = value.known if isinstance(value, Tree) else {}
-        return _making(kind, list(zip(names, own, parts, strict=True)), len(self._known), known)
+        number = next(self._numbers)
+        fixed = {name: each for name, each, part in zip(names, own, parts, strict=True) if not part}
+        made = [(name, part) for name, part in zip(names, parts, strict=True) if part]
+        if not isinstance(value, Tree):
+            return _making(kind, fixed, made, number)
+        is_same = all(nodes_in(each) for each, part in zip(own, parts, strict=True) if part)
+        stays = (*FACTS, *OWN) if is_same else FACTS
+        derived = [
+            (name, self.of(value.known[name]) or _always(value.known[name]))
+            for name in (() if is_same else DERIVED)
+            if name in value.known
+        ]
+        return _making_node(_making(kind, fixed, made, number), value.known, stays, derived)
 
 
-def _making(
-    kind: Any, parts: list[tuple[str, Any, Make | None]], number: int, facts: Mapping[str, Any]
-) -> Make:
-    """What makes a record, once for each set of values. What is known of the rows of one is so of
-    all."""
-    fixed = {name: value for name, value, make in parts if make is None}
-    codes: dict[str, Any] = {}
-    is_tree = issubclass(kind, Tree)
-    made = [(name, make) for name, _, make in parts if make is not None]
+Parts = list[tuple[str, Make]]
+
+
+def _making(kind: Any, fixed: Mapping[str, Any], made: Parts, number: int) -> Make:
+    """What makes a record, once for each set of values."""
 
     def make(values: Values) -> Any:
         known = values[-1]  # what several read is one
@@ -138,12 +163,27 @@ def _making(
         if found is None:
             given = {name: part(values) for name, part in made}
             found = known[number] = kind(**fixed, **given)
-            if is_tree:
-                found.known.update((name, facts[name]) for name in FACTS if name in facts)
-                found.known["instance"] = codes, values
         return found
 
     return make
+
+
+def _making_node(
+    make: Make, facts: Mapping[str, Any], stays: Sequence[str], derived: Parts
+) -> Make:
+    """The same of a node. What is known of the rows of one is so of all."""
+    codes: dict[str, Any] = {}
+
+    def made(values: Values) -> Any:
+        found = make(values)
+        known = found.known
+        if "instance" not in known:
+            known["instance"] = codes, values
+            known.update([(name, facts[name]) for name in stays if name in facts])
+            known.update([(name, part(values)) for name, part in derived])
+        return found
+
+    return made
 
 
 def _always(value: Any) -> Make:

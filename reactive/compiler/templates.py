@@ -23,7 +23,16 @@ State:  of the process, `MOST_SHAPES` shapes with a plan for each set of values 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Container,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from numbers import Number
@@ -33,6 +42,7 @@ from optimizer import plan
 from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Apply, Constant, Expr, Function, Held, Lifted, origins, walk
+from optimizer.expressions.evaluated import computed
 from optimizer.plans.properties import nodes
 from optimizer.record import record
 from optimizer.rewriting.optimize import Optimized, Phase
@@ -57,13 +67,8 @@ Key = tuple[Hashable, ...]
 
 @dataclass(slots=True)
 class Shape:
-    """What is known of the queries of a shape.
+    """What is known of the queries of a shape."""
 
-    `holds` are codes of the callables of the first of them, for the `id`s in the shape; not these
-    themselves, which may have captured a database.
-    """
-
-    holds: tuple[Any, ...] = ()
     is_hopeless: bool = False
     """Whether there can be no templates."""
     seen: Counter[Key] = field(default_factory=Counter)
@@ -98,12 +103,26 @@ class Shape:
 
 
 @record
+class Computed:
+    """A value that is computed: by an operator of others, by their places, or of plain ones."""
+
+    by: str
+    operands: tuple[tuple[int | None, Any], ...]
+
+    def of(self, values: Sequence[Any]) -> Any:
+        given = [value if place is None else values[place] for place, value in self.operands]
+        return computed(self.by, given)
+
+
+@record
 class Template:
     """Makes plans: `of_tables` for queries over the same tables, `of_others` for those of tables
     alike."""
 
     tables: tuple[plan.Table, ...]
     slots: tuple[Place, ...]
+    computed: tuple[Computed, ...]
+    """What is computed of slots, of those before it too."""
     literals: frozenset[Any]
     """Constants in it, of which some may have been computed, that no slot may be equal to."""
     of_tables: substitution.Make
@@ -114,7 +133,7 @@ class Template:
 class Prepared:
     """The plan of a query, and the indexes in which it looks up values, with their fields."""
 
-    optimized: Optimized
+    optimized: Callable[[], Optimized]
     physical: Physical
     looked_up: tuple[tuple[Index | RangeIndex, str], ...]
 
@@ -160,8 +179,8 @@ class Templates:
         return None
 
     def _made(self, template: Template, given: Shaped) -> Prepared | None:
-        values = [given.values[slot] for slot in template.slots]
-        if not template.literals.isdisjoint(values):
+        values = _values_of(template, given)
+        if values is None:
             return None
         same = template.tables == given.tables
         make = template.of_tables if same else template.of_others
@@ -180,14 +199,15 @@ class Templates:
         """The plan of a query, which is one of the first of its shape that are run so."""
         if shape.is_hopeless or shape.count >= MOST_TEMPLATES or len(shape.seen) > MOST_KEYS:
             return None
-        shape.holds = shape.holds or given.codes
         shape.seen[key] += 1
         if shape.seen[key] < LEARNED_AT:
             return None
-        return self._made(self._template(written, given, shape), given)
+        template = self._template(written, given, shape)
+        return None if template is None else self._made(template, given)
 
-    def _template(self, written: plan.Node, given: Shaped, shape: Shape) -> Template:
-        """The template that a query is one of, added to those of its shape."""
+    def _template(self, written: plan.Node, given: Shaped, shape: Shape) -> Template | None:
+        """The template that a query is one of, added to those of its shape; None if it may be one
+        of none."""
         while True:
             tagged, opaques, held = self._read(written, given, shape)
             optimized, chooser = self._planned(tagged)
@@ -196,6 +216,9 @@ class Templates:
             if not equal:
                 break
             shape.literals |= equal
+        shape.count += 1
+        if _is_mixed(given, held, literals):
+            return None
         physical = chooser.chosen[id(optimized.plan)]
         asked = tuple(chooser.asked)
         for node in _every(physical):  # which are those of each query, where they hold no slots
@@ -203,19 +226,19 @@ class Templates:
         shape.asked |= {place for place, each in held.items() if each.is_asked}
         slots = tuple(place for place in held if place not in shape.asked)
         places = {id(held[place]): number for number, place in enumerate(slots)}
-        start = len(slots)
+        more = _computed(held.values(), places, len(slots))
+        start = len(slots) + len(more)
         for number, (own, other) in enumerate(
             zip(opaques.values(), given.opaques, strict=True), start
         ):
             if own is not other:
                 places[id(own)] = number
-        root = (optimized, physical, asked)
+        root = (substitution.Later(optimized), physical, asked)
         of_tables = substitution.substitution(root, places)
         start += len(opaques)
         of_others = _later(root, places | _tables(tagged, given.tables, start))
         tables = tuple(map(replace, given.tables))  # what is known of theirs holds a graph
-        found = Template(tables, slots, frozenset(literals), of_tables, of_others)
-        shape.count += 1
+        found = Template(tables, slots, more, frozenset(literals), of_tables, of_others)
         shape.templates.setdefault(shape.key(given), []).insert(0, found)
         return found
 
@@ -250,6 +273,48 @@ def _held(given: Shaped, varying: Container[Place]) -> dict[Place, Held]:
         for place, value in given.values.items()
         if place in varying
     }
+
+
+def _computed(held: Iterable[Held], places: dict[int, int], start: int) -> tuple[Computed, ...]:
+    """How that is computed which comes of slots and whose value nobody has asked for; it gets
+    places from a number on."""
+    found: list[Computed] = []
+    for each in dict.fromkeys(part for base in held for part in base.every()):
+        if not each.is_asked and any(id(part) in places for part in each.operands):
+            parts = [
+                (places.get(id(part)), part.value) if isinstance(part, Held) else (None, part)
+                for part in each.operands
+            ]
+            places[id(each)] = start + len(found)
+            found.append(Computed(each.by, tuple(parts)))
+    return tuple(found)
+
+
+def _is_mixed(given: Shaped, held: Mapping[Place, Held], literals: Set[Any]) -> bool:
+    """Whether something was computed that equals another constant of the query, or could not be."""
+    others = {*given.values.values(), *literals}
+    for each in dict.fromkeys(part for base in held.values() for part in base.every()):
+        if each.value is None or (not each.is_asked and each.value in others):
+            return True
+        others.add(each.value)
+    return False
+
+
+def _values_of(template: Template, given: Shaped) -> list[Any] | None:
+    """What is put into a template for a query; None if it is for queries in which none of that
+    equals another constant."""
+    values = [given.values[slot] for slot in template.slots]
+    if not template.literals.isdisjoint(values):
+        return None
+    if template.computed:
+        others = {*given.values.values(), *template.literals}
+        for each in template.computed:
+            value = each.of(values)
+            if value is None or value in others:
+                return None
+            values.append(value)
+            others.add(value)
+    return values
 
 
 def _asked(

@@ -44,8 +44,10 @@ class Watch:
     ) -> None:
         """Have a leaf watch a segment: of the callables those that no operator from `top` to
         `ends` calls."""
-        seen = {id(o) for node in top.upstream(ends) for o in origins(*node.functions)}
-        guards = tuple((o, c) for o in origins(*called) if id(o) not in seen for c in o.captures)
+        capturing = [origin for origin in origins(*called) if origin.captures]
+        reached = top.upstream(ends) if capturing else ()
+        seen = {id(o) for node in reached for o in origins(*node.functions)}
+        guards = tuple((o, c) for o in capturing if id(o) not in seen for c in o.captures)
         _give(leaf, segment, guards, sources)
 
     def end(self, leaf: Node, leaves: Collection[Node], sources: Iterable[Node]) -> None:

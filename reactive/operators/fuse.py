@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, MutableMapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
@@ -239,12 +240,12 @@ def joined(
 
     def make() -> Any:
         rest, of = _residual(join), shapes(join)
-        plain = plain_join(join, left, right)
+        plain = cache(lambda: plain_join(join, left, right))
         operators = PlainChain(chain)
         pairing = joined_groups.Pairing(left, right, table)
 
         def carefully(*deltas: Sequence[Any]) -> Sequence[Pair]:
-            return operators.run(plain.step(*deltas))
+            return operators.run(plain().step(*deltas))
 
         count = bindings(join.left)
         if isinstance(node, plan.Aggregate):
@@ -257,7 +258,7 @@ def joined(
             loops, text = again("loop", lambda: join_loops(count, of, rest, chain, sink_of))
             return Grouped(aggregate, loops, carefully, text, pairing)
         loops, text = recall("loop", lambda: join_loops(count, of, rest, chain, ListSink))
-        plainly = lambda: operators.run(list(plain.contents()))  # noqa: E731
+        plainly = lambda: operators.run(list(plain().contents()))  # noqa: E731
         batch = lambda: batch_join_loops(count, of, rest, chain)  # noqa: E731
         return joined_groups.Joined(pairing, loops, batch, carefully, plainly, text)
 
@@ -419,6 +420,7 @@ def factored(
             lambda pipeline: sink_of(pipeline, alone.GroupingOfOneSum),
             accumulators,
             both,
+            recall,
         )
         return factored_sums.Factored(plain_aggregate(node), loop, text, both, node, one)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 from optimizer import plan
@@ -15,7 +16,7 @@ from optimizer.expr import Function
 from optimizer.expressions.knowledge import hashable, total
 from optimizer.plans.extended import row_of
 from optimizer.plans.nodes.reduce import keeper
-from optimizer.plans.properties import bindings, may_be_negative, row_shape, shapes
+from optimizer.plans.properties import bindings, may_be_negative, once, row_shape, shapes
 from optimizer.plans.side_conditions import (
     AnyJoin,
     SideTerm,
@@ -23,6 +24,7 @@ from optimizer.plans.side_conditions import (
     residual,
     side_conditions_of,
 )
+from optimizer.plans.tree import Hashed
 from reactive.codegen.functions import callable_of
 from reactive.collections import sorting
 from reactive.collections.index import Key, itself
@@ -299,5 +301,15 @@ def by_key_alone(node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> bool:
 
 def signature(node: plan.Node) -> Hashable:
     """What a node does, without what it does it to."""
-    values = (getattr(node, field.name) for field in fields(node) if field.init)
-    return (type(node), *(v for v in values if not isinstance(v, plan.Node)))
+    return once(node, "signature", _signature)
+
+
+def _signature(node: plan.Node) -> Hashable:
+    kind: Any = type(node)
+    values = [getattr(node, name) for name in _names(kind)]
+    return Hashed((kind, *[v for v in values if not isinstance(v, plan.Node)]))
+
+
+@lru_cache(maxsize=64)
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind) if each.init)

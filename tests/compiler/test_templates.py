@@ -51,6 +51,14 @@ QUERIES: dict[str, Query] = {
     "defaults": looped,
     "divided": lambda t, c, d: t.where(lambda o: o.amount / c > d),
     "arithmetic": lambda t, c, d: t.where(lambda o: o.amount > c + d),
+    "arithmetic beside what it may equal": lambda t, c, d: t.where(
+        lambda o: o.amount == c + 1 or o.amount == d * 1 or o.customer == d or o.customer == 2
+    ),
+    "arithmetic of what was computed": lambda t, c, d: (
+        t.where(lambda o: o.customer == -(c + 1) * 2)
+        .select(lambda o: (o.id, o.amount, c - d))
+        .where(lambda r: r[1] < r[2] + d and r[1] != c + 1)
+    ),
     "negated": lambda t, c, d: t.where(lambda o: not (o.customer == c and o.id > 1)),
     "constants alone": lambda t, c, d: t.where(lambda o: c == d or o.customer == c),
     "as a truth": lambda t, c, d: t.where(lambda o: c and o.customer == d),
@@ -416,3 +424,28 @@ def test_substitution_shares_what_has_no_place_in_it_and_refuses_what_it_cannot_
         substitution(Order(1, object(), mark), {id(mark): 0})
     with pytest.raises(Unknown):
         substitution(Order(1, [mark], 2), {id(mark): 0})
+
+
+def is_planned_by_itself(view: Any) -> bool:
+    return bool(view.relation.plan.known["segment"].is_optimized)
+
+
+def test_what_is_computed_of_constants_differs_between_queries_of_a_shape() -> None:
+    table = Database().table(Order)
+    table.add_all([Order(n, n, n) for n in range(40)])
+    numbers, d = range(10, 15), 2.5
+    views = [
+        table.where(lambda o, n=n: n + 1 < o.amount < n + d * 2).materialize() for n in numbers
+    ]
+    assert not any(map(is_planned_by_itself, views[1:]))
+    assert [[o.id for o in view] for view in views] == [[*range(n + 2, n + 5)] for n in numbers]
+
+
+def test_what_was_computed_and_equals_another_constant_is_planned_by_itself() -> None:
+    table = Database().table(Order)
+    pairs = ((21, 34), (22, 36), (23, 38), (23, 33), (2**64 - 1, 31), (25, 37))
+    views = [
+        table.where(lambda o, c=c, d=d: o.amount > c + 10 and o.customer != d).materialize()
+        for c, d in pairs
+    ]
+    assert [*map(is_planned_by_itself, views[1:])] == [False, False, True, True, False]

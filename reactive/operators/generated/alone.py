@@ -19,6 +19,7 @@ from typing import Any
 from optimizer.expressions.knowledge import Shapes
 from optimizer.plans.factorization import Factorization
 from reactive.codegen.emitter import Emitter, RowPipeline
+from reactive.codegen.recalled import Recall
 from reactive.codegen.running_sums import write_plus
 from reactive.collections.zset import Pair
 from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, ValuesAccumulator
@@ -107,13 +108,18 @@ def alone(
     sink_of: Callable[[RowPipeline], GroupingOfOneSum],
     accumulators: Sequence[Any],
     sides: Sides,
+    recall: Recall,
 ) -> Alone | None:
     """For a join of which no side is kept by group: there a change may meet several sums."""
     by_group = any(of is not None and of.groups for of in (factors.left, factors.right))
     if by_group or any(isinstance(accumulator, ValuesAccumulator) for accumulator in accumulators):
         return None
-    loops = [loop_of_one(names, shapes, factors, sink_of, side) for side in (LEFT, RIGHT)]
-    return Alone(sides, *loops)
+
+    def loop(side: str) -> Loop:
+        made = recall(f"{side} alone", lambda: loop_of_one(names, shapes, factors, sink_of, side))
+        return made[0]
+
+    return Alone(sides, loop(LEFT), loop(RIGHT))
 
 
 _IN_LINE = """\

@@ -221,13 +221,13 @@ def changes_loop(sums: Sequence[str], pipeline: RowPipeline, sink: Sink) -> Call
 
 def loop_of_one(
     names: tuple[str, ...], shapes: Shapes, factors: Factorization, sink_of: SinkOf, outer: str
-) -> Callable[..., Any]:
+) -> tuple[Callable[..., Any], str]:
     """What a single change of a side makes of what it meets, if that is a single row or sum."""
     nest = _nest_of_sums(names, shapes, factors, (), sink_of, counts=False)
     inner = RIGHT if outer == LEFT else LEFT
     form = _form(factors, names, inner, alone=True)
     nest.loop(_kept(nest, factors, outer), probing.Probe(f"find_{inner}", form))
-    return nest.build(f"groups, before, {outer}, find_{inner}")[0]
+    return nest.build(f"groups, before, {outer}, find_{inner}")
 
 
 def _nest_of_sums(
