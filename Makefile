@@ -20,11 +20,11 @@ demo: $(DEMO)  ## lint the standard library live, and edit it 200 times
 demo-spark: $(SPARK)  ## a view outgrows the process, moves to Spark, loses its JVM, and is right; needs Java 17
 	$(BIN)/python -m examples.hot_view
 
-test: lint  ## all tests, those that need Spark beside the others; types once a core is free for them
-	@$(MAKE) --no-print-directory -j2 test-process types test-spark
+test: lint  ## all tests, those that need Spark before the others, which take what cores these leave; types at last
+	@$(MAKE) --no-print-directory -j2 test-spark test-process types
 
 test-process: $(READY)
-	$(BIN)/python -m pytest -n auto --ignore tests/spark
+	nice -n 5 $(BIN)/python -m pytest -n auto --dist worksteal --ignore tests/spark
 
 test-spark: $(READY)
 	$(BIN)/python -m pytest tests/spark -p no:cacheprovider --durations 15

@@ -1,30 +1,48 @@
 """How much a run tries: a sample by default, all of it with `EXAMPLES=1`, five times it with 5.
 
 `make test` takes samples, other ones in each run unless `CI` is set; `make soak` takes all.
+`SEED=7` has what a test has drawn with `drawing`, and the cases that are `sampled`, be the same
+again: a test that draws prints it, which pytest shows where it fails.
 """
 
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Sequence
+from random import Random
 from typing import TypeVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 T = TypeVar("T")
+SEED = int(
+    os.environ.setdefault("SEED", "1" if os.environ.get("CI") else str(time.time_ns() % 10**9))
+)
+"""All processes of a run have the same."""
 TIMES = int(os.environ.get("EXAMPLES", "0"))
-SHARE = 4
+SHARE = 8
 """The part of all examples that a sample is."""
+APART = 4
+"""One in so many of all cases is in a sample, if that has each value of each parameter."""
+LEAST = 4
+"""The examples of the smallest sample."""
 
 
 def examples(count: int, share: int = SHARE) -> settings:
     """Settings of a test of so many examples."""
-    number = count * TIMES or max(count // share, SHARE)
+    number = count * TIMES or max(count // share, LEAST)
     return settings(max_examples=number, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def seeds(count: int, share: int = SHARE) -> range:
-    """The seeds of a test of so many."""
-    return range(count * TIMES or max(count // share, 1))
+    """The seeds of a test of so many; a sample has others of them in each run."""
+    if TIMES:
+        return range(count * TIMES)
+    number = max(count // share, 1)
+    first = (SEED - 1) % (count // number) * number
+    return range(first, first + number)
 
 
 def cases(*values: T) -> tuple[T, ...]:
@@ -35,3 +53,41 @@ def cases(*values: T) -> tuple[T, ...]:
 def stride(every: int, share: int = SHARE) -> int:
     """How far apart the moments, or calls, are that are tried: `every` where all of them are."""
     return every if TIMES else every * share
+
+
+def drawing() -> Random:
+    """Draws other things in each run, unless `SEED` or `CI` is set; what repeats them is printed,
+    which pytest shows of a test that fails."""
+    print(f"SEED={SEED} draws the same again")
+    return Random(SEED)
+
+
+def share_of(values: Sequence[T], name: str, share: int = APART) -> Sequence[T]:
+    """Of values that many tests have in common some, others for each of them and in each run."""
+    if TIMES:
+        return values
+    return Random(f"{SEED} {name}").sample(values, max(len(values) // share, 1))
+
+
+sampled = pytest.mark.sampled
+"""Of a test that is parametrized by several things, of which all would be tried with all others: a
+sample has each of them at least once."""
+
+
+def some_of(cases: Sequence[pytest.Function]) -> list[pytest.Function]:
+    """The cases of a test that a sample has."""
+    places: dict[str, dict[int, int]] = {}
+    of: list[set[tuple[str, int]]] = []
+    for case in cases:
+        values = {name: id(value) for name, value in case.callspec.params.items()}
+        known = {name: places.setdefault(name, {}) for name in values}
+        of.append(
+            {(name, known[name].setdefault(n, len(known[name]))) for name, n in values.items()}
+        )
+    kept = {n for n, found in enumerate(of) if (sum(at for _, at in found) + SEED) % APART == 0}
+    seen = set[tuple[str, int]]().union(*(of[n] for n in kept))
+    for n, found in enumerate(of):
+        if not found <= seen:
+            kept.add(n)
+            seen |= found
+    return [case for n, case in enumerate(cases) if n in kept]

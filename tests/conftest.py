@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
-from tests.budget import TIMES
+from tests.budget import SEED, TIMES, some_of
 
 QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 QUICKLY_BEGUN = (
@@ -32,19 +33,59 @@ plans after each of its rules. A quarter of what a JVM does that begins is to lo
 classes are sound, and to collect garbage whenever there is no room for more of them. `make soak`
 has all of that."""
 
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+"""Byte code is kept, whatever the environment says: else each of the hundreds of processes that
+tests start compiles all of the library anew, and each worker all tests."""
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("timeless", deadline=None)  # a machine may be busy
+settings.register_profile(
+    "timeless",
+    deadline=None,  # a machine may be busy
+    max_examples=100 * TIMES or 25,
+)
 settings.load_profile("timeless")
 settings.register_profile("repeatable", settings.get_profile("timeless"), derandomize=True)
 if os.environ.get("CI"):  # elsewhere Hypothesis explores anew in each run
     settings.load_profile("repeatable")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of tests that are to be sampled some cases are left out. One that is named alone runs.
+
+    What takes long comes first, where it would be last: else one core waits for the other.
+    """
+    items.sort(key=lambda item: item.path.name != "test_checkers.py")
+    if TIMES:
+        return
+    of: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("sampled"):
+            of.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    out = {case for cases in of.values() for case in set(cases).difference(some_of(cases))}
+    config.hook.pytest_deselected(items=[item for item in items if item in out])
+    items[:] = [item for item in items if item not in out]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Another run of tests that failed is to try what this one has."""
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(f"SEED={SEED} takes the same samples again")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Collections of garbage do not look at thousands of tests again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_collection_looks_at_what_a_module_has_left() -> Iterator[None]:
+    """Else a full one, of which there are many, takes a second after some thousands of tests."""
+    yield
     gc.collect()
     gc.freeze()
 

@@ -17,6 +17,7 @@ from reactive import Count, Database, Sum, Table, fixpoint
 from reactive.codegen.functions import Values, build
 from reactive.codegen.identifiers import OWN
 from reactive.operators.generated.grouped import Grouped
+from tests.budget import share_of
 
 
 def generated() -> set[str]:
@@ -203,9 +204,10 @@ def queries(t, u):
 """
 
 
-@pytest.mark.parametrize(
-    "name", [*sorted(n for n in OWN if n == n.lower()), "times_0", "row1", "int", "len", "min"]
-)
+NAMES = (*sorted(n for n in OWN if n == n.lower()), "times_0", "row1", "int", "len", "min")
+
+
+@pytest.mark.parametrize("name", share_of(NAMES, "names"))
 def test_what_a_query_names_is_none_of_the_variables_of_the_code(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from reactive import (
     fixpoint,
 )
 from reactive.reference.evaluate import evaluate
-from tests.budget import examples
+from tests.budget import examples, sampled
 from tests.random_queries.drawn import SEEDS, draw
 from tests.random_queries.histories import Held
 from tests.random_queries.plans import Switches
@@ -132,6 +132,7 @@ class Twin:
                     stored.discard(number) if number in stored else stored.add(number)
 
 
+@sampled
 @pytest.mark.parametrize("optimize", [True, False])
 @pytest.mark.parametrize("later", LATER)
 @pytest.mark.parametrize("held", HELD)

@@ -128,14 +128,14 @@ def test_they_show_and_raise_what_they_would_as_written(name: str) -> None:
     for table in tables:
         table.add_all(rows)
     views: list[tuple[Any, Any]] = []
-    for c, d in pairs[: 60 if TIMES else 24]:
+    for c, d in pairs[: 60 if TIMES else 18]:
         made = [outcome(made_of, name, table, c, d) for table in tables]
         if isinstance(made[1], type):
             assert made[0] is made[1]
             continue
         views.append((made[0], made[1]))
         assert rows_of(made[0]) == rows_of(made[1]), (c, d)
-    for number in range(20 if TIMES else 10):
+    for number in range(20 if TIMES else 6):
         row = Order(100 + number, random.choice(VALUES), random.choice(VALUES))
         done = [outcome(table.add, row) for table in tables]
         assert done[0] == done[1]
@@ -182,7 +182,7 @@ def test_the_plan_of_a_template_is_the_plan_of_the_query(name: str) -> None:
     random = Random(name)
     table = Database().table(Order)
     queries, used, held = table._engine.queries, 0, []
-    for _ in range(60 if TIMES else 24):
+    for _ in range(60 if TIMES else 18):
         c, d = random.choice(VALUES[:6]), random.choice(VALUES[:6])
         relation = QUERIES[name](table, c, d)
         optimized, physical = long_way(queries, relation.plan)

@@ -21,14 +21,16 @@ pytest.importorskip("pyspark")
 
 from reactive import Collect, Database, Max, OffloadError, Sum, TableError
 from spark_backend.parts import spilled, spilled_keyed
-from tests.budget import TIMES
+from tests.budget import TIMES, drawing
 from tests.faults.files import Fault, Stopped, failing
 from tests.faults.in_process import Offload, in_process
 from tests.spark.ways import way
 
 STEPS = 30
-MOMENTS = 3
+MOMENTS = 2
 """So many of a history's moments are tried, other ones in each run, if not all of them."""
+COUNTED: list[int] = []
+"""How many there are, once they have been counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +140,14 @@ def played(world: World, twin: World) -> None:
 
 def moments(folder: Path) -> list[int]:
     """The changes of files that a history makes, or some of them."""
-    with failing(Fault()) as fault:
-        world = World(Offload(str(folder / "counted")))
-        played(world, World())
-        world.db.close()
-    every = range(1, fault.count + 1)
-    return list(every) if TIMES else sorted(Random().sample(every, MOMENTS))
+    if not COUNTED:
+        with failing(Fault()) as fault:
+            world = World(Offload(str(folder / "counted")))
+            played(world, World())
+            world.db.close()
+        COUNTED.append(fault.count)
+    every = range(1, COUNTED[0] + 1)
+    return list(every) if TIMES else sorted(drawing().sample(every, MOMENTS))
 
 
 @pytest.mark.parametrize("times", [1, 40])

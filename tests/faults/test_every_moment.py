@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from reactive import Collect, Database, Max, OffloadError, Sum
 from reactive.collections.zset import Pair
 from reactive.remote.fragments import Fragment, part_of
 from reactive.remote.remote import Remote
-from tests.budget import TIMES
+from tests.budget import TIMES, drawing
 from tests.faults.files import Fault, Stopped, failing
 from tests.faults.in_process import Offload, Operator, in_process
 from tests.remote.in_memory import InMemory
@@ -28,8 +27,10 @@ from tests.spark.ways import way
 FLUSHES = 10
 FIRST = 12
 """Rows of the first flush, which come staged."""
-MOMENTS = 4
+MOMENTS = 2
 """So many of a history's moments are tried, other ones in each run, if not all of them."""
+COUNTS: dict[str, int] = {}
+"""The moments of the history of each part, once they have been counted."""
 
 
 @pytest.fixture(autouse=True)
@@ -93,22 +94,28 @@ class Play:
         assert dict(held) == ({} if number is None else self.wanted[number])
 
 
-def moments(part: Fragment, folder: Path) -> list[int]:
+def moments(of: str, folder: Path) -> list[int]:
     """The changes of files that a history makes, or some of them."""
-    play = Play(part, folder / "counted")
+    if of not in COUNTS:
+        COUNTS[of] = counted(parts()[of], folder / "counted")
+    every = range(1, COUNTS[of] + 1)
+    return list(every) if TIMES else sorted(drawing().sample(every, MOMENTS))
+
+
+def counted(part: Fragment, folder: Path) -> int:
+    play = Play(part, folder)
     with failing(Fault()) as fault:
         remote = play.begin()
         for number in range(FLUSHES):
             play.apply(remote, number)
             play.check(remote, number)
-    every = range(1, fault.count + 1)
-    return list(every) if TIMES else sorted(Random().sample(every, MOMENTS))
+    return fault.count
 
 
 @pytest.mark.parametrize("of", ["rows", "sums", "pairs"])
 def test_a_process_that_stops_at_any_moment_is_gone_on_with(of: str, tmp_path: Path) -> None:
     part = parts()[of]
-    for moment in moments(part, tmp_path):
+    for moment in moments(of, tmp_path):
         play = Play(part, tmp_path / str(moment))
         number = -1
         with failing(Fault(moment, stops=True)), pytest.raises(Stopped):
@@ -132,7 +139,7 @@ def test_a_disk_that_is_full_at_any_moment_stops_flushes_and_loses_nothing(
 ) -> None:
     """For a moment, and for as long as several tries take."""
     part = parts()[of]
-    for moment in moments(part, tmp_path):
+    for moment in moments(of, tmp_path):
         play = Play(part, tmp_path / str(moment))
         with failing(Fault(moment, times)) as fault:
             remote = until_it_works(play.begin)

@@ -17,13 +17,13 @@ from reactive import OffloadError
 from spark_backend.bucketed.remote import _spec
 from spark_backend.state import tables
 from spark_backend.state.tables import StateTables, TableSpec
-from tests.budget import TIMES
+from tests.budget import TIMES, drawing
 from tests.faults.files import Fault, Stopped, failing
 from tests.faults.in_process import Here, Tables, in_process, table_of
 
 Made = TypeVar("Made")
 FLUSHES = 9
-MOMENTS = 8
+MOMENTS = 4
 """So many of the history's moments are tried, if not all of them."""
 SPECS = {name: _spec(name) for name in ("rows", "output", "idle")}
 
@@ -82,7 +82,7 @@ def moments(play: Play, folder: Path) -> list[int]:
             play.check(state)
     assert (folder / "base").exists() and (folder / "merged").exists()
     every = range(1, fault.count + 1)
-    return list(every) if TIMES else sorted(Random().sample(every, MOMENTS))
+    return list(every) if TIMES else sorted(drawing().sample(every, MOMENTS))
 
 
 def files_in(state: StateTables) -> set[str]:

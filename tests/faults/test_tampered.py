@@ -7,7 +7,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from reactive import OffloadError
 from spark_backend.cluster.files import local
 from spark_backend.state import manifest
 from spark_backend.state.ends import end_of
-from tests.budget import TIMES
+from tests.budget import TIMES, drawing
 from tests.faults.in_process import Offload, in_process
 from tests.faults.test_every_moment import FLUSHES, Play, parts
 
@@ -48,7 +47,7 @@ def files(play: Play) -> list[Path]:
 
 def test_one_changed_bit_anywhere_is_told_or_changes_nothing(play: Play) -> None:
     """A process that runs has looked at the ends of files at its beginning."""
-    draw, told = Random(), 0
+    draw, told = drawing(), 0
     running = play.begin()
     for _ in range(FLIPS):
         path = draw.choice(files(play))

@@ -55,7 +55,7 @@ def touched(query: Query, size: int, *, optimize: bool = True) -> int:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_change_touches_as_much_in_a_table_100_times_larger(name: str) -> None:
-    assert touched(QUERIES[name], 20) == touched(QUERIES[name], 2_000) < 60
+    assert touched(QUERIES[name], 10) == touched(QUERIES[name], 1_000) < 60
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from reactive import Database
+from tests.budget import sampled
 from tests.counted_calls import calls_of
 
 ROWS = 6_000
@@ -26,6 +27,7 @@ class Ordered:
     price: int
 
 
+@sampled
 @pytest.mark.parametrize("descending", [True, False])
 @pytest.mark.parametrize("limit", [1, 10, None])
 @pytest.mark.parametrize("kind", [Bid, Ordered, tuple])

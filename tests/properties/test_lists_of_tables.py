@@ -159,7 +159,7 @@ def changes(random: Random, held: dict[str, list[Any]], drawn: Drawn) -> list[An
 
 @pytest.mark.parametrize("part", range(4))
 def test_a_list_of_tables_equals_the_query_as_written(part: int) -> None:
-    for seed in seeds(400, share=8):
+    for seed in seeds(400, share=16):
         random = Random(4 * seed + part)
         drawn = Drawn(random)
         sides = [Side(drawn, optimize=True), Side(drawn, optimize=False)]

@@ -37,6 +37,7 @@ from reactive.reference import keys as reference_keys
 from reactive.reference.evaluate import evaluate
 from reactive.runtime import progress
 from reactive.transactions.transaction import Transaction
+from tests.budget import sampled
 
 
 class Edge(NamedTuple):
@@ -136,6 +137,7 @@ def asked(kind: str, condition: str, size: int) -> int:
     return told.calls
 
 
+@sampled
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("kind", JOINS)
 def test_a_join_asks_of_as_many_pairs_as_there_are_rows(kind: str, condition: str) -> None:

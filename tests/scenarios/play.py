@@ -78,6 +78,7 @@ class Stage:
     def __init__(self, query: Query, side: Side) -> None:
         self.query = query
         self.side = side
+        self.name = f"{query.name} {side.name}"
         self.db = Database()
         self.left = self.db.table(Item, name="left")
         self.right = self.left if side.same else self.db.table(Item, name="right")

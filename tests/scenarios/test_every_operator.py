@@ -10,6 +10,7 @@ from itertools import product
 import pytest
 
 from reactive import TableError
+from tests.budget import share_of
 from tests.scenarios.histories import HISTORIES, Add, Event, History
 from tests.scenarios.play import ONE, SIDES, Play, Side, Stage
 from tests.scenarios.queries import QUERIES, Query
@@ -45,7 +46,7 @@ def during(history: History) -> Iterator[None]:
 
 @stages(SIDES)
 def test_single_events_and_one_batch_agree(stage: Stage) -> None:
-    for history in HISTORIES:
+    for history in share_of(HISTORIES, stage.name):
         with during(history):
             with Play(stage, history.start) as singles:
                 singles.singles(history.events)
@@ -59,7 +60,7 @@ def test_single_events_and_one_batch_agree(stage: Stage) -> None:
 
 @stages(SIDES[::2])
 def test_a_batch_from_nothing_gives_what_a_view_made_late_gives(stage: Stage) -> None:
-    for history in HISTORIES:
+    for history in share_of(HISTORIES, stage.name):
         events: list[Event] = [*map(Add, history.start), *history.events]
         with during(history):
             with Play(stage, ()) as play:
@@ -120,7 +121,7 @@ class Boom:
 def test_a_failure_above_an_operator_is_undone_in_it(stage: Stage) -> None:
     boom = Boom()
     above = stage.relation.select(boom)
-    for history in HISTORIES:
+    for history in share_of(HISTORIES, stage.name):
         with during(history), Play(stage, history.start) as play, above.materialize() as view:
             rows = play.view.stats().rows
             boom.armed = True

@@ -18,9 +18,11 @@ from reactive.remote.fragments import part_of
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import Session
 
+QUICKLY = os.environ.get("SPARK_SUBMIT_OPTS", "").split()
 CLUSTER = {
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": " ".join(o for o in QUICKLY if not o.startswith("-Dspark")),
     "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path),
 }
 

@@ -15,6 +15,7 @@ from reactive.collections.zset import NAN
 from reactive.reference.evaluate import evaluate_part
 from reactive.remote.fragments import LEVEL, Fragment
 from reactive.remote.whole import whole_of
+from tests.budget import SEED, TIMES
 from tests.spark.ways import begun, jobs, way
 
 Change = tuple[int, Any, int]
@@ -134,18 +135,20 @@ def check(
     odd: bool = True,
     counts: Sequence[int] = (25, 6, 8, 5),
     is_direct: bool = True,
-    is_begun: bool = False,
+    is_begun: bool | None = None,
 ) -> None:
     """Flush some changes, and compare the output with the query from scratch after each: in its
     files, and at the end also as Spark reads it.
 
-    The first flush is a job, and so is one of the others; all else is done in the process.
+    The first flush is a job, and so is one of the others; all else is done in the process. Of a
+    sample half begin as if there had been a first one.
 
     Parameters
     ----------
     odd: whether there are odd floats, from the third flush on.
     is_direct: whether the process can do it.
-    is_begun: whether there has been a flush of no rows, so that one job is all there is.
+    is_begun: whether there has been a flush of no rows, so that one job is all there is; None if
+        it does not matter.
     """
     from spark_backend.fragments.inputs import no_columns
     from spark_backend.fragments.remote import StateRemote
@@ -153,6 +156,8 @@ def check(
     fragment = fragment_of(query)
     reason = no_columns(session, fragment)
     assert reason is None, reason
+    if is_begun is None:
+        is_begun = not TIMES and Random(f"{SEED} {seed}").random() < 0.5
     remote = StateRemote(session, fragment, str(folder), stable=False)
     history, shown = Histories(seed), Counter[Any]()
     places = inputs_in_order(fragment)

@@ -34,7 +34,7 @@ from spark_backend.direct.lookup import Field, Lookup
 from spark_backend.fragments.inputs import no_columns
 from spark_backend.fragments.remote import StateRemote
 from spark_backend.state import tables
-from tests.budget import TIMES, seeds
+from tests.budget import TIMES, drawing, seeds
 from tests.moments import is_closed
 from tests.spark import (
     test_first_rows,
@@ -265,7 +265,7 @@ def test_whatever_fails_in_the_process_is_left_to_a_job(session: Session, tmp_pa
     fragment = fragment_of(SEVERAL, OF)
     places = inputs_in_order(fragment, OF)
     remote = begun(StateRemote(session, fragment, str(tmp_path), stable=False))
-    random = Random()
+    random = drawing()
     rows, shown, calls = Rows(random), Counter[Any](), 0
     given: list[Any] = []
     for number in range(1, 400 if TIMES else 30):

@@ -22,7 +22,7 @@ from spark_backend.state import tables
 from spark_backend.state.manifest import Segment
 from spark_backend.state.tables import StateTables, TableSpec
 from spark_backend.steps import step
-from tests.budget import TIMES, cases
+from tests.budget import TIMES, cases, sampled
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 
 QUERIES: dict[str, Query] = {
@@ -181,9 +181,10 @@ def test_a_look_up_reads_one_bucket_of_the_base_and_what_came_later(
 
 
 SPREAD = ("join of a join", "distinct, counted", "union")
-"""What is tried in both ways where not all of them are: jobs with sums take long to plan."""
+"""What is tried in either way where not all of them are: jobs with sums take long to plan."""
 
 
+@sampled
 @pytest.mark.parametrize(
     ("name", "read"),
     [*product(("join, sum", *SPREAD) if TIMES else SPREAD, (10**6, 20))]

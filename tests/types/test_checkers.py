@@ -19,6 +19,7 @@ from tests.types.accepted import PROGRAMS
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CHECKED = [str(HERE / "accepted.py"), str(HERE / "refused.py")]
+CACHE = ROOT / ".mypy_cache" / "of_users"
 MARK = "  # error"
 SECONDS = 600
 
@@ -32,7 +33,7 @@ def mypy(folder: Path) -> Errors:
         "[mypy]\nstrict = True\npython_version = 3.11\n"
         "[mypy-sortedcontainers.*]\nignore_missing_imports = True\n"
     )
-    options = ["--config-file", str(config), "--cache-dir", str(folder), "--no-pretty"]
+    options = ["--config-file", str(config), "--cache-dir", str(CACHE), "--no-pretty"]
     text = run([sys.executable, "-m", "mypy", "--no-error-summary", *options, *CHECKED])
     found = re.findall(r"^(?:.*/)?(\w+\.py):(\d+): error: (.*)", text, re.MULTILINE)
     assert found, text

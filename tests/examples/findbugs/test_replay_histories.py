@@ -86,7 +86,7 @@ def test_subtypes_of_vespucci_are_the_known_ones_after_every_revision(optimize: 
 def _courses(name: str, program: Program) -> dict[str, tuple[int, int, int]]:
     """Plain evaluation of the large histories takes long: a sample of their revisions has it."""
     found: dict[str, list[set[object]]] = {letter: [] for letter in program.views}
-    mirror, every = Mirror(), stride(1, share=5) if name in LARGE else 1
+    mirror, every = Mirror(), stride(1, share=12) if name in LARGE else 1
     for number, _ in enumerate(replay(program, mirror, revisions(name), verify=False)):
         if number % every == 0 or number == len(revisions(name)) - 1:
             check(program, mirror, f"after revision {number}")

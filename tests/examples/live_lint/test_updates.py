@@ -10,7 +10,7 @@ import pytest
 from examples.live_lint.checks import CHECKS, name_of
 from examples.live_lint.edits import edits
 from examples.live_lint.project import Project
-from tests.budget import cases
+from tests.budget import cases, stride
 
 from .linting import KNOWN, edit, found, made
 
@@ -82,11 +82,12 @@ def test_after_every_random_edit_the_findings_are_those_of_a_fresh_database(seed
     sources = small_package()
     project = made(sources)
     seen: set[str] = set()
-    for change in islice(edits(sources, seed), 30):
+    for number, change in enumerate(islice(edits(sources, seed), 30), 1):
         edit(project, {change.file: change.source})
-        fresh = Project(KNOWN)
-        fresh.put({file: project.facts(file) for file in project.files})
-        assert project.findings() == fresh.findings(), change.what
+        if number % stride(1, share=3) == 0:
+            fresh = Project(KNOWN)
+            fresh.put({file: project.facts(file) for file in project.files})
+            assert project.findings() == fresh.findings(), change.what
         seen.update(finding.check for finding in project.findings())
     project.verify()
     assert len(seen) >= 5
@@ -130,12 +131,13 @@ def test_the_work_of_an_edit_does_not_depend_on_the_size_of_the_project() -> Non
     assert sum(small.values()) < 2000
 
 
-@pytest.mark.parametrize("check", [name_of(check) for check in CHECKS])
-def test_work_is_counted_for_every_check(check: str) -> None:
+def test_work_is_counted_for_every_check() -> None:
     project = made(many(5))
-    before = project.views[check].stats().touched
+    before = {name: view.stats().touched for name, view in project.views.items()}
     edit(
         project, {"m0/a.py": "import os\ndef f(x, y=[]): pass\ntry: f()\nexcept: pass\nclass C(:\n"}
     )
     edit(project, {"m0/a.py": "import os\ndef f(x, y=[]): pass\ntry: f()\nexcept: pass\n"})
-    assert project.views[check].stats().touched > before
+    idle = [name for name, view in project.views.items() if view.stats().touched == before[name]]
+    assert before.keys() == {name_of(check) for check in CHECKS}
+    assert idle == []

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, StaleCaptureError, StaleCaptureWarning, Table, fixpoint
+from tests.budget import sampled
 from tests.operators.fixpoint.follow import Follower
 from tests.operators.fixpoint.graphs import SHAPES, Edge, chain, closure, cycle
 from tests.operators.fixpoint.test_shapes import CLOSURES, left_linear, non_linear, step
@@ -197,6 +198,7 @@ def test_a_where_below_a_negation_holds(optimize: bool) -> None:
 # Moments.
 
 
+@sampled
 @pytest.mark.parametrize("shape", SHAPES[::3], ids=lambda shape: shape.name)
 @pytest.mark.parametrize("kind", CLOSURES)
 def test_a_view_made_late_equals_one_made_early_and_goes_on_so(kind: str, shape: Any) -> None:

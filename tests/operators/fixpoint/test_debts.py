@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, Min, Table, fixpoint
+from tests.budget import seeds
 
 MODES = pytest.mark.parametrize("optimize", [True, False])
 
@@ -130,7 +131,7 @@ def shortest(start: Any, edges: Any) -> Any:
 
 @MODES
 @pytest.mark.parametrize("recursion", [follows, shortest])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_debts_of_commits_that_fail_are_forgotten(
     optimize: bool, recursion: Callable[[Any, Any], Any], seed: int
 ) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Count, Database, Max, Table, fixpoint
-from tests.budget import examples
+from tests.budget import examples, sampled
 from tests.operators.fixpoint import graphs
 from tests.operators.fixpoint.follow import Follower
 from tests.operators.fixpoint.graphs import SHAPES, Edge, Shape, chain, closure, path_sets
@@ -113,6 +113,7 @@ class Graph:
         self.follower.agree(Counter(set(self.wanted(self.edges))))
 
 
+@sampled
 @pytest.mark.parametrize("kind", CLOSURES)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_a_closure_is_right_after_every_edge_that_comes_or_goes(kind: str, shape: Shape) -> None:
@@ -129,6 +130,7 @@ def test_a_closure_is_right_after_every_edge_that_comes_or_goes(kind: str, shape
     assert graph.follower.view.stats().rows == 0
 
 
+@sampled
 @pytest.mark.parametrize("kind", CLOSURES)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
 def test_a_closure_is_right_after_edges_that_come_and_go_at_once(kind: str, shape: Shape) -> None:

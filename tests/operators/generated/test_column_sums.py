@@ -14,6 +14,7 @@ from reactive import Avg, Count, Database, Sum
 from reactive.collections.zset import Batch
 from reactive.operators.generated.column_sums import ColumnSums
 from reactive.operators.generated.large import when_large
+from tests.budget import seeds
 from tests.counted_calls import calls_of
 from tests.thresholds import NEVER, thresholds
 
@@ -135,7 +136,7 @@ def played(query: Callable[[Any, Any], Any], rows: list[Any], random: Random) ->
 @pytest.mark.parametrize("kind", [Order, Named, lambda *values: Named(*values)])
 @pytest.mark.parametrize("number", range(len(QUERIES)))
 def test_sums_over_columns_are_those_of_the_loop(number: int, kind: Any) -> None:
-    for seed in range(40):
+    for seed in seeds(40):
         random = Random(seed)
         rows = rows_of(kind, random.choice(MADE), random)
         found = []

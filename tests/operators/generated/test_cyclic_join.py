@@ -12,7 +12,7 @@ import pytest
 from reactive import Avg, Count, Database, Delta, Max, Min, Sum
 from reactive.collections.neighbour_rows import NeighbourRows, without
 from reactive.operators.generated.cyclic_join import CyclicJoin, CyclicJoined
-from tests.budget import seeds
+from tests.budget import sampled, seeds
 from tests.operators.generated.test_cyclic_count import JOINS, MADE, Edge, Late, operators
 from tests.thresholds import WAYS, thresholds
 
@@ -69,6 +69,7 @@ def change(
         held[-1][0].add(edge)
 
 
+@sampled
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("are_several", [False, True])
 @pytest.mark.parametrize("number", range(len(JOINS)))

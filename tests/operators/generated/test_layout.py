@@ -19,7 +19,7 @@ from reactive import Avg, Collect, Count, Database, Max, Min, Sum, iterate
 from reactive.operators.generated import whole
 from reactive.operators.generated.kept import Kept, are_alike, kept, kind_of
 from reactive.operators.loop.measured import Measured
-from tests.budget import examples
+from tests.budget import examples, sampled
 
 Rel = Any
 
@@ -218,6 +218,7 @@ class Side:
         return None
 
 
+@sampled
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("names", NAMES)

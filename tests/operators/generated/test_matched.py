@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Avg, Count, Database, Max, Min, Sum
+from tests.budget import examples
 
 
 class Order(NamedTuple):
@@ -82,7 +83,7 @@ def change(db: Database, tables: dict[type, Any], of: list[tuple[bool, Any]]) ->
 
 @pytest.mark.parametrize("on", [same, cheap])
 @pytest.mark.parametrize("kind", QUERIES)
-@settings(max_examples=30)
+@examples(30, share=3)
 @given(history=st.lists(changes, max_size=6))
 def test_they_have_the_rows_of_the_query_after_every_commit(
     kind: str, on: Any, history: list[list[tuple[bool, Any]]]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from reactive import Collect, Count, CountDistinct, Database, Max, Min, Sum
-from tests.budget import stride
+from tests.budget import sampled, stride
 from tests.moody import Moods
 from tests.thresholds import WAYS, thresholds
 
@@ -63,6 +63,7 @@ CHANGES: dict[str, Callable[[Any, list[Row]], None]] = {
 }
 
 
+@sampled
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", SEVERAL)

@@ -17,7 +17,7 @@ from reactive.operators.generated.cyclic_count import CyclicCount
 from reactive.operators.generated.cyclic_join import CyclicJoin, CyclicJoined
 from reactive.operators.index_by import IndexBy
 from reactive.transactions.transaction import Transaction
-from tests.budget import seeds
+from tests.budget import sampled, seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +235,7 @@ def history(random: Random, values: tuple[Any, ...], commits: int) -> Any:
         ]
 
 
+@sampled
 @pytest.mark.parametrize("of_one", [True, False])
 @pytest.mark.parametrize("values", [PLAIN, ODD, NESTED])
 @pytest.mark.parametrize("query", QUERIES)

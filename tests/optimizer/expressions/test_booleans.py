@@ -14,6 +14,7 @@ import pytest
 from optimizer.expr import Attribute, Operation, Parameter
 from optimizer.expressions.booleans import is_boolean
 from reactive import Count, Database
+from tests.budget import seeds
 from tests.thresholds import WAYS, thresholds
 from tests.written import evaluated
 
@@ -85,7 +86,7 @@ def row(random: Random, number: int) -> Row:
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", seeds(25, share=5))
 def test_rows_and_exceptions_are_those_of_the_query_as_written(way: str, seed: int) -> None:
     random = Random(seed)
     for query in queries(random):
