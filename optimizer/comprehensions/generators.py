@@ -102,7 +102,7 @@ class Inside:
     def join(self, source: Expr, target: ast.expr, *, imported: bool) -> None:
         """One `for`: the rows so far, beside those of a source."""
         if not isinstance(source, Rows):
-            given = self.scope.imported(source) if imported else source
+            given = self.scope.iterated(source) if imported else source
             return self._bind(target, self._unnested(given, _name(target)))
         if source.kind == "items":
             keys = self._rows(mappings.keys_of(source, self._reading), "key")

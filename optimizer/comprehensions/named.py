@@ -79,8 +79,9 @@ def _is_quiet(value: Expr, reading: Any) -> bool:
         known = shapes(value.node)
         return is_quiet(value.node) and all(total(e, known) for e in value.row)
     queries = [part for part in walk(value) if isinstance(part, Subquery)]
-    rest = transform(value, lambda e: TRUE if isinstance(e, Subquery) else e)
-    return all(is_quiet(q.query) for q in queries) and bool(total(rest, reading.shapes))
+    every = [value, *(argument for query in queries for argument in query.arguments)]
+    rest = [transform(e, lambda e: TRUE if isinstance(e, Subquery) else e) for e in every]
+    return all(is_quiet(q.query) for q in queries) and all(total(e, reading.shapes) for e in rest)
 
 
 def _is_read(name: str, rest: Sequence[ast.stmt]) -> bool:

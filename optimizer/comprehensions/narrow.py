@@ -11,6 +11,7 @@ from __future__ import annotations
 from optimizer import plan
 from optimizer.comprehensions.scope import Scope
 from optimizer.expr import Expr, Function, Lifted, Outer, Parameter, parts, rebuilt, transform, walk
+from optimizer.expressions.knowledge import is_container
 from optimizer.traverse import rebuilt as rebuilt_plan
 from optimizer.traverse import with_functions
 
@@ -56,11 +57,15 @@ class _Narrow:
 
     def expr(self, expr: Expr) -> Expr:
         outside = self._outside(expr)
-        if outside is not None and (isinstance(expr, Outer) or self._scope.never_raises(outside)):
+        if outside is not None and (isinstance(expr, Outer) or self._may_be_given(outside)):
             return self._argument(outside)
         old = parts(expr)
         new = tuple(map(self.expr, old))
         return expr if new == old else rebuilt(expr, new)
+
+    def _may_be_given(self, expr: Expr) -> bool:
+        """Whether an expression of the scope around it raises nothing, and makes no list."""
+        return self._scope.never_raises(expr) and not is_container(expr)
 
     def _outside(self, expr: Expr) -> Expr | None:
         """The expression in the scope around it, if it reads that and nothing else."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 
 from optimizer import plan
-from optimizer.expr import Expr, Outer, Parameter, transform, walk
-from optimizer.expressions.knowledge import Shape, Shapes, shape_of, total
+from optimizer.expr import Expr, Outer, Parameter, parts, rebuilt, transform, walk
+from optimizer.expressions.knowledge import Shape, Shapes, is_value, shape_of, total
 from optimizer.plans.properties import shapes
 
 
@@ -45,6 +45,14 @@ class Scope:
         if expr not in self.arguments:
             self.arguments.append(expr)
         return Outer(self.arguments.index(expr))
+
+    def iterated(self, expr: Expr) -> Expr:
+        """The same of what is iterated over here. A collection that is made for it is made here: it
+        may have no hash, or be another one each time, so that rows are not told apart by it."""
+        known = () if self.parent is None else self.parent.shapes
+        if is_value(expr, known):
+            return self.imported(expr)
+        return rebuilt(expr, tuple(map(self.iterated, parts(expr))))
 
     def never_raises(self, expr: Expr) -> bool:
         """Whether evaluating an expression of this scope raises nothing."""

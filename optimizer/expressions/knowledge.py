@@ -115,6 +115,22 @@ def is_value(expr: Expr, shapes: Shapes) -> bool:
             return all(is_value(part, shapes) for part in parts(expr))
 
 
+def is_container(expr: Expr) -> bool:
+    """Whether the value is a list, a set or a dictionary that is written out, or has one in it: it
+    has no hash."""
+    match expr:
+        case Display("tuple", inner) | And(inner) | Or(inner):
+            return any(map(is_container, inner))
+        case Display(kind):
+            return kind != "slice"
+        case Conditional(_, then, otherwise):
+            return is_container(then) or is_container(otherwise)
+        case First(_, then):
+            return is_container(then)
+        case _:
+            return False
+
+
 def is_canonical(expr: Expr, shapes: Shapes) -> bool:
     """Whether the value is one that rows hold, so that no NaN in it is a new one."""
     match expr:

@@ -29,6 +29,7 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.compose import projected
+from optimizer.expressions.knowledge import is_container
 from optimizer.plans.properties import fact
 from optimizer.traverse import functions, with_functions
 from optimizer.traverse import rebuilt as rebuilt_plan
@@ -98,7 +99,7 @@ class _Narrowing:
             value = with_values(expr, self._arguments)
             if isinstance(value, Constant):
                 return value
-            if isinstance(expr, Outer) or self._is_calm(value):
+            if isinstance(expr, Outer) or (self._is_calm(value) and not is_container(value)):
                 return self.values.setdefault(value, Outer(len(self.values)))
         old = parts(expr)
         new = tuple([self._changed(part) for part in old])

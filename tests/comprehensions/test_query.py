@@ -486,6 +486,42 @@ def test_a_constant_test_that_raises_does_so_where_python_asks_it(
         whole.materialize()
 
 
+def test_a_name_whose_value_is_not_read_raises_what_python_raises(
+    db: Database, customers: Any, orders: Any
+) -> None:
+    customers.clear()
+    zero = 0
+
+    def query() -> list[int]:
+        unread = len(orders) if 1 // zero in [c.id for c in customers] else 2  # noqa: F841
+        return [o.id for o in orders]
+
+    made = db.query(query)
+    with pytest.raises(ZeroDivisionError):
+        made.on(orders=[], customers=[])
+    with pytest.raises(ZeroDivisionError):
+        made.materialize()
+
+
+def test_a_list_that_is_made_of_a_row_is_iterated_over_in_a_query_of_it(
+    db: Database, customers: Any, orders: Any
+) -> None:
+    texts: list[Any] = [
+        lambda: [c.id for c in customers for n in {len(orders) for x in [a * 2 for a in c.name]}],
+        lambda: [sum(o.total + x for x in [c.id, 3] for o in orders) for c in customers],
+        lambda: [sum(o.total for x in sorted(c.name) for o in orders) for c in customers],
+        lambda: [n for c in customers for n in {len(orders) for x in (a * 2 for a in c.name)}],
+        lambda: [sum(o.total for o in orders if o.cid in [c.id, 3]) for c in customers],
+    ]
+    views = [db.query(text).materialize() for text in texts]
+    check(*views)
+    customers.add(Customer(4, ""))
+    orders.add(Order(8, 3, 2.5))
+    check(*views)
+    customers.clear()
+    assert [len(view) for view in views] == [0] * len(views)
+
+
 def test_constants_may_leave_nothing_of_the_relations_that_a_query_names(
     db: Database, customers: Any
 ) -> None:
