@@ -32,6 +32,8 @@ from asv_benchmarks.measure import (
     side_of,
     sides,
 )
+from asv_benchmarks.nested import SIZES as BAGS
+from asv_benchmarks.nested import measured as nested_figures
 from asv_benchmarks.nexmark import workloads as nexmark
 from asv_benchmarks.recursion.cases import CASES, OF_LIBRARY, recursive
 from asv_benchmarks.recursion.measure import edit_figures
@@ -232,6 +234,18 @@ class Index:
 
     def track_state(self, size: int, side: str) -> float:
         return index_figures(size, side)["state"]
+
+
+class Nested:
+    """A change of one value in a group of `Collect`, beside dictionaries by hand."""
+
+    params = (list(BAGS),)
+    param_names = ("size",)
+    timeout = 600
+
+    def track_ratio(self, size: int) -> float:
+        found = nested_figures(size)
+        return found[ENGINE] / found[TWIN]
 
 
 class Recursion:

@@ -24,6 +24,7 @@ CONTENTS = {
         "guide",
         "comprehensions",
         "sql",
+        "nested",
         "recursion",
         "datalog",
         "feeding",

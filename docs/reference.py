@@ -24,12 +24,13 @@ ENTRY = re.compile(r"([^\s:`][^:`]*): (.*)")
 PAGE = re.compile(r"docs/(\w+)\.md")
 SOURCE = re.compile(r"\[([a-z0-9]+)\](?!\w)")
 MADE_BY_USERS = {
+    "Bag",
     "Database",
-    "Multiset",
     "SparkOffload",
     "ChangesFolder",
     "RowsFolder",
     "KafkaTopic",
+    "ZSet",
 }
 
 

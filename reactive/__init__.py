@@ -37,8 +37,8 @@ from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.api.sort_key import SortKey, asc, desc
 from reactive.api.table import Table
 from reactive.api.view import View
+from reactive.collections.bag import Bag, Multiset
 from reactive.collections.edits import Edit
-from reactive.collections.multiset import Multiset
 from reactive.database import Database
 from reactive.dataflow.delta import Delta
 from reactive.errors import (
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from reactive.api.query import GroupedQuery, OrderedQuery, Query, live
     from reactive.api.row_errors import Raised, RowError
     from reactive.api.stats import OperatorStats, Stats
+    from reactive.collections.weighted import ZSet
     from reactive.datalog.program import Program
     from reactive.offload.status import Offloaded, OffloadStatus
     from reactive.runtime.lag import Lag
@@ -85,6 +86,7 @@ __all__ = [
     "Aggregate",
     "Aggregation",
     "Avg",
+    "Bag",
     "Batch",
     "Changes",
     "ClosedError",
@@ -145,6 +147,7 @@ __all__ = [
     "TransactionError",
     "VerificationError",
     "View",
+    "ZSet",
     "asc",
     "call",
     "check",
@@ -186,6 +189,7 @@ __getattr__ = exported(
         "Source": "reactive.sources.source",
         "Stats": "reactive.api.stats",
         "Transaction": "reactive.transactions.transaction",
+        "ZSet": "reactive.collections.weighted",
         "check": "reactive.api.check",
         "fixpoint": "reactive.api.fixpoint",
         "from_rows": "reactive.sources.ready",

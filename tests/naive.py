@@ -19,9 +19,9 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
 from optimizer.plans.properties import bindings, free, nodes
 from reactive.codegen.functions import callable_of
+from reactive.collections.bag import Multiset
 from reactive.collections.exact import rounded
 from reactive.collections.index import NO_MATCH, match_key
-from reactive.collections.multiset import Multiset
 from reactive.collections.order import LAST, sort_key, tie_key
 from reactive.collections.ranking import ranker
 from reactive.collections.sorting import sorted_by

@@ -19,7 +19,7 @@ from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.plan import Folded
 from reactive.api.callables import taken
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from reactive.operators.accumulators import (
     Accumulator,
     AvgAccumulator,
@@ -228,8 +228,11 @@ class CountDistinct(Aggregation[*Ts, int]):
         super().__init__(CountDistinctAccumulator(skip_none), of)
 
 
-class Collect(Aggregation[*Ts, Multiset[V]]):
-    """All values of the group as a `Multiset`. Costs O(group) for each commit that changes it.
+class Collect(Aggregation[*Ts, Bag[V]]):
+    """All values of the group as a `Bag`.
+
+    State: the distinct values.
+    Cost:  O(log group) per changed value; a bag shares what did not change with the one before.
 
     >>> from reactive import Collect, Database
     >>> db = Database()

@@ -7,7 +7,7 @@ from typing import Any
 
 from reactive.api.equal_rows import same_as_bags
 from reactive.api.query import Written
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from reactive.collections.zset import canonical
 from reactive.errors import VerificationError
 from reactive.runtime.boundary import outermost
@@ -64,7 +64,7 @@ def difference(view: Any) -> str | None:
 def pair_of(item: tuple[Any, Any]) -> tuple[Any, Any]:
     """A key and its value; the values of a group in no order."""
     key, value = item
-    return key, Multiset(map(plain, value)) if isinstance(value, list) else value
+    return key, Bag(map(plain, value)) if isinstance(value, list) else value
 
 
 def plain(value: Any) -> Any:
@@ -82,14 +82,14 @@ def _compared(mine: list[Any], theirs: list[Any]) -> str | None:
     expected = [canonical(plain(row)) for row in theirs]
     if same_as_bags([(row, 1) for row in mine], expected):
         return None
-    left, right = Multiset(mine), Multiset(expected)
+    left, right = Bag(mine), Bag(expected)
     return (
         f"it has what the text does not give: {_more(left, right)}\n"
         f"  and lacks what it gives: {_more(right, left)}"
     )
 
 
-def _more(of: Multiset[Any], than: Multiset[Any]) -> str:
+def _more(of: Bag[Any], than: Bag[Any]) -> str:
     """What one has more of than the other."""
     counts = [(row, n - than.count(row)) for row, n in of.items()]
     found = [f"{n} x {row!r:.120}" for row, n in counts if n > 0]

@@ -1,4 +1,4 @@
-"""When the rows of a view are those of a list, a tuple, a `Multiset` or a dictionary.
+"""When the rows of a view are those of a list, a tuple, a `Bag` or a dictionary.
 
 Equality is that of rows: two NaN are the same.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from reactive.collections.zset import Pair, Row, canonical
 
-Rows = list[Any] | tuple[Any, ...] | Multiset[Any]
+Rows = list[Any] | tuple[Any, ...] | Bag[Any]
 
 
 def same_in_order(rows: Sequence[Row], other: Iterable[Row]) -> bool:
@@ -29,7 +29,7 @@ def same_as_bags(pairs: Iterable[Pair], other: Rows) -> bool:
     >>> same_as_bags([("to", 2), ("be", 1)], ["to", "be", "to"]), same_as_bags([], [[]])
     (True, False)
     """
-    given = other.items() if isinstance(other, Multiset) else ((row, 1) for row in other)
+    given = other.items() if isinstance(other, Bag) else ((row, 1) for row in other)
     try:
         return _bag(pairs) == _bag((canonical(row), weight) for row, weight in given)
     except TypeError:

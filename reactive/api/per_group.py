@@ -11,7 +11,7 @@ from optimizer.expr import Function
 from reactive.api import each as each_group
 from reactive.api.callables import taken
 from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys, turned
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from reactive.runtime.boundary import boundary
 
 if TYPE_CHECKING:
@@ -42,19 +42,19 @@ class PerGroup(Generic[K, *Ts]):
 
     @overload
     def reduce(
-        self: PerGroup[K, T], function: Callable[[K, Multiset[T]], Iterable[U]]
+        self: PerGroup[K, T], function: Callable[[K, Bag[T]], Iterable[U]]
     ) -> Relation[K, U]: ...
     @overload
     def reduce(
         self: PerGroup[K, A, B, *Cs],
-        function: Callable[[K, Multiset[tuple[A, B, *Cs]]], Iterable[U]],
+        function: Callable[[K, Bag[tuple[A, B, *Cs]]], Iterable[U]],
     ) -> Relation[K, U]: ...
     def reduce(self: Any, function: Callable[[Any, Any], Iterable[Any]]) -> Any:
         """Whatever rows a callable makes of the rows of each group, behind the group's key.
 
         Parameters
         ----------
-        function: callable, the key and a `Multiset` of the rows -> an iterable of hashable rows.
+        function: callable, the key and a `Bag` of the rows -> an iterable of hashable rows.
             The multiset has no order of its own: the answer may depend on the rows alone. It
             has at least one; rows of several bindings are tuples.
 

@@ -30,7 +30,7 @@ from optimizer.rewriting import columns
 from optimizer.rewriting import report as reports
 from optimizer.rewriting.fields import field, known_shapes
 from optimizer.traverse import has_subqueries
-from reactive.api import comprehending, display
+from reactive.api import applied, comprehending, display
 from reactive.api.aggregated import aggregated
 from reactive.api.aggregating import Aggregating
 from reactive.api.callables import Live, taken
@@ -422,6 +422,40 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         return self._new(
             plan.IntersectionAll(self.plan, side_of("intersection_all", self, other)), other
         )
+
+    def apply(
+        self, function: Callable[..., Iterable[U]], *others: Relation[*tuple[Any, ...]]
+    ) -> Relation[U]:
+        """Whatever rows a function gives for whole relations: one that cannot be read, as of a
+        library for graphs.
+
+        Parameters
+        ----------
+        function: callable, a `Bag` of the rows of each relation -> an iterable of hashable rows.
+            It is called also of no rows. The answer may depend on the rows alone, in no order;
+            rows of several bindings are tuples.
+        others: relations whose rows it gets too.
+
+        State: the rows of all relations, and what it gave. Cost: for each commit that changes one
+        of them, all rows, and a call; what is told is the difference.
+        Source: [dbsp] definition 3.1.
+
+        Raises
+        ------
+        PlanError: it is in a recursion; or relations of two databases.
+
+        >>> from statistics import median
+        >>> from reactive import Database
+        >>> numbers = Database().table(int)
+        >>> view = numbers.apply(lambda rows: [median(rows)] if rows else []).materialize()
+        >>> numbers.add_all([3, 1, 7])
+        >>> view.value
+        3
+        """
+        for other in others:
+            self._check_other("apply", other)
+        sources = (self.plan, *(other.plan for other in others))
+        return self._new(applied.applied(function, sources), *others)
 
     def __or__(self, other: Relation[*Ts]) -> Relation[*Ts]:
         return self.union(other)

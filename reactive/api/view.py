@@ -27,7 +27,8 @@ from reactive.api import stats as statistics
 from reactive.api.each_row import each_row
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
-from reactive.collections.multiset import Multiset
+from reactive.collections import weighted
+from reactive.collections.bag import Bag
 from reactive.collections.zset import Pair, Row, canonical, repeat
 from reactive.dataflow.delta import Delta
 from reactive.errors import ClosedError
@@ -220,6 +221,14 @@ class View(Closeable, Relation[*Ts]):
     def items(self) -> list[Any]:
         """Each different row with how often it is there."""
         return self._pairs()
+
+    @overload
+    def zset(self: View[T]) -> weighted.ZSet[T]: ...
+    @overload
+    def zset(self: View[A, B, *Cs]) -> weighted.ZSet[tuple[A, B, *Cs]]: ...
+    def zset(self) -> weighted.ZSet[Any]:
+        """The rows of now with their weights, which `delta.zset` changes. Costs O(rows)."""
+        return weighted.zset_of(self._pairs())
 
     def _pairs(self) -> list[Pair]:
         with self._reading():
@@ -454,7 +463,7 @@ class View(Closeable, Relation[*Ts]):
         self._node = None
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same view; or a list, tuple or `Multiset` has just its rows.
+        """Whether it is the same view; or a list, tuple or `Bag` has just its rows.
 
         An ordered view compares with a list or tuple in order, others as bags.
 
@@ -467,7 +476,7 @@ class View(Closeable, Relation[*Ts]):
         """
         if self is other:
             return True
-        if isinstance(other, Multiset):
+        if isinstance(other, Bag):
             return equal_rows.same_as_bags(self._pairs(), other)
         return self._has_rows(other) if isinstance(other, list | tuple) else NotImplemented
 

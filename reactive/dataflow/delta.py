@@ -7,6 +7,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
+from reactive.collections import weighted
 from reactive.collections.edits import Edit
 from reactive.collections.zset import Pair, Row, repeat
 from reactive.dataflow.moves import Moves, by_key, standing
@@ -58,6 +59,18 @@ class Delta(Generic[T]):
     def items(self) -> tuple[tuple[T, int], ...]:
         """Each row that changed with its signed weight, each row once."""
         return tuple(self._pairs)
+
+    @property
+    def zset(self) -> weighted.ZSet[T]:
+        """The same as a Z-set: those of several commits add up.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> subscription = words.subscribe(lambda delta: print(delta.zset))
+        >>> words.add_all(["to", "be", "to"])
+        ZSet({'to': 2, 'be': 1})
+        """
+        return weighted.zset_of(self._pairs)
 
     @property
     def added(self) -> tuple[T, ...]:

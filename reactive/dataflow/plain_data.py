@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer.rewriting.fields import declared
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 
 
 def plain(value: Any) -> Any:
@@ -25,6 +25,6 @@ def plain(value: Any) -> Any:
     names = declared(type(value))
     if names:
         return {name: plain(getattr(value, name)) for name in names}
-    if isinstance(value, tuple | Multiset | frozenset):
+    if isinstance(value, tuple | Bag | frozenset):
         return [plain(part) for part in value]
     return value

@@ -30,9 +30,10 @@ from typing import Any, Protocol
 from optimizer.callables.opaque import Opaque
 from optimizer.plans.costs import Cost
 from optimizer.record import record
+from reactive.collections import collected
 from reactive.collections import values as multisets
+from reactive.collections.bag import Bag
 from reactive.collections.monoid_tree import MonoidTree
-from reactive.collections.multiset import Multiset
 from reactive.collections.running_sum import (
     RunningSum,
     plus_value,
@@ -41,6 +42,15 @@ from reactive.collections.running_sum import (
     summable_or_none,
 )
 from reactive.collections.zset import canonical
+
+
+class Held(Protocol):
+    """The values of a group, changed in place."""
+
+    negative: dict[Any, int] | None
+
+    def add(self, value: Any, weight: int) -> None: ...
+    def __len__(self) -> int: ...
 
 
 class Accumulator(Protocol):
@@ -157,7 +167,7 @@ class AvgAccumulator:
 
 @record
 class ValuesAccumulator:
-    """What the accumulators over distinct values share."""
+    """What the accumulators over distinct values share: `add` of what they hold, in place."""
 
     skip_none: bool = False
     cost = Cost.LOG
@@ -168,10 +178,10 @@ class ValuesAccumulator:
     def check(self) -> Callable[[Any], object]:
         return hash
 
-    def zero(self) -> multisets.Values:
-        return multisets.Values()
+    def zero(self) -> Held:
+        raise NotImplementedError
 
-    def add(self, state: multisets.Values, value: Any, weight: int) -> multisets.Values:
+    def add(self, state: Held, value: Any, weight: int) -> Held:
         if value is None and self.skip_none:
             return state
         try:
@@ -181,10 +191,10 @@ class ValuesAccumulator:
             raise
         return state
 
-    def is_zero(self, state: multisets.Values) -> bool:
+    def is_zero(self, state: Held) -> bool:
         return not (len(state) or state.negative)
 
-    def result(self, state: multisets.Values) -> Any:
+    def result(self, state: Any) -> Any:
         raise NotImplementedError
 
 
@@ -219,9 +229,9 @@ def _asked(state: multisets.Values, read: Callable[[multisets.Values], Any]) -> 
         raise
 
 
-def _advise(error: TypeError, state: multisets.Values, value: Any = 0) -> None:
+def _advise(error: TypeError, state: Held, value: Any = 0) -> None:
     """Say what to do about a None that does not compare with other values."""
-    if value is None or state.has_none():
+    if value is None or (isinstance(state, multisets.Values) and state.has_none()):
         error.add_note(SKIP)
 
 
@@ -232,18 +242,24 @@ SKIP = "  skip_none=True leaves None out"
 class CountDistinctAccumulator(ValuesAccumulator):
     """The number of different values."""
 
+    def zero(self) -> multisets.Values:
+        return multisets.Values()
+
     def result(self, state: multisets.Values) -> int:
         return len(state)
 
 
 @record
 class CollectAccumulator(ValuesAccumulator):
-    """All values, as a `Multiset`. Costs O(group) to read."""
+    """All values, as a `Bag`; the changes of a commit are added to it at once."""
 
-    cost = Cost.GROUP
+    over_values = False
 
-    def result(self, state: multisets.Values) -> Multiset[Any]:
-        return Multiset(state.weights())
+    def zero(self) -> collected.Collected:
+        return collected.Collected()
+
+    def result(self, state: collected.Collected) -> Bag[Any]:
+        return state.bag()
 
 
 @record

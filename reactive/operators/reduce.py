@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag, bag_of
 from reactive.collections.returned import rows_returned
 from reactive.collections.zset import Pair, Pairs, Row, by_group, canonical
 
@@ -50,7 +50,7 @@ class Reduce:
     __slots__ = ("_before", "_function", "_groups", "_key", "touched")
 
     def __init__(
-        self, key: Callable[[Row], Any], function: Callable[[Any, Multiset[Row]], Iterable[Row]]
+        self, key: Callable[[Row], Any], function: Callable[[Any, Bag[Row]], Iterable[Row]]
     ) -> None:
         self._key = key
         self._function = function
@@ -108,7 +108,8 @@ class Reduce:
         """What the callable makes of the rows that are there."""
         if group and min(group.values()) < 0:
             group = {row: weight for row, weight in group.items() if weight > 0}
-        return list(rows_returned(self._function(key, Multiset(group)), "reduce")) if group else []
+        rows = bag_of(dict(group))
+        return list(rows_returned(self._function(key, rows), "reduce")) if group else []
 
     def _counted(self, key: Any, made: list[Row]) -> Weights:
         counts: Weights = {}

@@ -17,7 +17,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
-from reactive.collections.multiset import Multiset
+from reactive.collections import bag as bags
 from reactive.collections.zset import DECIMAL_NAN, NAN, Pair, canonical, is_nan, repeat
 from reactive.operators import accumulators
 from reactive.reference.bags import Bag, caller, members
@@ -97,11 +97,11 @@ def _nan_of(values: Iterable[Any]) -> Any:
     return NAN if NAN in odd else next(iter(odd), None)
 
 
-def _collected(values: Values) -> Multiset[Any]:
-    bag: Counter[Any] = Counter()
+def _collected(values: Values) -> bags.Bag[Any]:
+    found: Counter[Any] = Counter()
     for value, times in values:
-        bag[value] += times
-    return Multiset(bag)
+        found[value] += times
+    return bags.Bag(found)
 
 
 def _finished(step: Opaque, state: Any, values: Values, finish: Opaque | None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from optimizer import plan
 from reactive.codegen.functions import callable_of
-from reactive.collections.multiset import Multiset
+from reactive.collections import bag as bags
 from reactive.reference.bags import Bag, added, members
 
 
@@ -14,5 +14,5 @@ def reduced(node: plan.Reduce, rows: Bag) -> Bag:
     return added(
         ((key, row), 1)
         for key, group in members(node.key, node.input, rows).items()
-        for row in make(key, Multiset(dict(group)))
+        for row in make(key, bags.Bag(dict(group)))
     )

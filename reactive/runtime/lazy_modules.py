@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 LAZY_MODULES = (
+    "reactive.api.applied",
     "reactive.api.comprehending",
     "reactive.api.display",
     "reactive.api.dropping",
@@ -20,10 +21,13 @@ LAZY_MODULES = (
     "reactive.codegen.join_key",
     "reactive.codegen.probe_order",
     "reactive.codegen.probes",
+    "reactive.collections.collected",
     "reactive.collections.range_index",
     "reactive.collections.sorting",
     "reactive.collections.unhashable",
     "reactive.collections.values",
+    "reactive.collections.weight_tree",
+    "reactive.collections.weighted",
     "reactive.compiler.definition",
     "reactive.compiler.hops",
     "reactive.compiler.inner_graph",

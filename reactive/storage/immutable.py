@@ -21,11 +21,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 
 VALUES: tuple[type, ...] = (
     *(int, float, complex, str, bytes, tuple, frozenset, range, type(None), type(Ellipsis)),
-    *(Decimal, Fraction, re.Pattern, Enum, Multiset),
+    *(Decimal, Fraction, re.Pattern, Enum, Bag),
     *(datetime.date, datetime.time, datetime.timedelta, datetime.timezone),
     *(type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.GenericAlias),
     *(types.UnionType, types.CodeType, types.MethodDescriptorType, partial),

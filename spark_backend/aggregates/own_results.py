@@ -19,7 +19,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.lifting.lift import lift
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from reactive.operators import accumulators
 from spark_backend.aggregates.reduced import ReducedAccumulator, reduced_result
 from spark_backend.codec.returned import returned
@@ -50,7 +50,7 @@ def own_result(folded: plan.Folded, value: Value) -> Typed:
                 raise Inexact(f"{folded.name} of {type_name(value.of)}")
             return Whole(Digits)
         case accumulators.CollectAccumulator():
-            return Whole(Multiset, value.of)
+            return Whole(Bag, value.of)
         case accumulators.UserAccumulator() as own:
             return _of_user(own, value)
         case accumulators.MonoidAccumulator() as own:

@@ -21,7 +21,7 @@ from optimizer.expressions.text import written
 from optimizer.lifting.lift import lift
 from optimizer.plans.properties import bindings
 from reactive.codegen.functions import callable_of
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from reactive.collections.returned import rows_returned
 from reactive.collections.zset import Row, canonical
 from reactive.operators.plain import spread
@@ -57,20 +57,20 @@ class ReducedAccumulator:
         state[row] = state.get(row, 0) + weight
         return state
 
-    def result(self, state: dict[Row, int]) -> Multiset[Row]:
+    def result(self, state: dict[Row, int]) -> Bag[Row]:
         key = canonical(self._key_of(next(iter(state))))
         counts: dict[Row, int] = {}
-        for made in rows_returned(self._make(key, Multiset(state)), "reduce"):
+        for made in rows_returned(self._make(key, Bag(state)), "reduce"):
             row = canonical(made)
             counts[row] = counts.get(row, 0) + 1
-        return Multiset(counts)
+        return Bag(counts)
 
     @cached_property
     def _key_of(self) -> Callable[[Row], Any]:
         return spread(self.key, self.count)
 
     @cached_property
-    def _make(self) -> Callable[[Any, Multiset[Row]], Any]:
+    def _make(self) -> Callable[[Any, Bag[Row]], Any]:
         return callable_of(self.function)
 
 
@@ -96,9 +96,9 @@ def reduced_result(own: ReducedAccumulator, row: Value) -> Typed:
     Inexact: nothing says what rows the callable gives.
     """
     parts = [field_of(row, n) for n in range(own.count)] if own.count > 1 else [row]
-    given = any_value(_key_type(own.key, parts)), any_value(Whole(Multiset, row.of))
+    given = any_value(_key_type(own.key, parts)), any_value(Whole(Bag, row.of))
     function = lift(own.function) if isinstance(own.function, Opaque) else own.function
-    return Whole(Multiset, elements(function, given))
+    return Whole(Bag, elements(function, given))
 
 
 def _key_type(key: Function, parts: list[Value]) -> Typed:

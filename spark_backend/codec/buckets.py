@@ -29,7 +29,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 from uuid import UUID
 
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from reactive.errors import OffloadError
 
 Hash = Callable[[Any], int]
@@ -98,7 +98,7 @@ class Buckets:
             return self._of_tuple
         if own is frozenset.__hash__:
             return self._of_set
-        if kind is Multiset:
+        if kind is Bag:
             return lambda values: self._of_set(values.items())
         if issubclass(kind, Enum) and kind.__eq__ is object.__eq__:
             return lambda member: _text(f"{kind.__module__}.{kind.__qualname__}.{member._name_}")

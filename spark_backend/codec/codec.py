@@ -25,7 +25,7 @@ from typing import Any
 from uuid import UUID
 
 from reactive.api.named_rows import is_row_class
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from reactive.collections.zset import DECIMAL_NAN, NAN, Row, canonical, is_nan
 from reactive.errors import OffloadError
 from spark_backend.codec.buckets import Buckets, values_of
@@ -34,7 +34,7 @@ LEAVES = (
     *(int, float, str, bytes, bool, type(None), Decimal, Fraction, UUID),
     *(date, datetime, time, timedelta, timezone, range),
 )
-UNORDERED = (frozenset, Multiset)
+UNORDERED = (frozenset, Bag)
 NAMED = (type, FunctionType, BuiltinFunctionType)
 Parts = Callable[[Any], Iterable[Any]]
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from spark_backend.codec.schema import (
     LARGEST,
     LEAST,
@@ -41,7 +41,7 @@ def fitting(of: Typed) -> Fits:
         case Record():
             inside = _record(of)
         case Whole():
-            kind: Any = Decimal if of.of is None else Multiset
+            kind: Any = Decimal if of.of is None else Bag
             inside = lambda value: type(value) is kind  # noqa: E731
         case _:
             inside = _plain(of)

@@ -1,6 +1,6 @@
 """Values that columns keep and do not look into: multisets as arrays, long decimals as text.
 
-    Multiset({"b": 1, None: 2})     [(None, 2), ("b", 1)]      in the order that Spark sorts them in
+    Bag({"b": 1, None: 2})     [(None, 2), ("b", 1)]      in the order that Spark sorts them in
     Decimal("1.50")                 "1.5"                      without zeros at the end
 
 Sound:  equal values are equal in the column, and only those.
@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from reactive.errors import OffloadError
 from spark_backend.codec.schema import Record, Typed, Whole, type_name
 
@@ -38,7 +38,7 @@ def to_arrow(
     ------
     OffloadError: a row is no such value.
     """
-    kind: Any = Decimal if values is None else Multiset
+    kind: Any = Decimal if values is None else Bag
     for row in rows:
         if not (type(row) is kind or (row is None and of.optional)):
             raise OffloadError(f"{row!r:.200} is of type {type(row).__name__}, not {type_name(of)}")
@@ -61,7 +61,7 @@ def from_arrow(array: pa.Array, values: Callable[[pa.Array], list[Any]] | None) 
     for length in array.value_lengths().to_pylist():
         end = start + (length or 0)
         pairs = zip(found[start:end], weights[start:end], strict=True)
-        rows.append(Multiset(dict(pairs)) if there[len(rows)] else None)
+        rows.append(Bag(dict(pairs)) if there[len(rows)] else None)
         start = end
     return rows
 

@@ -26,7 +26,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from reactive.errors import OffloadError
 from spark_backend.codec.buckets import is_record, values_of
 
@@ -91,7 +91,7 @@ def _found(kind: type) -> Encoder:
     known = _ENCODERS.get((kind.__eq__, kind.__hash__))
     if known is not None:
         return known
-    if kind is Multiset:
+    if kind is Bag:
         return lambda value: b"m" + _joined(sorted(map(_tuple, value.items())))
     if issubclass(kind, Enum) and kind.__eq__ is object.__eq__:
         return _member

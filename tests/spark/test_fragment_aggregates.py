@@ -23,7 +23,7 @@ from reactive import (
     Monoid,
     Sum,
 )
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from reactive.errors import OffloadError
 from reactive.remote.whole import whole_of
 from spark_backend.cluster.session import Session
@@ -222,13 +222,13 @@ def test_what_a_callable_of_ones_own_raises_is_told_and_gone_with_its_row(offloa
         view.offload()
         where = str(db.offload_status()[0].where)
         assert "Aggregate: Python workers, of the groups that changed" in where
-        assert list(view) == [("a", Multiset({"x": 2}), 3.0)]
-        assert view["a"] == (Multiset(["x", "x"]), 3.0)
+        assert list(view) == [("a", Bag({"x": 2}), 3.0)]
+        assert view["a"] == (Bag(["x", "x"]), 3.0)
         orders.add(Order(-4, 1, 0.5, None))
         with pytest.raises(OffloadError, match=r"ZeroDivisionError.*in Aggregate, on values"):
             list(view)
         orders.add(Order(4, 1, 0.5, None))
-        assert list(view) == [("a", Multiset({"x": 2, None: 2}), 3.0)]
+        assert list(view) == [("a", Bag({"x": 2, None: 2}), 3.0)]
         orders.remove(Order(3, 1, 0.5, "x"))
         view.verify()
         assert view.to_spark().count() == len(view) == 0

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from reactive.collections.zset import DECIMAL_NAN, NAN
 from reactive.errors import OffloadError
 from spark_backend.parts.groups import decode, encode, is_itself
@@ -90,7 +90,7 @@ ZOO: list[Any] = [
     *(datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, 2, tzinfo=EAST)),
     *(datetime(1960, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, 0, 0, 0, 1), time(1, fold=1)),
     *(timedelta(), timedelta(1), timedelta(hours=24), timedelta(microseconds=-1)),
-    *(UUID(int=1), Multiset({"a": 2, "b": 1}), Multiset({"b": 1, "a": 2}), Multiset({"a": 2})),
+    *(UUID(int=1), Bag({"a": 2, "b": 1}), Bag({"b": 1, "a": 2}), Bag({"a": 2})),
 ]
 plain = st.none() | st.integers() | st.text() | st.binary()
 texts = st.text(st.characters(exclude_categories=()))

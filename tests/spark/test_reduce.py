@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Count, Database, OffloadError, Sum
-from reactive.collections.multiset import Multiset
+from reactive.collections.bag import Bag
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.inputs import no_columns
@@ -19,17 +19,17 @@ from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 from tests.spark.ways import way
 
 
-def dearest(tag: str | None, rows: Multiset[Order]) -> list[Order]:
+def dearest(tag: str | None, rows: Bag[Order]) -> list[Order]:
     """Of different lengths, sometimes none, with repeated rows."""
     return sorted(rows, key=lambda o: (o.id, o.customer, str(o.amount)))[: len(rows) % 3]
 
 
-def spread_of(key: int, rows: Multiset[tuple[Order, Customer]]) -> list[tuple[int, float | None]]:
+def spread_of(key: int, rows: Bag[tuple[Order, Customer]]) -> list[tuple[int, float | None]]:
     rates = [c.rate for _, c in rows if c.rate == c.rate]
     return [(len(rows), max(rates) if rates else None)]
 
 
-def total(key: object, rows: Multiset[Order]) -> list[float]:
+def total(key: object, rows: Bag[Order]) -> list[float]:
     return [math.fsum(o.amount for o in rows if abs(o.amount) < 1e17)]
 
 
@@ -94,7 +94,7 @@ def test_what_nothing_says_the_type_of_is_refused(query: Any, session: Session) 
     assert "reduce" in (no_columns(session, fragment_of(made)) or "")
 
 
-def half(key: int, rows: Multiset[tuple[int, int]]) -> list[int]:
+def half(key: int, rows: Bag[tuple[int, int]]) -> list[int]:
     return [12 // min(n for _, n in rows)]
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from reactive import Aggregate, Collect, Count, Database, Max, Min, Monoid, OrderedView, Sum
+from reactive import Aggregate, Bag, Collect, Count, Database, Max, Min, Monoid, OrderedView, Sum
+from reactive.collections.collected import Collected
 from reactive.collections.index import Index
 from tests.budget import stride
 
@@ -116,6 +117,10 @@ def _plain(value: Any) -> Any:
         for key, (row, weight) in value.items():
             pairs[key, row] = pairs.get((key, row), 0) + weight
         return sorted(pairs.items(), key=repr)
+    if isinstance(value, Collected):  # what was taken back may wait to be added
+        return _plain(value.bag()), _plain(value.negative)
+    if isinstance(value, Bag):
+        return _plain(dict(value.items()))
     if isinstance(value, dict):
         return {repr(k): _plain(v) for k, v in sorted(value.items(), key=repr)}
     if isinstance(value, list | tuple):

@@ -1,0 +1,266 @@
+"""An immutable bag: values with how often each occurs. What `Collect` gives.
+
+A changed bag shares its structure with the one that it was made of (`weight_tree.py`), and its hash
+is a sum, to which a change adds. So a large bag that changes a little costs little: to make, to
+hash, and to compare with what it was.
+
+A bag keeps the dictionary that it is made of, whatever its size, until it is first changed. What
+only is made, read and dropped is never split.
+
+State:  the tree; for a large one that was made of a dictionary, also that.
+Cost:   O(log values) per changed value; of the first change, O(values).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping
+from itertools import chain
+from itertools import repeat as repeat_value
+from typing import Any, Generic, NoReturn, overload
+
+from typing_extensions import TypeVar
+
+from reactive.collections import weight_tree
+from reactive.collections.zset import canonical
+
+T = TypeVar("T", covariant=True)
+
+
+class Bag(Collection[T], Generic[T]):
+    """Values with how often each occurs. Hashable; equal by content, whatever the order.
+
+    It does not change: `plus` gives another one, in O(log n) for each changed value of n. So does
+    what `Collect` shows, where a group changes. `hash` and `==` cost O(1) where a bag was made of
+    another by changes; else O(n), once. Values are in no order that means anything; the order of
+    one bag stays.
+
+    Raises
+    ------
+    TypeError: a value has no hash; or it is asked for a place, as `bag[0]`.
+    ValueError: a value has a negative count.
+
+    >>> bag = Bag({"a": 2, "b": 1})
+    >>> len(bag), bag.count("a"), sorted(bag), bag == Bag(["a", "b", "a"])
+    (3, 2, ['a', 'a', 'b'], True)
+    >>> bag.plus({"b": -1, "c": 1})
+    Bag({'a': 2, 'c': 1})
+    """
+
+    __slots__ = ("_hash", "_length", "_split", "_tree")
+
+    @overload
+    def __init__(self, values: Mapping[T, int]) -> None: ...
+    @overload
+    def __init__(self, values: Iterable[T] = ()) -> None: ...
+    def __init__(self, values: Any = ()) -> None:
+        """Values with how often each occurs, or the values themselves."""
+        weights = _counted(values) if isinstance(values, Mapping) else _counts(values)
+        self._tree: weight_tree.Tree = weights
+        self._split: weight_tree.Tree | None = None
+        self._hash: int | None = None
+        self._length: int | None = None
+
+    def count(self, value: object) -> int:
+        """How often the value occurs; 0 if it does not. Costs O(log values)."""
+        tree = self._tree
+        value = canonical(value)
+        return tree.get(value, 0) if isinstance(tree, dict) else weight_tree.weight_of(tree, value)
+
+    def items(self) -> ItemsView[T, int]:
+        """Each different value with how often it occurs."""
+        tree = self._tree
+        return tree.items() if isinstance(tree, dict) else _Items(self)
+
+    def plus(self, changes: Mapping[Any, int]) -> Bag[T]:
+        """The bag with values added, or, by a negative number, taken away.
+
+        changes: values with how many are added of each. One call with many costs less than many
+            calls: each touched part of the bag is copied once.
+
+        Cost: O(log values) per change.
+
+        Raises
+        ------
+        ValueError: a value is taken away more often than it is there.
+
+        >>> Bag("ab").plus({"a": 1, "b": -1})
+        Bag({'a': 2})
+        """
+        below: dict[Any, int] = {}
+        made = changed(self, _added_up(changes), below)
+        for value, weight in below.items():
+            there = self.count(value)
+            raise ValueError(
+                f"cannot take {value!r} away {there - weight} times: it is there {there} times"
+            )
+        return made
+
+    def difference(self, before: Bag[Any]) -> dict[Any, int]:
+        """What turned another bag into this one: `before.plus(bag.difference(before)) == bag`.
+
+        Cost: O(changes log values) if one of them was made of the other; else O(values).
+
+        >>> Bag("aab").difference(Bag("abc"))
+        {'a': 1, 'c': -1}
+        """
+        return weight_tree.changes_between(_split_of(before), _split_of(self))
+
+    def to_python(self) -> list[T]:
+        """The values in a list, each as often as it occurs."""
+        return list(self)
+
+    def __len__(self) -> int:
+        if self._length is None:
+            self._length = sum([weight for _, weight in self.items()])
+        return self._length
+
+    def __bool__(self) -> bool:
+        return weight_tree.size_of(self._tree) > 0
+
+    def __iter__(self) -> Iterator[T]:
+        tree = self._tree
+        parts = (tree,) if isinstance(tree, dict) else weight_tree.leaves(tree)
+        return chain.from_iterable(
+            chain.from_iterable(map(repeat_value, part, part.values())) for part in parts
+        )
+
+    def __contains__(self, value: object) -> bool:
+        return self.count(value) > 0
+
+    def __getitem__(self, place: object) -> NoReturn:
+        raise TypeError(
+            "a Bag has no order, and no value at a place: iterate over it, or sort it\n"
+            "  of groups in an order, order_by(...) gives sequences"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Bag):
+            return NotImplemented  # a view knows
+        if self._hash != other._hash and None not in (self._hash, other._hash):
+            return False
+        if self._length != other._length and None not in (self._length, other._length):
+            return False
+        return weight_tree.same(self._split or self._tree, other._split or other._tree)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = weight_tree.hash_of(self._tree)
+        return self._hash
+
+    def __copy__(self) -> Bag[T]:
+        return self
+
+    def __reduce__(self) -> tuple[type[Bag[T]], tuple[dict[T, int]]]:
+        return Bag, (dict(self.items()),)  # a hash means nothing to another process
+
+    def __repr__(self) -> str:
+        return f"Bag({dict(self.items())!r})"
+
+    def __sizeof__(self) -> int:
+        held = [tree for tree in (self._tree, self._split) if tree is not None]
+        return object.__sizeof__(self) + sum(map(weight_tree.bytes_of, held))
+
+
+Multiset = Bag
+"""Another name of it."""
+
+
+def bag_of(weights: dict[Any, int]) -> Bag[Any]:
+    """A bag that takes over a dictionary of canonical values and positive weights."""
+    return _made(weights, None, None)
+
+
+def changed(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) -> Bag[T]:
+    """A bag with weights added to those of canonical values, none of them 0.
+
+    below: gets the weights that would be negative, which the bag does not have.
+    """
+    if not changes:
+        return bag
+    tree, old = bag._tree, bag._hash
+    if old is None and isinstance(tree, dict):
+        if weight_tree.is_small(len(tree) + len(changes)):
+            return _made(_copied(tree, changes, below), None, None)
+        old = hash(bag)
+    marked = weight_tree.marked(changes)
+    made = weight_tree.plus(_split_of(bag), marked, below)
+    length = len(bag) + sum(changes.values())
+    total = old + sum([mark * weight for mark, _, weight in marked])  # type: ignore[operator]
+    if below:
+        length -= sum(below.values())
+        total -= weight_tree.hash_of(below)
+    return _made(made, total % weight_tree.PRIME, length)
+
+
+def _copied(
+    tree: dict[Any, int], changes: Mapping[Any, int], below: dict[Any, int] | None
+) -> dict[Any, int]:
+    """A small dictionary with changes."""
+    tree = tree.copy()
+    for value, weight in changes.items():
+        weight_tree.add(tree, value, weight, below)
+    return tree
+
+
+def _made(tree: weight_tree.Tree, known: int | None, length: int | None) -> Bag[Any]:
+    made: Bag[Any] = Bag.__new__(Bag)
+    made._tree, made._split, made._hash, made._length = tree, None, known, length
+    return made
+
+
+def _split_of(bag: Bag[Any]) -> weight_tree.Tree:
+    """The tree, of a bag that was made of a large dictionary too. The order of values stays."""
+    tree = bag._tree
+    if not isinstance(tree, dict) or weight_tree.is_small(len(tree)):
+        return tree
+    if bag._split is None:
+        bag._split = weight_tree.split(tree)
+    return bag._split
+
+
+def _counts(values: Iterable[Any]) -> dict[Any, int]:
+    return dict(Counter(map(canonical, values)))
+
+
+def _counted(counts: Mapping[Any, int]) -> dict[Any, int]:
+    """Canonical values with positive counts."""
+    found = _added_up(counts)
+    for value, count in found.items():
+        if count < 0:
+            raise ValueError(f"a Bag cannot have {value!r} {count} times")
+    return found
+
+
+def _added_up(counts: Mapping[Any, int]) -> dict[Any, int]:
+    """Canonical values with counts other than 0; of NaNs that are now one, their sum."""
+    found: dict[Any, int] = {}
+    for value, count in counts.items():
+        value = canonical(value)
+        found[value] = found.get(value, 0) + count
+    return {value: count for value, count in found.items() if count}
+
+
+class _Items(ItemsView[T, int]):
+    """The items of a bag in a tree."""
+
+    __slots__ = ("_bag",)
+
+    def __init__(self, bag: Bag[T]) -> None:
+        self._bag = bag
+
+    def __len__(self) -> int:
+        return weight_tree.size_of(self._bag._tree)
+
+    def __iter__(self) -> Iterator[tuple[T, int]]:
+        return iter(weight_tree.items(self._bag._tree))
+
+    def __contains__(self, item: object) -> bool:
+        return (
+            isinstance(item, tuple) and len(item) == 2 and self._bag.count(item[0]) == item[1] > 0
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self)!r})"

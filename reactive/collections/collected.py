@@ -1,0 +1,80 @@
+"""The values of a group as a bag, to which the changes of a commit are added at once.
+
+    add(value, weight)     notes a change
+    bag()                  adds what is noted: what is between is never made
+
+A value that was taken away more often than added has a negative weight: it is not in the bag until
+it has been added that many times.
+
+State:  the bag; while a commit is under way, its changes; values of negative weight.
+Cost:   O(1) per change, and O(log values) per value that changed, for the bag.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from reactive.collections.bag import Bag, bag_of, changed
+from reactive.collections.zset import canonical
+
+EMPTY: Bag[Any] = bag_of({})
+
+
+class Collected:
+    """The values of one group.
+
+    >>> values = Collected()
+    >>> values.add("a", 1), values.add("b", 1), values.add("a", 1), values.add("c", -1)
+    (None, None, None, None)
+    >>> values.bag(), values.negative
+    (Bag({'a': 2, 'b': 1}), {'c': -1})
+    """
+
+    __slots__ = ("_bag", "_changes", "negative")
+
+    def __init__(self) -> None:
+        self._bag = EMPTY
+        self._changes: dict[Any, int] = {}
+        self.negative: dict[Any, int] | None = None
+        """The values of negative weight, with it."""
+
+    def add(self, value: Any, weight: int) -> None:
+        """Add to the weight of a value; `add(value, -weight)` takes that back."""
+        value = canonical(value)
+        changes = self._changes
+        new = changes.get(value, 0) + weight
+        if new:
+            changes[value] = new
+        else:
+            changes.pop(value, 0)
+
+    def bag(self) -> Bag[Any]:
+        """All values of positive weight."""
+        changes = self._changes
+        if changes:
+            below: dict[Any, int] = {}
+            if self.negative is None and self._bag is EMPTY and min(changes.values()) > 0:
+                bag = bag_of(changes)
+            else:
+                bag = changed(self._bag, _paid(self.negative, changes), below)
+            self._bag, self.negative, self._changes = bag, below or None, {}
+        return self._bag
+
+    def __len__(self) -> int:
+        """How many different values there are."""
+        return len(self.bag().items())
+
+    def __sizeof__(self) -> int:
+        parts = (self._bag, self._changes, self.negative)
+        return object.__sizeof__(self) + sum(map(sys.getsizeof, parts))
+
+
+def _paid(negative: dict[Any, int] | None, changes: dict[Any, int]) -> dict[Any, int]:
+    """Changes, with the weights of values that the bag does not have."""
+    if negative is None:
+        return changes
+    paid = negative.copy()
+    for value, weight in changes.items():
+        paid[value] = paid.get(value, 0) + weight
+    return {value: weight for value, weight in paid.items() if weight}
