@@ -10,6 +10,7 @@ from optimizer.lazy import lazily
 lazily(
     "optimizer.callables.reached",
     "optimizer.expressions.attempts",
+    "optimizer.lifting.outer_values",
     "optimizer.lifting.passed",
     "optimizer.plans.always_matched",
     "optimizer.plans.clauses",

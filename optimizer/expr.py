@@ -251,9 +251,11 @@ class Attempt(Expr):
 
 @record
 class Outer(Expr):
-    """In a callable of a sub-query: one of the values that the query around it gives."""
+    """In a callable of a sub-query: one of the values that the query around it gives, and what is
+    known of it beside."""
 
     index: int
+    shape: Any = field(default=None, compare=False, repr=False)
 
 
 @record

@@ -26,6 +26,7 @@ from optimizer.comprehensions.rows import ONE_ROW, Rows, as_set, evaluated, sele
 from optimizer.comprehensions.scope import Names, Scope
 from optimizer.expr import (
     Call,
+    Display,
     Expr,
     Item,
     Lifted,
@@ -62,10 +63,23 @@ def comprehension(node: Comprehension, reader: Any, reading: Any) -> Rows:
             for test in generator.ifs:
                 inside.where(reading.tested(test, reader))
         if isinstance(node, ast.DictComp):
-            row = (reader.expr(node.key), reader.expr(node.value))
+            row = (reader.expr(node.key), _shown(node.value, node, reader, reading))
             return evaluated(inside.rows("dict", row), reading.origins)
-        rows = inside.rows(KINDS[type(node)], (reader.expr(node.elt),))
+        rows = inside.rows(KINDS[type(node)], (_shown(node.elt, node, reader, reading),))
         return as_set(rows, reading.origins) if isinstance(node, ast.SetComp) else rows
+
+
+def _shown(node: ast.expr, of: ast.expr, reader: Any, reading: Any) -> Expr:
+    """What is in the rows of a comprehension; in those that a query gives lists are multisets."""
+    if id(of) not in reading.results or isinstance(of, ast.SetComp):
+        return reader.expr(node)  # type: ignore[no-any-return]
+    reading.results.add(id(node))
+    if isinstance(node, ast.Tuple) and not any(isinstance(e, ast.Starred) for e in node.elts):
+        return Display("tuple", tuple(_shown(each, of, reader, reading) for each in node.elts))
+    value = reader.value(node) if isinstance(node, ast.ListComp) else None
+    if isinstance(value, Rows):
+        return reading.collected(value)  # type: ignore[no-any-return]
+    return reader.expr(node)  # type: ignore[no-any-return]
 
 
 class Inside:

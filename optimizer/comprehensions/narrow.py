@@ -72,7 +72,7 @@ class _Narrow:
         every = list(walk(expr))
         if not any(isinstance(e, Outer) for e in every):
             return None
-        if any(isinstance(e, Parameter) for e in every):
+        if is_container(expr) or any(isinstance(e, Parameter) for e in every):
             return None
         return transform(expr, lambda e: self._given[e.index] if isinstance(e, Outer) else e)
 

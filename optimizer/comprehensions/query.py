@@ -78,6 +78,7 @@ def read_function(function: Opaque, engine: Engine) -> Query:
     reader = Reader(called, origin, {})
     try:
         tree = tree_of(called)
+        reading.results |= set(map(id, _results(tree)))
         result = functions.defined(called, lambda: reader.body(tree), reading, reader)
     except (Unreadable, RecursionError) as unreadable:
         raise _unread(function, unreadable) from None
@@ -96,6 +97,7 @@ def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
     source = engine.plan_of(first)
     assert source is not None
     reading.sources[id(first)] = first
+    reading.results.add(id(tree))
     reader = Reader(called, origin, {FIRST: relation(source, "row")})
     try:
         result = generators.comprehension(tree, reader, reading)
@@ -105,6 +107,8 @@ def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
 
 
 def _finished(function: Opaque, result: Expr, reading: Reading, reader: Reader) -> Query:
+    if isinstance(result, Rows):
+        result = reading.of_outside(result)
     sources = tuple(reading.sources.values())
     called: Any = function.function
     if not sources and not touching.reads_relations(called, reading):
@@ -189,6 +193,14 @@ def _unread(function: Opaque, unreadable: BaseException) -> PlanError:
 def _reader_of(function: Opaque, origin: Origin) -> Any:
     called: Any = function.function
     return Reader(called, origin, {})
+
+
+def _results(tree: ast.Lambda | ast.FunctionDef) -> list[ast.expr]:
+    """What a function may return."""
+    if isinstance(tree, ast.Lambda):
+        return [tree.body]
+    returns = [each for each in ast.walk(tree) if isinstance(each, ast.Return)]
+    return [each.value for each in returns if each.value is not None]
 
 
 def _returned(function: Opaque) -> ast.expr:

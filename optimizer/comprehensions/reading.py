@@ -60,11 +60,13 @@ class Reading:
     def __init__(self, engine: Engine, origin: Opaque, given: Shapes) -> None:
         self.engine = engine
         self.origins = (origin,)
-        self.scope = Scope(None, given)
+        self.scope = self._root = Scope(None, given)
         self.active: list[Active] = []
         self.sources: dict[int, Any] = {}
         """The relations that were read, by their identity."""
         self.known: dict[int, bool] = {}
+        self.results: set[int] = set()
+        """The comprehensions whose rows are shown as they are, by the identity of their nodes."""
 
     # What the reader of callables asks.
 
@@ -83,6 +85,9 @@ class Reading:
         if isinstance(then, Rows) or any(isinstance(e, Rows | Subquery) for e in walk(value)):
             return named.after(name, value, then, rest, self)
         return None
+
+    def outer(self, expr: Expr) -> Expr:
+        return self.scope.adopt(expr, self._root)
 
     def check_kept(self, node: ast.expr, reader: Any) -> None:
         if touching.touches(node, reader, self):
@@ -227,6 +232,14 @@ class Reading:
         arguments = tuple(scope.adopt(e, rows.scope) for e in rows.arguments)
         node, row = renumbered(taken(rows, self.origins), rows.row, arguments)
         return replace(rows, node=node, row=row, scope=scope, arguments=(), order=None)
+
+    def of_outside(self, rows: Rows) -> Rows:
+        """The rows of a whole query, which may be in another one and read its rows."""
+        key = () if rows.order is None else (rows.order.key,)
+        node, exprs = renumbered(rows.node, (*rows.row, *key), rows.arguments)
+        order = rows.order and replace(rows.order, key=exprs[-1])
+        row = exprs[: len(rows.row)]
+        return replace(rows, node=node, row=row, arguments=(), order=order)
 
     def scalar(self, rows: Rows, node: ast.expr, reader: Any) -> Expr:
         """Rows as a value: a frozen set, or a tuple of what is sorted."""

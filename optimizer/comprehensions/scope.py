@@ -66,7 +66,8 @@ class Scope:
         if parent is None:
             return None
         if isinstance(expr, Outer):
-            return parent.shape_of_outer(expr.index)
+            is_known = expr.index >= len(parent.arguments)
+            return expr.shape if is_known else parent.shape_of_outer(expr.index)
         return shape_of(expr, parent.shapes)
 
 

@@ -85,6 +85,8 @@ def shape_of(expr: Expr, shapes: Shapes) -> Shape:
     match expr:
         case Parameter(index):
             return shapes[index] if index < len(shapes) else None
+        case Outer(_, shape):
+            return shape  # type: ignore[no-any-return]
         case Display("tuple", items):
             return tuple(shape_of(item, shapes) for item in items)
         case Call(Constant(type() as kind)) if makes_record(expr):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import field
 from typing import Any
 
 from optimizer.callables.opaque import Opaque
@@ -24,6 +26,27 @@ class Naming:
         if self.generated:
             return self.kind(*values)
         return self.kind(**dict(zip(self.columns, values, strict=True)))
+
+
+@record
+class Level:
+    """Rows that a nest has inside of others: `name` is their binding, `kind` the class of its rows,
+    None where these have nothing inside. `key` tells them apart, `levels` are those inside them."""
+
+    name: str
+    kind: Any
+    key: Callable[[Any], Any]
+    is_sequence: bool
+    levels: tuple[Level, ...] = ()
+
+
+@record
+class Nesting(Naming):
+    """The naming of rows with others inside: `levels` are the last of the columns, `key` tells a
+    row apart."""
+
+    key: Any = field(compare=False)
+    levels: tuple[Level, ...] = field(compare=False)
 
 
 def naming_of(function: Function) -> Naming | None:

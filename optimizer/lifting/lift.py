@@ -54,11 +54,12 @@ from optimizer.expr import (
 )
 from optimizer.expressions.evaluated import evaluated_attribute
 from optimizer.expressions.knowledge import Shapes, is_value, total
+from optimizer.lifting import outer_values
 from optimizer.lifting.part import UNSET, part_of, resolve
 from optimizer.lifting.queries import Queries
 from optimizer.lifting.readings import Reading, of_all_kin, remembered
 from optimizer.lifting.shown import kind_shown, statement_shown
-from optimizer.lifting.symbols import DISPLAYS, OPERATORS
+from optimizer.lifting.symbols import DISPLAYS, OPERATORS, by_identity
 from optimizer.lifting.syntax import NoSyntax, returns_one_expression, shared_syntax_of
 from optimizer.record import record
 
@@ -69,8 +70,6 @@ LARGEST = 400
 LONGEST = 60
 """Nodes of a function that is read in the place of its call."""
 DEEPEST = 5
-VALUES = (int, float, complex, str, bytes, tuple, frozenset)
-"""Constants that are equal if their values are."""
 TOO_LONG = "it is too long"
 HINT = ("write it as one expression, or as names, choices and returns",)
 
@@ -240,6 +239,8 @@ class Reader:
         self.origin = origin
         self.bound = bound
         self._choices = 0
+        if function.__closure__:
+            outer_values.bind(function, bound, origin.queries)
 
     def body(self, tree: ast.Lambda | ast.FunctionDef) -> Expr:
         if isinstance(tree, ast.Lambda):
@@ -363,7 +364,7 @@ class Reader:
         read = list(map(self.expr, operands))
         if any(isinstance(e, Call | Apply) for middle in read[1:-1] for e in walk(middle)):
             return self._kept(whole)  # each is called once
-        if any(map(_by_identity, operators, read, read[1:])):
+        if any(map(by_identity, operators, read, read[1:])):
             return self._kept(whole)
         pairs = zip(read, operators, read[1:], strict=False)
         links = tuple(Operation(OPERATORS[type(op)], (a, b)) for a, op, b in pairs)
@@ -413,14 +414,6 @@ class Reader:
             raise Unreadable(f"{ast.unparse(node)!r:.60} in it")
         reason = f"{kind_shown(node)} at line {node.lineno}"
         return Apply(made, tuple(self.bound[name] for name in needed), reason)
-
-
-def _by_identity(operator: ast.cmpop, left: Expr, right: Expr) -> bool:
-    """Whether `is` asks for the very object of a constant, of which expressions know the value."""
-    if not isinstance(operator, ast.Is | ast.IsNot):
-        return False
-    values = [side.value for side in (left, right) if isinstance(side, Constant)]
-    return any(isinstance(v, VALUES) and not isinstance(v, bool) for v in values)
 
 
 def _check_length(expr: Expr) -> None:

@@ -41,6 +41,10 @@ class Queries(Protocol):
         """What goes on after a name was given a value; None if no relation has a part in it."""
         ...
 
+    def outer(self, expr: Expr) -> Expr:
+        """What a value of a row around the whole callable is in the query that is being read."""
+        ...
+
     def check_kept(self, node: ast.expr, reader: Any) -> None:
         """Refuse a part that is to be kept whole, if it reads relations."""
         ...

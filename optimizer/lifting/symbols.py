@@ -1,8 +1,10 @@
-"""How operators and displays are written, by their nodes."""
+"""How operators and displays are written, by their nodes, and what they ask."""
 
 from __future__ import annotations
 
 import ast
+
+from optimizer.expr import Constant, Expr
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -34,3 +36,13 @@ OPERATORS: dict[type[ast.AST], str] = {
     ast.Invert: "~",
 }
 DISPLAYS = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}
+VALUES = (int, float, complex, str, bytes, tuple, frozenset)
+"""Constants that are equal if their values are."""
+
+
+def by_identity(operator: ast.cmpop, left: Expr, right: Expr) -> bool:
+    """Whether `is` asks for the very object of a constant, of which expressions know the value."""
+    if not isinstance(operator, ast.Is | ast.IsNot):
+        return False
+    values = [side.value for side in (left, right) if isinstance(side, Constant)]
+    return any(isinstance(v, VALUES) and not isinstance(v, bool) for v in values)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from optimizer import plan
 from optimizer.expressions.knowledge import Shape, Shapes
-from optimizer.expressions.naming import Naming
+from optimizer.expressions.naming import Naming, Nesting
 from optimizer.plans.facts import as_row
 from optimizer.plans.named import naming_by
 
@@ -150,9 +150,16 @@ def _down(node: plan.Node, name: str, kinds: tuple[type[plan.Node], ...]) -> pla
     return found
 
 
+def is_nested(node: plan.Node) -> bool:
+    """Whether these are rows with others inside, which are found by a key."""
+    return isinstance(node, plan.Select) and isinstance(naming_by(node), Nesting)
+
+
 def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
     """The key of the group of a row."""
     how = naming(node)
+    if isinstance(how, Nesting):
+        return how.key  # type: ignore[no-any-return]
     return itemgetter(0) if how is None or how.generated else attrgetter(how.columns[0])
 
 

@@ -21,10 +21,12 @@ from optimizer.rules.drop_distinct_keys import drop_distinct_keys
 from optimizer.rules.drop_identity_extend import drop_identity_extend
 from optimizer.rules.drop_identity_select import drop_identity_select
 from optimizer.rules.drop_inner_distinct import drop_inner_distinct
+from optimizer.rules.drop_left_join import drop_left_join
 from optimizer.rules.drop_only_value import drop_only_value
 from optimizer.rules.drop_true_where import drop_true_where
 from optimizer.rules.empty_false_where import empty_false_where
 from optimizer.rules.factor_disjunction import factor_disjunction
+from optimizer.rules.flatten_nest import flatten_nest
 from optimizer.rules.fold_constants import fold_constants
 from optimizer.rules.fold_values import fold_values
 from optimizer.rules.fuse_selects import fuse_selects
@@ -75,7 +77,7 @@ PHASES: tuple[Phase, ...] = (
     (read_callables, read_bitwise_tests, shape_recursion),
     (fold_constants, drop_true_where, empty_false_where, fold_values, propagate_empty),
     (
-        *(inline_value, fold_values, drop_identity_extend, make_select),
+        *(inline_value, fold_values, drop_identity_extend, make_select, flatten_nest),
         *(drop_distinct, drop_inner_distinct, merge_equal_sides, merge_selections),
     ),
     (
@@ -101,7 +103,7 @@ PHASES: tuple[Phase, ...] = (
         drop_distinct,
     ),
     (fold_constants, drop_true_where, empty_false_where, propagate_empty),
-    (prune_join_inputs, fuse_wheres, fuse_selects),
+    (drop_left_join, prune_join_inputs, fuse_wheres, fuse_selects),
     (split_disjunction,),
 )
 

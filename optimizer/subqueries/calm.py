@@ -34,7 +34,7 @@ from optimizer.expr import (
     Parameter,
     parts,
 )
-from optimizer.expressions.knowledge import Shape, Shapes, shape_of, total
+from optimizer.expressions.knowledge import Shape, Shapes, makes_record, shape_of, total
 from optimizer.expressions.members import hints, members
 from optimizer.record import record
 
@@ -52,7 +52,14 @@ class Of:
     bindings: tuple[Form, ...] = ()
 
 
-Form: TypeAlias = "Kinds | tuple[Form, ...]"
+@record
+class OrNone:
+    """What is known of a tuple, or None: of each item if it is no None."""
+
+    items: tuple[Form, ...]
+
+
+Form: TypeAlias = "Kinds | tuple[Form, ...] | OrNone"
 """What is known of a value: its classes, or, of a tuple, what is known of each item."""
 Known = frozenset[Expr]
 """Expressions that are not None, as a test has found before."""
@@ -97,6 +104,8 @@ def is_calm(expr: Expr, of: Of, known: Known = frozenset()) -> bool:
             return every and _operation_is_calm(operator, operands, of, known)
         case Display("tuple" | "list") | First():
             return all(is_calm(part, of, known) for part in parts(expr))
+        case Call() if makes_record(expr):
+            return all(is_calm(part, of, known) for part in parts(expr)[1:])
         case Call(Attribute(text, method), arguments, ()):
             return method in METHODS and all(
                 is_calm(part, of, known) and kinds(part, of, known) == STRINGS
@@ -104,8 +113,10 @@ def is_calm(expr: Expr, of: Of, known: Known = frozenset()) -> bool:
             )
         case Call(Constant(value), (argument,), ()):
             return is_calm(argument, of, known) and _call_is_calm(value, argument, of, known)
-        case Item(inner, Constant(int() as place)) if isinstance(form(inner, of, known), tuple):
-            return is_calm(inner, of, known) and place in range(len(form(inner, of, known)))
+        case Item(inner, Constant(int() as place)) if isinstance(
+            found := form(inner, of, known), tuple
+        ):
+            return is_calm(inner, of, known) and place in range(len(found))
         case Attribute(inner) | Item(inner, Constant()):
             return is_calm(inner, of, known) and bool(kinds(expr, of, known))
         case _:
@@ -132,6 +143,8 @@ def present(test: Expr, *, is_true: bool) -> Known:
 def kinds(expr: Expr, of: Of, known: Known = frozenset()) -> Kinds:
     """The classes of which the value is, by what is declared; none where nothing is known."""
     found = form(expr, of, known)
+    if isinstance(found, OrNone):
+        return frozenset({tuple, NOTHING})
     return found if isinstance(found, frozenset) else frozenset({tuple})
 
 
@@ -150,7 +163,13 @@ def form(expr: Expr, of: Of, known: Known = frozenset()) -> Form:
             found = outer[place] if is_inside else _kinds(expr, of, known)  # type: ignore[index]
         case _:
             found = _kinds(expr, of, known)
-    return found - {NOTHING} if expr in known and isinstance(found, frozenset) else found
+    if expr in known:
+        return found - {NOTHING} if isinstance(found, frozenset) else _present(found)
+    return found
+
+
+def _present(found: tuple[Form, ...] | OrNone) -> Form:
+    return found.items if isinstance(found, OrNone) else found
 
 
 def _kinds(expr: Expr, of: Of, known: Known) -> Kinds:
@@ -238,6 +257,8 @@ def is_ordered(found: Form) -> bool:
     """Whether values of these classes can be compared with each other; tuples item by item."""
     if isinstance(found, tuple):
         return all(map(is_ordered, found))
+    if isinstance(found, OrNone):
+        return False
     return bool(found) and any(found <= order for order in ORDERED)
 
 

@@ -19,6 +19,7 @@ from optimizer.subqueries.calm import (
     Form,
     Kinds,
     Of,
+    OrNone,
     declared,
     form,
     is_number,
@@ -52,7 +53,9 @@ def known_of(node: plan.Node, arguments: tuple[Kinds, ...] = ()) -> Of:
 def may_be_none(node: plan.Node, place: int) -> bool:
     """Whether a binding of the rows may be None, for all that is declared."""
     found = forms(node)[place]
-    return isinstance(found, frozenset) and (not found or NOTHING in found)
+    if isinstance(found, frozenset):
+        return not found or NOTHING in found
+    return isinstance(found, OrNone)
 
 
 def _of_closed(node: plan.Node) -> Forms:
@@ -111,7 +114,11 @@ def _as_row(of: Forms) -> Form:
 
 
 def _or_none(of: Form) -> Form:
-    return of | {NOTHING} if isinstance(of, frozenset) and of else UNKNOWN
+    if isinstance(of, tuple):
+        return OrNone(of)
+    if isinstance(of, OrNone):
+        return of
+    return of | {NOTHING} if of else UNKNOWN
 
 
 def _of_groups(node: plan.Aggregate, of: Of) -> Forms:

@@ -16,7 +16,9 @@ from operator import is_
 from optimizer import plan
 from optimizer.expr import (
     Apply,
+    Conditional,
     Constant,
+    Display,
     Expr,
     Function,
     Lifted,
@@ -107,4 +109,6 @@ class _Narrowing:
 
 
 def _reads_nothing_else(expr: Expr) -> bool:
-    return not any(isinstance(part, Parameter | Local | Apply) for part in walk(expr))
+    return not is_container(expr) and not any(
+        isinstance(part, Parameter | Local | Apply) for part in walk(expr)
+    )

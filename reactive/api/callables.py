@@ -12,7 +12,7 @@ from optimizer.callables.captures import Capture, defaults, freeze
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
 from optimizer.expr import Function
-from optimizer.lifting import passed
+from optimizer.lifting import outer_values, passed
 from reactive.api.columns import Column
 from reactive.runtime.copying import NotCopied
 from reactive.runtime.name_hints import Hinting
@@ -101,7 +101,7 @@ def _is_live(value: Any) -> bool:
 def check_values(fields: Mapping[str, Any]) -> None:
     """Refuse values to compare fields with that change by themselves, or are meant as callables."""
     for name, value in fields.items():
-        if isinstance(value, Live):
+        if isinstance(value, Live) and not isinstance(value, outer_values.OuterValue):
             raise PlanError(
                 f"where: {name}= is a {type(value).__name__}\n"
                 "  a query would not notice its changes; join it instead"
@@ -119,6 +119,11 @@ def kind_shown(thing: Any) -> str:
 
 
 def _unnoticed(function: Opaque, name: str, value: Live) -> PlanError:
+    if isinstance(value, outer_values.OuterValue):
+        return PlanError(
+            f"{function.role}: {function} reads {name!r}, a row around the query, where it cannot\n"
+            "  read it in a callable of where, select or join: what these give can be read anywhere"
+        )
     return PlanError(
         f"{function.role}: {function} reads {name!r}, which is a {type(value).__name__}\n"
         "  a query would not notice its changes; join it instead"

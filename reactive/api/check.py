@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from reactive.api.equal_rows import same_as_bags
@@ -57,7 +57,9 @@ def difference(view: Any) -> str | None:
     rows = [expected] if kind == "value" else list(expected)
     if kind != "order":
         return _compared(list(view), rows)
-    mine, theirs = list(view), [plain(row) for row in rows]
+    mine = list(view)
+    form = form_of(mine)
+    theirs = [alike(row, form) for row in rows]
     return None if mine == theirs else f"in order: {mine!r:.200}\n  and not {theirs!r:.200}"
 
 
@@ -78,8 +80,37 @@ def plain(value: Any) -> Any:
     return value
 
 
+Form = Any
+"""Where values have multisets: of one a list with the form of its values, of a tuple one for each
+item, None of others."""
+
+
+def form_of(values: Iterable[Any]) -> Form:
+    """What all of some values have in common.
+
+    >>> form_of([("a", Bag()), ("b", Bag([1]))])
+    (None, [None])
+    """
+    every = list(values)
+    if every and all(isinstance(value, Bag) for value in every):
+        return [form_of(each for value in every for each in value)]
+    if every and all(type(value) is tuple for value in every):
+        return tuple(map(form_of, zip(*every, strict=False)))
+    return None
+
+
+def alike(value: Any, form: Form) -> Any:
+    """A value of a text as a view has it whose values have a form."""
+    if isinstance(form, list) and isinstance(value, list):
+        return Bag(alike(each, form[0]) for each in value)
+    if isinstance(form, tuple) and type(value) is tuple and len(form) == len(value):
+        return tuple(map(alike, value, form))
+    return plain(value)
+
+
 def _compared(mine: list[Any], theirs: list[Any]) -> str | None:
-    expected = [canonical(plain(row)) for row in theirs]
+    form = form_of(mine)
+    expected = [canonical(alike(row, form)) for row in theirs]
     if same_as_bags([(row, 1) for row in mine], expected):
         return None
     left, right = Bag(mine), Bag(expected)

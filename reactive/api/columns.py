@@ -33,6 +33,7 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.text import text
+from optimizer.lifting import outer_values
 from optimizer.rewriting.columns import LEFT, RIGHT, Named
 from optimizer.rewriting.fields import field_read
 from reactive.runtime.boundary import outermost
@@ -299,6 +300,8 @@ def expression(value: Any) -> Expr:
     if isinstance(value, Column):
         return value.expr
     if isinstance(value, NotCopied):
+        if isinstance(value, outer_values.OuterValue):
+            return value._expr
         raise PlanError(
             f"an expression reads a {type(value).__name__}\n"
             "  a query would not notice its changes; join it instead"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import itemgetter
+from types import FunctionType
 from typing import Any
 
 from optimizer import plan
@@ -16,8 +17,9 @@ from optimizer.callables.opaque import Opaque, opaque
 from optimizer.comprehensions.engine import Fold
 from optimizer.comprehensions.query import read_callable
 from optimizer.errors import DuplicateKeyError, PlanError
-from optimizer.expr import Expr, Function, Lifted
+from optimizer.expr import Constant, Expr, Function, Lifted, walk
 from optimizer.expressions.knowledge import Shapes
+from optimizer.lifting import outer_values
 from optimizer.rules.read_callables import read_callables
 from optimizer.subqueries.freed import freed
 from optimizer.subqueries.lateral import lateral
@@ -148,7 +150,21 @@ def sources_of(node: plan.Node) -> list[Any]:
 
 def read(engine: Any, function: Opaque, shapes: Shapes) -> Lifted:
     """A callable of rows of these shapes that names relations."""
-    return read_callable(function, shapes, Comprehending(engine))[0]
+    made = read_callable(function, shapes, Comprehending(engine))[0]
+    for part in walk(made.body):
+        if isinstance(part, Constant) and isinstance(part.value, FunctionType):
+            _check_called(function, part.value)
+    return made
+
+
+def _check_called(function: Opaque, called: FunctionType) -> None:
+    """Refuse a function that is called as it is, and reads a row around the query."""
+    for name in outer_values.captured(called):
+        raise PlanError(
+            f"{function.role}: {function} calls {called.__name__}, which reads {name!r}, a row "
+            "around the query, and cannot be read itself\n"
+            f"  write what it does as one expression, or give it {name!r} as an argument"
+        )
 
 
 def _only(value: Function | None) -> plan.Folded:

@@ -18,8 +18,8 @@ from optimizer.rewriting.fields import (
     have,
     known_shapes,
 )
-from reactive.api.callables import check_values
-from reactive.api.columns import Column
+from reactive.api.callables import Live, check_values
+from reactive.api.columns import Column, col
 
 if TYPE_CHECKING:
     from reactive.api.relation import AnyRelation
@@ -42,7 +42,13 @@ def where_of(
         node = plan.Where(node, relation._take(predicate, "where"))
     if fields:
         check_values(fields)
-        node = plan.Where(node, equal_to(fields, known_shapes(node), "where"))
+        given = {name: value for name, value in fields.items() if not isinstance(value, Live)}
+        if given:
+            node = plan.Where(node, equal_to(given, known_shapes(node), "where"))
+        for name in fields.keys() - given.keys():
+            test = col(name) == fields[name]
+            of_rows = columns.of_rows(known_shapes(node))
+            node = plan.Where(node, columns.resolved(test.expr, of_rows, "where", test.place))
     return node
 
 

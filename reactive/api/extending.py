@@ -102,3 +102,40 @@ class Extending(Generic[*Ts]):
         ('n', 3)
         """
         return self._new(bindings.bound(self, columns, named))
+
+    def nest(self: Any, **named: Callable[[*Ts], AnyRelation]) -> Any:
+        """The same rows, with the rows that a query gives for each of them as one binding more.
+
+        Parameters
+        ----------
+        named: callables, bindings -> a relation, and the names of their bindings. Each is called
+            once, with what stands for every row: callables of the relation that capture it read it.
+
+        A row for which the query gives nothing has an empty `Bag`. Where the query ends with
+        `order_by`, with or without `limit`, what is inside is a tuple in this order. Queries inside
+        may have a `nest` of their own, to any depth, and read all rows around them.
+
+        Rows of views, and rows inside that have others inside, are named tuples `(row, name, ...)`;
+        other names are looked up in their row. `view[key]` finds a row by the key of the table, if
+        it has one, and else by the row itself. `to_python()` gives dictionaries and lists.
+
+        State: the rows on both sides by what joins them, the rows of each `Bag`. Cost: of one
+        row inside, one row of each level above it, for each parent that shows it.
+        Source: [slender] nested collections; [neumann2015].
+
+        Raises
+        ------
+        PlanError: a callable gives no relation, or cannot be asked for all rows together.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words, letters = db.table(str, name="words"), db.table(str, name="letters")
+        >>> view = letters.nest(
+        ...     words=lambda letter: words.where(lambda w: letter in w).order_by(len).limit(2)
+        ... ).materialize()
+        >>> letters.add_all(["o", "z"])
+        >>> words.add_all(["or", "not", "gone"])
+        >>> view["o"].words, view["z"].words
+        (('or', 'not'), ())
+        """
+        return self._engine.nest(self, named)

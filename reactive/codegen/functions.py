@@ -23,6 +23,7 @@ from typing import Any
 
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import Place
+from optimizer.errors import PlanError
 from optimizer.expr import (
     Apply,
     Attempt,
@@ -36,6 +37,7 @@ from optimizer.expr import (
     Lifted,
     Local,
     Operation,
+    Outer,
     all_parameters,
     row_names,
 )
@@ -142,6 +144,11 @@ class CodeWriter(Writer):
         self._careful = careful
 
     def _written(self, expr: Expr) -> Written:
+        if isinstance(expr, Outer):
+            raise PlanError(
+                "a query reads the row around it, and stands in none: it was made in a nest\n"
+                "  give it back from the callable of nest; outside, make it without that row"
+            )
         if isinstance(expr, Guard) and expr not in self.known:
             asked = ", ".join(self.write(e) for e in (*expr.needs, expr.test))
             inner = self.write(expr.test) if not expr.needs else f"({asked})[-1]"

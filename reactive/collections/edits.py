@@ -15,26 +15,63 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, Self, overload
 
 from reactive.collections.zset import Row
 
 
-class Edit(NamedTuple):
-    """One step of turning the old sequence into the new one, to be taken in order.
+class Step(NamedTuple):
+    """The parts of an edit that tell where a sequence changes."""
 
-    `weight` 1: insert `row` before `position`; -1: take it out of `position`.
+    position: Any
+    row: Row
+    weight: int
+
+
+class Edit(Step):
+    """One step of turning old rows into new ones, to be taken in order.
+
+    `weight` 1: insert `row` before `position`; -1: take it out of `position`. Rows in no order have
+    no position, and come or go `weight` times.
+
+    `path` says what is changed: `()` the rows of the relation themselves; of those of a `nest`
+    `(key, "orders", key, "lines")` the lines of the order with this key, of the customer with that.
+    Keys are those that find rows in the view: of a keyed table its key, of another the row.
 
     >>> from reactive import Database
     >>> numbers = Database().table(int)
     >>> watching = numbers.order_by(lambda n: n).subscribe(lambda delta: print(delta.edits))
     >>> numbers.add(7)
     (Edit(position=0, row=7, weight=1),)
+    >>> Edit(None, 7, -1, path=("odd", "numbers"))
+    Edit(path=('odd', 'numbers'), position=None, row=7, weight=-1)
     """
 
-    position: int
-    row: Row
-    weight: int
+    path: tuple[Any, ...] = ()
+
+    def __new__(cls, position: Any, row: Row, weight: int, *, path: tuple[Any, ...] = ()) -> Self:
+        made = tuple.__new__(cls, (position, row, weight))
+        if path:
+            made.path = path
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Edit):
+            return NotImplemented
+        return tuple.__eq__(self, other) and self.path == other.path
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((tuple(self), self.path))
+
+    def __getnewargs_ex__(self) -> Any:
+        return tuple(self), {"path": self.path}
+
+    def __repr__(self) -> str:
+        text = super().__repr__()
+        return text if not self.path else f"Edit(path={self.path!r}, {text.partition('(')[2]}"
 
 
 class Insertions(Sequence[Edit]):
@@ -265,10 +302,10 @@ def _unmoved(came: Sequence[tuple[int, Row]], gone: Sequence[tuple[int, Row]]) -
     for place, row in reversed(gone):
         places[row].append(place)
     pairs = [(position, places[row].pop()) for position, row in came if places.get(row)]
-    return dict(_rising(pairs))
+    return dict(rising(pairs))
 
 
-def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """As many of the pairs as possible of which the second parts rise."""
     ends: list[int] = []  # the least last part of a rising run of each length
     last: list[int] = []  # and the pair that it is of

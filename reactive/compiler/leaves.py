@@ -7,7 +7,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.plans.properties import groups, key_of_group, may_be_negative, naming
+from optimizer.plans.properties import groups, is_nested, key_of_group, may_be_negative, naming
 from reactive.collections.zset import Pair, Pairs, consolidate, negate
 from reactive.dataflow.borrowed import BorrowedGroups, BorrowedOrder, BorrowedRows, ChangesOnly
 from reactive.dataflow.materialized import Bag, Groups, Only, Records, SignedBag
@@ -38,6 +38,8 @@ def contents(node: plan.Node, source: Node) -> Any:
         by_group = getattr(source.operator, "groups", None)
         if by_group is not None and is_grouped(node) and not may_be_negative(node):
             return BorrowedGroups(by_group)
+    if is_nested(node):
+        return Records(key_of_group(node))
     if is_grouped(node):
         how = naming(node)
         is_tuple = how is None or how.generated

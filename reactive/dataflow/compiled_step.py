@@ -191,7 +191,7 @@ _TELL = """\
         if {out} and channel_{number}.subscribers:
             delta = new(Delta)
             delta.version, delta._pairs, delta._key = version, {out}, key_{number}
-            delta.edits, delta.is_snapshot = {edits}, False
+            delta._edits, delta.is_snapshot = {edits}, False
             delta._parts = None if graph.moved is None else traced(node_{number})
             told += ((channel_{number}.subscribers, delta),)"""
 """As `Delta(...)`, whose call takes half as long again."""

@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 from reactive.collections import weighted
 from reactive.collections.edits import Edit
 from reactive.collections.zset import Pair, Row, repeat
+from reactive.dataflow import nested_edits
 from reactive.dataflow.moves import Moves, by_key, standing
 from reactive.dataflow.plain_data import plain
 
@@ -35,7 +36,7 @@ class Delta(Generic[T]):
     Delta(version=1, added=('to', 'to', 'be'))
     """
 
-    __slots__ = ("_key", "_pairs", "_parts", "edits", "is_snapshot", "version")
+    __slots__ = ("_edits", "_key", "_pairs", "_parts", "is_snapshot", "version")
 
     def __init__(
         self,
@@ -49,8 +50,7 @@ class Delta(Generic[T]):
     ) -> None:
         self.version = version
         self.is_snapshot = is_snapshot
-        self.edits = tuple(edits) if edits else ()
-        """For an ordered relation: the steps that turn the old sequence into the new one."""
+        self._edits: tuple[Edit, ...] = tuple(edits) if edits else ()
         self._pairs = pairs
         self._key = key
         self._parts: Parts | Moves | None = moves
@@ -71,6 +71,24 @@ class Delta(Generic[T]):
         ZSet({'to': 2, 'be': 1})
         """
         return weighted.zset_of(self._pairs)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The steps that turn the old rows into the new ones, of an ordered relation and of a
+        `nest`; the smallest there are: a row inside of others comes and goes by its path.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words, letters = db.table(str, name="words"), db.table(str, name="letters")
+        >>> begin = letters.nest(words=lambda letter: words.where(lambda w: w[0] == letter))
+        >>> letters.add("t")
+        >>> with begin.subscribe(lambda delta: print(delta.edits)):
+        ...     words.add("to")
+        (Edit(path=('t', 'words'), position=None, row='to', weight=1),)
+        """
+        if not self._edits and self._key is not None:
+            self._edits = tuple(nested_edits.edits_by(self._key, self._pairs))
+        return self._edits
 
     @property
     def added(self) -> tuple[T, ...]:
@@ -121,7 +139,7 @@ class Delta(Generic[T]):
         parts |= {"added": plain(self.added), "removed": plain(self.removed)}
         parts["updated"] = [{"old": plain(old), "new": plain(new)} for old, new in self.updated]
         if self.edits:
-            parts["edits"] = plain(self.edits)
+            parts["edits"] = [_plain_edit(edit) for edit in self.edits]
         return parts
 
     def __len__(self) -> int:
@@ -151,6 +169,11 @@ class Delta(Generic[T]):
             if rows := getattr(self, name):
                 parts.append(f"{name}={rows!r}")
         return f"Delta({', '.join(parts)})"
+
+
+def _plain_edit(edit: Edit) -> dict[str, Any]:
+    parts = {"position": edit.position, "row": plain(edit.row), "weight": edit.weight}
+    return parts | ({"path": plain(edit.path)} if edit.path else {})
 
 
 def _unpickled(

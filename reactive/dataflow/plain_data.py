@@ -2,6 +2,7 @@
 
     Row(town='Bonn', orders=2)        {"town": "Bonn", "orders": 2}
     (Order(id=1), ("Ann", 3))         [{"id": 1}, ["Ann", 3]]
+    Row(row=Town("Bonn"), people=...) {"name": "Bonn", "people": [...]}, as nest makes them
 
 What is neither stays as it is: whoever writes JSON says what to do with a date.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer.rewriting.fields import declared
+from reactive.collections import nested_rows
 from reactive.collections.bag import Bag
 
 
@@ -22,9 +24,21 @@ def plain(value: Any) -> Any:
     >>> plain(Point(1, 2)), plain((Point(1, 2), "a"))
     ({'x': 1, 'y': 2}, [{'x': 1, 'y': 2}, 'a'])
     """
+    if nested_rows.is_nested(value):
+        return _with_inside(value)
     names = declared(type(value))
     if names:
         return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, tuple | Bag | frozenset):
         return [plain(part) for part in value]
     return value
+
+
+def _with_inside(row: Any) -> dict[str, Any]:
+    """A row with others inside: its own fields, and beside them what is inside."""
+    found: dict[str, Any] = {}
+    for name, value in zip(row._fields[: row.roots], row, strict=False):
+        part = plain(value)
+        found |= part if isinstance(part, dict) else {name: part}
+    names = row._fields[row.roots :]
+    return found | {name: plain(value) for name, value in zip(names, row[row.roots :], strict=True)}

@@ -41,7 +41,7 @@ class Merged:
         self._key = delta._key
         self._weights: dict[Row, int] = dict(delta)
         self._sequence = Sequenced()
-        self._sequence.edit(delta.edits)
+        self._sequence.edit(delta._edits)
         self._chains = Chains()
         self._follow(delta)
 
@@ -51,7 +51,7 @@ class Merged:
             self._begin(delta)
             return
         integrate(self._weights, delta._pairs)
-        self._sequence.edit(delta.edits)
+        self._sequence.edit(delta._edits)
         self._version = delta.version
         self._follow(delta)
 

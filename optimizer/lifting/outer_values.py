@@ -1,0 +1,41 @@
+"""What stands for a row around a query while this is made: `c` in `nest(orders=lambda c: ...)`.
+
+A callable that captures one reads the row around its query: the name is an `Outer` to the reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from types import FunctionType
+
+from optimizer.expr import Expr
+from optimizer.lifting.queries import Queries
+
+
+class OuterValue:
+    """Base of what stands for a value of the row around a query."""
+
+    __slots__ = ("_expr",)
+
+    def __init__(self, expr: Expr) -> None:
+        self._expr = expr
+
+
+def captured(function: FunctionType) -> dict[str, Expr]:
+    """The variables of a function that stand for values of the rows around its query."""
+    found: dict[str, Expr] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            continue  # not assigned yet
+        if isinstance(value, OuterValue):
+            found[name] = value._expr
+    return found
+
+
+def bind(function: FunctionType, bound: MutableMapping[str, Expr], queries: Queries | None) -> None:
+    """Have the variables of a function that stand for rows around its query be what that reads."""
+    for name, expr in captured(function).items():
+        if name not in bound:
+            bound[name] = expr if queries is None else queries.outer(expr)

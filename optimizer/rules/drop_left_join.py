@@ -1,0 +1,120 @@
+"""Do not look for a row beside each, of which nothing is read, and of which there is one at most.
+
+    select c.name                            select c.name
+      left_join c.id == row[0]        ->       table customers
+        table customers
+        aggregate Collect(o) by o.cid
+          table orders
+
+So a query of a nest that does not read what is inside costs nothing of it.
+
+Sound:  groups have different keys, so that a row has one partner or none, and stays once.
+Needs:  the rows of the groups cannot be negative, and nothing raises that is not asked any more.
+Pays:   the groups, and all work for their rows.
+Source: join elimination of SQL optimizers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optimizer import plan
+from optimizer.expr import (
+    Display,
+    Expr,
+    First,
+    Function,
+    Item,
+    Lifted,
+    Parameter,
+    constant,
+    reads,
+    transform,
+)
+from optimizer.expressions.compose import first
+from optimizer.expressions.knowledge import total
+from optimizer.plans.properties import bindings, may_be_negative, shapes
+from optimizer.subqueries.calm import Of, is_calm
+from optimizer.subqueries.forms import known_of
+from optimizer.subqueries.raising import is_quiet
+from optimizer.traverse import functions, with_functions, with_inputs
+
+KEY = Item(Parameter(0), constant(0))
+
+
+def drop_left_join(node: plan.Node) -> plan.Node:
+    if not isinstance(node, plan.Select | plan.Extend | plan.Aggregate | plan.SelectMany):
+        return node
+    every: list[plan.Node] = [node]
+    below = node.input
+    while isinstance(below, plan.Where):
+        every.append(below)
+        below = below.input
+    if not isinstance(below, plan.OuterJoin) or not _finds_one_at_most(below):
+        return node
+    place, of = bindings(below.left), known_of(below)
+    every = [with_functions(each, lambda f: _calm(f, of)) for each in every]
+    if any(_reads(each, place) for each in every):
+        return node
+    made = below.left
+    for each in reversed(every):
+        made = with_inputs(with_functions(each, lambda f: _narrow(f, place)), [made])
+    return made
+
+
+def _calm(f: Function, of: Of) -> Function:
+    """A callable that evaluates nothing beforehand which is known to raise nothing."""
+    if not isinstance(f, Lifted):
+        return f
+    return f.with_body(transform(f.body, lambda expr: _without_needs(expr, of)))
+
+
+def _without_needs(expr: Expr, of: Of) -> Expr:
+    if not isinstance(expr, First):
+        return expr
+    return first(tuple(need for need in expr.needs if not is_calm(need, of)), expr.then)
+
+
+def _reads(node: plan.Node, place: int) -> bool:
+    """Whether a node reads, or keeps, a binding."""
+    if isinstance(node, plan.Extend) and place in node.keep:
+        return True
+    if any(f.value is None and f.name != "Count" for f in getattr(node, "aggregates", ())):
+        return True
+    return any(not isinstance(f, Lifted) or place in reads(f.body) for f in functions(node))
+
+
+def _narrow(f: object, count: int) -> Lifted:
+    """A callable of the first bindings alone."""
+    assert isinstance(f, Lifted)
+    return replace(f, names=f.names[:count], parameters=count, made=None)
+
+
+def _finds_one_at_most(joined: plan.OuterJoin) -> bool:
+    """Whether each left row has no more than one partner, and looking for it raises nothing."""
+    groups, match = joined.right, joined.match
+    if joined.kind != "left" or match.on is not None or may_be_negative(groups):
+        return False
+    if not isinstance(groups, plan.Aggregate) or groups.row is not None:
+        return False
+    left, right = match.left_key, match.right_key
+    if not (isinstance(left, Lifted) and isinstance(right, Lifted)):
+        return False
+    is_total = total(left.body, shapes(joined.left))
+    return is_total and _has_all_of_key(right.body, groups) and is_quiet(groups)
+
+
+def _has_all_of_key(expr: Expr, groups: plan.Aggregate) -> bool:
+    """Whether keys of groups that differ have different values."""
+    if expr == KEY:
+        return True
+    if not isinstance(expr, Display) or expr.kind != "tuple":
+        return False
+    if any(_has_all_of_key(item, groups) for item in expr.items):
+        return True
+    key = groups.key.body if isinstance(groups.key, Lifted) else None
+    while isinstance(key, First):
+        key = key.then
+    if not isinstance(key, Display) or key.kind != "tuple":
+        return False
+    return all(Item(KEY, constant(n)) in expr.items for n in range(len(key.items)))

@@ -1,0 +1,240 @@
+"""Relations and views of rows with others inside: what `nest` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVarTuple
+
+from optimizer import plan
+from optimizer.callables.source import caller
+from optimizer.expr import Item, Lifted, Parameter, constant
+from optimizer.expressions.naming import Nesting
+from optimizer.subqueries.keyed import items, over_row
+from reactive.api.nesting import extended, named_rows, placed
+from reactive.api.relation import OrderedRelation, Relation
+from reactive.api.view import View
+from reactive.collections.zset import canonical
+from reactive.dataflow.plain_data import plain
+from reactive.errors import MissingKeyError
+from reactive.runtime.boundary import boundary
+from reactive.subscriptions import at_path
+
+if TYPE_CHECKING:
+    from reactive.api.row_errors import OnError
+    from reactive.dataflow.delta import Delta
+    from reactive.subscriptions.observe import Subscription
+    from reactive.subscriptions.relay import Relay
+
+Ts = TypeVarTuple("Ts")
+SAME = (plan.Where, plan.Distinct, plan.SemiJoin, plan.AntiJoin)
+"""What leaves rows as they are, or out."""
+
+
+@boundary
+class NestedRelation(Relation[*Ts]):
+    """A relation of rows with others inside; its view shows them with names, and finds them by key.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> words, letters = db.table(str, name="words"), db.table(str, name="letters")
+    >>> begin = letters.nest(words=lambda letter: words.where(lambda w: w[0] == letter))
+    >>> view = begin.where(lambda letter, words: len(words) > 1).materialize()
+    >>> letters.add_all(["b", "t"])
+    >>> words.add_all(["to", "be", "the"])
+    >>> sorted(view["t"].words)
+    ['the', 'to']
+    """
+
+    nesting: Nesting
+    order: tuple[plan.SortKey, ...] = ()
+    """What the rows stand by, if they do."""
+
+    def materialize(self, name: str | None = None, *, on_error: OnError = "raise") -> Any:
+        """A view whose rows are named tuples; `view[key]` is one of them."""
+        return self._engine.materialize(self._rows(), name, caller(), on_error)
+
+    def _rows(self) -> Relation[Any]:
+        """The rows as they are seen."""
+        query: Any = self._query()
+        node: plan.Node = named_rows(query.plan, query.nesting)
+        if query.order:
+            node = plan.OrderBy(node, tuple(map(_of_row, query.order)), None, 0)
+        return Relation(self._engine, node, query._kept_views())
+
+    def subscribe(
+        self,
+        callback: Callable[[Delta[Any]], object],
+        *,
+        path: tuple[Any, ...] | None = None,
+        **how: Any,
+    ) -> Subscription[Any]:
+        """As `Relation.subscribe`; with a path, to the rows inside of one row.
+
+        Parameters
+        ----------
+        path: `(key, "orders")` is the orders of the row with this key, `(key, "orders", key,
+            "lines")` the lines of one of them. Where there is no such row, nothing is inside.
+        callback, how: as of `Relation.subscribe`.
+
+        Raises
+        ------
+        PlanError: no binding of that name is inside.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words, letters = db.table(str, name="words"), db.table(str, name="letters")
+        >>> begin = letters.nest(words=lambda letter: words.where(lambda w: w[0] == letter))
+        >>> with begin.subscribe(lambda delta: print(delta.added), path=("t", "words")):
+        ...     words.add("to")
+        ...     letters.add_all(["b", "t"])
+        ...     words.add_all(["be", "the"])
+        ('to',)
+        ('the',)
+        """
+        subscribe: Any = super().subscribe  # type: ignore[misc]
+        if path is None:
+            return subscribe(callback, **how)  # type: ignore[no-any-return]
+        nesting = self.nesting
+        given = at_path.check_path(nesting, path)
+
+        @wraps(callback)
+        def heard(delta: Delta[Any]) -> object:
+            inner = at_path.at_path(nesting, delta, given)
+            return None if inner is None else callback(inner)
+
+        return subscribe(heard, **how)  # type: ignore[no-any-return]
+
+    def _subscribed(
+        self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
+    ) -> Subscription[Any]:
+        return self._rows()._subscribed(callback, snapshot=snapshot, way=way)
+
+    def order_by(self, key: Any, *more: Any, **how: Any) -> Any:
+        """The rows in order of a key, as `Relation.order_by` has them, with their names."""
+        ordered = super().order_by(key, *more, **how)
+        assert isinstance(ordered.plan, plan.OrderBy)
+        return nested(self, self.nesting, ordered.plan.keys)
+
+    def _new(self, node: plan.Node, *others: Any) -> Relation[Any]:
+        made = super()._new(node, *others)
+        if isinstance(node, SAME) and node.inputs()[0] is self.plan:
+            return nested(made, self.nesting)
+        return made
+
+
+@boundary
+class OrderedNestedRelation(NestedRelation[*Ts]):
+    """A relation of rows with others inside, in an order; its view is a sequence."""
+
+    def limit(self, n: int, offset: int = 0) -> OrderedNestedRelation[*Ts]:
+        """As `OrderedRelation.limit`."""
+        ordered = OrderedRelation[*Ts](self._engine, self._in_order(), self._kept_views())
+        made: Any = nested(ordered.limit(n, offset), self.nesting, self.order)
+        return made  # type: ignore[no-any-return]
+
+    def _in_order(self) -> plan.OrderBy:
+        return plan.OrderBy(self.plan, self.order, None, 0)
+
+
+def nest(relation: Any, named: Mapping[str, Any]) -> NestedRelation[Any]:
+    """What `Relation.nest` gives."""
+    made = extended(relation, named)
+    with placed(made):
+        rows = relation._new(made.node, *made.inside)
+    return nested(rows, made.nesting, made.order)
+
+
+def nested(
+    relation: Any, nesting: Nesting, order: tuple[plan.SortKey, ...] = ()
+) -> NestedRelation[Any]:
+    """A relation whose rows have others inside, in an order if there is one."""
+    kind: Any = OrderedNestedRelation if order else NestedRelation
+    made: NestedRelation[Any] = kind(relation._engine, relation.plan, relation._kept_views())
+    made.nesting, made.order = nesting, order
+    return made
+
+
+def _of_row(key: plan.SortKey) -> plan.SortKey:
+    """A key of bindings as one of rows that have names."""
+    made = over_row(key.function, items(Parameter(0), key.function.parameters), 1)
+    return replace(key, function=made)
+
+
+@boundary
+class NestedView(View[*Ts], NestedRelation[*Ts]):
+    """Rows with others inside, each a named tuple `(row, name, ...)`.
+
+    A name that is no binding is looked up in the row that it begins with. `view[key]` is the row
+    with this key of a keyed table, of another the one that begins so; `in` takes a key or a row.
+    Inner rows are a `Bag`, or a tuple if the inner query has an order.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> numbers = db.table(int, name="numbers")
+    >>> below = numbers.nest(less=lambda n: numbers.where(lambda m: m < n).order_by(lambda m: m))
+    >>> view = below.materialize()
+    >>> numbers.add_all([3, 1, 2])
+    >>> view[3].less, view[3].real, 7 in view
+    ((1, 2), 3, False)
+    """
+
+    def __init__(self, engine: Any, relation: Relation[Any], node: Any, channel: Any) -> None:
+        super().__init__(engine, relation, node, channel)
+        select = relation.plan
+        assert isinstance(select, plan.Select) and isinstance(select.function, Lifted)
+        made: Any = select.function.made
+        self.nesting = made.function
+        names = self.nesting.columns
+        self.plan = plan.Extend(self.plan, (), _items(len(names)), names)
+        inner = Relation[Any](engine, select.input, relation._views)
+        self.relation = nested(inner, self.nesting)
+
+    def __getitem__(self, key: Any) -> Any:
+        row = self._find(key)
+        if row is None:
+            raise MissingKeyError(
+                f"{self._channel} has no row {key!r:.100}\n  view.get(key) gives None for one", key
+            )
+        return row
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The row with a key, or the default if there is no such row."""
+        row = self._find(key)
+        return default if row is None else row
+
+    def keys(self) -> list[Any]:
+        """The keys of the rows."""
+        keys: list[Any] = self._read("keys")
+        return keys
+
+    def __contains__(self, item: object) -> bool:
+        return self._find(item) is not None or self.count(item) > 0
+
+    def to_python(self) -> list[Any]:
+        """The rows of now as plain data: dictionaries of fields and bindings, and lists of these.
+
+        >>> from typing import NamedTuple
+        >>> from reactive import Database
+        >>> Town = NamedTuple("Town", [("name", str)])
+        >>> db = Database()
+        >>> towns, people = db.table(Town, name="towns"), db.table(tuple[str, str], name="people")
+        >>> view = towns.nest(people=lambda t: people.where(lambda p: p[1] == t.name)).materialize()
+        >>> towns.add(Town("Bonn"))
+        >>> people.add(("Ann", "Bonn"))
+        >>> view.to_python()
+        [{'name': 'Bonn', 'people': [['Ann', 'Bonn']]}]
+        """
+        return [plain(row) for row in self._all_rows()]
+
+    def _find(self, key: Any) -> Any:
+        found = self._read("find", key)
+        if found is None and (same := canonical(key)) is not key:
+            found = self._read("find", same)
+        return found
+
+
+def _items(width: int) -> tuple[Lifted, ...]:
+    row = Parameter(0)
+    return tuple(Lifted(Item(row, constant(i)), ("row",), (), 1) for i in range(width))

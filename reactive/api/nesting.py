@@ -1,0 +1,304 @@
+"""The plan of `nest`: for each row the rows that a query gives for it, as one binding more.
+
+    customers.nest(orders=lambda c: orders.where(lambda o: o.cid == c.id))
+
+    extend orders=value (aggregate Collect() (where o.cid == outer[0].id (orders)))
+      table customers
+
+The callable is called once, with what stands for every row (`OuterRow`). Callables of the query
+that capture it read the row around the query, as sub-queries in comprehensions do, and become joins
+when the relation is made: a nest is the plan of `[(c, [o for o in orders if ...]) for c in ...]`.
+
+Source: [neumann2015]; nested results as left joins with groups [fegaras2000].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from keyword import iskeyword
+from operator import itemgetter
+from typing import Any, NoReturn
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque, opaque
+from optimizer.callables.source import caller
+from optimizer.errors import PlanError
+from optimizer.expr import (
+    Attribute,
+    Call,
+    Expr,
+    Function,
+    Item,
+    Lifted,
+    Outer,
+    Parameter,
+    Subquery,
+    all_parameters,
+    constant,
+    one_value,
+    row_names,
+    transform,
+    tuple_of,
+)
+from optimizer.expressions.knowledge import Pure
+from optimizer.expressions.naming import Level, Nesting
+from optimizer.lifting.outer_values import OuterValue
+from optimizer.plans.binding_names import binding_names
+from optimizer.plans.properties import bindings, shapes, table_key
+from optimizer.record import record
+from optimizer.subqueries.keyed import read
+from optimizer.subqueries.outers import outers
+from optimizer.traverse import rebuilt, with_functions
+from reactive.api import comprehending
+from reactive.api.callables import Live, kind_shown
+from reactive.api.sort_key import Nulls
+from reactive.collections.nested_rows import nested_class
+from reactive.collections.sorting import sorted_by
+from reactive.operators.accumulators import CollectAccumulator
+
+NUMBERS = count(1_000_000)
+"""What tells outer rows apart until the query that reads them is finished."""
+_REMEDY = "have it in a callable of the query: where(lambda o: o.customer == c.id)"
+
+
+class OuterRow(Live, OuterValue):
+    """Stands for a row in the callable of `nest`: the query for it is made once, for all rows."""
+
+    __slots__ = ("_expr",)
+
+    def __getattr__(self, name: str) -> OuterRow:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return OuterRow(Attribute(self._expr, name))
+
+    def __getitem__(self, key: Any) -> OuterRow:
+        return OuterRow(Item(self._expr, constant(key)))
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise PlanError(
+            "nest: its callable is called once, with what stands for every row and has no value\n"
+            f"  {_REMEDY}"
+        )
+
+    __bool__ = __iter__ = __len__ = __contains__ = _refuse
+    __add__ = __sub__ = __mul__ = __radd__ = __rsub__ = __rmul__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
+    __hash__ = object.__hash__
+
+    def _called(self) -> str:
+        return "a row around a query"
+
+    _copy_instead = _pickle_instead = _REMEDY
+
+
+@record
+class InSequence(Pure):
+    """Collected pairs of the keys of an order, and a row: the rows in that order."""
+
+    directions: tuple[tuple[bool, Nulls | None], ...]
+
+    def __call__(self, pairs: Iterable[tuple[Any, Any]]) -> tuple[Any, ...]:
+        calls = [itemgetter(place) for place in range(len(self.directions))]
+        keys = [plan.SortKey(_KEY, *direction) for direction in self.directions]
+        by = sorted_by(keys, calls)
+        return comprehending.in_order([(by(k), row) for k, row in pairs], keys[0].descending)
+
+
+_KEY = Lifted(Parameter(0), ("key",), (), 1)
+
+
+@record
+class Nested:
+    """The rows with the bindings of a nest, what they are, and what they stand by, if they do;
+    and the relations that are inside."""
+
+    node: plan.Extend
+    nesting: Nesting
+    order: tuple[plan.SortKey, ...]
+    inside: tuple[Any, ...]
+
+
+def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
+    """What a nest makes of a relation.
+
+    Raises
+    ------
+    PlanError: a name cannot be that of a binding; a callable gives no relation, or one that cannot
+        be asked for every row.
+    """
+    node = relation.plan
+    roots = _names_of(node)
+    _check_names(named, roots)
+    inner = [_Inside(relation, name, query) for name, query in named.items()]
+    columns = tuple(each.column for each in inner)
+    made = plan.Extend(node, tuple(range(len(roots))), columns, (*roots, *named))
+    old = relation.nesting if hasattr(relation, "nesting") else None
+    levels = (*(old.levels if old else ()), *(each.level for each in inner))
+    begin = len(roots) + len(named) - len(levels)
+    names = (*roots, *named)
+    kind = nested_class(begin, names)
+    key = _key_of(table_key(node), begin) if old is None else old.key
+    nesting = Nesting(kind, names, True, key, levels)
+    width = len(names)
+    order = tuple(_wider(key, width) for key in _order_of(relation)[0])
+    return Nested(made, nesting, order, tuple(each.relation for each in inner))
+
+
+@contextmanager
+def placed(made: Nested) -> Iterator[None]:
+    """Say of what cannot be asked for every row where it was written."""
+    try:
+        yield
+    except PlanError as error:
+        places = ", ".join(str(origin) for f in made.node.columns for origin in _origins(f))
+        raise PlanError(f"nest: {places}: {error}") from None
+
+
+def _origins(function: Function) -> tuple[Opaque, ...]:
+    return function.origins if isinstance(function, Lifted) else ()
+
+
+def _wider(key: plan.SortKey, width: int) -> plan.SortKey:
+    """The key of rows with more bindings."""
+    of = key.function
+    made = read(of)
+    names = (*made.names, *row_names(width)[len(made.names) :])
+    return replace(key, function=Lifted(made.body, names, made.origins, width))
+
+
+def named_rows(node: plan.Node, nesting: Nesting) -> plan.Select:
+    """The rows of a nest as what they are to be seen as."""
+    width = len(nesting.columns)
+    body = Call(constant(nesting.kind), all_parameters(width))
+    name = f"Row({', '.join(nesting.columns)})"
+    made = Opaque(nesting, width, name, caller(), (), ("named", body), "the names of nest")
+    return plan.Select(node, Lifted(body, nesting.columns, (made,), width, made))
+
+
+def _key_of(table: plan.Table | None, roots: int) -> Callable[[Any], Any]:
+    """What tells nested rows apart."""
+    if table is None or table.key is None:
+        return itemgetter(0) if roots == 1 else itemgetter(slice(roots))
+    key = table.key.function
+    return lambda row: key(row[0])
+
+
+def _key_of_plain(table: plan.Table | None) -> Callable[[Any], Any]:
+    return _itself if table is None or table.key is None else table.key.function
+
+
+def _itself(row: Any) -> Any:
+    return row
+
+
+def _names_of(node: plan.Node) -> tuple[str, ...]:
+    """The names of the bindings of rows, those that have none numbered."""
+    found = binding_names(node)
+    return tuple(name or fresh for name, fresh in zip(found, row_names(len(found)), strict=True))
+
+
+def _check_names(named: Mapping[str, Any], roots: tuple[str, ...]) -> None:
+    if not named:
+        raise PlanError(
+            "nest takes callables with the names of what they give\n"
+            "  nest(orders=lambda c: orders.where(lambda o: o.customer == c.id))"
+        )
+    for name in named:
+        if name in roots:
+            raise PlanError(f"nest: there is a binding {name!r} already\n  choose another name")
+        if iskeyword(name) or name.startswith("_") or hasattr(tuple, name) or name == "roots":
+            raise PlanError(
+                f"nest names a binding {name!r}, which named tuples cannot have\n"
+                "  choose another name, without an underscore before it"
+            )
+
+
+class _Inside:
+    """One binding of a nest: a query that is asked for each row."""
+
+    def __init__(self, relation: Any, name: str, query: Callable[..., Any]) -> None:
+        node = relation.plan
+        width = bindings(node)
+        taken = opaque(query, width, "nest")
+        outer = [OuterRow(Outer(next(NUMBERS), shape)) for shape in shapes(node)]
+        made = query(*outer)
+        if not hasattr(made, "plan"):
+            raise PlanError(
+                f"nest: {taken} gives {kind_shown(made)}, not a relation\n"
+                f"  nest({name}=lambda row: orders.where(lambda o: o.customer == row.id))"
+            )
+        relation._check_other("nest", made)
+        self.relation = made
+        order, source = _order_of(made)
+        row, kind = _row_of(made, source)
+        mine = {each._expr.index: place for place, each in enumerate(outer)}  # type: ignore[attr-defined]
+        found: Expr = _subquery(_collected(source, row, order), mine)
+        if order:
+            directions = tuple((key.descending, key.nulls) for key in order)
+            found = Call(constant(InSequence(directions), "sorted"), (found,))
+        self.column = Lifted(found, _parameters(query, width), (taken,), width)
+        self.level = _level(name, made, kind, is_sequence=bool(order))
+
+
+def _parameters(query: Any, count: int) -> tuple[str, ...]:
+    """What a callable calls the bindings of the rows."""
+    code = getattr(query, "__code__", None)
+    found = () if code is None else code.co_varnames[: code.co_argcount]
+    return found if len(found) == count else row_names(count)
+
+
+def _level(name: str, made: Any, kind: Any, *, is_sequence: bool) -> Level:
+    nesting = getattr(made, "nesting", None)
+    key = _key_of_plain(table_key(made.plan)) if nesting is None else nesting.key
+    return Level(name, kind, key, is_sequence, () if nesting is None else nesting.levels)
+
+
+def _order_of(relation: Any) -> tuple[tuple[plan.SortKey, ...], plan.Node]:
+    """The keys of the order that the rows of a query stand by, and the rows."""
+    node, order = relation.plan, getattr(relation, "order", ())
+    if order:
+        return order, node
+    if not isinstance(node, plan.OrderBy):
+        return (), node
+    is_all = node.limit is None and not node.offset
+    return node.keys, node.input if is_all else node
+
+
+def _row_of(made: Any, node: plan.Node) -> tuple[Expr, Any]:
+    """A row of a query as one value, and the class of it, if it has others inside."""
+    every = all_parameters(bindings(node))
+    nesting = getattr(made, "nesting", None)
+    if nesting is None:
+        return one_value(every), None
+    return Call(constant(nesting.kind), every), nesting.kind
+
+
+def _collected(node: plan.Node, row: Expr, order: tuple[plan.SortKey, ...]) -> plan.Aggregate:
+    """All rows of a query as a value, with the keys of the order if they stand in one."""
+    known, count = shapes(node), bindings(node)
+    if order:
+        row = tuple_of(tuple_of(*[read(key.function, known).body for key in order]), row)
+    value = Lifted(row, row_names(count), (), count)
+    return plan.Aggregate(node, None, (plan.Folded("Collect", CollectAccumulator(), value),))
+
+
+def _subquery(node: plan.Aggregate, mine: Mapping[int, int]) -> Subquery:
+    """The value of a query, whose outer values are numbered; those of rows further out stay."""
+    arguments: dict[int, Expr] = {}
+    places = {index: place for place, index in enumerate(sorted(outers(node)))}
+
+    def numbered(expr: Expr) -> Expr:
+        if not isinstance(expr, Outer):
+            return expr
+        place = places[expr.index]
+        arguments[place] = Parameter(mine[expr.index]) if expr.index in mine else expr
+        return Outer(place)
+
+    def function(f: Function) -> Function:
+        return f.with_body(transform(f.body, numbered)) if isinstance(f, Lifted) else f
+
+    query = rebuilt(node, lambda each: with_functions(each, function))
+    return Subquery("value", query, tuple(arguments[place] for place in range(len(places))))

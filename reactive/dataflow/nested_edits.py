@@ -1,0 +1,123 @@
+"""The smallest changes of rows with others inside: what came and went at which level.
+
+    removed  (ann, {o7: {tea}})         the row is the same, and what is inside of it differs:
+    added    (ann, {o7: {tea, milk}})   Edit(path=(ann, "orders", o7, "lines"), row=milk, weight=1)
+
+A row that begins as another did, that went, is that row; what is inside of both is compared, level
+by level. Edits of one level stand in this order: what goes, what changes inside, what comes.
+
+Cost:   of each level, the difference of two values inside (`Bag.difference`); of sequences
+        their length.
+Source: deep updates [slender].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from optimizer.expressions.naming import Level, Nesting
+from reactive.collections.edits import Edit, rising
+from reactive.collections.zset import Pair, Row
+
+Path = tuple[Any, ...]
+
+
+class NestedKey:
+    """What tells rows apart that have others inside."""
+
+    __slots__ = ("_key", "nesting")
+
+    def __init__(self, nesting: Nesting | Level) -> None:
+        self.nesting = nesting
+        self._key = nesting.key
+
+    def __call__(self, row: Row) -> Any:
+        return self._key(row)
+
+
+def edits_by(key: object, pairs: Iterable[Pair]) -> Iterable[Edit]:
+    """The edits of rows that a key tells apart; none of rows that have none inside."""
+    return edits_of(key.nesting, pairs) if isinstance(key, NestedKey) else ()
+
+
+def edits_of(nesting: Nesting | Level, pairs: Iterable[Pair], path: Path = ()) -> Iterator[Edit]:
+    """The edits of rows in no order, from those that came and went.
+
+    >>> level = Level("words", None, lambda row: row, False)
+    >>> list(edits_of(level, [("to", 1), ("be", -2)], ("key", "words")))[0]
+    Edit(path=('key', 'words'), position=None, row='be', weight=-2)
+    """
+    gone, stays, came = _matched(nesting, pairs)
+    for row, weight in gone:
+        yield Edit(None, row, weight, path=path)
+    for old, new in stays:
+        yield from _inside(nesting, old, new, path)
+    for row, weight in came:
+        yield Edit(None, row, weight, path=path)
+
+
+Matched = tuple[list[Pair], list[tuple[Row, Row]], list[Pair]]
+
+
+def _matched(nesting: Nesting | Level, pairs: Iterable[Pair]) -> Matched:
+    """What has gone, what has changed inside, and what has come."""
+    if not nesting.levels:
+        every = list(pairs)
+        return [p for p in every if p[1] < 0], [], [p for p in every if p[1] > 0]
+    roots = nesting.kind.roots
+    old = {row[:roots]: (row, -weight) for row, weight in pairs if weight < 0}
+    gone: list[Pair] = []
+    stays: list[tuple[Row, Row]] = []
+    came: list[Pair] = []
+    for row, weight in pairs:
+        if weight > 0:
+            before, count = old.pop(row[:roots], (None, 0))
+            if count:
+                stays.append((before, row))
+            if count > weight:
+                gone.append((before, weight - count))
+            elif count < weight:
+                came.append((row, weight - count))
+    return [*((row, -count) for row, count in old.values()), *gone], stays, came
+
+
+def _inside(nesting: Nesting | Level, old: Row, new: Row, path: Path) -> Iterator[Edit]:
+    """The edits inside of a row."""
+    begin = nesting.kind.roots
+    for place, level in enumerate(nesting.levels, begin):
+        before, after = old[place], new[place]
+        if before is not after:
+            inner = (*path, nesting.key(new), level.name)
+            if level.is_sequence:
+                yield from of_sequence(level, before, after, inner)
+            else:
+                yield from edits_of(level, after.difference(before).items(), inner)
+
+
+def of_sequence(level: Level, old: Sequence[Row], new: Sequence[Row], path: Path) -> Iterator[Edit]:
+    """The edits of rows in an order: first what goes, from the end."""
+    kept = _kept(level, old, new)
+    stayed = {place for _, place in kept}
+    for place in range(len(old) - 1, -1, -1):
+        if place not in stayed:
+            yield Edit(place, old[place], -1, path=path)
+    if level.levels:
+        same = {level.key(new[now]): (old[before], new[now]) for now, before in kept}
+        for before, after in same.values():
+            yield from _inside(level, before, after, path)
+    here = {place for place, _ in kept}
+    for place, row in enumerate(new):
+        if place not in here:
+            yield Edit(place, row, 1, path=path)
+
+
+def _kept(level: Level, old: Sequence[Row], new: Sequence[Row]) -> list[tuple[int, int]]:
+    """The new and the old places of rows that stay, as many as keep their order."""
+    roots = level.kind.roots if level.levels else 0
+    begins: Callable[[Row], Any] = (lambda row: row[:roots]) if roots else (lambda row: row)
+    places: dict[Any, list[int]] = {}
+    for place in range(len(old) - 1, -1, -1):
+        places.setdefault(begins(old[place]), []).append(place)
+    found = [(place, places.get(begins(row))) for place, row in enumerate(new)]
+    return rising([(place, before.pop()) for place, before in found if before])
