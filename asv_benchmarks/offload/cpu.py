@@ -1,18 +1,28 @@
 """CPU seconds of this process and of all that it has started: the JVM, and Python workers.
 
 On a machine that does other things as well, these tell more than the seconds on the clock.
+
+Nobody waits for Python workers that end, so that no process is told what they took: while work is
+measured they are looked at now and then, and what they had taken then counts. What the looking
+itself takes does not.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, thread_time
+from typing import Self
 
 PROC = Path("/proc")
+EVERY = 0.2
+"""Seconds between looks."""
+Began = tuple[int, int]
+"""A process by its number, and when it was started: numbers come again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,31 +38,62 @@ class Took:
 
 def took(work: Callable[[], object]) -> Took:
     """What some work takes."""
-    cpu, began = spent(), perf_counter()
-    work()
-    return Took(perf_counter() - began, spent() - cpu)
+    with Watch() as watch:
+        began = perf_counter()
+        work()
+        seconds = perf_counter() - began
+    return Took(seconds, watch.spent)
 
 
-def spent() -> float:
-    """CPU seconds so far, also of processes that have ended."""
-    parents, times = _processes()
-    own, tick = os.getpid(), os.sysconf("SC_CLK_TCK")
-    return sum(of for number, of in times.items() if _is_below(number, own, parents)) / tick
+class Watch:
+    """Watches this process and those below it: the CPU seconds that they spend inside it."""
+
+    def __init__(self) -> None:
+        self._before: dict[Began, int] = {}
+        self._seen: dict[Began, int] = {}
+        self._looking = 0.0
+        self._is_over = threading.Event()
+        self._looks = threading.Thread(target=self._look, name="reactive-watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._before = _taken()
+        self._seen = dict(self._before)
+        self._looks.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over.set()
+        self._looks.join()
+        self._seen.update(_taken())
+
+    @property
+    def spent(self) -> float:
+        """CPU seconds, also of processes that have ended."""
+        ticks = sum(of - self._before.get(began, 0) for began, of in self._seen.items())
+        return max(0.0, ticks / os.sysconf("SC_CLK_TCK") - self._looking)
+
+    def _look(self) -> None:
+        while not self._is_over.wait(EVERY):
+            self._seen.update(_taken())
+            self._looking = thread_time()
+
+
+def _taken() -> dict[Began, int]:
+    """The ticks of this process and of each below it."""
+    parents, times = dict[int, int](), dict[int, Began]()
+    ticks = dict[int, int]()
+    for folder in PROC.iterdir() if PROC.exists() else ():
+        if folder.name.isdecimal():
+            with suppress(OSError):  # it has ended
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                number = int(folder.name)
+                parents[number], times[number] = int(fields[1]), (number, int(fields[19]))
+                ticks[number] = int(fields[11]) + int(fields[12])
+    own = os.getpid()
+    return {times[n]: of for n, of in ticks.items() if _is_below(n, own, parents)}
 
 
 def _is_below(number: int, own: int, parents: dict[int, int]) -> bool:
     while number in parents and number != own:
         number = parents[number]
     return number == own
-
-
-def _processes() -> tuple[dict[int, int], dict[int, int]]:
-    """The parents of all processes, and their ticks with those of children that they waited for."""
-    parents, times = dict[int, int](), dict[int, int]()
-    for folder in PROC.iterdir() if PROC.exists() else ():
-        if folder.name.isdecimal():
-            with suppress(OSError):  # it has ended
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                parents[int(folder.name)] = int(fields[1])
-                times[int(folder.name)] = sum(map(int, fields[11:15]))
-    return parents, times

@@ -13,7 +13,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any, TypeVar
 
-from asv_benchmarks.offload.cpu import spent
+from asv_benchmarks.offload.cpu import Watch
 
 R = TypeVar("R")
 
@@ -46,11 +46,13 @@ class Meter:
 
     def measure(self, name: str, work: Callable[[], R]) -> R:
         """Do a piece of work of a kind."""
-        before, processor, began = self._counts(), spent(), perf_counter()
-        done = work()
-        seconds, processor = perf_counter() - began, spent() - processor
+        before = self._counts()
+        with Watch() as watch:
+            began = perf_counter()
+            done = work()
+            seconds = perf_counter() - began
         counts = [b - a for a, b in zip(before, self._counts(), strict=True)]
-        self.found.setdefault(name, []).append(Taken(seconds, processor, *counts))
+        self.found.setdefault(name, []).append(Taken(seconds, watch.spent, *counts))
         return done
 
     def median(self, name: str) -> Taken:

@@ -2,9 +2,12 @@
 
     table (rows) --> where --> snapshot: references to the rows that pass
                                  piece, piece, piece, ...          each is forgotten once it is used
+    table (rows) --> snapshot: references to the rows
+                       piece --> select --> piece, ...             made as it is given out
 
-Commits that come later do not change it. What a chain of nodes without state makes of a table is
-made in pieces too, so that nothing but the references is ever there for all rows.
+Commits that come later do not change it. Of a chain of nodes without state that makes other rows
+than those of a table, it has the rows of the table: its pieces are to be taken inside the lock, as
+callables are asked then. So nothing but the references is ever there for all rows.
 
 State:  8 bytes per row that is in the process anyway; 16 where weights are not all 1.
 Cost:   O(rows) to make, O(piece) to give a piece out.
@@ -13,11 +16,13 @@ Cost:   O(rows) to make, O(piece) to give a piece out.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from reactive.collections.zset import Batch, Pair, Row
+from optimizer import plan
+from reactive.collections.zset import Batch, Pair, Pairs, Row
 from reactive.dataflow.held import at_hand
 
 if TYPE_CHECKING:
@@ -31,6 +36,10 @@ PIECE = 20_000
 class Snapshot:
     """Rows with weights.
 
+    Parameters
+    ----------
+    through: what is made of each piece as it is given out.
+
     >>> snapshot = Snapshot([[("a", 1), ("b", 2)], [("c", 1)]])
     >>> snapshot.piece(), len(snapshot)
     ([('a', 1), ('b', 2), ('c', 1)], 3)
@@ -39,9 +48,12 @@ class Snapshot:
     0
     """
 
-    __slots__ = ("_rows", "_weights")
+    __slots__ = ("_rows", "_through", "_weights")
 
-    def __init__(self, pieces: Iterable[Sequence[Pair]]) -> None:
+    def __init__(
+        self, pieces: Iterable[Sequence[Pair]], through: Callable[[Pairs], Pairs] | None = None
+    ) -> None:
+        self._through = through
         self._rows: list[Row] = []
         self._weights: array[int] | None = None
         for piece in pieces:
@@ -50,17 +62,16 @@ class Snapshot:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def pairs(self) -> list[Pair]:
-        """What has not been forgotten."""
-        return self._last(len(self._rows))
+    @property
+    def is_made(self) -> bool:
+        """Whether rows are made as they are given out, which may call what may raise."""
+        return self._through is not None
 
-    def piece(self) -> list[Pair]:
+    def piece(self) -> Pairs:
         """Some of what has not been forgotten."""
-        return self._last(PIECE)
-
-    def _last(self, count: int) -> list[Pair]:
-        weights = repeat(1) if self._weights is None else self._weights[-count:]
-        return list(zip(self._rows[-count:], weights, strict=False))
+        weights = repeat(1) if self._weights is None else self._weights[-PIECE:]
+        piece = list(zip(self._rows[-PIECE:], weights, strict=False))
+        return piece if self._through is None else self._through(piece)
 
     def forget(self) -> None:
         """Forget what `piece` gave."""
@@ -97,10 +108,23 @@ def _taken(graph: Graph, source: Node) -> Snapshot:
         chain.insert(0, base)
         base = base.inputs[0]
     held = graph.contents(base)
-    if not chain and not base.inputs and isinstance(held, Batch):
-        return Snapshot([held])  # a table makes it anew each time
-    pieces = (held[start : start + PIECE] for start in range(0, len(held), PIECE))
-    return Snapshot(_through(graph, chain, piece) for piece in pieces)
+    is_new = not base.inputs and isinstance(held, Batch)  # a table makes it anew each time
+    starts = range(0, len(held), PIECE)
+    pieces = [held] if is_new else (held[start : start + PIECE] for start in starts)
+    if not chain:
+        return Snapshot(pieces)
+    through = partial(_through, graph, chain)
+    if any(map(_makes_rows, chain)):
+        return Snapshot(pieces, through)
+    return Snapshot(through(held[start : start + PIECE]) for start in starts)
+
+
+def _makes_rows(node: Node) -> bool:
+    """Whether a node gives other rows than those that it reads."""
+    read, made = node.inputs[0].plan, node.plan
+    while isinstance(made, plan.Where) and made != read:
+        made = made.input
+    return made is None or made != read
 
 
 def _through(graph: Graph, chain: list[Node], delta: Sequence[Any]) -> Sequence[Any]:

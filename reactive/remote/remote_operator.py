@@ -233,9 +233,9 @@ class RemoteOperator:
     def begin(self, inputs: Sequence[Snapshot]) -> None:
         """What the inputs hold from the start is to be handed over. Inside the lock."""
         own = [(n, held) for n, held in enumerate(inputs) if self._hands_over(n) and len(held)]
-        self._held = [(n, held) for n, held in own if self.fragment.prepare[n] is by_row]
+        self._held = [(n, held) for n, held in own if not self._asks(n, held)]
         for place, held in own:
-            if self.fragment.prepare[place] is not by_row:  # a callable of the user's, asked here
+            if self._asks(place, held):
                 self._prepare_all(place, held)
         self.set_barrier(FILL)
         is_owed = self.remote.resumed is not None or self.fragment.is_never_empty
@@ -243,6 +243,11 @@ class RemoteOperator:
         if not self._batches and (self._held or self._staged or is_owed):
             self._batches, self._barriers = [(Waiting(), [])], [FILL]
         self.is_filled = not self._batches
+
+    def _asks(self, place: int, held: Snapshot) -> bool:
+        """Whether callables of the user's are asked as the rows of an input are handed over: that
+        is to be done inside the lock."""
+        return held.is_made or self.fragment.prepare[place] is not by_row
 
     def _hands_over(self, place: int) -> bool:
         """Whether what an input holds has to come from here."""

@@ -8,9 +8,10 @@ A float that has no such limbs (NaN, an infinity, beyond 2**63, or with bits bel
 and so is an integer beyond 64 bits: it is kept as it is, and a group that has one is finished by
 Python (`finishing.py`).
 
-Sound:  limbs of a float are exact: each step takes the whole part off, and multiplies by a power of
-        two. A decimal of 38 digits holds the bits that are rounded, 65 at least, and one more that
-        says whether there was anything below them.
+Sound:  limbs of a float are exact: each step takes off the integer that is nearest, and multiplies
+        by a power of two. A decimal of 38 digits holds the bits that are rounded, 65 at least, and
+        one more that says whether there was anything below them.
+Cost:   a float takes roundings and products, no remainders, which processors take long for.
 Source: superaccumulators; `parts/limbs.py` is the same in Python.
 """
 
@@ -77,22 +78,33 @@ def _let(name: str, value: str, then: str) -> str:
     return f"element_at(transform({bound}, {name} -> {then}), 1)"
 
 
-def float_limbs(value: str, name: str) -> dict[str, str]:
-    """SQL of the limbs of a float, with the sign: `{name}_0` to `{name}_4`, least first; and of
-    `{name}_odd`: the float if it has no limbs, else null."""
-    size = f"abs({value})"
-    whole = f"cast({size} as bigint)"
-    rests = [f"({size} % 1D) * {BITS}D"]
-    for _ in range(2):
-        rests.append(f"({rests[-1]} % 1D) * {BITS}D")
-    is_good = f"{size} < {LARGEST!r}D and {rests[2]} % 1D = 0D"
-    limbs = [f"cast({rest} as bigint)" for rest in reversed(rests)]
-    limbs += [f"({whole} & {_LOW}L)", f"shiftright({whole}, 32)"]
-    sign = f"if({value} < 0, -1L, 1L)"
-    found = {
-        f"{name}_{place}": f"if({is_good}, {limb} * {sign}, 0L)" for place, limb in enumerate(limbs)
+def float_parts(value: str, name: str) -> dict[str, str]:
+    """SQL of a float that has limbs, `{name}_good`, else 0, and of one that has none, `{name}_odd`,
+    else null."""
+    rest = value
+    for _ in range(FLOAT_LIMBS - INTEGER_LIMBS):
+        rest = _below(rest)
+    is_good = f"abs({value}) < {LARGEST!r}D and {rest} = rint({rest})"
+    return {
+        f"{name}_good": f"if({is_good}, {value}, 0D)",
+        f"{name}_odd": f"if({is_good}, cast(null as double), {value})",
     }
-    return {**found, f"{name}_odd": f"if({is_good}, cast(null as double), {value})"}
+
+
+def float_limbs(value: str, name: str) -> dict[str, str]:
+    """SQL of the limbs of a float that has some, `{name}_0` to `{name}_4`, least first: what is
+    nearest to it of a limb, of the rest, and so on, each with a sign of its own."""
+    rests = [value]
+    for _ in range(FLOAT_LIMBS - INTEGER_LIMBS):
+        rests.append(_below(rests[-1]))
+    whole, *below = (f"cast(rint({rest}) as bigint)" for rest in rests)
+    limbs = [*reversed(below), f"{whole} & {_LOW}L", f"shiftright({whole}, 32)"]
+    return {f"{name}_{place}": limb for place, limb in enumerate(limbs)}
+
+
+def _below(rest: str) -> str:
+    """SQL of what is below the point, moved by a limb; exact, as floats near each other are."""
+    return f"(({rest} - rint({rest})) * {BITS}D)"
 
 
 def float_sum(limbs: list[str]) -> str:

@@ -24,6 +24,7 @@ from spark_backend.aggregates.exact_columns import (
     FLOAT_LIMBS,
     INTEGER_LIMBS,
     float_limbs,
+    float_parts,
     float_sum,
     integer_limbs,
     integer_quotient,
@@ -69,18 +70,25 @@ class Summed:
         """All that is summed for it."""
         return [*self.limbs, self.count] if self.may_be_none else self.limbs
 
+    def parts(self) -> dict[str, str]:
+        """SQL of what is asked first of the value in `{name}_in`: of a float, what has limbs."""
+        return float_parts(self._present, self.name) if self.is_float else {}
+
     def of_row(self) -> dict[str, str]:
-        """SQL of what a row adds to the columns, of the value in `{name}_in`."""
-        given = f"{self.name}_in"
-        zero = "0D" if self.is_float else "0"
-        value = f"coalesce({given}, {zero})" if self.may_be_none else given
+        """SQL of what a row adds to the columns, of the value in `{name}_in` and its `parts`."""
         if self.is_float:
-            found = float_limbs(value, self.name)
+            found = float_limbs(f"{self.name}_good", self.name)
         else:
-            found = integer_limbs(value, self.name, may_be_odd=self.may_be_odd)
+            found = integer_limbs(self._present, self.name, may_be_odd=self.may_be_odd)
         if self.may_be_none:
-            found[self.count] = f"if({given} is null, 0L, 1L)"
+            found[self.count] = f"if({self.name}_in is null, 0L, 1L)"
         return found
+
+    @property
+    def _present(self) -> str:
+        """SQL of the value, or of zero where it is None."""
+        zero = "0D" if self.is_float else "0"
+        return f"coalesce({self.name}_in, {zero})" if self.may_be_none else f"{self.name}_in"
 
     def total(self, when: str) -> str:
         """SQL of the sum, of columns whose names begin with `when`."""

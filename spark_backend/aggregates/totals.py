@@ -17,7 +17,7 @@ Source: [dbsp] linear aggregates; [mrql] homomorphism (sums), merge (+) and answ
 from __future__ import annotations
 
 import pickle
-from functools import cache, reduce
+from functools import cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -107,6 +107,8 @@ class Totals:
         given = flush.together(given.select(*self._given))
         change = self._change(given)
         flush.add(self._spec, change)
+        if self._begins(flush):
+            return flush.handed_on(self._out_of_new(change))
         touched = self._touched(flush, given, change, hashes)
         out = self._finished(touched, flush.paths) if flush.careful else self._out(touched)
         return flush.handed_on(out)
@@ -116,8 +118,23 @@ class Totals:
 
     def _change(self, given: DataFrame) -> DataFrame:
         """The sums of what changed, by group."""
-        rows = given.select("*", *self._of_rows) if self._of_rows else given
+        rows = given
+        for columns in (self._parts, self._of_rows):
+            rows = rows.select("*", *columns) if columns else rows
         return rows.groupBy("key", *self._odd).agg(*self._adds)
+
+    def _begins(self, flush: Flush) -> bool:
+        """Whether all groups are new, and columns finish them."""
+        is_plain = self._is_keyed and not self._valued and not flush.careful
+        return is_plain and not flush.tables.rows_near(self._spec)
+
+    def _out_of_new(self, change: DataFrame) -> DataFrame:
+        """The rows of groups that were not there before: nothing is compared, nor grouped again."""
+        found = change.filter(self._all_read).select(*self._as_new)
+        found = found.filter("a_n > 0")
+        return found.select("*", *self._new_totals).select(
+            self._row(_AFTER).alias("row"), F.lit(1).cast("long").alias("weight")
+        )
 
     def _touched(
         self, flush: Flush, given: DataFrame, change: DataFrame, hashes: Hashes
@@ -190,12 +207,22 @@ class Totals:
         """The sums by group; or an error, where columns cannot finish them."""
         if not self._odd:
             return whole.groupBy("key").agg(*self._both)
-        is_odd = f"coalesce({', '.join(f'cast({n} as string)' for n in self._odd)}) is not null"
         if careful:
-            odd = F.expr(f"if({is_odd}, struct({', '.join(self._odd)}, b_n, a_n), null)")
+            odd = F.expr(f"if({self._is_odd}, struct({', '.join(self._odd)}, b_n, a_n), null)")
             return whole.groupBy("key").agg(*self._both, F.collect_list(odd).alias(ODD))
-        checked = f"if({is_odd}, cast(raise_error('{ODD_VALUE}') as bigint), a_n)"
-        return whole.withColumn("a_n", F.expr(checked)).groupBy("key").agg(*self._both)
+        checked = F.expr(self._unless_odd("a_n"))
+        return whole.withColumn("a_n", checked).groupBy("key").agg(*self._both)
+
+    @property
+    def _is_odd(self) -> str:
+        """SQL of whether a row of sums is one of odd values."""
+        return f"coalesce({', '.join(f'cast({n} as string)' for n in self._odd)}) is not null"
+
+    def _unless_odd(self, column: str) -> str:
+        """SQL of a column of integers, which fails for odd values."""
+        if not self._odd:
+            return column
+        return f"if({self._is_odd}, cast(raise_error('{ODD_VALUE}') as bigint), {column})"
 
     def _finished(self, touched: DataFrame, paths: list[str]) -> DataFrame:
         """The same by Python workers, which add odd values as Python does."""
@@ -225,11 +252,9 @@ class Totals:
     # The columns of all that is done in a flush, made once: each takes calls to the JVM.
 
     def _prepare(self) -> None:
-        of_rows = reduce(
-            lambda a, b: {**a, **b}, (s.of_row() for s in self._summed.values()), dict[str, str]()
-        )
         self._given = self._columns_given()
-        self._of_rows = [F.expr(sql).alias(name) for name, sql in of_rows.items()]
+        self._parts = _named(*(s.parts() for s in self._summed.values()))
+        self._of_rows = _named(*(s.of_row() for s in self._summed.values()))
         sums = ["sum(weight) as n", *(f"sum({n} * weight) as {n}" for n in self._sums[1:])]
         self._adds = [F.expr(sql) for sql in sums]
         self._hashed = self._hash().alias("h")
@@ -262,6 +287,7 @@ class Totals:
         self._as_results = {of.name: self._of_values(of, results) for of in self._valued.values()}
         summed = [f"{when}{name}" for when in (_BEFORE, _AFTER) for name in self._sums]
         found = [f"{when}{name}" for when in (_BEFORE, _AFTER) for name in results]
+        self._as_new = [F.col("key"), F.expr(f"{self._unless_odd('n')} as a_n"), *after[1:]]
         self._both = [F.expr(f"sum({name}) as {name}") for name in summed]
         self._both += [F.expr(f"max({name}) as {name}") for name in found]
 
@@ -282,11 +308,11 @@ class Totals:
         results = [name for of in self._valued.values() for name in of.columns()]
         differs = [f"not (b_{name} <=> a_{name})" for name in ("is", *self._sums, *results)]
         self._differs = F.expr(" or ".join(differs))
-        self._totals = [
-            F.expr(s.total(when)).alias(f"{when}{s.name}")
-            for s in self._summed.values()
+        before, after = (
+            [F.expr(s.total(when)).alias(f"{when}{s.name}") for s in self._summed.values()]
             for when in (_BEFORE, _AFTER)
-        ]
+        )
+        self._totals, self._new_totals = [*before, *after], after
         one = F.lit(1).cast("long")
         pairs = [
             F.struct(
@@ -350,6 +376,11 @@ class Totals:
 
     def _hash(self) -> Column:
         return hashed(Value(F.col("key"), self._key.of))
+
+
+def _named(*several: dict[str, str]) -> list[Column]:
+    """Columns of SQL by their names."""
+    return [F.expr(sql).alias(name) for found in several for name, sql in found.items()]
 
 
 def result_kind(folded: plan.Folded) -> str:

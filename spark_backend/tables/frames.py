@@ -32,7 +32,16 @@ from spark_backend.codec.schema import Kept, Pickled, Record, Typed, kept_as, ty
 from spark_backend.codec.values import spark_type
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.changes import Changes
-from spark_backend.tables.sources import as_rows, check_values, first_row, key_of, read
+from spark_backend.tables.ends_of_files import rows_by_ends
+from spark_backend.tables.sources import (
+    PARQUET,
+    as_rows,
+    check_values,
+    first_row,
+    format_of,
+    key_of,
+    read,
+)
 
 Source = DataFrame | str | None
 MOST_LOCAL = 1_000
@@ -74,9 +83,7 @@ class Frames:
         self.name = name
         self._session, self._source, self._format = session, source, format
         self._changes = Changes(session, folder)
-        self.rows_at_first = (
-            0 if source is None else check_values(self._at_first(), self.kept, name)
-        )
+        self.rows_at_first = 0 if source is None else self._checked()
 
     @property
     def version(self) -> int:
@@ -280,13 +287,34 @@ class Frames:
         """Delete the changes."""
         self._changes.delete()
 
-    def _at_first(self) -> DataFrame:
+    def _checked(self) -> int:
+        """How many rows there are at first; all their values are of the type.
+
+        Raises
+        ------
+        TableError: one is not, or a column.
+        """
+        given, source = self._given(), self._source
+        rows = as_rows(given, self.kept, self.name)
+        if isinstance(source, str) and format_of(source, self._format) == PARQUET:
+            found = rows_by_ends(self._session, given.inputFiles(), self.kept)
+            if found is not None:
+                return found
+        return check_values(rows, self.kept, self.name)
+
+    def _given(self) -> DataFrame:
+        """What the table was made of."""
         source = self._source
-        if source is None:
-            return self.read([])
+        assert source is not None
         if isinstance(source, str):
             source = read(self._session.spark, source, self.kept, self._format)
-        return as_rows(self._session.own(source), self.kept, self.name)
+        given: DataFrame = self._session.own(source)
+        return given
+
+    def _at_first(self) -> DataFrame:
+        if self._source is None:
+            return self.read([])
+        return as_rows(self._given(), self.kept, self.name)
 
     def _union(self, paths: list[str], *, whole: bool) -> DataFrame:
         if not whole:

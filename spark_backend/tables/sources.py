@@ -36,6 +36,7 @@ HINTS = {
     T.TimestampType: 'a moment without time zone: cast("timestamp_ntz")',
     T.DecimalType: "cast it, or annotate the field as Decimal",
 }
+PARQUET = "parquet"
 ENDS = {date: (date.min, date.max), datetime: (datetime.min, datetime.max)}
 """Spark has years that Python has not."""
 
@@ -45,7 +46,7 @@ def read(spark: SparkSession, path: str, of: Typed, format: str | None) -> DataF
 
     A CSV file has a header, and the types of the row. Delta needs its package in the session.
     """
-    format = format or ("csv" if PurePosixPath(path).suffix == ".csv" else "parquet")
+    format = format_of(path, format)
     if format != "csv":
         return spark.read.format(format).load(path)
     header = spark.read.csv(path, header=True)
@@ -58,6 +59,11 @@ def read(spark: SparkSession, path: str, of: Typed, format: str | None) -> DataF
         return header  # what is wrong with it is said where columns are checked
     ordered = T.StructType([typed[name] for name in header.columns])
     return spark.read.csv(path, header=True, schema=ordered, mode="FAILFAST", enforceSchema=False)
+
+
+def format_of(path: str, format: str | None) -> str:
+    """The format of a path, as it is said or seen by its name."""
+    return format or ("csv" if PurePosixPath(path).suffix == ".csv" else PARQUET)
 
 
 def as_rows(frame: DataFrame, of: Typed, name: str) -> DataFrame:

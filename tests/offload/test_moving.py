@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import gc
+import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
+from weakref import ReferenceType, ref
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Count, Database, OffloadError, Sum, fixpoint, iterate
+from reactive.dataflow import snapshot
+from reactive.remote.remote import Entry
 from reactive.remote.waiting import Waiting
 from tests.budget import examples
 from tests.offload.elsewhere import Elsewhere, Failing
 from tests.random_queries.drawn import SEEDS, commit, draw
+from tests.remote.in_memory import InMemory
 from tests.replica import Replica
 
 
@@ -170,3 +177,28 @@ def test_what_callables_prepare_is_handed_over_in_pieces_and_never_waits_as_a_wh
     assert sum(sizes) == 20 and max(sizes) == 3 and sum(waiting) == 0
     words.add(Word("a", 100))
     view.verify()
+
+
+def test_rows_that_a_query_makes_are_handed_over_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "PIECE", 10)
+    made: list[ReferenceType[frozenset[int]]] = []
+    there: list[int] = []
+    stage = InMemory.stage
+
+    def row(number: int) -> frozenset[int]:
+        made.append(ref(found := frozenset([number])))
+        return found
+
+    def staged(self: InMemory, number: int, entries: Sequence[Entry]) -> None:
+        gc.collect()
+        there.append(sum(one() is not None for one in made))
+        stage(self, number, pickle.loads(pickle.dumps(entries)))
+
+    monkeypatch.setattr(InMemory, "stage", staged)
+    db = Database(offload=Elsewhere())
+    numbers = db.table(int, name="numbers")
+    view = numbers.select(row).distinct().materialize()
+    numbers.add_all(range(100))
+    view.offload()
+    assert len(there) == 10 and max(there) <= 100 + 2 * 10, "those of the process, and two pieces"
+    assert sorted(view, key=sorted) == [frozenset([number]) for number in range(100)]

@@ -15,6 +15,7 @@ from spark_backend.aggregates.exact_columns import (
     FLOAT_LIMBS,
     INTEGER_LIMBS,
     float_limbs,
+    float_parts,
     float_sum,
     integer_limbs,
     integer_sum,
@@ -41,7 +42,9 @@ def test_sums_of_floats_are_rounded_once(spark: Any) -> None:
         groups[n] += [-value for value in groups[n]] + [draw.choice(groups[n])]
     pairs = [(n, value) for n, values in groups.items() for value in values]
     rows = spark.createDataFrame(pairs, "g long, v double")
-    limbs = rows.select("g", *(F.expr(q).alias(n) for n, q in float_limbs("v", "s").items()))
+    parts = rows.select("g", *(F.expr(q).alias(n) for n, q in float_parts("v", "s").items()))
+    columns = float_limbs("s_good", "s").items()
+    limbs = parts.select("g", "s_odd", *(F.expr(q).alias(n) for n, q in columns))
     assert limbs.filter("s_odd is not null").count() == 0
     names = [f"s_{place}" for place in range(FLOAT_LIMBS)]
     sums = limbs.groupBy("g").agg(*(F.sum(name).alias(name) for name in names))
@@ -52,7 +55,7 @@ def test_sums_of_floats_are_rounded_once(spark: Any) -> None:
 def test_what_has_no_limbs_is_odd(spark: Any) -> None:
     values = [math.nan, math.inf, -math.inf, 1e300, 2.0**63, 5e-324, 2.0**-97, 0.1 * 2.0**-45]
     rows = spark.createDataFrame([(v,) for v in [*values, 0.1, 2.0**-96, -(2.0**62)]], "v double")
-    odd = rows.select(F.expr(float_limbs("v", "s")["s_odd"]).alias("odd")).filter("odd is not null")
+    odd = rows.select(F.expr(float_parts("v", "s")["s_odd"]).alias("odd")).filter("odd is not null")
     assert odd.count() == len(values)
 
 
