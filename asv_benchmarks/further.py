@@ -120,7 +120,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--views", type=int, default=40)
     given = parser.parse_args(arguments)
     found = [(name, *making(name, given.rounds, given.views)) for name in QUERIES]
-    rows = [[name.replace("_", " "), *(f"{each:.1f}" for each in ms)] for name, *ms in found]
+    rows = [[str(name), *(f"{each:.1f}" for each in ms)] for name, *ms in found]
     print("\n".join([machine(), "", *markdown(HEADER, rows)]))
 
 

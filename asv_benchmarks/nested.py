@@ -41,15 +41,18 @@ def by_hand(size: int) -> tuple[Change, Callable[[], Any]]:
 
     def change(value: int, weight: int) -> None:
         row = ("a", value)
-        group = groups.setdefault(row[0], {})
-        for held, key in ((table, row), (group, row[1])):
-            now = held.get(key, 0) + weight
-            if now:
-                held[key] = now
-            else:
-                del held[key]
+        _add(table, row, weight)
+        _add(groups.setdefault(row[0], {}), row[1], weight)
 
     return change, lambda: Bag(groups["a"])
+
+
+def _add(held: dict[Any, int], key: Any, weight: int) -> None:
+    now = held.get(key, 0) + weight
+    if now:
+        held[key] = now
+    else:
+        del held[key]
 
 
 def measured(size: int) -> dict[str, float]:

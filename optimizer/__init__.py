@@ -21,4 +21,7 @@ lazily(
     "optimizer.plans.multiway",
     "optimizer.plans.per_group",
     "optimizer.rewriting.report",
+    "optimizer.subqueries.calm",
+    "optimizer.subqueries.forms",
+    "optimizer.subqueries.raising",
 )

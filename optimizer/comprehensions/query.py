@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import replace
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from optimizer import plan
@@ -15,7 +16,7 @@ from optimizer.comprehensions.reading import Reading
 from optimizer.comprehensions.refusals import refused
 from optimizer.comprehensions.rows import ONE_ROW, Rows, as_set, relation, selected, taken
 from optimizer.errors import PlanError
-from optimizer.expr import Expr, Lifted, Subquery, all_parameters, row_names, walk
+from optimizer.expr import Expr, Lifted, Parameter, Subquery, all_parameters, row_names, walk
 from optimizer.expressions.knowledge import Shapes
 from optimizer.lifting.lift import Origin, Reader, Unreadable, read, tree_of
 from optimizer.lifting.syntax import NoSyntax, shared_syntax_of
@@ -24,6 +25,7 @@ from optimizer.record import record
 Kind: TypeAlias = Literal["rows", "set", "mapping", "order", "value"]
 ITERATED = ("unnest", "select_many")
 """What callables are for whose elements are rows, in whatever order."""
+NOTHING: Mapping[int, Rows] = MappingProxyType({})
 FIRST = ".0"
 """The name of the first source of a generator."""
 
@@ -37,8 +39,12 @@ class Query:
     sources: tuple[Any, ...]
 
 
-def read_callable(function: Opaque, shapes: Shapes, engine: Engine) -> tuple[Lifted, list[Any]]:
+def read_callable(
+    function: Opaque, shapes: Shapes, engine: Engine, inside: Mapping[int, Rows] = NOTHING
+) -> tuple[Lifted, list[Any]]:
     """A callable that reads relations as an expression with sub-queries, and these relations.
+
+    `inside` are parameters that stand for rows of queries, which read the others as `arguments`.
 
     Raises
     ------
@@ -46,7 +52,12 @@ def read_callable(function: Opaque, shapes: Shapes, engine: Engine) -> tuple[Lif
     """
     reading = Reading(engine, function, shapes)
     origin = Origin(function, shapes, queries=reading)
-    arguments = all_parameters(function.parameters)
+    arguments: tuple[Expr, ...] = all_parameters(function.parameters)
+    if inside:
+        scope = reading.scope
+        arguments = tuple(
+            replace(inside[i], scope=scope) if i in inside else e for i, e in enumerate(arguments)
+        )
     try:
         body, names = read(function.function, origin, arguments)
     except (Unreadable, RecursionError) as unreadable:
@@ -144,7 +155,7 @@ def _plan_of(
         case "groups":
             return mappings.grouped(rows, reading, "Collect").node, "mapping"
         case "sorted":
-            return _ordered(function, rows, reading, reader), "order"
+            return _ordered(rows, reading), "order"
         case "items":
             raise refused(_returned(function), reader, "are groups", mappings.ITEMS)
         case _:
@@ -159,18 +170,15 @@ def _pairs(rows: Rows, reading: Reading) -> plan.Node:
     return mappings.grouped(replace(rows, node=rows.node), reading).node
 
 
-def _ordered(function: Opaque, rows: Rows, reading: Reading, reader: Reader) -> plan.Node:
+def _ordered(rows: Rows, reading: Reading) -> plan.Node:
     order = rows.order
     assert order is not None
-    if not rows.is_whole:
-        raise refused(
-            _returned(function),
-            reader,
-            "is sorted by a query for each row",
-            "have it in the rows: sorted([(sum(...), c.id) for c in ...], reverse=True)",
-        )
     key = plan.SortKey(reading.function(order.key, rows), order.descending)
-    return plan.OrderBy(rows.node, (key,), order.limit, order.offset)
+    if rows.is_whole:
+        return plan.OrderBy(rows.node, (key,), order.limit, order.offset)
+    beside = plan.Extend(rows.node, (), (reading.function(rows.value, rows), key.function))
+    key = replace(key, function=reading.function_of(Parameter(1), 2))
+    return plan.OrderBy(beside, (key,), order.limit, order.offset, shown=1)
 
 
 def _check_finished(function: Opaque, body: Expr) -> None:

@@ -148,7 +148,7 @@ def has_no_meaning(meaning: Any) -> bool:
     return type(meaning) is object
 
 
-def _from_outside(function: FunctionType) -> Iterator[Hashable]:
+def _from_outside(function: Any) -> Iterator[Hashable]:
     """What else a function reads of its module: modules, and what is not defined yet."""
     module = function.__globals__
     names = global_names(function.__code__)

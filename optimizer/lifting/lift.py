@@ -60,11 +60,9 @@ from optimizer.lifting.queries import Queries
 from optimizer.lifting.readings import Reading, of_all_kin, remembered
 from optimizer.lifting.shown import kind_shown, statement_shown
 from optimizer.lifting.symbols import DISPLAYS, OPERATORS, by_identity
-from optimizer.lifting.syntax import NoSyntax, returns_one_expression, shared_syntax_of
+from optimizer.lifting.syntax import NoSyntax, binds, returns_one_expression, shared_syntax_of
 from optimizer.record import record
 
-BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-BINDS = "binds in expressions"
 LARGEST = 400
 """Nodes that an expression may have; `if` statements can double it."""
 LONGEST = 60
@@ -84,11 +82,10 @@ def lift(function: Opaque, shapes: Shapes = ()) -> Lifted:
     return Lifted(body, names, (function,), function.parameters, function)
 
 
-def lift_all(function: Opaque, shapes: Shapes = ()) -> Expr | None:
+def lift_all(function: Opaque, shapes: Shapes = ()) -> Reading | None:
     """The expression of all callables that differ from one in plain values, with slots in their
     place; None if the values decide how it is read, or it has none."""
-    found = of_all_kin(function, shapes, _read_wholly)
-    return None if found is None else found[0]
+    return of_all_kin(function, shapes, _read_wholly)
 
 
 def _read_wholly(function: Opaque, shapes: Shapes) -> Reading:
@@ -169,19 +166,9 @@ def tree_of(function: FunctionType) -> ast.Lambda | ast.FunctionDef:
         raise Unreadable(tree.reason, tree.remedy)
     if not isinstance(tree, ast.Lambda | ast.FunctionDef):
         raise Unreadable("it is no plain function")
-    if _binds(tree):
+    if binds(tree):
         raise Unreadable("':=', 'await' or 'yield' in it", "write it without")
     return tree
-
-
-def _binds(tree: ast.Lambda | ast.FunctionDef) -> bool:
-    """Whether names are given values within expressions; found once, as trees are shared."""
-    known: bool | None = vars(tree).get(BINDS)
-    if known is None:
-        own = tree.body if isinstance(tree, ast.FunctionDef) else [tree.body]
-        known = any(isinstance(node, BINDING) for part in own for node in ast.walk(part))
-        setattr(tree, BINDS, known)
-    return known
 
 
 def bound_arguments(

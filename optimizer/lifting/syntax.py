@@ -27,6 +27,8 @@ from optimizer.lifting.same_code import CodeItself
 from optimizer.lifting.texts import HINTS, texts
 from optimizer.record import record
 
+BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+BINDS = "binds in expressions"
 ONE_AT_A_TIME = RLock()  # a proof moves nodes and silences warnings for a moment
 
 
@@ -160,6 +162,16 @@ def _copy(node: Any) -> Any:
         elif name in fields:
             setattr(copy, name, _copy(value))
     return copy
+
+
+def binds(tree: ast.Lambda | ast.FunctionDef) -> bool:
+    """Whether names are given values within expressions; found once, as trees are shared."""
+    known: bool | None = vars(tree).get(BINDS)
+    if known is None:
+        own = tree.body if isinstance(tree, ast.FunctionDef) else [tree.body]
+        known = any(isinstance(node, BINDING) for part in own for node in ast.walk(part))
+        setattr(tree, BINDS, known)
+    return known
 
 
 def returns_one_expression(tree: ast.Lambda | ast.FunctionDef) -> bool:

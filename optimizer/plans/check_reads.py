@@ -197,9 +197,10 @@ def _is_right_for_all(function: Opaque, of: Shapes) -> bool:
     kin = kin_of(function)
     if kin is None or not kin.values:
         return kin is not None
-    body = lift_all(function, of)
-    if body is None:
+    reading = lift_all(function, of)
+    if reading is None:
         return False
+    body, _ = reading
     slots = [part.held for part in walk(body) if isinstance(part, Slot)]
     for each in slots:
         each.is_asked = False

@@ -35,7 +35,7 @@ from optimizer.expr import (
 from optimizer.expressions.evaluated import PLAIN
 from optimizer.expressions.knowledge import constructor, makes_record, record_field
 from optimizer.plans.extended import outputs
-from optimizer.plans.properties import bindings, fact
+from optimizer.plans.properties import bindings, fact, shows_parts
 
 Constants = Mapping[Expr, Constant]
 AnyJoin = plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
@@ -128,7 +128,8 @@ def _found(node: plan.Node) -> Constants:
         case plan.Settled(segment):
             return constants_of(segment.run)
         case _:
-            return below[0] if isinstance(node, _SOME_OF_LEFT) else NOTHING
+            is_some = isinstance(node, _SOME_OF_LEFT) and not shows_parts(node)
+            return below[0] if is_some else NOTHING
 
 
 def _said(body: Expr) -> dict[Expr, Constant]:

@@ -133,7 +133,7 @@ class _Reader:
 
     def _key(self, value: Any) -> Hashable:
         """What a field of a node is, but for values that may differ."""
-        kind = type(value)
+        kind: Any = type(value)
         if kind is Opaque:
             return self._opaque(value)
         if kind is Lifted:

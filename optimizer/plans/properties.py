@@ -132,6 +132,11 @@ def _some_of(node: plan.Node) -> plan.Node:
     return _down(node, "some_of", _SOME_OF)
 
 
+def shows_parts(node: plan.Node) -> bool:
+    """Whether a row leaves without what it stands by."""
+    return isinstance(node, plan.OrderBy) and node.shown is not None
+
+
 def below_wheres(node: plan.Node) -> plan.Node:
     """The node whose rows these are after nothing but filters."""
     return _down(node, "below_wheres", (plan.Where,))
@@ -141,7 +146,7 @@ def _down(node: plan.Node, name: str, kinds: tuple[type[plan.Node], ...]) -> pla
     """The first node that is of none of some kinds, going down by the left; it is known from then
     on to the nodes on the way."""
     passed: list[plan.Node] = []
-    while name not in node.known and isinstance(node, kinds):
+    while name not in node.known and isinstance(node, kinds) and not shows_parts(node):
         passed.append(node)
         node = node.inputs()[0]
     found: plan.Node = node.known.get(name, node)

@@ -34,9 +34,7 @@ from optimizer.expr import (
 from optimizer.expressions.compose import first
 from optimizer.expressions.knowledge import total
 from optimizer.plans.properties import bindings, may_be_negative, shapes
-from optimizer.subqueries.calm import Of, is_calm
-from optimizer.subqueries.forms import known_of
-from optimizer.subqueries.raising import is_quiet
+from optimizer.subqueries import calm, forms, raising
 from optimizer.traverse import functions, with_functions, with_inputs
 
 KEY = Item(Parameter(0), constant(0))
@@ -52,7 +50,7 @@ def drop_left_join(node: plan.Node) -> plan.Node:
         below = below.input
     if not isinstance(below, plan.OuterJoin) or not _finds_one_at_most(below):
         return node
-    place, of = bindings(below.left), known_of(below)
+    place, of = bindings(below.left), forms.known_of(below)
     every = [with_functions(each, lambda f: _calm(f, of)) for each in every]
     if any(_reads(each, place) for each in every):
         return node
@@ -62,17 +60,17 @@ def drop_left_join(node: plan.Node) -> plan.Node:
     return made
 
 
-def _calm(f: Function, of: Of) -> Function:
+def _calm(f: Function, of: calm.Of) -> Function:
     """A callable that evaluates nothing beforehand which is known to raise nothing."""
     if not isinstance(f, Lifted):
         return f
     return f.with_body(transform(f.body, lambda expr: _without_needs(expr, of)))
 
 
-def _without_needs(expr: Expr, of: Of) -> Expr:
+def _without_needs(expr: Expr, of: calm.Of) -> Expr:
     if not isinstance(expr, First):
         return expr
-    return first(tuple(need for need in expr.needs if not is_calm(need, of)), expr.then)
+    return first(tuple(need for need in expr.needs if not calm.is_calm(need, of)), expr.then)
 
 
 def _reads(node: plan.Node, place: int) -> bool:
@@ -101,7 +99,7 @@ def _finds_one_at_most(joined: plan.OuterJoin) -> bool:
     if not (isinstance(left, Lifted) and isinstance(right, Lifted)):
         return False
     is_total = total(left.body, shapes(joined.left))
-    return is_total and _has_all_of_key(right.body, groups) and is_quiet(groups)
+    return is_total and _has_all_of_key(right.body, groups) and raising.is_quiet(groups)
 
 
 def _has_all_of_key(expr: Expr, groups: plan.Aggregate) -> bool:

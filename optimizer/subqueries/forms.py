@@ -72,15 +72,10 @@ def _forms(node: plan.Node, below: list[Forms], arguments: tuple[Kinds, ...]) ->
             return tuple([form(expr, of) for expr in made])
         case plan.Where(source, p):
             return _unpacked(below[0], read(p, shapes(source)).body)
-        case (
-            plan.Distinct()
-            | plan.OrderBy()
-            | plan.Top()
-            | plan.SemiJoin()
-            | plan.AntiJoin()
-            | plan.View()
-        ):
+        case plan.Distinct() | plan.Top() | plan.SemiJoin() | plan.AntiJoin() | plan.View():
             return below[0]
+        case plan.OrderBy(shown=shown):
+            return below[0][:shown]
         case plan.Product() | plan.Join():
             return (*below[0], _as_row(below[1]))
         case plan.OuterJoin(kind="left"):

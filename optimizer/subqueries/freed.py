@@ -78,13 +78,11 @@ def freed(
             return _wider(node, source, how)
         case plan.SelectMany(source) | plan.Unnest(source) | plan.Aggregate(source):
             return _wider(node, source, how)
-        case plan.Top(source) | plan.OrderBy(source, limit=int()):
+        case plan.Top(source):
             return first_of(_wider(node, source, how), bindings(source))
-        case plan.OrderBy():
-            raise PlanError(
-                f"{explain.headline(node)}: the rows do not have what they are to stand by\n"
-                "  select() it beside them, and order by that"
-            )
+        case plan.OrderBy(source):
+            ordered: Any = _wider(node, source, how)
+            return replace(ordered, shown=bindings(node))  # type: ignore[no-any-return]
         case plan.Reduce(source, Lifted() as key):
             return _reduced(node, source, key, how)
         case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():

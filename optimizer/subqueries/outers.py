@@ -16,9 +16,7 @@ from operator import is_
 from optimizer import plan
 from optimizer.expr import (
     Apply,
-    Conditional,
     Constant,
-    Display,
     Expr,
     Function,
     Lifted,

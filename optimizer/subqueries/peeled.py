@@ -61,8 +61,9 @@ def peeled(node: plan.Node) -> Peeled | None:
         case plan.Extend(source):
             below = peeled(source)
             return None if below is None else _extend(below, node)
-        case plan.OrderBy(source, _, None, 0):
-            return peeled(source)
+        case plan.OrderBy(source, _, None, 0, shown):
+            below = peeled(source)
+            return None if below is None else replace(below, row=below.row[:shown])
         case _:
             return None
 

@@ -174,10 +174,12 @@ class Translation:
                 return joining.joined(self, node)
             case plan.Aggregate(source):
                 return self._aggregated(node, self.side(source))
-            case plan.OrderBy(source, keys, limit, offset):
+            case plan.OrderBy(source, keys, limit, offset, shown):
                 if limit is None:
-                    return self._in_no_order(node)
-                return self._top(self.side(source), None, keys, limit, offset)
+                    x = self._in_no_order(node)
+                else:
+                    x = self._top(self.side(source), None, keys, limit, offset)
+                return replace(x, row=x.row[:shown])
             case plan.Top(source, own, keys, limit, offset):
                 return self._top(self.side(source), own, keys, limit, offset)
             case plan.Reduce(source):

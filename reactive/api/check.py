@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from reactive.api.equal_rows import same_as_bags
 from reactive.api.query import Written
+from reactive.api.text import plain
 from reactive.collections.bag import Bag
 from reactive.collections.zset import canonical
 from reactive.errors import VerificationError
@@ -51,33 +52,22 @@ def difference(view: Any) -> str | None:
     """What a view and its text do not have in common; None if they are the same."""
     query = view.relation
     text, kind = query.text, query.kind
-    expected = text.run({}, is_tied=True)
+    shown = list(view)
+    expected = text.run({}, tied=view._of_all_places() if kind == "order" else shown)
     if kind == "mapping":
-        return _compared(list(view), [pair_of(each) for each in expected.items()])
+        return _compared(shown, [pair_of(each) for each in expected.items()])
     rows = [expected] if kind == "value" else list(expected)
     if kind != "order":
-        return _compared(list(view), rows)
-    mine = list(view)
-    form = form_of(mine)
+        return _compared(shown, rows)
+    form = form_of(shown)
     theirs = [alike(row, form) for row in rows]
-    return None if mine == theirs else f"in order: {mine!r:.200}\n  and not {theirs!r:.200}"
+    return None if shown == theirs else f"in order: {shown!r:.200}\n  and not {theirs!r:.200}"
 
 
 def pair_of(item: tuple[Any, Any]) -> tuple[Any, Any]:
     """A key and its value; the values of a group in no order."""
     key, value = item
     return key, Bag(map(plain, value)) if isinstance(value, list) else value
-
-
-def plain(value: Any) -> Any:
-    """A value as a row has it: lists as tuples, sets frozen."""
-    if isinstance(value, set | frozenset):
-        return frozenset(map(plain, value))
-    if isinstance(value, list) or type(value) is tuple:
-        return tuple(map(plain, value))
-    if isinstance(value, Mapping):
-        return frozenset((plain(k), plain(v)) for k, v in value.items())
-    return value
 
 
 Form = Any

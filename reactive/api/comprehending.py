@@ -6,7 +6,7 @@ the relation is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
 from types import FunctionType
 from typing import Any
@@ -16,6 +16,7 @@ from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.comprehensions.engine import Fold
 from optimizer.comprehensions.query import read_callable
+from optimizer.comprehensions.rows import Rows
 from optimizer.errors import DuplicateKeyError, PlanError
 from optimizer.expr import Constant, Expr, Function, Lifted, walk
 from optimizer.expressions.knowledge import Shapes
@@ -155,6 +156,17 @@ def read(engine: Any, function: Opaque, shapes: Shapes) -> Lifted:
         if isinstance(part, Constant) and isinstance(part.value, FunctionType):
             _check_called(function, part.value)
     return made
+
+
+def read_inside(
+    engine: Any, function: Opaque, shapes: Shapes, inside: Mapping[int, Rows]
+) -> Lifted | None:
+    """A callable of rows with others inside, some of whose parameters are these, as sub-queries of
+    them; None of one that needs them as they are."""
+    try:
+        return read_callable(function, shapes, Comprehending(engine), inside)[0]
+    except PlanError:
+        return None
 
 
 def _check_called(function: Opaque, called: FunctionType) -> None:

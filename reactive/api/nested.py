@@ -8,12 +8,20 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 from optimizer import plan
+from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import caller
-from optimizer.expr import Item, Lifted, Parameter, constant
+from optimizer.comprehensions.query import ITERATED
+from optimizer.comprehensions.rows import Rows
+from optimizer.expr import Function, Item, Lifted, Parameter, constant, reads
+from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.naming import Nesting
+from optimizer.lifting.lift import lift
+from optimizer.plans.properties import bindings, shapes
 from optimizer.subqueries.keyed import items, over_row
+from optimizer.traverse import functions, with_functions, with_inputs
+from reactive.api import comprehending
 from reactive.api.nesting import extended, named_rows, placed
-from reactive.api.relation import OrderedRelation, Relation
+from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.api.view import View
 from reactive.collections.zset import canonical
 from reactive.dataflow.plain_data import plain
@@ -30,6 +38,10 @@ if TYPE_CHECKING:
 Ts = TypeVarTuple("Ts")
 SAME = (plan.Where, plan.Distinct, plan.SemiJoin, plan.AntiJoin)
 """What leaves rows as they are, or out."""
+MADE = plan.Select | plan.Extend | plan.Aggregate
+"""What may read nothing of what is inside."""
+AS_VALUES = (*ITERATED, "order_by")
+"""What callables are for that are given what is inside as it is."""
 
 
 @boundary
@@ -50,6 +62,10 @@ class NestedRelation(Relation[*Ts]):
     nesting: Nesting
     order: tuple[plan.SortKey, ...] = ()
     """What the rows stand by, if they do."""
+    inside: tuple[Rows, ...] = ()
+    """What the last bindings are, as rows for each of the others."""
+    begin: Relation[Any] | None = None
+    """The rows without these bindings."""
 
     def materialize(self, name: str | None = None, *, on_error: OnError = "raise") -> Any:
         """A view whose rows are named tuples; `view[key]` is one of them."""
@@ -118,10 +134,40 @@ class NestedRelation(Relation[*Ts]):
         return nested(self, self.nesting, ordered.plan.keys)
 
     def _new(self, node: plan.Node, *others: Any) -> Relation[Any]:
+        begin = self._begin(node)
+        if begin is not None and isinstance(node, MADE):
+            return begin
         made = super()._new(node, *others)
         if isinstance(node, SAME) and node.inputs()[0] is self.plan:
-            return nested(made, self.nesting)
+            inside = () if begin is None else self.inside
+            return nested(made, self.nesting, inside=inside, begin=begin)
         return made
+
+    def _grouped(self, node: plan.Node) -> GroupedRelation[Any]:
+        above, groups = (node, node.inputs()[0]) if isinstance(node, plan.Select) else (None, node)
+        begin = self._begin(groups)
+        if begin is None:
+            return super()._grouped(node)
+        made = begin.plan if above is None else with_inputs(above, [begin.plan])
+        return GroupedRelation(self._engine, made, self._kept_views())
+
+    def _begin(self, node: plan.Node) -> Relation[Any] | None:
+        """What a node makes of the rows without what is inside, if it does not read that."""
+        begin, is_known = self.begin, isinstance(node, plan.Where | MADE)
+        if begin is None or not is_known or node.inputs()[0] is not self.plan:
+            return None
+        made = _narrow(node, bindings(begin.plan), begin.plan)
+        return None if made is None else Relation(self._engine, made, self._kept_views())
+
+    def _named(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
+        """A callable that reads what is inside reads the queries for it, if it can."""
+        made = super()._named(function, known, role)
+        width = len(self.nesting.columns)
+        if not self.inside or len(known) < width or role in AS_VALUES:
+            return made
+        whole = made if isinstance(made, Opaque) else made.origins[0]
+        inside = dict(enumerate(self.inside, width - len(self.inside)))
+        return comprehending.read_inside(self._engine, whole, known, inside) or made
 
 
 @boundary
@@ -143,16 +189,39 @@ def nest(relation: Any, named: Mapping[str, Any]) -> NestedRelation[Any]:
     made = extended(relation, named)
     with placed(made):
         rows = relation._new(made.node, *made.inside)
-    return nested(rows, made.nesting, made.order)
+    return nested(rows, made.nesting, made.order, made.rows, relation)
+
+
+def _narrow(node: plan.Node, count: int, source: plan.Node) -> plan.Node | None:
+    """A node over rows with only the first of its bindings; None if it reads others."""
+    if isinstance(node, plan.Extend) and any(place >= count for place in node.keep):
+        return None
+    if any(f.value is None and f.name != "Count" for f in getattr(node, "aggregates", ())):
+        return None
+    every = {
+        f: lift(f, shapes(node.inputs()[0])) if isinstance(f, Opaque) else f
+        for f in functions(node)
+    }
+    if any(place >= count for f in every.values() for place in reads(f.body)):
+        return None
+
+    def narrow(f: Function) -> Function:
+        return replace(every[f], names=every[f].names[:count], parameters=count, made=None)
+
+    return with_inputs(with_functions(node, narrow), [source])
 
 
 def nested(
-    relation: Any, nesting: Nesting, order: tuple[plan.SortKey, ...] = ()
+    relation: Any,
+    nesting: Nesting,
+    order: tuple[plan.SortKey, ...] = (),
+    inside: tuple[Rows, ...] = (),
+    begin: Relation[Any] | None = None,
 ) -> NestedRelation[Any]:
     """A relation whose rows have others inside, in an order if there is one."""
     kind: Any = OrderedNestedRelation if order else NestedRelation
     made: NestedRelation[Any] = kind(relation._engine, relation.plan, relation._kept_views())
-    made.nesting, made.order = nesting, order
+    made.nesting, made.order, made.inside, made.begin = nesting, order, inside, begin
     return made
 
 

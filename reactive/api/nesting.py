@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 from optimizer import plan
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.callables.source import caller
+from optimizer.comprehensions.rows import Rows
 from optimizer.errors import PlanError
 from optimizer.expr import (
     Attribute,
@@ -112,13 +113,14 @@ _KEY = Lifted(Parameter(0), ("key",), (), 1)
 
 @record
 class Nested:
-    """The rows with the bindings of a nest, what they are, and what they stand by, if they do;
-    and the relations that are inside."""
+    """The rows with the bindings of a nest, what they are, and what they stand by, if they do; and
+    the relations that are inside, also as rows for each of the others."""
 
     node: plan.Extend
     nesting: Nesting
     order: tuple[plan.SortKey, ...]
     inside: tuple[Any, ...]
+    rows: tuple[Rows, ...]
 
 
 def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
@@ -144,7 +146,8 @@ def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
     nesting = Nesting(kind, names, True, key, levels)
     width = len(names)
     order = tuple(_wider(key, width) for key in _order_of(relation)[0])
-    return Nested(made, nesting, order, tuple(each.relation for each in inner))
+    relations, rows = [each.relation for each in inner], [each.rows for each in inner]
+    return Nested(made, nesting, order, tuple(relations), tuple(rows))
 
 
 @contextmanager
@@ -235,12 +238,20 @@ class _Inside:
         order, source = _order_of(made)
         row, kind = _row_of(made, source)
         mine = {each._expr.index: place for place, each in enumerate(outer)}  # type: ignore[attr-defined]
-        found: Expr = _subquery(_collected(source, row, order), mine)
+        asked = _subquery(_collected(source, row, order), mine)
+        self.rows = _rows(asked, row)
+        found: Expr = asked
         if order:
             directions = tuple((key.descending, key.nulls) for key in order)
             found = Call(constant(InSequence(directions), "sorted"), (found,))
         self.column = Lifted(found, _parameters(query, width), (taken,), width)
         self.level = _level(name, made, kind, is_sequence=bool(order))
+
+
+def _rows(query: Subquery, row: Expr) -> Rows:
+    """What a query collects, as the rows that it has for each row around it."""
+    (node,) = query.query.inputs()
+    return Rows("list", node, (row,), row_names(bindings(node)), None, query.arguments)
 
 
 def _parameters(query: Any, count: int) -> tuple[str, ...]:

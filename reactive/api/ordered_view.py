@@ -77,6 +77,11 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
             found: list[Any] = self._contents.between(0, min(n, len(self._contents)))
             return found
 
+    def _of_all_places(self) -> list[Any]:
+        """The rows in order, also those outside of the window."""
+        with self._reading():
+            return list(self._contents.order.all_rows())
+
     def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
         return list(self._contents.items()), self._contents.rows()
 

@@ -6,6 +6,7 @@ Each method takes the user's callables into the plan and wraps one node around i
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import replace
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -41,8 +42,8 @@ from reactive.api.extending import Extending
 from reactive.api.first import First
 from reactive.api.groups import Groups
 from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys
+from reactive.compiler import costs as costing
 from reactive.compiler import definition
-from reactive.compiler.costs import explained
 from reactive.dataflow.delta import Delta
 from reactive.runtime.boundary import boundary
 from reactive.runtime.name_hints import hint
@@ -207,7 +208,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         ----------
         key, more: callables, bindings -> values that `<` compares, or names of fields; NaN comes
             after everything. Rows with equal values of the first stand by the next. `asc(f)` and
-            `desc(f)` give a key its own direction.
+            `desc(f)` give a key its own direction. A key may be what a query gives for the row.
         descending: greatest first, of the keys that are plain callables.
         nulls: `"first"` or `"last"`: where None stands, in either direction, as a key or as a part
             of one that is a tuple. Without it, None is compared like any value.
@@ -607,7 +608,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         """
         queries = self._engine.queries
         if costs:
-            return explained(queries.optimized(self.plan).plan, queries.running(self.plan))
+            return costing.explained(queries.optimized(self.plan).plan, queries.running(self.plan))
         if not (optimized and queries.phases):
             return explaining.explain(self.plan, explaining.source_text)
         runs = queries.running(self.plan).drawing()
@@ -759,7 +760,7 @@ class OrderedRelation(Relation[*Ts]):
         assert isinstance(node, plan.OrderBy)
         if node.limit is not None or node.offset:
             raise PlanError("limit of a relation that is limited already\n  order_by() it again")
-        ordered = plan.OrderBy(node.input, node.keys, n, offset)
+        ordered = replace(node, limit=n, offset=offset)
         return OrderedRelation(self._engine, ordered, self._kept_views())
 
     def materialize(

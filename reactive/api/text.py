@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from math import inf
+from operator import itemgetter
 from types import CellType, CodeType, FunctionType, GeneratorType
 from typing import Any
 
@@ -34,18 +37,18 @@ class Text:
     function: Any
     first: Any = None
 
-    def run(self, lists: Mapping[str, Iterable[Any]], *, is_tied: bool = False) -> Any:
+    def run(self, lists: Mapping[str, Iterable[Any]], *, tied: Sequence[Any] | None = None) -> Any:
         """What Python computes, with these lists in the place of relations by their names.
 
-        The others have their rows of now. With `is_tied`, rows with equal keys are in an order of
-        their own, as in views.
+        The others have their rows of now. With `tied`, rows with equal keys are in an order of
+        their own, as in views; those that do not compare stand as they do in `tied`.
         """
         names = self.names()
         for name in lists:
             if name not in names:
                 known = ", ".join(sorted(names))
                 raise PlanError(f"the query reads no {name!r}\n  it reads {known}")
-        run = _Run({name: list(rows) for name, rows in lists.items()}, is_tied)
+        run = _Run({name: list(rows) for name, rows in lists.items()}, tied)
         if self.first is not None:
             rows = run.lists.get(_name_of(self.first))
             return list(run.made(self.function)(iter(run.rows_of(self.first, rows))))
@@ -93,14 +96,15 @@ def _function_of(value: Any) -> FunctionType | None:
 class _Run:
     """One evaluation: the lists, and what functions that call themselves have given so far."""
 
-    def __init__(self, lists: dict[str, list[Any]], is_tied: bool) -> None:
+    def __init__(self, lists: dict[str, list[Any]], tied: Sequence[Any] | None) -> None:
         self.lists = lists
         self._so_far: dict[CodeType, Any] = {}
         self._asked: set[CodeType] = set()
         self._standing: dict[int, Any] = {id(builtins.sum): exact_sum}
-        if is_tied:
-            tied = {builtins.sorted: tied_sorted, builtins.min: tied_min, builtins.max: tied_max}
-            self._standing |= {id(old): new for old, new in tied.items()}
+        if tied is not None:
+            ties = Ties(tied)
+            settled = {builtins.sorted: ties.sorted, builtins.min: ties.min, builtins.max: ties.max}
+            self._standing |= {id(old): new for old, new in settled.items()}
 
     def result(self, function: FunctionType) -> Any:
         """What a function without parameters gives; the smallest set, if it calls itself."""
@@ -173,27 +177,66 @@ def exact_sum(values: Iterable[Any], start: Any = 0) -> Any:
     return sum(every, start)
 
 
-def tied_sorted(values: Iterable[Any], *, key: Any = None, reverse: bool = False) -> list[Any]:
-    """As `sorted`, of rows whose order does not matter."""
-    of: Callable[[Any], Any] = (lambda row: row) if key is None else key
-    return list(in_order([(of(value), value) for value in values], reverse))
+def plain(value: Any) -> Any:
+    """A value as a row has it: lists as tuples, sets frozen."""
+    if isinstance(value, set | frozenset):
+        return frozenset(map(plain, value))
+    if isinstance(value, list) or type(value) is tuple:
+        return tuple(map(plain, value))
+    if isinstance(value, Mapping):
+        return frozenset((plain(k), plain(v)) for k, v in value.items())
+    return value
 
 
-def tied_min(*values: Any, **options: Any) -> Any:
-    """As `min`, likewise."""
-    return _tied(min, values, options, reverse=False)
+class Ties:
+    """What sorts rows whose order does not matter: as in views, and else as in a list.
 
+    >>> Ties([2 + 0j, 1 + 0j]).sorted([1 + 0j, 2 + 0j, 3 + 0j], key=lambda number: number.imag)
+    [(2+0j), (1+0j), (3+0j)]
+    """
 
-def tied_max(*values: Any, **options: Any) -> Any:
-    """As `max`, likewise."""
-    return _tied(max, values, options, reverse=True)
+    def __init__(self, rows: Sequence[Any]) -> None:
+        self._places: defaultdict[Any, list[int]] = defaultdict(list)
+        for place, row in enumerate(rows):
+            self._places[row].append(place)
 
+    def sorted(self, values: Iterable[Any], *, key: Any = None, reverse: bool = False) -> list[Any]:
+        """As `sorted`."""
+        of: Callable[[Any], Any] = (lambda row: row) if key is None else key
+        return list(in_order([(of(value), value) for value in self._placed(values)], reverse))
 
-def _tied(
-    best: Callable[..., Any], values: tuple[Any, ...], options: dict[str, Any], *, reverse: bool
-) -> Any:
-    if len(values) != 1 or options.get("key") is None:
-        return best(*values, **options)
-    (found,) = values
-    ordered = tied_sorted(found, key=options["key"], reverse=reverse)
-    return ordered[0] if ordered else best(*values, **options)
+    def min(self, *values: Any, **options: Any) -> Any:
+        """As `min`."""
+        return self._best(min, values, options, reverse=False)
+
+    def max(self, *values: Any, **options: Any) -> Any:
+        """As `max`."""
+        return self._best(max, values, options, reverse=True)
+
+    def _best(
+        self,
+        best: Callable[..., Any],
+        values: tuple[Any, ...],
+        options: dict[str, Any],
+        *,
+        reverse: bool,
+    ) -> Any:
+        if len(values) != 1 or options.get("key") is None:
+            return best(*values, **options)
+        (found,) = values
+        ordered = self.sorted(found, key=options["key"], reverse=reverse)
+        return ordered[0] if ordered else best(*values, **options)
+
+    def _placed(self, values: Iterable[Any]) -> list[Any]:
+        """Values as they stand in the list, each copy at a place; those that do not behind."""
+        every = list(values)
+        places = []
+        copies: Counter[Any] = Counter()
+        try:
+            for value in map(plain, every):
+                known = self._places.get(value, ())
+                places.append(known[copies[value]] if copies[value] < len(known) else inf)
+                copies[value] += 1
+        except TypeError:  # what has no hash is no row
+            return every
+        return [value for _, value in sorted(zip(places, every, strict=True), key=itemgetter(0))]

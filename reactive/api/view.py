@@ -222,10 +222,6 @@ class View(Closeable, Relation[*Ts]):
         """Each different row with how often it is there."""
         return self._pairs()
 
-    @overload
-    def zset(self: View[T]) -> weighted.ZSet[T]: ...
-    @overload
-    def zset(self: View[A, B, *Cs]) -> weighted.ZSet[tuple[A, B, *Cs]]: ...
     def zset(self) -> weighted.ZSet[Any]:
         """The rows of now with their weights, which `delta.zset` changes. Costs O(rows)."""
         return weighted.zset_of(self._pairs())

@@ -46,7 +46,8 @@ At = tuple[int, int]
 
 
 class Ranked:
-    """Rows by key. `descending` says that it will be read backwards, so that ties read forwards.
+    """Rows by key. `descending` says that it will be read backwards, so that ties read forwards;
+    `one_key` that all copies of a row have the same key, though perhaps another one than before.
 
     >>> ranked = Ranked(descending=False)
     >>> ranked.insert(3, "c"), ranked.insert(1, "a")
@@ -55,10 +56,14 @@ class Ranked:
     (['a', 'c'], 'c', 2)
     """
 
-    __slots__ = ("_descending", "_ends", "_keys", "_marks", "_maxes", "_rows", "_sizes", "size")
+    __slots__ = (
+        *("_descending", "_ends", "_keys", "_marks", "_maxes", "_one_key", "_rows", "_sizes"),
+        "size",
+    )
 
-    def __init__(self, *, descending: bool) -> None:
+    def __init__(self, *, descending: bool, one_key: bool = True) -> None:
         self._descending = descending
+        self._one_key = one_key
         self.size: int
         """How many rows there are."""
         self._ends: list[int] | None = None  # how many rows there are up to the end of each chunk
@@ -69,6 +74,10 @@ class Ranked:
 
     def __iter__(self) -> Iterator[Row]:
         return chain.from_iterable(self._rows)
+
+    def items(self) -> Iterator[tuple[Any, Row]]:
+        """Each row with its key, as they stand here."""
+        return zip(chain.from_iterable(self._keys), self, strict=True)
 
     def insert(self, key: Any, row: Row) -> At:
         """Put a row in, as the newest; nothing has changed if something cannot be compared."""
@@ -128,11 +137,12 @@ class Ranked:
     def place_of(self, key: Any, row: Row) -> At | None:
         """Where a row stands, of equal ones the newest; None if it is not there.
 
-        The key of the only row is not looked at: it may compare with nothing, not even itself.
+        The key of the only row is not compared: it may compare with nothing, not even itself.
         """
         if self.size == 1:
             only = self._rows[0][0]
-            return (0, 0) if only is row or only == row else None
+            is_there = only is row or only == row
+            return (0, 0) if is_there and (self._one_key or self._keys[0][0] == key) else None
         chunk, offset, is_there = self._find(key)
         if not is_there:
             return None

@@ -44,7 +44,7 @@ def shaped(written: plan.Node) -> Shaped | None:
     """The shape of a query; None if it is too large, or has none."""
     form = form_of(written)
     order = None if form is None else _inputs_first(written)
-    if order is None or not is_low(written, form.levels):
+    if form is None or order is None or not is_low(written, form.levels):
         return None
     reader = _Reader()
     pattern = reader.pattern_of(order)

@@ -103,7 +103,7 @@ class BorrowedOrder(Borrowed):
         self.order = order
 
     def step(self, delta: Pairs) -> Pairs:
-        return _Net(delta) if delta.__class__ is Batch else delta
+        return _Net(delta) if delta.__class__ is Batch or self.order.shows_parts else delta
 
     @property
     def edits(self) -> Iterable[Edit]:  # type: ignore[override]
@@ -151,11 +151,13 @@ class ChangesOnly(Borrowed):
             self.order.edits = []
 
     def step(self, delta: Pairs) -> Pairs:
-        return consolidate(delta)
+        moves = self.order is not None and self.order.shows_parts
+        return _Net(delta) if moves else consolidate(delta)
 
 
 class _Net(Sequence[Pair]):
-    """A delta, consolidated once somebody looks: a load of which nobody is told hashes no row."""
+    """A delta, consolidated once somebody looks: a load of which nobody is told hashes no row. It
+    is there also where rows have only moved."""
 
     __slots__ = ("_delta", "_pairs")
 
@@ -164,7 +166,7 @@ class _Net(Sequence[Pair]):
         self._pairs: Pairs | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._delta)  # rows that come together do not cancel
+        return bool(self._delta)
 
     def __len__(self) -> int:
         return len(self._net())

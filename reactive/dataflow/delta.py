@@ -61,18 +61,6 @@ class Delta(Generic[T]):
         return tuple(self._pairs)
 
     @property
-    def zset(self) -> weighted.ZSet[T]:
-        """The same as a Z-set: those of several commits add up.
-
-        >>> from reactive import Database
-        >>> words = Database().table(str)
-        >>> subscription = words.subscribe(lambda delta: print(delta.zset))
-        >>> words.add_all(["to", "be", "to"])
-        ZSet({'to': 2, 'be': 1})
-        """
-        return weighted.zset_of(self._pairs)
-
-    @property
     def edits(self) -> tuple[Edit, ...]:
         """The steps that turn the old rows into the new ones, of an ordered relation and of a
         `nest`; the smallest there are: a row inside of others comes and goes by its path.
@@ -89,6 +77,18 @@ class Delta(Generic[T]):
         if not self._edits and self._key is not None:
             self._edits = tuple(nested_edits.edits_by(self._key, self._pairs))
         return self._edits
+
+    @property
+    def zset(self) -> weighted.ZSet[T]:
+        """The same as a Z-set: those of several commits add up.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> subscription = words.subscribe(lambda delta: print(delta.zset))
+        >>> words.add_all(["to", "be", "to"])
+        ZSet({'to': 2, 'be': 1})
+        """
+        return weighted.zset_of(self._pairs)
 
     @property
     def added(self) -> tuple[T, ...]:

@@ -17,6 +17,9 @@ so that a row which passes through the window within a commit is in none.
 A row that is taken out more often than it came has a negative weight: it is not in the order until
 it has come as often.
 
+What rows stand by may be a part of them that is not shown. Then a row may move though none comes or
+goes: it is in the edits, and in what is emitted it goes and comes.
+
 State:  every row, sorted; once per copy; rows with a negative weight.
 Cost:   O(|dL| * log |L|), whatever the size of the window.
 Source: [i3ql] order by; the law is SQL's LIMIT and OFFSET.
@@ -25,7 +28,7 @@ Source: [i3ql] order by; the law is SQL's LIMIT and OFFSET.
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import eq
@@ -47,8 +50,9 @@ MANY = 16
 NEGATIVE = -1
 LOADED = -2
 Step = tuple[Row, Any, int, int]
-"""A row that came or went, its key, how many with its key stood before it when it went, and 1 or
--1. `NEGATIVE`: its weight is negative. `LOADED`: all that there are came at once."""
+"""A row that came or went as it is shown, its key, how many with its key stood before it when it
+went, and 1 or -1. `NEGATIVE`: its weight is negative, and it is whole. `LOADED`: all that there are
+came at once."""
 
 
 class OrderBy:
@@ -62,7 +66,7 @@ class OrderBy:
     """
 
     __slots__ = (
-        *("_descending", "_key", "_log", "_owed", "_ranked"),
+        *("_descending", "_key", "_log", "_owed", "_ranked", "_show"),
         *("edits", "first", "last", "touched"),
     )
 
@@ -73,10 +77,12 @@ class OrderBy:
         descending: bool = False,
         limit: int | None = None,
         offset: int = 0,
+        show: Callable[[Row], Row] | None = None,
     ) -> None:
         self._key = key
+        self._show = show
         self._descending = descending
-        self._ranked = Ranked(descending=descending)
+        self._ranked = self._no_rows()
         self._log: list[Step] = []
         self._owed: dict[Row, int] = {}
         self.first = offset
@@ -85,6 +91,11 @@ class OrderBy:
             self.first = self.last = sys.maxsize  # no place is inside, none is before
         self.edits: list[Edit] | Insertions = []
         self.touched = 0
+
+    @property
+    def shows_parts(self) -> bool:
+        """Whether rows are shown without what they stand by."""
+        return self._show is not None
 
     def __len__(self) -> int:
         """How many rows the window has."""
@@ -119,7 +130,7 @@ class OrderBy:
             self.undo()
             advise(error)
             raise
-        return consolidate([edit[1:] for edit in self.edits]) if self.edits else []
+        return self._net()
 
     def _step_many(self, delta: Pairs) -> Sequence[Pair]:
         if len(delta) >= MANY and not (self._ranked.size or self._owed):
@@ -145,12 +156,18 @@ class OrderBy:
             self.undo()
             advise(error)
             raise
-        return consolidate([edit[1:] for edit in self.edits]) if self.edits else []
+        return self._net()
 
     def _shorten(self) -> None:
-        """Drop the edits of rows that only pass through the window; without bounds none does."""
-        if len(self.edits) > 1 and (self.first or self.last < sys.maxsize):
+        """Drop the edits of rows that only pass through the window, or stay where they are; without
+        bounds the first does not happen, and the other only to rows that are shown in part."""
+        if len(self.edits) > 1 and (self.first or self.last < sys.maxsize or self._show):
             self.edits = without_copies(fewest(self.edits), self.at, len(self))
+
+    def _net(self) -> Sequence[Pair]:
+        """What the edits come to; of rows that are shown in part, all that moved."""
+        pairs = [edit[1:] for edit in self.edits]
+        return pairs if self._show is not None else consolidate(pairs) if pairs else []
 
     def _keys(self, rows: list[Row]) -> list[Any]:
         """What rows are sorted by."""
@@ -182,7 +199,7 @@ class OrderBy:
             if place == NEGATIVE:
                 self._owe(row, weight)
             elif place == LOADED:
-                self._ranked = Ranked(descending=self._descending)
+                self._ranked = self._no_rows()
             elif weight > 0:
                 found = self._ranked.place_of(order, row)
                 assert found is not None
@@ -201,15 +218,15 @@ class OrderBy:
 
     def follow(self, other: OrderBy) -> None:
         """Have rows that no order tells apart stand as they do in another, which has the same."""
-        left = Counter(self._ranked)
-        rows = []
-        for row in other.all_rows():
-            if left[row] > 0:
-                rows.append(row)
-                left[row] -= 1
-        rows += left.elements()
-        self._ranked = Ranked(descending=self._descending)
-        self._ranked.load([sort_key(self._key(row)) for row in rows], rows)
+        keys: defaultdict[Row, list[Any]] = defaultdict(list)
+        known = list(self._ranked.items())
+        for key, row in known if self._descending else reversed(known):
+            keys[row].append(key)
+        found = [(keys[row].pop(), row) for row in other.all_rows() if keys.get(row)]
+        found += [(key, row) for row, several in keys.items() for key in several]
+        ranked = self._no_rows()
+        ranked.load([key for key, _ in found], [row for _, row in found])
+        self._ranked = ranked
 
     def all_rows(self) -> Iterator[Row]:
         """All rows in order, those of the window and the others."""
@@ -240,6 +257,9 @@ class OrderBy:
         size = self._ranked.bytes() + (sys.getsizeof(self._owed) if self._owed else 0)
         return len(self._ranked) + len(self._owed), size
 
+    def _no_rows(self) -> Ranked:
+        return Ranked(descending=self._descending, one_key=self._show is None)
+
     def _owe(self, row: Row, times: int) -> None:
         """Owe a row once more, or once less."""
         left = self._owed.get(row, 0) + times
@@ -253,7 +273,9 @@ class OrderBy:
             self._owe(row, -1)
             self._log.append((row, order, NEGATIVE, 1))
             return
-        ranked = self._ranked
+        ranked, show = self._ranked, self._show
+        if show is not None:
+            row = show(row)
         at = ranked.insert(order, row)
         self._log.append((row, order, 0, 1))
         last, size = self.last, ranked.size
@@ -271,6 +293,8 @@ class OrderBy:
     def _load(self, keys: list[Any], rows: list[Row]) -> Sequence[Pair]:
         """As `_insert` each of them, where there are none; what comes into the window."""
         self.edits, self._log = [], [(None, None, LOADED, 1)]
+        if self._show is not None:
+            rows = list(map(self._show, rows))
         try:
             shown = self._ranked.load(keys, rows)
             if self._descending or self.first or self.last < len(shown):
@@ -283,14 +307,16 @@ class OrderBy:
         return Batch(shown, 1)
 
     def _remove(self, row: Row, order: Any, edits: list[Edit]) -> None:
-        ranked = self._ranked
+        ranked, whole, show = self._ranked, row, self._show
+        if show is not None:
+            row = show(row)
         at = ranked.place_of(order, row)
-        if at is None:
+        if at is None and show is None:
             order = ranked.search(row)
             at = None if order is ABSENT else ranked.place_of(order, row)
         if at is None:  # a table that is not stored may take back what it never gave
-            self._owe(row, 1)
-            self._log.append((row, order, NEGATIVE, -1))
+            self._owe(whole, 1)
+            self._log.append((whole, order, NEGATIVE, -1))
             return
         last, size = self.last, ranked.size
         place = ranked.rank(at, last)

@@ -122,7 +122,11 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             ), (key, *(k.function for k in keys))
         case plan.OrderBy(_, keys, limit, offset):
             return lambda: order_by.OrderBy(
-                order_key(node), descending=node.descending, limit=limit, offset=offset
+                order_key(node),
+                descending=node.descending,
+                limit=limit,
+                offset=offset,
+                show=node.show,
             ), tuple(key.function for key in keys)
         case _:
             raise TypeError(f"no operator for plan node {type(node).__name__}")

@@ -6,9 +6,11 @@ Cost: O(n log n); rows are compared with each other only where their keys do not
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any
 
 from optimizer import plan
+from reactive.collections.index import itself
 from reactive.collections.order import LAST, sort_key, tie_key
 from reactive.collections.sorting import sorted_by
 from reactive.collections.zset import Row, repeat
@@ -20,15 +22,23 @@ Keyed = tuple[Any, Row]
 
 def in_order(node: plan.OrderBy, bag: Bag) -> list[Row]:
     """The rows that an order shows, of all rows."""
+    rows = [row for alike in settled(node, bag) for row in alike]
+    last = len(rows) if node.limit is None else node.offset + node.limit
+    return rows[node.offset : last]
+
+
+def settled(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
+    """All rows in their order, as they are shown; those that no order tells apart together."""
     key = order_key(node)
     keyed = [(key(row), row) for row in repeat(bag.items())]
     if any(key is LAST for key, _ in keyed):
         keyed.sort(key=lambda pair: _Key(pair[0]), reverse=node.descending)
     else:
         keyed.sort(key=_key_of, reverse=node.descending)
-    rows = [row for tied in _runs(keyed, descending=node.descending) for row in _settled(tied)]
-    last = len(rows) if node.limit is None else node.offset + node.limit
-    return rows[node.offset : last]
+    show = node.show or itself
+    for tied in _runs(keyed, descending=node.descending):
+        rows = [*map(show, tied)]
+        yield from _by_themselves(rows) if len(rows) > 1 else [rows]
 
 
 def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
@@ -56,8 +66,9 @@ def _runs(keyed: list[Keyed], *, descending: bool) -> Iterator[list[Row]]:
         yield run
 
 
-def _settled(tied: list[Row]) -> list[Row]:
-    return sorted(tied, key=tie_key) if len(tied) > 1 else tied
+def _by_themselves(tied: list[Row]) -> Iterator[list[Row]]:
+    """Rows of which the keys are equal."""
+    return (list(rows) for _, rows in groupby(sorted(tied, key=tie_key), key=tie_key))
 
 
 class _Key:

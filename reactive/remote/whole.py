@@ -72,10 +72,11 @@ def whole_of(top: plan.Node, holds: Holds) -> Fragment | None:
 
 
 def _with_first(node: plan.Node) -> plan.Node:
-    """Of an order that the process sorts again, also the rows before the offset."""
+    """Of an order that the process sorts again, also the rows before the offset, and all of each
+    that it stands by."""
     if not isinstance(node, plan.OrderBy) or node.limit is None:
         return node
-    return replace(node, limit=node.limit + node.offset, offset=0)
+    return replace(node, limit=node.limit + node.offset, offset=0, shown=None)
 
 
 class _Cut:

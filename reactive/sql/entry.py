@@ -10,17 +10,16 @@ from sqlglot import exp
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.expr import Lifted, Parameter, row_names
+from optimizer.expr import Expr, Lifted, Parameter, row_names
 from reactive.sql.language import scope_of
 from reactive.sql.queries.nodes import freed
 from reactive.sql.queries.query import Query
 from reactive.sql.relation import relation_of
-from reactive.sql.runtime.ordered_rows import place_of, placed_row
 from reactive.sql.statements.kinds import run
 from reactive.sql.terms.catalog import Catalog
 from reactive.sql.terms.dialects import DIALECTS, Dialect
 from reactive.sql.terms.errors import nearest
-from reactive.sql.terms.schema import Schema, schema_of_values
+from reactive.sql.terms.schema import Schema, record_of, schema_of_values
 from reactive.sql.terms.values import whole
 from reactive.sql.text.read import one
 
@@ -35,10 +34,9 @@ def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
         )
     around = scope_of(text, dialect, catalog, parameters)
     query = around.query(tree)
-    placed = _placed(query) if query.sort and None in _columns(query) else None
-    node, schema = _in_order(query) if placed is None else query.rows()
+    node, schema = _in_order(query) if query.sort else query.rows()
     views = tuple(dict.fromkeys(around.environment.views))
-    return relation_of(engine, node, schema, views, placed)
+    return relation_of(engine, node, schema, views)
 
 
 def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
@@ -69,23 +67,18 @@ def catalog_of(engine: Any) -> Catalog:
 
 
 def _in_order(query: Query) -> tuple[plan.Node, Schema]:
-    """The rows of a query, which stand in its order if it has one."""
-    if not query.sort:
-        return query.rows()
-    places = _columns(query)
+    """The rows of a query, which stand in its order."""
+    places = [_column(key, query) for key in query.sort]
+    if None in places:
+        return _by_more(query)
     node, schema = replace(query, sort=(), limit=None, offset=0).rows()
     columns = [whole(value) for value in schema.values(Parameter(0))]
     keys = tuple(
-        replace(key, function=_of_row(columns[place]))
+        replace(key, function=_of_rows(columns[place], 1))
         for key, place in zip(query.sort, places, strict=True)
         if place is not None
     )
     return plan.OrderBy(node, keys, query.limit, query.offset), schema
-
-
-def _columns(query: Query) -> list[int | None]:
-    """The columns that the rows stand in order by; None for what is no column."""
-    return [_column(key, query) for key in query.sort]
 
 
 def _column(key: plan.SortKey, query: Query) -> int | None:
@@ -95,17 +88,18 @@ def _column(key: plan.SortKey, query: Query) -> int | None:
     return next((n for n, v in enumerate(query.values) if whole(v) == body), None)
 
 
-def _placed(query: Query) -> plan.OrderBy:
-    """Rows that stand in an order by what they do not have."""
-    _, kind = schema_of_values(query.names, query.values)
-    place = [key.function.body for key in query.sort if isinstance(key.function, Lifted)]
-    row = placed_row(kind._fields, place, [whole(value) for value in query.values])
-    node = freed(plan.Select(query.node, query.scope.function(row)))
+def _by_more(query: Query) -> tuple[plan.Node, Schema]:
+    """Rows that stand in an order by what they do not have, which is beside them."""
+    schema, kind = schema_of_values(query.names, query.values)
+    row = query.scope.function(record_of(kind, [whole(value) for value in query.values]))
+    beside = [key.function for key in query.sort]
+    node = freed(plan.Extend(query.node, (), (row, *beside)))
     keys = tuple(
-        replace(key, function=_of_row(place_of(number))) for number, key in enumerate(query.sort)
+        replace(key, function=_of_rows(Parameter(place), 1 + len(beside)))
+        for place, key in enumerate(query.sort, 1)
     )
-    return plan.OrderBy(node, keys, query.limit, query.offset)
+    return plan.OrderBy(node, keys, query.limit, query.offset, shown=1), schema
 
 
-def _of_row(expr: Any) -> Lifted:
-    return Lifted(expr, row_names(1), (), 1)
+def _of_rows(expr: Expr, bindings: int) -> Lifted:
+    return Lifted(expr, row_names(bindings), (), bindings)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 from optimizer import plan
 from optimizer.callables.source import caller
-from optimizer.plans.explain import Explanation
 from reactive.api.relation import OrderedRelation, Relation
 from reactive.runtime.boundary import boundary
 from reactive.sql.terms.schema import Schema
@@ -61,36 +60,14 @@ class OrderedSqlRelation(OrderedRelation[*Ts]):
         return view  # type: ignore[no-any-return]
 
 
-@boundary
-class PlacedSqlRelation(OrderedSqlRelation[*Ts]):
-    """The same, in an order by what is not selected. What is made of it has the rows alone; its
-    view has rows that know their place."""
-
-    _placed: plan.OrderBy
-
-    def _query(self) -> OrderedSqlRelation[*Ts]:
-        return OrderedSqlRelation(self._engine, self._placed, self._views)
-
-    def explain(self, *, optimized: bool = True, costs: bool = False) -> Explanation:
-        """The plan of its view; see `Relation.explain`."""
-        return self._query().explain(optimized=optimized, costs=costs)
-
-    def limit(self, n: int, offset: int = 0) -> OrderedRelation[*Ts]:
-        """The first rows; see `OrderedRelation.limit`."""
-        return self._query().limit(n, offset)
-
-
 def relation_of(
     engine: Engine,
     node: plan.Node,
     schema: Schema,
     views: tuple[AnyView, ...],
-    placed: plan.OrderBy | None = None,
 ) -> SqlRelation[Any] | OrderedSqlRelation[Any]:
-    """The relation of a plan; `placed` are its rows in an order by what they do not have."""
+    """The relation of a plan."""
     kind: Any = OrderedSqlRelation if isinstance(node, plan.OrderBy) else SqlRelation
-    made: Any = (kind if placed is None else PlacedSqlRelation)(engine, node, views)
+    made: Any = kind(engine, node, views)
     made.schema = schema
-    if placed is not None:
-        made._placed = placed
     return made  # type: ignore[no-any-return]

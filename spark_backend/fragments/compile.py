@@ -14,6 +14,7 @@ A table is named after what is kept in it, so that it is found whatever else is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -183,6 +184,9 @@ class Compiler:
                 found = self._aggregate(node)
             case plan.Reduce():
                 found = ReducedRows(self._aggregate(as_aggregate(node)))
+            case plan.OrderBy(limit=int(), shown=int(count)):
+                whole = replace(node, shown=None)
+                return self.step(plan.Extend(whole, tuple(range(count)), ()))
             case plan.Top() | plan.OrderBy(limit=int()):
                 found = self._first(node, is_last=False)
             case _ if isinstance(node, _SETS):

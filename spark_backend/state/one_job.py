@@ -16,6 +16,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from spark_backend.cluster.files import parquet_in
 from spark_backend.state.ends import around, end_of
@@ -43,16 +44,41 @@ def rows_of_all(
     """
     if isinstance(added, Tagged):
         return _tagged(specs, added, buckets)
+    if buckets and len(added) == 1:
+        (name,) = added
+        return _alone(specs[name], added[name], buckets[name])
     frames = [_placed(specs, names, frame, buckets) for names, frame in by_frame(added)]
     whole = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
     if not buckets:
         return whole.coalesce(tasks())
-    return _gathered(whole, sum(buckets[name] for name in added))
+    return _gathered(whole, sum(buckets[name] for name in added), TABLE, BUCKET)
 
 
-def _gathered(rows: DataFrame, buckets: int) -> DataFrame:
+def _gathered(rows: DataFrame, buckets: int, *by: str) -> DataFrame:
     """The rows of a bucket in one task; in several, if they are many (`Session.adaptive`)."""
-    return rows.hint("rebalance", min(MOST_COUNTED, buckets), TABLE, BUCKET)
+    return rows.hint("rebalance", min(MOST_COUNTED, buckets), *by)
+
+
+def _alone(spec: TableSpec, frame: DataFrame, buckets: int) -> DataFrame:
+    """The rows of one base. On their way to the tasks that write them they are as short as can be:
+    without the table, and each field of a record by itself."""
+    parts = {n: _fields(frame, n) for n in spec.schema.names}
+    flat = [F.col(n)[f].alias(f"{n}_{f}") if f else F.col(n) for n, fs in parts.items() for f in fs]
+    moved = frame.select(*flat, _place(spec, buckets).alias(BUCKET))
+    whole = [
+        F.struct(*(F.col(f"{n}_{f}").alias(f) for f in fs)) if fs[0] else F.col(n)
+        for n, fs in parts.items()
+    ]
+    columns = [c.alias(spec.column(n)) for n, c in zip(parts, whole, strict=True)]
+    return _gathered(moved, buckets, BUCKET).select(F.lit(spec.name).alias(TABLE), *columns, BUCKET)
+
+
+def _fields(frame: DataFrame, name: str) -> list[str]:
+    """The fields of a column of records, none of which is null; of any other, one without name."""
+    field = frame.schema[name]
+    kind = field.dataType
+    fields = kind.names if isinstance(kind, T.StructType) and not field.nullable else []
+    return fields or [""]
 
 
 def segment_of(files: Any, root: str, folder: str, spec: TableSpec, buckets: int) -> Segment | None:

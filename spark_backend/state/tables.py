@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from functools import reduce
+from functools import partial, reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -49,6 +49,7 @@ from spark_backend.state.levels import due
 from spark_backend.state.manifest import MANIFESTS, Manifest, Manifests, Segment
 from spark_backend.state.one_job import rows_of_all, segment_of
 from spark_backend.state.rows_in import frame_of, table_of
+from spark_backend.state.sorted_base import SortedBases
 from spark_backend.state.spec import BUCKET as BUCKET
 from spark_backend.state.spec import TABLE as TABLE
 from spark_backend.state.spec import TableSpec as TableSpec
@@ -115,6 +116,7 @@ class StateTables:
         sweep(self._files, self._root, self.manifest)
         self._holds = Holds(self._files, self._root, self.manifest)
         self._specs = specs
+        self._sorted = SortedBases()
 
     @property
     def number(self) -> int | None:
@@ -316,12 +318,18 @@ class StateTables:
         ----------
         among: the path of a column, and the values that it has in the rows that are asked for.
         """
-        where = None
-        if among is not None:
-            (first, *path), values = among
-            column = pc.field((spec.column(first), *path))
-            where = pc.is_in(column, value_set=values)
-        return self._fetched(spec, self._near(spec, hashes), where)
+        near = self._near(spec, hashes)
+        if among is None:
+            return self._fetched(spec, near)
+        (first, *path), values = among
+        where = pc.is_in(pc.field((spec.column(first), *path)), value_set=values)
+        copy = self._sorted.near(
+            spec.name, self._segments(spec), near, (first, *path), partial(self._fetched, spec)
+        )
+        if copy is None:
+            return self._fetched(spec, near, where)
+        later = self._fetched(spec, [s for s in near if not s.is_base], where)
+        return pa.concat_tables([copy.having(values), later])
 
     def pieces(self, spec: TableSpec) -> Iterator[pa.Table]:
         """All rows, in the driver, bucket by bucket: those of a hash are in one. Not added up."""
@@ -396,6 +404,7 @@ class StateTables:
     def delete(self) -> None:
         """Remove all that can be removed: first what makes it count. Readers begin anew."""
         self._holds.close()
+        self._sorted = SortedBases()
         discard(self._files, f"{self._root}/{MANIFESTS}")
         discard(self._files, self._root)
 

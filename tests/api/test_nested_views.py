@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Bag, Count, Database, Delta, Edit, check, col, fixpoint, live
+from reactive.api.text import plain
+from reactive.collections.zset import canonical
 from reactive.errors import MissingKeyError, PlanError
 from reactive.subscriptions.merge_deltas import Merged
 
@@ -331,6 +333,57 @@ def test_a_change_touches_as_many_rows_whatever_there_is(form: str) -> None:
         view.verify()
     half = len(CHANGES)
     assert touched[:half] == touched[half:] and max(touched) < 25
+
+
+FOLDS: list[Callable[[Any, Any], Any]] = [
+    lambda c, orders: (c.id, len(orders), sum(o.date for o in orders)),
+    lambda c, orders: (c.id, any(o.date > 2 for o in orders), all(o.date > 1 for o in orders)),
+    lambda c, orders: (c.id, Order(6, 1, 6) in orders, max((o.date for o in orders), default=0)),
+    lambda c, orders: (c.id, sorted(orders, key=lambda o: o.id)[:1] if orders else None),
+    lambda c, orders: c.name,
+]
+
+
+@pytest.mark.parametrize("fold", FOLDS)
+def test_what_is_computed_of_rows_inside_is_computed_without_a_bag(fold: Any) -> None:
+    shop = Shop(5)
+    nest = shop.customers.nest(orders=lambda c: shop.orders.where(lambda o: o.customer == c.id))
+    whole, made = nest.materialize(), nest.select(fold)
+    view = made.materialize()
+    assert "Collect(row)" not in str(made.explain())
+    for change in CHANGES.values():
+        change(shop)
+        expected = [canonical(plain(fold(row.row, row.orders))) for row in whole]
+        assert view == expected
+        view.verify()
+
+
+def test_conditions_and_groups_of_what_is_inside() -> None:
+    shop = filled()
+    nest = shop.customers.nest(orders=lambda c: shop.orders.where(lambda o: o.customer == c.id))
+    some = nest.where(lambda c, orders: any(o.date > 2 for o in orders))
+    names = some.select(lambda c, orders: c.name)
+    counts = nest.group_by(lambda c, orders: len(orders)).aggregate(n=Count())
+    assert "Collect" not in f"{names.explain()}{counts.explain()}"
+    views = [each.materialize() for each in (some, names, counts)]
+    assert views[0][1].orders and views[1] == ["ann"] and views[2] == {3: 1, 0: 1}
+    shop.orders.delete(7)
+    assert not views[0] and not views[1] and views[2] == {2: 1, 0: 1}
+    for view in views:
+        view.verify()
+
+
+def test_unnest_of_nest_is_the_join() -> None:
+    shop = Shop(5)
+    nest = shop.customers.nest(orders=lambda c: shop.orders.where(lambda o: o.customer == c.id))
+    pairs = nest.unnest(lambda c, orders: orders).select(lambda c, orders, o: (c.name, o.id))
+    join = shop.customers.join(shop.orders, on=lambda c, o: c.id == o.customer)
+    flat = join.select(lambda c, o: (c.name, o.id)).materialize()
+    view = pairs.materialize()
+    for change in CHANGES.values():
+        change(shop)
+        assert view == list(flat)
+    assert "Collect" not in str(pairs.explain()).partition("optimized")[2]
 
 
 def test_subscribing_to_a_path_hears_of_nothing_else() -> None:

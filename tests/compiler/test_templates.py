@@ -434,9 +434,11 @@ def test_what_is_computed_of_constants_differs_between_queries_of_a_shape() -> N
     table = Database().table(Order)
     table.add_all([Order(n, n, n) for n in range(40)])
     numbers, d = range(10, 15), 2.5
-    views = [
-        table.where(lambda o, n=n: n + 1 < o.amount < n + d * 2).materialize() for n in numbers
-    ]
+
+    def between(n: int) -> Any:
+        return table.where(lambda o: n + 1 < o.amount < n + d * 2).materialize()
+
+    views = [between(n) for n in numbers]
     assert not any(map(is_planned_by_itself, views[1:]))
     assert [[o.id for o in view] for view in views] == [[*range(n + 2, n + 5)] for n in numbers]
 
@@ -444,8 +446,9 @@ def test_what_is_computed_of_constants_differs_between_queries_of_a_shape() -> N
 def test_what_was_computed_and_equals_another_constant_is_planned_by_itself() -> None:
     table = Database().table(Order)
     pairs = ((21, 34), (22, 36), (23, 38), (23, 33), (2**64 - 1, 31), (25, 37))
-    views = [
-        table.where(lambda o, c=c, d=d: o.amount > c + 10 and o.customer != d).materialize()
-        for c, d in pairs
-    ]
+
+    def beyond(c: int, d: int) -> Any:
+        return table.where(lambda o: o.amount > c + 10 and o.customer != d).materialize()
+
+    views = [beyond(c, d) for c, d in pairs]
     assert [*map(is_planned_by_itself, views[1:])] == [False, False, True, True, False]

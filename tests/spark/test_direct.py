@@ -33,7 +33,7 @@ from spark_backend.direct import flush
 from spark_backend.direct.lookup import Field, Lookup
 from spark_backend.fragments.inputs import no_columns
 from spark_backend.fragments.remote import StateRemote
-from spark_backend.state import tables
+from spark_backend.state import sorted_base, tables
 from tests.budget import TIMES, drawing, seeds
 from tests.moments import is_closed
 from tests.spark import (
@@ -74,6 +74,7 @@ def buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bases of several buckets, made once."""
     monkeypatch.setattr(tables, "PER_BUCKET", 4)
     monkeypatch.setattr(tables, "ROWS_OF_GROUP", 1)
+    monkeypatch.setattr(sorted_base, "FEW_SOUGHT", 0)
     monkeypatch.setattr(tables, "SHARE", 100.0)
 
 

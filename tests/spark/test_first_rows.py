@@ -38,6 +38,12 @@ QUERIES: dict[str, Query] = {
         .limit(3, offset=2)
         .distinct()
     ),
+    "an order by what a query gives, and what is counted of it": lambda o, c: (
+        o.order_by(lambda o: (sum(1 for x in c if x.id == o.customer), o.id, o.customer))
+        .limit(4)
+        .group_by(lambda o: o.id)
+        .aggregate(Count())
+    ),
     "first of each group": lambda o, c: (
         o.select(lambda o: (o.customer, o.tag, o.amount))
         .distinct()
@@ -116,6 +122,25 @@ def test_an_order_that_moves_shows_rows_that_tie_as_they_came(offload: Any) -> N
         orders.remove(Order(2, 2, 2.0, None))
         orders.add(Order(9, 1, 2.0, None))
         assert [o.id for o, _ in view] == [8, 9, 7, 1]
+        view.verify()
+
+
+def test_an_order_by_what_a_query_gives_moves(offload: Any) -> None:
+    with Database(offload=offload) as db:
+        orders = db.table(Order)
+        customers = db.table(Customer)
+        by = orders.order_by(lambda o: (sum(1 for c in customers if c.id == o.customer), o.id))
+        view = by.limit(3, offset=1).materialize("least known")
+        customers.add_all(Customer(n, "a", 1.0, None) for n in (1, 2, 2, 3))
+        orders.add_all(Order(n, n % 4, 1.0, None) for n in range(8))
+        before = [o.id for o in view]
+        view.offload()
+        assert [o.id for o in view] == before == [4, 1, 3]
+        customers.add(Customer(0, "a", 1.0, None))
+        customers.remove(Customer(3, "a", 1.0, None))
+        assert [o.id for o in view] == [7, 0, 1]
+        orders.remove(Order(3, 3, 1.0, None))
+        assert [o.id for o in view] == [0, 1, 4]
         view.verify()
 
 
