@@ -39,7 +39,11 @@ QUERIES: dict[str, Query] = {
         .distinct()
     ),
     "an order by what a query gives, and what is counted of it": lambda o, c: (
-        o.order_by(lambda o: (sum(1 for x in c if x.id == o.customer), o.id, o.customer))
+        o.order_by(
+            lambda o: (sum(1 for x in c if x.id == o.customer), o.id, o.customer),
+            desc(lambda o: o.tag, nulls="last"),
+            lambda o: o.amount,
+        )
         .limit(4)
         .group_by(lambda o: o.id)
         .aggregate(Count())

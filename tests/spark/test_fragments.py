@@ -168,7 +168,9 @@ def test_a_look_up_reads_one_bucket_of_the_base_and_what_came_later(
     read: list[Segment] = []
     real = StateTables._fetched
 
-    def spied(state: StateTables, spec: TableSpec, segments: list[Segment], where: Any) -> Any:
+    def spied(
+        state: StateTables, spec: TableSpec, segments: list[Segment], where: Any = None
+    ) -> Any:
         read.extend(segments)
         return real(state, spec, segments, where)
 
