@@ -142,7 +142,9 @@ def frozen(value: Any) -> Any:
         case S() | A() | M():
             return type(value).__name__, frozen(value.a), frozen(value.b)
         case L():
-            return "L", frozen(value.a), repr(value.b)
+            return "L", frozen(value.a), frozen(value.b)
+        case list():
+            return "list", *map(frozen, value)
         case Multiset():
             return "Multiset", frozenset((frozen(v), count) for v, count in value.items())
         case frozenset():
