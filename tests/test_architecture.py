@@ -22,7 +22,7 @@ BELOW = {"optimizer": [], "reactive": ["optimizer"], "spark_backend": ["reactive
 LIBRARIES = {
     "optimizer": set(),
     "reactive": {"sortedcontainers", "typing_extensions", "rich", "sqlglot", "pyarrow"},
-    "spark_backend": {"numpy", "pandas", "pyarrow", "pyspark", "rich", "xxhash"},
+    "spark_backend": {"numpy", "pandas", "py4j", "pyarrow", "pyspark", "rich", "xxhash"},
 }
 ROOMS = {
     "optimizer": (

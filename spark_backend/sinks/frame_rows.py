@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -43,6 +44,10 @@ GONE = (
 DOUBLED = (
     "two rows have the key {key} of {{}}\n"
     "  give a key that no two rows of the view agree on, or none"
+)
+GONE_MEANWHILE = (
+    "Spark has gone while a batch was written\n"
+    "  its changes are kept, and are written with those that come until the next try"
 )
 LONGEST = 100
 COUNT = "__weight__"
@@ -233,9 +238,12 @@ def _names(of: Typed) -> list[str]:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """A job is run meanwhile; raises `OffloadError` for what makes it refuse a row."""
+    """A job is run meanwhile; raises `OffloadError` for what makes it refuse a row, and where Spark
+    goes away."""
     try:
         yield
+    except Py4JNetworkError as error:
+        raise OffloadError(GONE_MEANWHILE) from error
     except Exception as error:
         _, found, after = str(error).partition(REFUSED)
         if not found:

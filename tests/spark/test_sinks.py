@@ -15,9 +15,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from py4j.protocol import Py4JNetworkError
+
 from reactive import Count, Database, OffloadError, Sum
 from spark_backend import KafkaTopic, RowsFolder, SparkOffload
 from spark_backend.sinks import kafka
+from spark_backend.sinks.frame_rows import refusals
 from spark_backend.state.tables import StateTables
 
 
@@ -315,3 +318,10 @@ def test_the_merge_of_the_docs_has_each_change_once_also_where_it_is_done_again(
         changes += [(length, n, -1) for length, n in before.items() if after.get(length) != n]
         merge(spark.createDataFrame(changes, "length int, words int, weight long"), number)
         assert table == after
+
+
+def test_spark_that_goes_while_a_batch_is_written_is_an_error_of_the_library() -> None:
+    with pytest.raises(OffloadError, match=r"Spark has gone[^$]*kept"), refusals():
+        raise Py4JNetworkError("Answer from Java side is empty")
+    with pytest.raises(ValueError, match="another"), refusals():
+        raise ValueError("another")
