@@ -36,6 +36,7 @@ from optimizer.expr import (
     Expr,
     First,
     Function,
+    Held,
     Item,
     Lifted,
     Operation,
@@ -44,6 +45,7 @@ from optimizer.expr import (
     Slot,
     parts,
     reads,
+    transform,
     walk,
 )
 from optimizer.expressions.knowledge import PURE, Shape, Shapes
@@ -200,12 +202,16 @@ def _is_right_for_all(function: Opaque, of: Shapes) -> bool:
     reading = lift_all(function, of)
     if reading is None:
         return False
-    body, _ = reading
-    slots = [part.held for part in walk(body) if isinstance(part, Slot)]
-    for each in slots:
-        each.is_asked = False
+    held: dict[int, Held] = {}
+
+    def own(part: Expr) -> Expr:  # a reading is shared by all who have kin
+        if not isinstance(part, Slot):
+            return part
+        return Slot(held.setdefault(id(part.held), Held(part.held.value)), part.name)
+
+    body = transform(reading[0], own)
     is_right = not any(_wrong(expr, of) for expr in _asked(body, of))
-    return is_right and not any(each.is_asked for each in slots)
+    return is_right and not any(each.is_asked for each in held.values())
 
 
 def _asked(expr: Expr, of: Shapes) -> Iterator[Expr]:

@@ -30,9 +30,14 @@ def _of_table(table: plan.Table) -> Key:
     found = lift(table.key, shapes(table))
     if not isinstance(found, Lifted):
         return NO_KEY
-    match found.body:
-        case Display("tuple", items):
-            parts = items
-        case body:
-            parts = (body,)
+    parts = key_parts(found.body)
     return frozenset(parts) if all(isinstance(part, Attribute | Item) for part in parts) else NO_KEY
+
+
+def key_parts(body: Expr) -> tuple[Expr, ...]:
+    """The parts of a key, of which there are several if it is a tuple."""
+    match body:
+        case Display("tuple", items):
+            return items
+        case _:
+            return (body,)

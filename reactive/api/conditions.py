@@ -45,7 +45,7 @@ def where_of(
         given = {name: value for name, value in fields.items() if not isinstance(value, Live)}
         if given:
             node = plan.Where(node, equal_to(given, known_shapes(node), "where"))
-        for name in fields.keys() - given.keys():
+        for name in (name for name in fields if name not in given):
             test = col(name) == fields[name]
             of_rows = columns.of_rows(known_shapes(node))
             node = plan.Where(node, columns.resolved(test.expr, of_rows, "where", test.place))

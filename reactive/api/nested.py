@@ -12,7 +12,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import caller
 from optimizer.comprehensions.query import ITERATED
 from optimizer.comprehensions.rows import Rows
-from optimizer.expr import Function, Item, Lifted, Parameter, constant, reads
+from optimizer.expr import Function, Lifted, Parameter, reads
 from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.naming import Nesting
 from optimizer.lifting.lift import lift
@@ -305,5 +305,4 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
 
 
 def _items(width: int) -> tuple[Lifted, ...]:
-    row = Parameter(0)
-    return tuple(Lifted(Item(row, constant(i)), ("row",), (), 1) for i in range(width))
+    return tuple(Lifted(item, ("row",), (), 1) for item in items(Parameter(0), width))

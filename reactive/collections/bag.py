@@ -88,7 +88,7 @@ class Bag(Collection[T], Generic[T]):
         Bag({'a': 2})
         """
         below: dict[Any, int] = {}
-        made = changed(self, _added_up(changes), below)
+        made = changed(self, weight_tree.added_up(changes.items()), below)
         for value, weight in below.items():
             there = self.count(value)
             raise ValueError(
@@ -227,20 +227,11 @@ def _counts(values: Iterable[Any]) -> dict[Any, int]:
 
 def _counted(counts: Mapping[Any, int]) -> dict[Any, int]:
     """Canonical values with positive counts."""
-    found = _added_up(counts)
+    found = weight_tree.added_up(counts.items())
     for value, count in found.items():
         if count < 0:
             raise ValueError(f"a Bag cannot have {value!r} {count} times")
     return found
-
-
-def _added_up(counts: Mapping[Any, int]) -> dict[Any, int]:
-    """Canonical values with counts other than 0; of NaNs that are now one, their sum."""
-    found: dict[Any, int] = {}
-    for value, count in counts.items():
-        value = canonical(value)
-        found[value] = found.get(value, 0) + count
-    return {value: count for value, count in found.items() if count}
 
 
 class _Items(ItemsView[T, int]):

@@ -24,6 +24,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from reactive.collections.zset import canonical
+
 Weights: TypeAlias = dict[Any, int]
 Node: TypeAlias = list[Any]
 """The trees below, and last how many values they have. A list is copied faster than an object."""
@@ -45,6 +47,20 @@ PER_VALUE = 50
 """Bytes, without the value itself."""
 PRIME = (1 << 61) - 1
 SALT = 0x5BD1E995
+
+
+def added_up(pairs: Iterable[tuple[Any, int]]) -> Weights:
+    """Canonical values with weights other than 0; those of values that are one are added.
+
+    >>> nan = float("nan")
+    >>> added_up([(nan, 1), (-nan, 1), ("a", 1), ("a", -1)])
+    {nan: 2}
+    """
+    found: Weights = {}
+    for value, weight in pairs:
+        value = canonical(value)
+        found[value] = found.get(value, 0) + weight
+    return {value: weight for value, weight in found.items() if weight}
 
 
 def marked(changes: Mapping[Any, int]) -> list[Marked]:

@@ -45,7 +45,7 @@ class ZSet(Generic[T]):
     def __init__(self, rows: Mapping[T, int] | Iterable[T] = ()) -> None:
         """Rows with their weights; or rows, each with weight 1 for each time that it is there."""
         pairs = rows.items() if isinstance(rows, Mapping) else ((row, 1) for row in rows)
-        self._tree: weight_tree.Tree = _added(pairs)
+        self._tree: weight_tree.Tree = weight_tree.added_up(pairs)
         self._hash: int | None = None
 
     def items(self) -> Iterable[tuple[T, int]]:
@@ -138,11 +138,3 @@ def _made(tree: weight_tree.Tree) -> ZSet[Any]:
     made: ZSet[Any] = ZSet.__new__(ZSet)
     made._tree, made._hash = tree, None
     return made
-
-
-def _added(pairs: Iterable[tuple[Any, int]]) -> dict[Any, int]:
-    found: dict[Any, int] = {}
-    for row, weight in pairs:
-        row = canonical(row)
-        found[row] = found.get(row, 0) + weight
-    return {row: weight for row, weight in found.items() if weight}

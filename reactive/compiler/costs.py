@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from math import inf
 
 from optimizer import plan
-from optimizer.expr import Display, Expr, Lifted
+from optimizer.expr import Expr, Lifted
 from optimizer.plans.costs import Cost, Costs
 from optimizer.plans.explain import Explanation
 from optimizer.plans.properties import degree
-from optimizer.plans.unique_keys import unique_key
+from optimizer.plans.unique_keys import key_parts, unique_key
 from reactive.compiler.compile import Running
 from reactive.compiler.physical import (
     Apply,
@@ -39,6 +39,7 @@ from reactive.compiler.physical import (
     Probe,
     RangeIndex,
 )
+from reactive.operators.plain import keys_of
 
 MEETING = (Multiway, CyclicCount, CyclicJoin, PairSums, Intervals)
 """What follows a row to those that go with it, some of them as sums."""
@@ -141,16 +142,7 @@ def _finds_one(side: Index | Keys) -> bool:
 
 def _keys(side: Index | Keys) -> frozenset[Expr | None]:
     """By what rows are looked up; None stands for a callable that was not read."""
-    key, steps = side.side
-    functions = [] if key is None else [key]
-    functions += [step.function for step in steps if step.is_key]
     found: set[Expr | None] = set()
-    for function in functions:
-        match function:
-            case Lifted(body=Display("tuple", items)):
-                found.update(items)
-            case Lifted(body=body):
-                found.add(body)
-            case _:
-                found.add(None)
+    for function in keys_of(side.side):
+        found.update(key_parts(function.body) if isinstance(function, Lifted) else [None])
     return frozenset(found)

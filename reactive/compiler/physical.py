@@ -16,7 +16,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import field
 
 from optimizer import plan
-from optimizer.expr import Function
 from optimizer.expressions.text import written
 from optimizer.plans import clauses, closures, explain, headlines, ranges
 from optimizer.plans import multiway as multiways
@@ -29,7 +28,7 @@ from reactive.codegen import probe_order
 from reactive.collections.key_range import Range
 from reactive.operators import keys as join_keys
 from reactive.operators.pipelines import PipelineSource
-from reactive.operators.plain import Side, signature
+from reactive.operators.plain import Side, keys_of, signature
 from reactive.remote import external, fragments, remote
 
 
@@ -422,9 +421,7 @@ def _fused(chain: Ops, sink: Op | None) -> str:
 
 
 def _by(side: Side) -> str:
-    key, steps = side
-    keys: list[Function] = [] if key is None else [key]
-    keys += [step.function for step in steps if step.is_key]
+    keys = keys_of(side)
     return f" by {', '.join(map(written, keys))}" if keys else " of all"
 
 

@@ -270,6 +270,13 @@ Side = tuple[Function | None, tuple[SideTerm, ...]]
 """The key of a side as written, and the tests and keys that were found in the predicate."""
 
 
+def keys_of(side: Side) -> list[Function]:
+    """All that rows of a side are looked up by, as written and as found."""
+    key, steps = side
+    written = [] if key is None else [key]
+    return [*written, *(step.function for step in steps if step.is_key)]
+
+
 def sides(node: AnyJoin) -> tuple[Side, Side]:
     """The keys of both sides of a join."""
     conditions, match = side_conditions_of(node), match_of(node)

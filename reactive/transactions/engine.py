@@ -86,8 +86,9 @@ class Engine:
         self.dropped: deque[int] = deque()
         self.feeds: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.materialize: Callable[..., Any]
-        self.nest: Callable[..., Any]
         """Makes a view of a relation."""
+        self.nest: Callable[..., Any]
+        """Gives the rows of a relation others inside."""
         self.catalog: Any = None
         """What names stand for in SQL; made when there is some."""
         self.dialect = "duckdb"
