@@ -13,7 +13,14 @@ from collections.abc import Iterator, MutableMapping
 
 from optimizer import plan
 from optimizer.expr import Expr, Outer, Parameter, parts, rebuilt, transform, walk
-from optimizer.expressions.knowledge import Shape, Shapes, is_value, shape_of, total
+from optimizer.expressions.knowledge import (
+    Shape,
+    Shapes,
+    is_container,
+    is_value,
+    shape_of,
+    total,
+)
 from optimizer.plans.properties import shapes
 
 
@@ -47,8 +54,8 @@ class Scope:
         return Outer(self.arguments.index(expr))
 
     def iterated(self, expr: Expr) -> Expr:
-        """The same of what is iterated over here. A collection that is made for it is made here: it
-        may have no hash, or be another one each time, so that rows are not told apart by it."""
+        """The same of what is a collection. One that is made there is made here: it may have no
+        hash, or be another one each time, so that rows are not told apart by it."""
         known = () if self.parent is None else self.parent.shapes
         if is_value(expr, known):
             return self.imported(expr)
@@ -98,7 +105,10 @@ class Names(MutableMapping[str, Expr]):
         if name in self._own:
             return self._own[name]
         found = self._outside[name]
-        return found if hasattr(found, "scope") else self._scope.imported(found)
+        if hasattr(found, "scope"):
+            return found
+        scope = self._scope
+        return scope.iterated(found) if is_container(found) else scope.imported(found)
 
     def __setitem__(self, name: str, value: Expr) -> None:
         self._own[name] = value

@@ -127,7 +127,7 @@ def is_container(expr: Expr) -> bool:
             return kind != "slice"
         case Conditional(_, then, otherwise):
             return is_container(then) or is_container(otherwise)
-        case First(_, then):
+        case First(_, then) | Item(then, _):
             return is_container(then)
         case _:
             return False

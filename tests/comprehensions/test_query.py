@@ -275,6 +275,35 @@ def test_helper_functions_are_read_in_their_place(
     check(view)
 
 
+def test_a_collection_that_a_helper_writes_out_is_made_in_the_query_that_reads_it(
+    db: Database,
+) -> None:
+    numbers = db.table(int, name="numbers")
+
+    def of_list(n: int) -> int:
+        near = [n, n + 1]
+        return sum(m for m in numbers if m in near)
+
+    def of_more(n: int) -> int:
+        near = {n: [n], n + 1: []}
+        both = ([n], n)
+        return sum(m for m in numbers if m in near and [m] != both[0])
+
+    def raising(n: int) -> int:
+        near = [6 // n]
+        return sum(m for m in numbers if m in near)
+
+    def query() -> list[Any]:
+        return [(n, of_list(n), of_more(n), raising(n)) for n in numbers]
+
+    view = db.query(query).materialize()
+    numbers.add_all([1, 2, 3])
+    assert sorted(view) == [(1, 3, 2, 0), (2, 5, 3, 3), (3, 3, 0, 2)] == sorted(query())
+    with pytest.raises(ZeroDivisionError):
+        numbers.add(0)
+    view.verify()
+
+
 def test_constants_choose_between_statements(db: Database, orders: Any) -> None:
     def made(least: float | None) -> Any:
         def query() -> Any:
