@@ -133,6 +133,14 @@ def is_container(expr: Expr) -> bool:
             return False
 
 
+def is_of_values(expr: Expr, shapes: Shapes) -> bool:
+    """Whether it is a collection written out, of what is as good evaluated twice. A query inside
+    makes its own."""
+    return is_container(expr) and all(
+        is_value(part, shapes) or is_of_values(part, shapes) for part in parts(expr)
+    )
+
+
 def is_canonical(expr: Expr, shapes: Shapes) -> bool:
     """Whether the value is one that rows hold, so that no NaN in it is a new one."""
     match expr:

@@ -48,13 +48,12 @@ from optimizer.expr import (
     Parameter,
     Text,
     constant,
-    parts,
     row_names,
     surely,
     walk,
 )
 from optimizer.expressions.evaluated import evaluated_attribute
-from optimizer.expressions.knowledge import Shapes, is_container, is_value, total
+from optimizer.expressions.knowledge import Shapes, is_of_values, is_value, total
 from optimizer.lifting import outer_values
 from optimizer.lifting.part import UNSET, part_of, resolve
 from optimizer.lifting.queries import Queries
@@ -409,14 +408,6 @@ def _check_length(expr: Expr) -> None:
         raise Unreadable(TOO_LONG)
 
 
-def _is_of_values(expr: Expr, shapes: Shapes) -> bool:
-    """Whether it is a collection written out, of what is as good evaluated twice. A query inside
-    makes its own."""
-    return is_container(expr) and all(
-        is_value(part, shapes) or _is_of_values(part, shapes) for part in parts(expr)
-    )
-
-
 def _has(body: Expr, value: Expr) -> bool:
     return any(each is value for each in walk(body))
 
@@ -425,7 +416,7 @@ def named(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
     """`result`, in which the value was named before `body` used it, any number of times."""
     if total(value, shapes) and is_value(value, shapes):
         return result
-    if is_value(value, shapes) or (_is_of_values(value, shapes) and not _has(body, value)):
+    if is_value(value, shapes) or (is_of_values(value, shapes) and not _has(body, value)):
         return First((value,), result)
     if sum(e is value for e in walk(body)) == 1 and any(e is value for e in surely(body)):
         return result
