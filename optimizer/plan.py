@@ -52,8 +52,10 @@ from optimizer.plans.facts import (
     shape_made,
 )
 from optimizer.plans.nodes.extend import Extend as Extend
+from optimizer.plans.nodes.negate import Negate as Negate
 from optimizer.plans.nodes.order_by import OrderBy as OrderBy
 from optimizer.plans.nodes.order_by import SortKey as SortKey
+from optimizer.plans.nodes.previous import Previous as Previous
 from optimizer.plans.nodes.reduce import Reduce as Reduce
 from optimizer.plans.nodes.top import Top as Top
 from optimizer.plans.nodes.values import Values as Values

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from reactive.sources.ingestion import Ingestion
     from reactive.sources.ready import from_rows, poll
     from reactive.sources.source import Source
+    from reactive.transactions.patches import Patch
     from reactive.transactions.transaction import Transaction
 
 __all__ = [
@@ -122,6 +123,7 @@ __all__ = [
     "OrderedQuery",
     "OrderedRelation",
     "OrderedView",
+    "Patch",
     "PlanError",
     "Position",
     "Program",
@@ -179,6 +181,7 @@ __getattr__ = exported(
         "OperatorStats": "reactive.api.stats",
         "OrderedQuery": "reactive.api.query",
         "OrderedView": "reactive.api.ordered_view",
+        "Patch": "reactive.transactions.patches",
         "Position": "reactive.sinks.target",
         "Program": "reactive.datalog.program",
         "Query": "reactive.api.query",

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, TypeVarTuple, overload
 
 from optimizer.callables.source import caller
 from optimizer.traverse import Rule
-from reactive.api import dropping, nested
+from reactive.api import dropping, group_rows, nested
 from reactive.api import family as families
 from reactive.api import literal as literals
 from reactive.api import metrics as measures
@@ -84,6 +84,7 @@ class Database(NotCopied, Closeable):
         engine.dialect = dialect
         engine.materialize = materialize
         engine.nest = lambda relation, named: nested.nest(relation, named)
+        engine.rows_of_groups = lambda *made: group_rows.rows_of_groups(*made)
         self._offloading = Offloading(engine, offload)
         engine.place(self._offloading)
 

@@ -39,6 +39,11 @@ LARGEST = 200
 """Nodes that an expression may have; each step of a chain can double it."""
 
 
+def same(key: Expr) -> Expr:
+    """A key that is equal to itself if it is NaN: of a key, only its items may be none."""
+    return tuple_of(tuple_of(key))
+
+
 def compose(outer: Lifted, inner: Lifted, shapes: Shapes) -> Lifted | None:
     """`outer(inner(row))` as one expression, evaluating all of `inner`; None if it has a cost,
     or is too long.

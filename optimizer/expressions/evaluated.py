@@ -89,8 +89,8 @@ def evaluated(expr: Expr) -> Expr:
             return _of_slots(expr, symbol, operands)
         case Operation(symbol, operands) if all(map(_is_plain, operands)):
             return _operation(expr, symbol, [o.value for o in operands])  # type: ignore[attr-defined]
-        case Operation("is" | "is not" as symbol, (Display("tuple", items), other)) if (
-            other == NONE and all(isinstance(item, LEAVES) for item in items)
+        case Operation("is" | "is not" as symbol, (Display("tuple") as made, other)) if (
+            other == NONE and _is_of_leaves(made)
         ):
             return constant(symbol == "is not")
         case Operation("not", (Operation("not", (inner,)),)) if _is_test(inner):
@@ -108,6 +108,13 @@ def evaluated(expr: Expr) -> Expr:
             return of
         case _:
             return expr
+
+
+def _is_of_leaves(expr: Expr) -> bool:
+    """Whether it is what raises nothing, or a tuple of such, and so is no None."""
+    if isinstance(expr, Display) and expr.kind == "tuple":
+        return all(map(_is_of_leaves, expr.items))
+    return isinstance(expr, LEAVES)
 
 
 def computed(symbol: str, values: Sequence[Any]) -> Any:

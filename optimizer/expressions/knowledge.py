@@ -58,6 +58,12 @@ class Pure:
     __slots__ = ()
 
 
+class Arranges(Pure):
+    """Base of what puts collected pairs in an order, and gives the second part of each."""
+
+    __slots__ = ()
+
+
 def total(expr: Expr, shapes: Shapes) -> bool:
     """Whether evaluating it raises nothing, for rows of these shapes."""
     match expr:

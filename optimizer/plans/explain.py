@@ -14,7 +14,10 @@ from html import escape
 from optimizer import plan
 from optimizer.callables.opaque import FROM_TEXT
 from optimizer.expr import origins
+from optimizer.expressions.text import written
+from optimizer.plans import headlines
 from optimizer.plans.drawing import Drawing, drawn
+from optimizer.plans.side_conditions import AnyJoin, match_of, side_conditions_of
 from optimizer.traverse import functions
 
 
@@ -66,3 +69,18 @@ def source_text(node: plan.Node) -> str:
 def headline(node: plan.Node) -> str:
     """One node in words, without its inputs."""
     return node.facts.headline(node)
+
+
+def joined(node: AnyJoin) -> str:
+    """A join by its keys, and what is asked of pairs beside them; what its sides decide is part of
+    these."""
+    found = side_conditions_of(node)
+    if found is None:
+        return headline(node)
+    steps = [[written(s.function) for s in side if s.is_key] for side in (found.left, found.right)]
+    match = match_of(node)
+    if match.left_key is not None and match.right_key is not None:
+        steps = [[written(match.left_key), *steps[0]], [written(match.right_key), *steps[1]]]
+    shown = [" == ".join(pair) for pair in zip(*steps, strict=True)]
+    shown += [] if found.residual is None else [f"on {written(found.residual)}"]
+    return f"{headlines.name(node)} {', '.join(shown)}".rstrip()

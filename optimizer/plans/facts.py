@@ -34,8 +34,9 @@ from optimizer.expressions.naming import naming_of
 from optimizer.plans.costs import Costs
 from optimizer.record import record
 
-Barrier = Literal["negation", "aggregate", "order"]
-"""Why a recursion may not come through an input: more rows in may mean fewer rows out."""
+Barrier = Literal["negation", "aggregate", "order", "past"]
+"""Why a recursion may not come through an input: more rows in may mean fewer rows out, or they are
+rows of another commit."""
 
 
 @record

@@ -39,7 +39,7 @@ from optimizer.record import record
 MOST_FORMS = 2048
 FORMLESS = (
     *(plan.View, plan.Known, plan.Settled, plan.Recursive, plan.Given, plan.Values),
-    *(plan.Fixpoint, plan.Component, plan.Iterate),
+    *(plan.Fixpoint, plan.Component, plan.Iterate, plan.Previous),
 )
 PASSING = (plan.Where, plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin, plan.OrderBy)
 """Nodes of whose rows it is known what they are whatever their callables say."""

@@ -168,7 +168,7 @@ def key_of_group(node: plan.Node) -> Callable[[Any], Any]:
     return itemgetter(0) if how is None or how.generated else attrgetter(how.columns[0])
 
 
-_SOME_OF = (plan.Where, plan.OrderBy, plan.Top, plan.View)
+_SOME_OF = (plan.Where, plan.OrderBy, plan.Top, plan.View, plan.Previous)
 _SOME_OF_LEFT = (
     *(plan.Where, plan.Distinct, plan.OrderBy, plan.Top, plan.SemiJoin, plan.AntiJoin),
     *(plan.Difference, plan.DifferenceAll, plan.View),
@@ -186,7 +186,7 @@ def _keeps_identity(node: plan.Node) -> bool:
             return node.stored
         case plan.Settled(segment):
             return bool(segment.keeps_identity)
-        case plan.Where() | plan.UnionAll() | plan.Shared() | plan.View():
+        case plan.Where() | plan.UnionAll() | plan.Negate() | plan.Shared() | plan.View():
             return all(source.known["keeps_identity"] for source in node.inputs())
         case _:
             return False
@@ -201,9 +201,21 @@ def is_interned(node: plan.Node) -> bool:
 
 
 def may_be_negative(node: plan.Node) -> bool:
-    """Whether a row may have a negative weight, as over a table that is not stored: it cannot tell
-    that a row which is deleted was never inserted."""
-    return not all(table.stored for table in tables(node))
+    """Whether a row of it, or of what it reads, may have a negative weight: that of `negate`, or of
+    a table that is not stored, which cannot tell that a row which is deleted never came."""
+    return bool(fact(node, "may_be_negative", _may_be_negative))
+
+
+def _may_be_negative(node: plan.Node) -> bool:
+    match node:
+        case plan.Table():
+            return not node.stored
+        case plan.Settled(segment):
+            return bool(segment.may_be_negative)
+        case plan.Negate():
+            return True
+        case _:
+            return any(source.known["may_be_negative"] for source in node.inputs())
 
 
 def tables(node: plan.Node) -> tuple[plan.Table, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.errors import StratificationError
+from optimizer.errors import PlanError, StratificationError
 from optimizer.plans import headlines
 from optimizer.plans.by_left_row import by_left_row
 from optimizer.plans.properties import free, nodes
@@ -26,6 +26,11 @@ Step = tuple[str, str]
 """What the recursion goes through, and what it depends on there: its negation, an aggregate, ..."""
 
 REMEDY = "  move the anti_join, difference or aggregate outside the fixpoint"
+WITHOUT_NEGATIVE = (
+    *(plan.Distinct, plan.Difference, plan.DifferenceAll, plan.Intersection, plan.Aggregate),
+    *(plan.IntersectionAll, plan.Reduce, plan.Top, plan.OrderBy, plan.Fixpoint),
+)
+"""Nodes none of whose rows has a negative weight, whatever they read."""
 
 
 def check_stratified(node: plan.Fixpoint) -> None:
@@ -44,6 +49,22 @@ def check_stratified(node: plan.Fixpoint) -> None:
                         f"fixpoint {', '.join(map(repr, node.names))} depends on its own {what}\n"
                         f"  {cycle}\n{REMEDY}"
                     )
+
+
+def check_positive(node: plan.Fixpoint) -> None:
+    """Raise `PlanError` if rows of negative weight are read: a derivation is there or not."""
+    for body in node.bodies:
+        read = nodes(body, until=_has_no_negative)
+        if any(isinstance(part, plan.Negate) for part in read):
+            raise PlanError(
+                f"fixpoint {', '.join(map(repr, node.names))} reads rows of negate(), whose weights"
+                " are negative\n  distinct() of their sum with others has each row that is there"
+            )
+
+
+def _has_no_negative(part: plan.Node) -> bool:
+    """Whether no row has a negative weight; what is recursive may be taken apart for its rows."""
+    return isinstance(part, WITHOUT_NEGATIVE) and not free(part)
 
 
 def _parts(body: plan.Node, level: int) -> Iterator[plan.Node]:

@@ -7,9 +7,10 @@
         where   24 levels
         table t
 
-A segment ends at a view, every `HIGHEST` levels of a query that is higher than that, and in such a
-query also at what is read several times. Rules do not reach across its end. What it came to stays
-with the node as it was written, so that of a query over another one only what is new is optimized.
+A segment ends at a view or at rows as they were, every `HIGHEST` levels of a query that is higher
+than that, and in such a query also at what is read several times. Rules do not reach across its
+end. What it came to stays with the node as it was written, so that of a query over another one only
+what is new is optimized.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from optimizer.plans.properties import (
     free,
     is_set,
     keeps_identity,
+    may_be_negative,
     nodes,
     shapes,
     tables,
@@ -63,6 +65,7 @@ class Segment:
     def __post_init__(self) -> None:
         if self.is_optimized:  # known of each before the next is made over it
             _ = self.shapes, self.is_set, self.keeps_identity, self.tables
+            _ = self.may_be_negative
 
     @property
     def is_optimized(self) -> bool:
@@ -103,6 +106,10 @@ class Segment:
     @property
     def tables(self) -> tuple[plan.Table, ...]:
         return tuple(tables(self.run))
+
+    @property
+    def may_be_negative(self) -> bool:
+        return may_be_negative(self.run)
 
     @property
     def degree(self) -> float:
@@ -199,7 +206,7 @@ def _settle(
 
 def _ends(root: plan.Node, every: Iterable[plan.Node]) -> set[int]:
     """The nodes, by their `id`, that are tops of segments."""
-    found = {id(node.input) for node in every if isinstance(node, plan.View)}
+    found = {id(node.input) for node in every if isinstance(node, plan.View | plan.Previous)}
     high = {id(node) for node in every if _is_high(node)}
     if not high - {id(root)}:
         return found
@@ -210,7 +217,7 @@ def _ends(root: plan.Node, every: Iterable[plan.Node]) -> set[int]:
 
 def _is_done(node: plan.Node, owner: object) -> bool:
     """Whether there is nothing new below."""
-    if isinstance(node, plan.View):
+    if isinstance(node, plan.View | plan.Previous):
         return _known(node.input, owner) is not None
     return _is_high(node) and _known(node, owner) is not None
 
@@ -226,7 +233,7 @@ def _is_high(node: plan.Node) -> bool:
 
 
 def _height(node: plan.Node) -> int:
-    if isinstance(node, plan.View):
+    if isinstance(node, plan.View | plan.Previous):
         return 1
     below = (0 if _is_high(source) else source.known["height"] for source in node.inputs())
     return 1 + max(below, default=0)

@@ -17,14 +17,17 @@ So one writes a group, in a comprehension: `{t: sum(o.total for o in orders if o
 {o.town for o in orders}}`.
 
 Sound:  every row, and every group, has its key among the distinct ones, once; not so for a NaN,
-        which a join matches with nothing, and for rows of negative weight.
-Needs:  keys in which there is no NaN, as their classes declare, of rows of tables that are stored.
+        which a join matches with nothing unless it is in a tuple of a tuple (`compose.same`), and
+        for rows of negative weight.
+Needs:  keys in which there is no NaN, as their classes declare, or which are compared within
+        tuples, of rows of tables that are stored.
 Pays:   a join, its indexes, and the distinct keys.
 Source: *unnesting* of groups [fegaras2000].
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 
 from optimizer import plan
@@ -43,7 +46,7 @@ from optimizer.expr import (
     row_names,
     substitute,
 )
-from optimizer.expressions.compose import over
+from optimizer.expressions.compose import over, same
 from optimizer.expressions.declared import holds_no_nan
 from optimizer.plans.extended import extend_of, outputs
 from optimizer.plans.properties import bindings, may_be_negative, shapes
@@ -57,13 +60,17 @@ def drop_distinct_keys(node: plan.Node) -> plan.Node:
     if keys is None or asked is None:
         return node
     source, key = keys
-    if not _is_whole(asked.mine, key):
+    if asked.mine == same(Parameter(0)):
+        by = same(key.body)
+    elif _is_whole(asked.mine, key) and _holds_no_nan(source, key):
+        by = key.body
+    else:
         return node
-    if isinstance(node, plan.Join) and node.right == source and asked.theirs == key.body:
+    if isinstance(node, plan.Join) and node.right == source and asked.theirs == by:
         return _filtered(_rows(source, key), asked.rest)
     has_all = isinstance(node, plan.Join) or (node.kind == "left" and asked.rest is None)
-    if has_all and _is_whole(asked.theirs, key) and _groups(node.right, source, key):
-        return _filtered(_groups_of(node.right), asked.rest)
+    if has_all and _is_whole(asked.theirs, key) and _groups(node.right, source, by):
+        return _filtered(_groups_of(node.right, key), asked.rest)
     return node
 
 
@@ -82,11 +89,16 @@ def _keys(node: plan.Node) -> tuple[plan.Node, Lifted] | None:
     node = node.input if isinstance(node, plan.Shared) else node
     match node:
         case plan.Distinct(plan.Select(source, Lifted() as key)):
-            parts = _parts(key.body) or (key.body,)
-            is_sound = all(holds_no_nan(part, shapes(source)) for part in parts)
-            return (source, key) if is_sound and not may_be_negative(source) else None
+            return None if may_be_negative(source) else (source, key)
+        case plan.Extend(below, (0,), ()):
+            return _keys(below)
         case _:
             return None
+
+
+def _holds_no_nan(source: plan.Node, key: Lifted) -> bool:
+    parts = _parts(key.body) or (key.body,)
+    return all(holds_no_nan(part, shapes(source)) for part in parts)
 
 
 def _asked(node: plan.Join | plan.OuterJoin) -> _Asked | None:
@@ -135,15 +147,15 @@ def _of_bindings(expr: Expr, node: plan.Node) -> Expr:
     return over(expr, (one_value(all_parameters(bindings(node))),))
 
 
-def _groups(node: plan.Node, source: plan.Node, key: Lifted) -> bool:
-    """Whether a node has the groups of rows by their keys."""
+def _groups(node: plan.Node, source: plan.Node, key: Expr) -> bool:
+    """Whether a node has the groups of rows by a key."""
     match node:
         case plan.Aggregate(plan.Extend(below) as extended, Lifted(body), row=None):
             made = outputs(extended)
-            is_same = below == source and over(body, made) == key.body
-            return is_same or (extended == source and body == key.body)
+            is_same = below == source and over(body, made) == key
+            return is_same or (extended == source and body == key)
         case plan.Aggregate(below, Lifted(body), row=None):
-            return below == source and body == key.body
+            return below == source and body == key
         case _:
             return False
 
@@ -153,11 +165,17 @@ def _rows(source: plan.Node, key: Lifted) -> plan.Node:
     return extend_of(source, [key, whole])
 
 
-def _groups_of(node: plan.Node) -> plan.Node:
+def _groups_of(node: plan.Node, key: Lifted) -> plan.Node:
+    """The groups by a key, and beside it the row that they have been; there, the key may be in a
+    tuple of a tuple."""
+    assert isinstance(node, plan.Aggregate) and isinstance(node.key, Lifted)
     count = bindings(node)
-    whole = one_value(all_parameters(count))
+    whole: tuple[Expr, ...] = all_parameters(count)
+    if node.key.body == same(key.body):
+        node, whole = replace(node, key=key), (same(Parameter(0)), *whole[1:])
     names = ("key", *row_names(count)[1:])
-    return extend_of(node, [Lifted(body, names, (), count) for body in (Parameter(0), whole)])
+    columns = (Parameter(0), one_value(whole))
+    return extend_of(node, [Lifted(body, names, (), count) for body in columns])
 
 
 def _filtered(node: plan.Node, rest: Lifted | None) -> plan.Node:

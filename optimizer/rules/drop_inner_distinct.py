@@ -9,7 +9,8 @@ The same below union, difference, intersection and the right side of a semi_join
 through where, select, join, product and union_all.
 
 Sound:  these operators turn positive weights into positive weights, and only the sign counts above.
-Needs:  nothing between looks at how often a row occurs.
+Needs:  nothing between looks at how often a row occurs, and no weight is negative: sums of others
+        differ in their sign.
 Pays:   the inner distinct would hold every row.
 Source: [dbsp] propositions 4.4 and 4.5, consolidation of distinct.
 """
@@ -20,12 +21,13 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.plans.presence import with_present
+from optimizer.plans.properties import may_be_negative
 
 DEEPEST = 50
 
 
 def drop_inner_distinct(node: plan.Node) -> plan.Node:
-    return with_present(node, _stripped)
+    return node if may_be_negative(node) else with_present(node, _stripped)
 
 
 def _stripped(node: plan.Node, depth: int = 0) -> plan.Node:

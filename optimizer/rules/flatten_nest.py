@@ -8,10 +8,17 @@
             aggregate Collect(o) by o.customer
               table orders
 
-So do where, bind and aggregate above; select_many keeps no bag, and is a select of the join.
+    select (key, o.id)                                          select (key, o.id)
+      unnest rows                                                 extend o.town, o
+        aggregate Collect(o) by o.town                       ->     table orders
+          table orders
+
+So do where, bind and aggregate above; select_many keeps no bag, and is a select of the join. Rows
+inside that stand in an order are the same rows, of a window those in it; the order is lost.
 
 Sound:  for rows inside that cannot be negative: a group has each value as often as it is there. The
-        keys are those of groups, and computed of the same rows.
+        keys are those of groups, and computed of the same rows. What rows stand by is computed of
+        each, but is not compared.
 Needs:  nothing above reads the bag itself, and what is beside it raises nothing.
 Pays:   a bag for each group, and all of its rows for each row inside that changes.
 Source: [slender] unnesting; *unnest . nest = id* of nested relational algebra.
@@ -25,8 +32,10 @@ from dataclasses import replace
 from optimizer import plan
 from optimizer.expr import (
     NONE,
+    Call,
     Conditional,
     Constant,
+    Display,
     Expr,
     Function,
     Item,
@@ -43,7 +52,7 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.compose import is_too_long, over
-from optimizer.expressions.knowledge import is_value, total
+from optimizer.expressions.knowledge import Arranges, is_value, total
 from optimizer.plans.extended import extend_of, outputs
 from optimizer.plans.properties import bindings, may_be_negative, shapes
 from optimizer.traverse import functions, with_functions, with_inputs
@@ -137,14 +146,79 @@ def _flat(node: plan.Node, bag: Expr) -> tuple[plan.Node, tuple[Expr, ...]] | No
         if not all(is_value(expr, of) for expr in made):
             return None
         node = node.input
+    bag, is_arranged = _arranged(bag)
+    if isinstance(node, plan.Aggregate):
+        return _of_groups(node, row, bag, is_arranged=is_arranged)
+    if isinstance(node, plan.OuterJoin) and isinstance(bag, Parameter):
+        return _below(node, row, bag.index)
     place = _bag_of(bag)
     if place is None or not all(total(e, ()) for e in row if not _is_bag(e)):
         return None
-    joined = _joined(node, *place)
+    joined = _joined(node, *place, is_arranged)
     if joined is None:
         return None
     flat, element = joined
     return flat, (*[BAG if place[0] in reads(expr) else expr for expr in row], element)
+
+
+def _below(
+    node: plan.OuterJoin, row: tuple[Expr, ...], place: int
+) -> tuple[plan.Node, tuple[Expr, ...]] | None:
+    """As `_flat`, of a left join with other groups of rows that have the bag already."""
+    match, count = node.match, bindings(node.left)
+    if node.kind != "left" or match.on is not None or place >= count:
+        return None
+    found = _flat(node.left, Parameter(place))
+    if found is None or not all(total(e, ()) for e in row if not _is_bag(e)):
+        return None
+    flat, (*lefts, element) = found
+    moved = None if match.left_key is None else _moved(match.left_key, tuple(lefts), flat)
+    if match.left_key is not None and moved is None:
+        return None
+    made = replace(node, left=flat, match=replace(match, left_key=moved))
+    rights = [Parameter(bindings(flat) + n) for n in range(bindings(node.right))]
+    whole = (*lefts, *rights)
+    return made, (*[over(expr, whole) for expr in row], element)
+
+
+def _arranged(bag: Expr) -> tuple[Expr, bool]:
+    """What is put in an order, and whether it is."""
+    match bag:
+        case Call(Constant(Arranges()), (collected,)):
+            return collected, True
+        case _:
+            return bag, False
+
+
+def _of_groups(
+    node: plan.Aggregate, row: tuple[Expr, ...], bag: Expr, *, is_arranged: bool
+) -> tuple[plan.Node, tuple[Expr, ...]] | None:
+    """The rows that groups were made of, each with its key, in the place of groups with bags."""
+    source, key = node.input, node.key
+    if node.row is not None or not isinstance(key, Lifted) or may_be_negative(source):
+        return None
+    if not isinstance(bag, Parameter) or not bag.index:
+        return None
+    folded = node.aggregates[bag.index - 1]
+    if folded.name != "Collect" or not isinstance(folded.value, Lifted):
+        return None
+    others = [expr for expr in row if not reads(_arranged(expr)[0]) <= {0, bag.index}]
+    kept = [expr for expr in row if bag.index not in reads(expr)]
+    if others or not all(total(expr, ()) for expr in kept):
+        return None
+    value, element = _element(folded.value.body, source, is_arranged=is_arranged)
+    columns = [key, folded.value.with_body(value)]
+    flat = [expr if bag.index not in reads(expr) else BAG for expr in row]
+    return extend_of(source, columns), (*flat, over(element, (Parameter(1),)))
+
+
+def _element(value: Expr, source: plan.Node, *, is_arranged: bool) -> tuple[Expr, Expr]:
+    """What is collected of a row, and how the row inside is read in that."""
+    if not is_arranged:
+        return value, Parameter(0)
+    if isinstance(value, Display) and total(value.items[0], shapes(source)):
+        return value.items[1], Parameter(0)
+    return value, Item(Parameter(0), constant(1))
 
 
 def _is_bag(expr: Expr) -> bool:
@@ -153,7 +227,7 @@ def _is_bag(expr: Expr) -> bool:
 
 def _bag_of(expr: Expr) -> tuple[int, int] | None:
     """Which binding, and which item of it, is the bag of a group; or else nothing."""
-    match expr:
+    match _arranged(expr)[0]:
         case Conditional(
             Operation("is not", (Parameter(place), none)),
             Item(Parameter(same), Constant(int() as number)),
@@ -164,14 +238,17 @@ def _bag_of(expr: Expr) -> tuple[int, int] | None:
             return None
 
 
-def _joined(node: plan.Node, place: int, number: int) -> tuple[plan.Node, Expr] | None:
+def _joined(
+    node: plan.Node, place: int, number: int, is_arranged: bool
+) -> tuple[plan.Node, Expr] | None:
     """Left joins, of which one finds groups, with an inner one that finds the rows of these; and
     how what is collected of them is read."""
     match node:
         case plan.OuterJoin(left, right, match, "left") if match.on is None:
             if place == bindings(left):
-                return _with_rows(left, right, match, number)
-            below = None if place > bindings(left) else _joined(left, place, number)
+                return _with_rows(left, right, match, number, is_arranged)
+            is_below = place < bindings(left)
+            below = _joined(left, place, number, is_arranged) if is_below else None
             if below is None or not isinstance(match.left_key, Lifted):
                 return None
             return (
@@ -183,7 +260,7 @@ def _joined(node: plan.Node, place: int, number: int) -> tuple[plan.Node, Expr] 
 
 
 def _with_rows(
-    left: plan.Node, groups: plan.Node, match: plan.Match, number: int
+    left: plan.Node, groups: plan.Node, match: plan.Match, number: int, is_arranged: bool
 ) -> tuple[plan.Node, Expr] | None:
     """The join with the rows of groups in the place of these."""
     match groups, match.right_key:
@@ -193,13 +270,14 @@ def _with_rows(
                 return None
             if may_be_negative(source) or not _reads_key(right_key):
                 return None
-            place, value = Parameter(bindings(left)), folded.value.body
+            place = Parameter(bindings(left))
+            value, element = _element(folded.value.body, source, is_arranged=is_arranged)
             pair = tuple_of(key.body, value)
             if value == Parameter(0) and bindings(source) == 1:
                 by = key.with_body(over(right_key.body, (pair,)))
                 return plan.Join(left, source, replace(match, right_key=by)), place
             rows = plan.Select(source, key.with_body(pair))
-            return plan.Join(left, rows, match), Item(place, constant(1))
+            return plan.Join(left, rows, match), over(element, (Item(place, constant(1)),))
     return None
 
 

@@ -8,7 +8,7 @@
 
 Sound:  both weights of every row are equal.
 Needs:  the sides are the same relation; for `empty`, that nothing in it may raise; for
-        `intersection_all`, stored tables, in which no row has a negative weight.
+        `intersection_all` and unions of unions, that no row has a negative weight.
 Pays:   no operator that holds both sides.
 Source: [i3ql] S4, S5.
 """
@@ -29,8 +29,8 @@ def merge_equal_sides(node: plan.Node) -> plan.Node:
         case plan.IntersectionAll(left, right) if left is right:
             return node if may_be_negative(left) else left
         case plan.Union(left, plan.Union(a, b) as inner) if left is a or left is b:
-            return inner
+            return node if may_be_negative(node) else inner
         case plan.Union(plan.Union(a, b) as inner, right) if right is a or right is b:
-            return inner
+            return node if may_be_negative(node) else inner
         case _:
             return node

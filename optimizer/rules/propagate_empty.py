@@ -18,7 +18,7 @@ from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Lifted
 from optimizer.plan import Empty
-from optimizer.plans.properties import bindings
+from optimizer.plans.properties import bindings, may_be_negative
 from optimizer.plans.raising import may_raise
 
 NEEDS_BOTH = (plan.Product, plan.Join, plan.SemiJoin, plan.Intersection, plan.IntersectionAll)
@@ -30,6 +30,8 @@ def propagate_empty(node: plan.Node) -> plan.Node:
     match node:
         case plan.Where() | plan.Select() | plan.Extend() | plan.Unnest() | plan.SelectMany():
             return Empty(bindings(node))
+        case plan.Negate():
+            return Empty(bindings(node))
         case plan.Aggregate(key=Lifted() | Opaque()) | plan.Reduce() | plan.Top() | plan.Distinct():
             return Empty(bindings(node))
         case plan.Union(Empty(), other) | plan.Union(other, Empty()):
@@ -39,7 +41,7 @@ def propagate_empty(node: plan.Node) -> plan.Node:
         case plan.Difference(left, Empty()):
             return plan.Distinct(left)
         case plan.DifferenceAll(left, Empty()):
-            return left
+            return node if may_be_negative(left) else left
         case plan.Difference(Empty(), right) | plan.DifferenceAll(Empty(), right):
             return node if may_raise(right) else Empty(bindings(node))
         case _ if isinstance(node, NEEDS_BOTH):

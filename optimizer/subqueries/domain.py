@@ -28,13 +28,14 @@ from optimizer.expr import (
     one_value,
     tuple_of,
 )
+from optimizer.expressions.compose import same
 from optimizer.expressions.declared import holds_no_nan
 from optimizer.expressions.knowledge import is_canonical
 from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
 from optimizer.subqueries.calm import NOTHING, is_calm, kinds
 from optimizer.subqueries.forms import known_of
-from optimizer.subqueries.keyed import Keyed, items, names_of, same
+from optimizer.subqueries.keyed import Keyed, items, names_of
 from optimizer.subqueries.outers import outers
 from optimizer.subqueries.translation import Asked, Translation, Values
 

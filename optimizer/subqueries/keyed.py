@@ -18,7 +18,6 @@ from optimizer.expr import (
     constant,
     items_of,
     row_names,
-    tuple_of,
 )
 from optimizer.expressions.compose import over
 from optimizer.expressions.knowledge import Shape, Shapes
@@ -79,11 +78,6 @@ def items(of: Expr, count: int) -> tuple[Expr, ...]:
 def tuple_items(body: Expr) -> tuple[Expr, ...] | None:
     """The items of a tuple that is written out."""
     return body.items if isinstance(body, Display) and body.kind == "tuple" else None
-
-
-def same(key: Expr) -> Expr:
-    """A key that is equal to itself if it is NaN: of a key, only its items may be none."""
-    return tuple_of(tuple_of(key))
 
 
 def over_row(f: Function, row: tuple[Expr, ...], parameters: int) -> Lifted:

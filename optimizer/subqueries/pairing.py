@@ -26,10 +26,11 @@ from optimizer.expr import (
     one_value,
     row_names,
 )
+from optimizer.expressions.compose import same
 from optimizer.plans.properties import bindings
 from optimizer.subqueries.asked import as_condition
 from optimizer.subqueries.columns import extended, row_of
-from optimizer.subqueries.keyed import over_row, read, same, with_match
+from optimizer.subqueries.keyed import over_row, read, with_match
 
 
 def pairs_of(node: Any) -> plan.Node:

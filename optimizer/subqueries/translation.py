@@ -53,7 +53,7 @@ from optimizer.expr import (
     row_names,
     tuple_of,
 )
-from optimizer.expressions.compose import over
+from optimizer.expressions.compose import over, same
 from optimizer.plans import explain
 from optimizer.plans.extended import extend_of
 from optimizer.plans.properties import bindings, nodes
@@ -68,7 +68,6 @@ from optimizer.subqueries.keyed import (
     of_group,
     one,
     read,
-    same,
 )
 from optimizer.subqueries.outers import read_by, with_values
 from optimizer.subqueries.peeled import equation, filtered, of_values, peeled

@@ -24,20 +24,31 @@ def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
     """
     level = object()
     source = relation.plan
-    name = _parameter(query)
+    name = parameter_of(query)
     group = relation._new(plan.Recursive(level, 0, name, is_set(source), shapes(source)))
-    made = query(group)
-    if not isinstance(made, type(group)):
-        found = kind_shown(made)
-        raise PlanError(f"each takes a callable that returns a relation, not {found}")
-    relation._check_other("each", made)
+    made = asked("each", group, query)
     node = groups.per_group(
         made.plan, level, source, key, of_no_rows=_of_no_rows, canonical=canonical
     )
     return relation._new(node, made)
 
 
-def _parameter(query: Any) -> str:
+def asked(role: str, group: Any, query: Callable[[Any], Any]) -> Any:
+    """What a query gives for a relation that stands for a group.
+
+    Raises
+    ------
+    PlanError: it gives no relation, or one of another database.
+    """
+    made = query(group)
+    if not isinstance(made, type(group)):
+        found = kind_shown(made)
+        raise PlanError(f"{role} takes a callable that returns a relation, not {found}")
+    group._check_other(role, made)
+    return made
+
+
+def parameter_of(query: Any) -> str:
     """The name of the only parameter."""
     if not callable(query):
         raise PlanError(

@@ -79,6 +79,10 @@ class NestedRelation(Relation[*Ts]):
             node = plan.OrderBy(node, tuple(map(_of_row, query.order)), None, 0)
         return Relation(self._engine, node, query._kept_views())
 
+    def _run(self) -> plan.Node:
+        """The rows as they are seen, which a view or subscription shows."""
+        return self._rows().plan
+
     def subscribe(
         self,
         callback: Callable[[Delta[Any]], object],
@@ -280,6 +284,25 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
 
     def __contains__(self, item: object) -> bool:
         return self._find(item) is not None or self.count(item) > 0
+
+    def __len__(self) -> int:
+        return int(self._read("__len__"))
+
+    def count(self, row: object) -> int:
+        """As `View.count`."""
+        found: int = self._read("count", row)
+        if not found and (same := canonical(row)) is not row:
+            found = self._read("count", same)
+        return found
+
+    def _all_rows(self) -> list[Any]:
+        rows: list[Any] = self._read("rows")
+        return rows
+
+    def _read(self, what: str, *arguments: Any) -> Any:
+        """What the leaf answers, inside: a tree may keep what it reads."""
+        with self._reading():
+            return self._ask(what, *arguments)
 
     def to_python(self) -> list[Any]:
         """The rows of now as plain data: dictionaries of fields and bindings, and lists of these.

@@ -44,7 +44,7 @@ from optimizer.expr import (
     transform,
     tuple_of,
 )
-from optimizer.expressions.knowledge import Pure
+from optimizer.expressions.knowledge import Arranges
 from optimizer.expressions.naming import Level, Nesting
 from optimizer.lifting.outer_values import OuterValue
 from optimizer.plans.binding_names import binding_names
@@ -96,7 +96,7 @@ class OuterRow(Live, OuterValue):
 
 
 @record
-class InSequence(Pure):
+class InSequence(Arranges):
     """Collected pairs of the keys of an order, and a row: the rows in that order."""
 
     directions: tuple[tuple[bool, Nulls | None], ...]
@@ -235,17 +235,38 @@ class _Inside:
             )
         relation._check_other("nest", made)
         self.relation = made
-        order, source = _order_of(made)
-        row, kind = _row_of(made, source)
+        found = inside(name, made)
         mine = {each._expr.index: place for place, each in enumerate(outer)}  # type: ignore[attr-defined]
-        asked = _subquery(_collected(source, row, order), mine)
-        self.rows = _rows(asked, row)
-        found: Expr = asked
-        if order:
-            directions = tuple((key.descending, key.nulls) for key in order)
-            found = Call(constant(InSequence(directions), "sorted"), (found,))
-        self.column = Lifted(found, _parameters(query, width), (taken,), width)
-        self.level = _level(name, made, kind, is_sequence=bool(order))
+        asked = _subquery(found.collected, mine)
+        self.rows = _rows(asked, found.row)
+        self.column = Lifted(found.shown(asked), _parameters(query, width), (taken,), width)
+        self.level = found.level
+
+
+@record
+class Inside:
+    """The rows of a query as one value: what collects them, what a row of it is, by what they stand
+    if they stand in an order, and the level that they are."""
+
+    collected: plan.Aggregate
+    row: Expr
+    order: tuple[plan.SortKey, ...]
+    level: Level
+
+    def shown(self, collected: Expr) -> Expr:
+        """What is inside, of the value that was collected."""
+        if not self.order:
+            return collected
+        directions = tuple((key.descending, key.nulls) for key in self.order)
+        return Call(constant(InSequence(directions), "sorted"), (collected,))
+
+
+def inside(name: str, made: Any) -> Inside:
+    """The rows of a relation as what is inside of others."""
+    order, source = _order_of(made)
+    row, kind = _row_of(made, source)
+    level = _level(name, made, kind, is_sequence=bool(order))
+    return Inside(_collected(source, row, order), row, order, level)
 
 
 def _rows(query: Subquery, row: Expr) -> Rows:

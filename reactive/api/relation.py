@@ -424,6 +424,63 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             plan.IntersectionAll(self.plan, side_of("intersection_all", self, other)), other
         )
 
+    def negate(self) -> Relation[*Ts]:
+        """The rows with their weights negated.
+
+        A row of negative weight is not shown; it counts where weights are added. So
+        `a.union_all(b.negate())` has the rows of `a` less those of `b`, and of `b` less those of
+        `a` with a negative weight. What looks at rows one by one passes such weights on, joins
+        multiply them, `Count` and `Sum` add them up; what asks whether a row or group is there, as
+        `distinct` and `semi_join` do, sees it if all its weights are more than 0 together.
+        `view.zset()` tells negative weights.
+
+        State: none. Cost: O(changed rows). Source: [dbsp] negation of Z-sets.
+
+        Raises
+        ------
+        StratificationError: a recursion depends on its own rows through it.
+        PlanError: a recursion reads its rows; `distinct()` of a sum of them has none of negative
+            weight.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> ordered, sent = db.table(str, name="ordered"), db.table(str, name="sent")
+        >>> open_ = ordered.union_all(sent.negate()).materialize()
+        >>> ordered.add_all(["tea", "tea", "rice"])
+        >>> sent.add_all(["tea", "salt"])
+        >>> sorted(open_), open_.zset()["salt"]
+        (['rice', 'tea'], -1)
+        """
+        return self._new(plan.Negate(self.plan))
+
+    def previous(self) -> Relation[*Ts]:
+        """The rows as they were before the last commit: after commit n, those of commit n - 1.
+
+        It changes also in a commit that changes nothing of this relation, and only there speaks of
+        more than the rows of now: `view.verify()` compares with these and what the last commit
+        changed. A view begins with the rows of now, as nobody knows what was before; a later one of
+        the same relation with what the first one has. A commit that fails is none.
+
+        State: what changed in the last commit. Cost: O(rows changed in the last commit).
+        Source: [dbsp] the delay operator, z^-1.
+
+        Raises
+        ------
+        PlanError: it is of rows inside a recursion, or of a group.
+        OffloadError: a view of it is made of what is not in the process.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str, name="words")
+        >>> changed = words.difference_all(words.previous()).materialize()
+        >>> words.add_all(["to", "be"])
+        >>> sorted(changed)
+        ['be', 'to']
+        >>> words.add("or")
+        >>> list(changed)
+        ['or']
+        """
+        return self._new(plan.Previous(self.plan, self._engine.moment_of(self.plan)))
+
     def apply(
         self, function: Callable[..., Iterable[U]], *others: Relation[*tuple[Any, ...]]
     ) -> Relation[U]:
@@ -608,13 +665,19 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         """
         queries = self._engine.queries
         if costs:
-            return costing.explained(queries.optimized(self.plan).plan, queries.running(self.plan))
+            return costing.explained(
+                queries.optimized(self.plan).plan, queries.running(self._run())
+            )
         if not (optimized and queries.phases):
             return explaining.explain(self.plan, explaining.source_text)
-        runs = queries.running(self.plan).drawing()
+        runs = queries.running(self._run()).drawing()
         return reports.report(
             self.plan, queries.optimized(self.plan), runs, self._engine.offloading.where
         )
+
+    def _run(self) -> plan.Node:
+        """What is run of it where it is shown."""
+        return self.plan
 
     def __repr__(self) -> str:
         return f"Relation:\n{reports.as_read(self.plan)}"

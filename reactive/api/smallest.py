@@ -8,7 +8,7 @@ from dataclasses import replace
 from optimizer import plan
 from optimizer.plans.properties import nodes
 from optimizer.plans.strata import in_strata
-from optimizer.plans.stratify import check_stratified
+from optimizer.plans.stratify import check_positive, check_stratified
 from optimizer.traverse import substituted
 
 
@@ -18,8 +18,10 @@ def smallest(node: plan.Fixpoint) -> Sequence[plan.Node]:
     Raises
     ------
     StratificationError: recursion through a negation, an aggregate, an outer join or an order.
+    PlanError: rows of negative weight are read.
     """
     check_stratified(node)
+    check_positive(node)
     above = level_of(node)  # those that will be inside each other have different numbers
     return in_strata(node, lambda part: _finished(part, max(above, level_of(part))))
 

@@ -5,7 +5,7 @@ Each method outside a transaction is a commit of its own, and each is all or not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice
@@ -34,11 +34,13 @@ from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.no_store import NoMore, NoStore
 from reactive.storage.rows import check_row_type, checked_key, key_function, name_of_table
 from reactive.storage.store import BagStore, Store, rows_of
+from reactive.transactions import patches
 from reactive.transactions.committed import Committed
 from reactive.transactions.statements import Statements
 
 if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
+    from reactive.transactions.patches import Patch
 
 T = TypeVar("T")
 K = TypeVar("K", default=Any)
@@ -182,6 +184,65 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         except Exception as error:
             hide(error)
             raise
+
+    def patch(
+        self,
+        key: K | T,
+        path: Any,
+        *,
+        added: Iterable[Any] | Mapping[Any, int] = (),
+        removed: Iterable[Any] | Mapping[Any, int] = (),
+    ) -> T:
+        """Change a `Bag` inside of a row, and nothing else of it; the row that is there then.
+
+        Parameters
+        ----------
+        key: of the row; in a table without a key, the row itself, of which one copy is changed.
+        path: the name of the field that is a bag; of a plain tuple its place. Or a tuple, from
+            outside to inside: a field, a row in its bag, a field of that row, and so on. The row
+            is given as it is now, or as a callable of a row that is true of one of them.
+        added, removed: values, each once, or with how often. What is in both is neither.
+
+        Raises
+        ------
+        TableError: there is no such row, field, or row inside; the field is no bag; something is
+            removed that is not there, or added that has no hash; the rows are not stored. Nothing
+            has changed then.
+
+        Cost: O(log n) for each changed value of a bag of n, on each level of the path; the first
+            time for a bag that was made of a list, O(n). A callable in the path is asked of each
+            row of its bag. Views that go over the bag, by `unnest` or in a comprehension, and read
+            nothing else of the row but fields, do what the changed values ask for.
+
+        >>> from typing import NamedTuple
+        >>> from reactive import Bag, Database
+        >>> class Customer(NamedTuple):
+        ...     id: int
+        ...     orders: Bag[str]
+        >>> customers = Database().table(Customer, key="id")
+        >>> orders = customers.unnest(lambda c: c.orders).select(lambda c, order: (c.id, order))
+        >>> subscription = orders.subscribe(lambda delta: print(delta.added, delta.removed))
+        >>> customers.add(Customer(1, Bag(["tea", "rum"])))
+        ((1, 'tea'), (1, 'rum')) ()
+        >>> customers.patch(1, "orders", added=["cake"], removed=["rum"])
+        ((1, 'cake'),) ((1, 'rum'),)
+        Customer(id=1, orders=Bag({'tea': 1, 'cake': 1}))
+        """
+        made: list[T] = []
+        self._patch([patches.Patch(key, path, added, removed)], made)
+        return made[0]
+
+    def patch_all(self, given: Iterable[Patch]) -> None:
+        """`patch` rows, in one commit; all of them or, if one is refused, none.
+
+        given: of `Patch(key, path, added, removed)`. Paths name rows as they are before the first
+            of them. What several do to one bag is added up, and each row is changed once.
+        """
+        self._patch([patches.Patch(*each) for each in given], [])
+
+    def _patch(self, given: list[Patch], made: list[T]) -> None:
+        self._check_stored("patch")
+        self._write_many(self._do.patch, given, made)
 
     def replace_all(self, rows: Iterable[T]) -> None:
         """Make these the rows of the table; only the difference is a change."""

@@ -116,6 +116,11 @@ class Nest:
         self._more = tuple(more)
         self._lines: list[str] = []
 
+    def first(self, over: str, function: Callable[[Any], Any], name: str) -> None:
+        """Do something to what a loop goes through, before it begins."""
+        self.values.bind({name: function})
+        self._lines.append(f"    {over} = {name}({over})")
+
     def loop(self, source: Source, *moves: Move, first: RowPipeline | None = None) -> None:
         """The loop over a source, and in it those over what its rows are joined with.
 

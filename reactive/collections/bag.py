@@ -195,6 +195,12 @@ def changed(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) 
     return _made(made, total % weight_tree.PRIME, length)
 
 
+def changed_values(old: Bag[Any], new: Bag[Any]) -> list[tuple[Any, int]]:
+    """As `new.difference(old)`, which also has both of two values that are equal and not the same,
+    as 1 and 1.0: that is told as one that went and one that came."""
+    return weight_tree.changed_values(_split_of(old), _split_of(new))
+
+
 def _copied(
     tree: dict[Any, int], changes: Mapping[Any, int], below: dict[Any, int] | None
 ) -> dict[Any, int]:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, Final
 
-from reactive.collections.keyed_batch import KeyedBatch, take_back
+from reactive.collections.keyed_batch import KeyedBatch, keys_of, take_back
 from reactive.collections.zset import Batch, Pair, Row, consolidate
 
 Key = Any
@@ -171,20 +171,8 @@ class Index:
 
     def extend(self, batch: KeyedBatch) -> None:
         """Add all rows of a batch, or none."""
-        if batch.weight == 1 and not self.buckets and self._fill(batch):
-            return
-        buckets, weight, done = self.buckets, batch.weight, 0
-        try:
-            for key, row in zip(batch.keys, batch.rows, strict=True):
-                if weight == 1 and key not in buckets:
-                    buckets[key] = row
-                    self.rows += 1
-                else:
-                    self.add(key, row, weight)
-                done += 1
-        except BaseException:
-            take_back(self, batch[:done])
-            raise
+        if batch.weight != 1 or self.buckets or not self._fill(batch):
+            self.change(batch)
 
     def change(self, keyed: Sequence[KeyedPair]) -> None:
         """Add all pairs of a delta, or none; as `add`, most of them without a call."""
@@ -346,33 +334,61 @@ def _are_different(keys: Sequence[Key]) -> bool:
 
 
 class Before:
-    """An index as it was before a delta that it has already taken in."""
+    """An index as it was before a delta that it has already taken in.
 
-    __slots__ = ("_changed", "_found", "_index")
+    Of most deltas few keys are asked for, or none, so that its rows are only then put together by
+    key. Where a key has its new rows at the end of a few, as most have, those before them are what
+    it had.
+    """
+
+    __slots__ = ("_by_key", "_delta", "_found", "_index", "_keys")
 
     def __init__(self, index: Any, delta: Iterable[KeyedPair]) -> None:
         self._index = index
-        self._changed: dict[Key, list[Pair]] = {}
+        self._delta = delta if type(delta) is KeyedBatch else list(delta)
+        self._keys = set(keys_of(self._delta))
+        self._by_key: dict[Key, list[Pair]] = {}
         self._found: dict[Key, Any] = {}  # of changed keys that were asked for
-        for key, (row, weight) in delta:
-            self._changed.setdefault(key, []).append((row, -weight))
 
     def get(self, key: Key, default: Any) -> Any:
         """The rows that the key had, in a form of the index."""
-        if key not in self._changed:
+        if key not in self._keys:
             return self._index.buckets.get(key, default)
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = Weighted(enumerate(self.pairs(key)))
-        return found or default
+            found = _without_last(self._index.buckets.get(key, NOTHING), self._changed(key))
+            if found is None:
+                found = Weighted(enumerate(self.pairs(key))) or NOTHING
+            self._found[key] = found
+        return default if found is NOTHING else found
 
     def pairs(self, key: Key) -> Collection[Pair]:
         """The rows that the key had."""
-        changed = self._changed.get(key)
         held: Sequence[Pair] = self._index.pairs(key)
-        if changed is None or key is NO_MATCH:
+        if key not in self._keys or key is NO_MATCH:
             return held
-        return consolidate([*held, *changed])
+        return consolidate([*held, *((row, -weight) for row, weight in self._changed(key))])
+
+    def _changed(self, key: Key) -> Sequence[Pair]:
+        if not self._by_key:
+            for each, pair in self._delta:
+                self._by_key.setdefault(each, []).append(pair)
+        return self._by_key[key]
+
+
+def _without_last(bucket: Any, added: Sequence[Pair]) -> Any:
+    """A bucket without rows that were added to its end; None if it is not as simple as that."""
+    kind, count = bucket.__class__, len(added)
+    if kind is Weighted or bucket is NOTHING:
+        return None
+    rows = bucket if kind is Rows else (bucket,)
+    left = len(rows) - count
+    if left < 0:
+        return None
+    for place, (row, weight) in enumerate(added, left):
+        if weight != 1 or rows[place] is not row:
+            return None
+    return NOTHING if left == 0 else rows[0] if left == 1 else Rows(rows[:left])
 
 
 def rows_of(bucket: Any) -> Sequence[Pair]:

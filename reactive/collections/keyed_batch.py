@@ -44,6 +44,11 @@ class KeyedBatch(Sequence[Keyed]):
         return zip(self.keys, zip(self.rows, repeat(self.weight)), strict=False)
 
 
+def keys_of(keyed: Sequence[Keyed]) -> Sequence[Any]:
+    """The keys of a delta."""
+    return keyed.keys if type(keyed) is KeyedBatch else [key for key, _ in keyed]
+
+
 class Added(Protocol):
     """What rows are added to by a key."""
 

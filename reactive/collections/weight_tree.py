@@ -24,7 +24,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from reactive.collections.zset import canonical
+from reactive.collections.zset import EXACT, canonical
 
 Weights: TypeAlias = dict[Any, int]
 Node: TypeAlias = list[Any]
@@ -225,18 +225,24 @@ def changes_between(old: Tree, new: Tree) -> Weights:
     It costs O(changes log values) where `new` was made of `old`, or both of a third.
     """
     found: Weights = {}
-    _compare(old, new, found)
+    for before, after in _differing(old, new):
+        _compare(before, after, found)
     return found
 
 
-def _compare(old: Tree, new: Tree, found: Weights) -> None:
+def _differing(old: Tree, new: Tree) -> Iterator[tuple[Weights, Weights]]:
+    """The dictionaries that two trees do not share, beside each other."""
     if old is new:
         return
-    if not (isinstance(old, dict) or isinstance(new, dict)):
-        for before, after in zip(old[:SIZE], new[:SIZE], strict=True):
-            _compare(before, after, found)
+    if isinstance(old, dict) or isinstance(new, dict):
+        yield as_dict(old), as_dict(new)
         return
-    before, after = as_dict(old), as_dict(new)
+    for before, after in zip(old[:SIZE], new[:SIZE], strict=True):
+        if before is not after:
+            yield from _differing(before, after)
+
+
+def _compare(before: Weights, after: Weights, found: Weights) -> None:
     for value, weight in after.items():
         change = weight - before.get(value, 0)
         if change:
@@ -244,6 +250,38 @@ def _compare(old: Tree, new: Tree, found: Weights) -> None:
     for value, weight in before.items():
         if value not in after:
             found[value] = -weight
+
+
+def changed_values(old: Tree, new: Tree) -> list[tuple[Any, int]]:
+    """What turns one tree into another, values that are equal and not the same included.
+
+    >>> changed_values({1: 1, 2: 1}, {1.0: 1, 2: 1, 3: 1})
+    [(1.0, 1), (3, 1), (1, -1)]
+    """
+    return [pair for parts in _differing(old, new) for pair in _changed(*parts)]
+
+
+def _changed(before: Weights, after: Weights) -> Iterable[tuple[Any, int]]:
+    """The same of two dictionaries. Most values are the same objects in both, and not compared."""
+    left = dict(zip(map(id, before), before.values(), strict=True))
+    taken = left.pop
+    came = [(v, w - old) for v, w in after.items() if (old := taken(id(v), 0)) != w]
+    if not left:
+        return came
+    gone = [(value, -weight) for value, weight in before.items() if id(value) in left]
+    return _without_equal([*came, *gone]) if came else gone
+
+
+def _without_equal(changes: list[tuple[Any, int]]) -> Iterable[tuple[Any, int]]:
+    """Changes of different values, of which those of equal numbers and texts are one."""
+    sums: dict[Any, int] = {}
+    values: dict[Any, Any] = {}
+    for value, weight in changes:
+        kind = value.__class__
+        mark = (kind, value) if kind in EXACT else (None, id(value))
+        values[mark] = value
+        sums[mark] = sums.get(mark, 0) + weight
+    return [(values[mark], weight) for mark, weight in sums.items() if weight]
 
 
 def leaves(tree: Tree) -> Iterator[Weights]:

@@ -35,7 +35,8 @@ Pairs = Sequence[Pair]
 
 NAN = math.nan
 DECIMAL_NAN = Decimal("NaN")
-_EXACT: frozenset[type] = frozenset({int, str, bytes, bool, type(None)})
+EXACT: frozenset[type] = frozenset({int, str, bytes, bool, type(None)})
+"""Classes of which equal values are one in all that they do."""
 
 
 class Batch(Sequence[Pair]):
@@ -264,7 +265,7 @@ def canonical(value: Any) -> Any:
     True
     """
     kind: Any = type(value)
-    if kind in _EXACT:
+    if kind in EXACT:
         return value
     if kind is float:
         return value if value == value else NAN
@@ -285,7 +286,7 @@ def is_nan(value: Any) -> bool:
 
 def may_hold_nan(kind: Any) -> bool:
     """Whether a row of this type can have a NaN where `canonical` would find it."""
-    if kind in _EXACT:
+    if kind in EXACT:
         return False
     numbers = isinstance(kind, type) and issubclass(kind, float | Decimal)
     return (
@@ -296,12 +297,12 @@ def may_hold_nan(kind: Any) -> bool:
 @lru_cache(maxsize=512)
 def nan_fields(kind: Any) -> tuple[str, ...]:
     """The fields of a record that may hold a NaN, by their annotations."""
-    return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, _EXACT))
+    return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, EXACT))
 
 
 def _canonical_tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
     for item in value:
-        if type(item) not in _EXACT and canonical(item) is not item:
+        if type(item) not in EXACT and canonical(item) is not item:
             return tuple(map(canonical, value))
     return value
 
@@ -313,7 +314,7 @@ def _canonical_record(value: Any, names: tuple[str, ...]) -> Any:
         new = canonical(old)
         if new is not old:
             changed[name] = new
-        elif new.__class__ not in _EXACT and new != new:
+        elif new.__class__ not in EXACT and new != new:
             is_odd = True
     if not changed:
         return value if not is_odd or value == value else _one_of(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from optimizer import plan
@@ -18,10 +19,11 @@ from reactive.codegen.recalled import recall_of
 from reactive.collections import range_index
 from reactive.collections.index import itself
 from reactive.compiler import loops as making_inner
-from reactive.compiler import physical, recursion
+from reactive.compiler import physical, recursion, trees
 from reactive.compiler.chooser import KEPT
 from reactive.compiler.physical import Op, Physical
 from reactive.dataflow.graph import Graph
+from reactive.dataflow.moment import check_prompt
 from reactive.dataflow.node import NOWHERE, Node
 from reactive.operators import at as at_operator
 from reactive.operators import cycles, index_by, values
@@ -55,7 +57,7 @@ from reactive.remote import window
 Inputs = tuple[Node, ...]
 WIRED = (
     *(physical.Scan, physical.Multiway, physical.CyclicCount, physical.CyclicJoin),
-    *(physical.Fixpoint, physical.Loop),
+    *(physical.Fixpoint, physical.Loop, physical.Nest),
 )
 """Physical nodes of which it is only known with their inputs what they do."""
 
@@ -135,7 +137,11 @@ def _values(builder: Builder, node: physical.Values, inputs: Inputs) -> Node:
 
 def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
     make, functions = plain_operator(node.op.node)
-    return builder.node(node, inputs, make, functions)
+    made = builder.node(node, inputs, make, functions)
+    if isinstance(node.op.node, plan.Previous):
+        check_prompt(made)
+        node.op.node.moment.node = made
+    return made
 
 
 def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node:
@@ -268,6 +274,15 @@ def _cyclic(
     return builder.node(node, ports, make, called(parts), wiring=wiring, constant_tests=tests)
 
 
+def _nest(builder: Builder, node: physical.Nest, inputs: Inputs) -> Node:
+    ports = tuple(dict.fromkeys(inputs))
+    wiring = tuple(map(ports.index, inputs))
+    indexes = [each.operator.index for each in inputs]
+
+    make = partial(trees.tree_of, node, indexes, wiring, builder.graph.trees.inside)
+    return builder.node(node, ports, make, wiring=wiring)
+
+
 def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:
     below = node.chain
     recall = recall_of(node.known)
@@ -356,6 +371,7 @@ _BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
     physical.Multiway: _multiway,
     physical.CyclicCount: _cyclic,
     physical.CyclicJoin: _cyclic,
+    physical.Nest: _nest,
     physical.PartialSums: _partial_sums,
     physical.PairSums: _pair_sums,
     physical.FactorizedGroups: _factorized_groups,

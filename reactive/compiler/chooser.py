@@ -80,6 +80,7 @@ class Chooser:
         without: Collection[str] = (),
     ) -> None:
         self._without = without
+        self.root = root
         self.generates = generate
         self.values_wanted = values_wanted
         self.asked: list[Asked] = []

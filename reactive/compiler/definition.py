@@ -26,6 +26,15 @@ class Definition:
     def __getattr__(self, name: str) -> Any:
         raise outside(self.what)
 
+    def moment_of(self, rows: plan.Node) -> Any:
+        """What rows of another commit would need.
+
+        Raises
+        ------
+        PlanError: always.
+        """
+        raise without_past(self.what)
+
     def learn(self, engine: Any) -> None:
         """Be told the database; those who wait for the same one are told too."""
         if self.engine is None:
@@ -54,6 +63,14 @@ def outside(what: str) -> PlanError:
     return PlanError(
         f"relation {what} has no rows but in the query that its step makes\n"
         "  use the relation that fixpoint(), iterate() or each() returns"
+    )
+
+
+def without_past(what: str) -> PlanError:
+    """The error of asking for rows as they were that are not the same from commit to commit."""
+    return PlanError(
+        f"previous() of {what}: the rows of a step are not those of a commit\n"
+        "  take previous() of what fixpoint(), iterate() or each() returns, or of a table"
     )
 
 

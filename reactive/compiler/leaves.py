@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.plans.properties import groups, is_nested, key_of_group, may_be_negative, naming
 from reactive.collections.zset import Pair, Pairs, consolidate, negate
+from reactive.dataflow import tree_rows
 from reactive.dataflow.borrowed import BorrowedGroups, BorrowedOrder, BorrowedRows, ChangesOnly
 from reactive.dataflow.materialized import Bag, Groups, Only, Records, SignedBag
 from reactive.dataflow.node import Node
@@ -35,6 +36,8 @@ def contents(node: plan.Node, source: Node) -> Any:
         rows = getattr(source.operator, "shown", None)
         if rows is not None and not is_grouped(node):
             return BorrowedRows(rows)
+        if getattr(source.operator, "is_tree", False):
+            return tree_rows.TreeRows(source.operator)
         by_group = getattr(source.operator, "groups", None)
         if by_group is not None and is_grouped(node) and not may_be_negative(node):
             return BorrowedGroups(by_group)
@@ -120,7 +123,7 @@ def refill(graph: Graph, leaf: Node, source: Node) -> list[tuple[Node, list[Pair
 def _known(leaf: Node) -> Pairs | None:
     """The rows that subscribers of a leaf have been told; None if they cannot be had, or are in an
     order."""
-    if isinstance(leaf.operator, LOCAL):
+    if isinstance(leaf.operator, LOCAL) or hasattr(leaf.operator, "tree"):
         return list(leaf.operator.items())
     (below,) = leaf.inputs
     if not below.is_remote or not leaf.leaf.subscribers:

@@ -16,11 +16,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import field
 
 from optimizer import plan
+from optimizer.expressions.naming import Nesting
 from optimizer.expressions.text import written
-from optimizer.plans import clauses, closures, explain, headlines, ranges
+from optimizer.plans import clauses, closures, explain, ranges, shredding
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, Sums
-from optimizer.plans.side_conditions import AnyJoin, SideTerm, match_of, side_conditions_of
+from optimizer.plans.side_conditions import AnyJoin, SideTerm
 from optimizer.plans.tree import Hashed, Tree, own
 from optimizer.plans.wanted import AnyOf, Between
 from optimizer.record import record
@@ -44,7 +45,7 @@ class Op:
 
     def __repr__(self) -> str:
         node = self.node
-        return _joined(node) if isinstance(node, AnyJoin) else explain.headline(node)
+        return explain.joined(node) if isinstance(node, AnyJoin) else explain.headline(node)
 
 
 Ops = tuple[Op, ...]
@@ -272,6 +273,21 @@ class CyclicJoin(Physical):
 
 
 @record
+class Nest(Physical):
+    """A nest as flat relations, whose rows show others by labels; `places` says which index is of
+    which level: by its label, and, of what is inside, by that of it."""
+
+    indexes: tuple[Index, ...]
+    places: tuple[tuple[int, ...], ...]
+    row: Op
+    nesting: Nesting = field(compare=False, repr=False)
+    levels: shredding.Shredded = field(compare=False, repr=False)
+
+    def headline(self) -> str:
+        return f"tree {shredding.described(self.levels, self.nesting)}"
+
+
+@record
 class PartialSums(Physical):
     """The rows of a chain as sums by a key; `owner` is the aggregate that wants them."""
 
@@ -399,21 +415,6 @@ class Remote(Physical):
 
     def headline(self) -> str:
         return f"elsewhere {', '.join(map(repr, self.parts))}"
-
-
-def _joined(node: AnyJoin) -> str:
-    """A join by its keys, and what is asked of pairs beside them; what its sides decide is part of
-    these."""
-    found = side_conditions_of(node)
-    if found is None:
-        return explain.headline(node)
-    steps = [[written(s.function) for s in side if s.is_key] for side in (found.left, found.right)]
-    match = match_of(node)
-    if match.left_key is not None and match.right_key is not None:
-        steps = [[written(match.left_key), *steps[0]], [written(match.right_key), *steps[1]]]
-    shown = [" == ".join(pair) for pair in zip(*steps, strict=True)]
-    shown += [] if found.residual is None else [f"on {written(found.residual)}"]
-    return f"{headlines.name(node)} {', '.join(shown)}".rstrip()
 
 
 def _fused(chain: Ops, sink: Op | None) -> str:

@@ -151,6 +151,8 @@ class ChangesOnly(Borrowed):
             self.order.edits = []
 
     def step(self, delta: Pairs) -> Pairs:
+        if hasattr(delta, "is_net"):
+            return delta
         moves = self.order is not None and self.order.shows_parts
         return _Net(delta) if moves else consolidate(delta)
 

@@ -10,9 +10,9 @@ from optimizer import plan
 from optimizer.callables.source import Place
 from optimizer.expressions.naming import Nesting
 from optimizer.plans.properties import groups, is_nested, key_of_group, naming, table_key
+from reactive.collections import nested_edits
 from reactive.collections.edits import Edit
 from reactive.collections.zset import Pairs, Row
-from reactive.dataflow import nested_edits
 from reactive.dataflow.delta import Delta
 from reactive.dataflow.moves import Lineage
 

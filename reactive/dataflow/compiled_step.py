@@ -70,7 +70,8 @@ def compiled_step(
         given = [names.get(each, "()") for each in node.inputs]
         some = list(dict.fromkeys(name for name in given if name != "()"))
         is_given = f"if {' or '.join(some)}: " if set(some).isdisjoint(begin) else ""
-        names[node] = given[0] if _is_bare(node) else f"out_{number}"
+        if node not in names:  # else it is fed, and emits that
+            names[node] = given[0] if _is_bare(node) else f"out_{number}"
         values.by_name |= {f"node_{number}": node, f"step_{number}": node.step}
         in_line = _in_line(node)
         if in_line is not None:
@@ -91,6 +92,8 @@ def compiled_step(
     blocks.begin(1)
     text = _TEXT.format(
         begin=", ".join(begin),
+        reads="\n    graph.trees.settle()"
+        * any(hasattr(node.operator, "is_tree") for node in nodes),
         outs=" = ".join([*dict.fromkeys(n for n in names.values() if n not in begin), "()"]),
         watches="\n".join(_WATCH.format(number=number) for number in range(len(sources))),
         steps="\n".join(steps),
@@ -188,7 +191,7 @@ def _order_of(leaf: Any) -> OrderBy | None:
 
 
 _TELL = """\
-        if {out} and channel_{number}.subscribers:
+        if channel_{number}.subscribers and {out}:
             delta = new(Delta)
             delta.version, delta._pairs, delta._key = version, {out}, key_{number}
             delta._edits, delta.is_snapshot = {edits}, False
@@ -201,7 +204,7 @@ _WATCH = "        if source_{number}.watchers: watch(source_{number})"
 _TEXT = """\
 def commit({begin}, version):
     at, told = 0, ()
-    {outs}
+    {outs}{reads}
     graph.stepping = True
     try:
 {watches}

@@ -7,10 +7,9 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from reactive.collections import weighted
+from reactive.collections import nested_edits, weighted
 from reactive.collections.edits import Edit
 from reactive.collections.zset import Pair, Row, repeat
-from reactive.dataflow import nested_edits
 from reactive.dataflow.moves import Moves, by_key, standing
 from reactive.dataflow.plain_data import plain
 

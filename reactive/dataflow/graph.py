@@ -31,12 +31,13 @@ from reactive.dataflow.delta import Delta
 from reactive.dataflow.discrimination import DiscriminationNetwork
 from reactive.dataflow.error_notes import annotate
 from reactive.dataflow.held import at_hand
+from reactive.dataflow.moment import Moment, step_at_once, with_past
 from reactive.dataflow.moves import Moved
-from reactive.dataflow.node import NOWHERE, LeafDelta, Node, is_deferred
+from reactive.dataflow.node import NOWHERE, LeafDelta, Node, is_deferred, takes_part
 from reactive.dataflow.routes import Routes
-from reactive.dataflow.schedule import Fed, Schedule, reached
+from reactive.dataflow.schedule import Fed, Schedule, rank, reached
 from reactive.dataflow.snapshot import begin
-from reactive.dataflow.step import Step, Stepped, deliveries, take_back
+from reactive.dataflow.step import Step, Stepped, Trees, deliveries, take_back
 from reactive.dataflow.walk import Walk
 from reactive.dataflow.watch import OnStale, Watch
 
@@ -56,6 +57,7 @@ class Graph:
         self._nodes: dict[Hashable, Node] = {}
         self.remotes: tuple[Node, ...] = ()
         """The nodes whose work is elsewhere; replaced, never changed."""
+        self.trees = Trees()
         self.late: dict[Node, None] = {}
         """The deferred nodes with which changes wait."""
         self._schedules: dict[tuple[Node, ...], Schedule | Walk] = {}
@@ -76,6 +78,8 @@ class Graph:
         """Whom nodes are being made for, for messages."""
         self.moved: Moved | None = None
         """What updates of tables are in the commit that is made, if somebody is to hear of them."""
+        self.past: dict[Moment, Sequence[Pair]] = {}
+        """What has changed in the last commit of rows that are asked for as they were before it."""
         self.forgets = False
         """Whether there is a table that does not store its rows."""
         self.loops: WeakValueDictionary[Hashable, Callable[..., Any]] = WeakValueDictionary()
@@ -134,6 +138,7 @@ class Graph:
         self._nodes[full] = node
         if node.is_remote:
             self.remotes = (*self.remotes, node)
+        self.trees.add(node)
         self.is_changing = False
         return node
 
@@ -175,6 +180,7 @@ class Graph:
             if unread.is_remote:
                 self.remotes = tuple(node for node in self.remotes if node is not unread)
                 unread.operator.stop()
+            self.trees.discard(unread)
             self._nodes.pop(unread.signature, None)
             self.late.pop(unread, None)
             unread.guards = ()
@@ -238,12 +244,12 @@ class Graph:
 
     def commit_at_once(self, changes: Sequence[Fed], version: int) -> bool:
         """As `commit`, by the function that is generated for these sources, if there is one."""
-        ordered = sorted(changes, key=_rank_of) if len(changes) > 1 else changes
+        ordered = with_past(self, changes)
         schedule = self._schedules.get(tuple([source for source, _ in ordered]))
         step = None if schedule is None else schedule.compiled_step
         if step is None:
             return False
-        step(*[delta for _, delta in ordered], version)
+        step_at_once(self, step, [delta for _, delta in ordered], version)
         return True
 
     def prepare(self, changes: Sequence[Fed], version: int) -> Step:
@@ -251,11 +257,13 @@ class Graph:
 
         If anything raises, all that was stepped is undone.
         """
-        key = tuple(sorted([source for source, _ in changes], key=_rank))
+        changes = with_past(self, changes)
+        key = tuple([source for source, _ in changes])
         schedule = self._schedules.get(key) or self._schedule(key)
         if schedule.is_in_use and schedule.compiled_step is None:
             self._compile_step(schedule)
         step = Step(self.delivery_queue, version)
+        self.trees.settle()
         self.stepping = True
         try:
             for source, _ in changes:
@@ -271,6 +279,7 @@ class Graph:
     def publish(self, step: Step) -> None:
         """What was prepared stands, as its version."""
         self.version = step.version
+        self.past = {}
         step.publish()
         self.stepping = False
 
@@ -313,8 +322,8 @@ class Graph:
 
     def deferred(self) -> list[Node]:
         """The nodes that step at flushes, after what they read; leaves last."""
-        inner = sorted(filter(is_deferred, self._nodes.values()), key=_rank)
-        return [node for node in inner if _takes_part(node)] + [
+        inner = sorted(filter(is_deferred, self._nodes.values()), key=rank)
+        return [node for node in inner if takes_part(node)] + [
             *filter(is_deferred, self._leaves.values())
         ]
 
@@ -359,7 +368,7 @@ class Graph:
         for leaf in self._leaves.values():
             leaf.clear()
         self.watch.reset(self._leaves.values(), self._sources)
-        self._nodes, self.remotes, self.late = {}, (), {}
+        self._nodes, self.remotes, self.trees, self.late = {}, (), Trees(self.trees.inside), {}
         self.pinned.clear()
         self._forget_schedules()
         self.stepping = self.is_changing = False
@@ -409,19 +418,6 @@ class Graph:
         return self.made
 
 
-def _takes_part(node: Node) -> bool:
-    """Whether a flush is to wait for it: not for one that is only being filled."""
-    return not node.is_remote or bool(node.operator.is_filled)
-
-
 def _as_delta(found: Iterable[Any]) -> Sequence[Any]:
     """What a node gives as a delta of its own: a batch is one already."""
     return found if isinstance(found, Batch) else list(found)
-
-
-def _rank(node: Node) -> int:
-    return node.rank
-
-
-def _rank_of(change: Fed) -> int:
-    return change[0].rank

@@ -285,6 +285,11 @@ def is_deferred(node: Node) -> bool:
     return node.deferred or node.is_remote
 
 
+def takes_part(node: Node) -> bool:
+    """Whether a flush is to wait for it: not for one that is only being filled."""
+    return not node.is_remote or bool(node.operator.is_filled)
+
+
 def _joined(deltas: Sequence[Sequence[Any]], *, keyed: bool) -> Sequence[Any]:
     """Deltas of several commits as one."""
     if len(deltas) == 1:

@@ -95,3 +95,13 @@ def reached(sources: tuple[Node, ...]) -> tuple[Node, ...] | None:
 
 def _order(node: Node) -> tuple[float, int]:
     return node.order, node.rank
+
+
+def rank(node: Node) -> int:
+    """The rank of a node."""
+    return node.rank
+
+
+def rank_of(change: Fed) -> int:
+    """That of the source of a change."""
+    return change[0].rank

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -67,6 +68,33 @@ class Step:
     def undo(self) -> bool:
         """Take all of it back; whether every operator could."""
         return undo(self.stepped)
+
+
+class Trees:
+    """The nodes that hand on changes which are read later, but before the next commit."""
+
+    __slots__ = ("_nodes", "inside")
+
+    def __init__(self, inside: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        self._nodes: tuple[Node, ...] = ()
+        self.inside = inside
+        """Within which what only commits change is read."""
+
+    def add(self, node: Node) -> None:
+        """Know a node, if it is one."""
+        if hasattr(node.operator, "settle"):
+            self._nodes = (*self._nodes, node)
+
+    def discard(self, node: Node) -> None:
+        """A node steps no more: what is read later of it is read now."""
+        if node in self._nodes:
+            node.operator.settle()
+            self._nodes = tuple(other for other in self._nodes if other is not node)
+
+    def settle(self) -> None:
+        """There will be a commit: what is read later of the last one is read now."""
+        for node in self._nodes:
+            node.operator.settle()
 
 
 def take_back(error: BaseException, stepped: Sequence[Stepped]) -> bool:

@@ -109,6 +109,7 @@ class Walk:
             changes, version = tuple(zip(sources, given, strict=False)), given[-1]
             stepped: list[Stepped] = []
             leaf_deltas: list[LeafDelta] = []
+            graph.trees.settle()
             graph.stepping = True
             try:
                 for source in sources:

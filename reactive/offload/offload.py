@@ -35,7 +35,7 @@ from reactive.offload import (
     remote_table,
     resuming,
 )
-from reactive.offload.obstacles import check_stored, refusal
+from reactive.offload.obstacles import check_rows, check_stored, refusal
 from reactive.offload.spilling import Spilled, Spilling
 from reactive.operators.plain import LINEAR
 from reactive.remote import adoption, external, fragments, remote_operator, streams
@@ -376,7 +376,7 @@ class Offloading:
     def refused(self, node: plan.Node) -> str | None:
         """Why a node of a plan has to stay, if it has to."""
         try:
-            check_stored(node, "has given out rows that it did not keep")
+            check_rows(node, self.roots() if self._engine.moments else ())
             if isinstance(node, moving_recursions.RECURSIONS):
                 return moving_recursions.refused(self, node)
             part = fragments.part_of(node)
@@ -457,4 +457,4 @@ class Offloading:
             self.offload.close()
 
 
-STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Empty, plan.Values)
+STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Negate, plan.Empty, plan.Values)

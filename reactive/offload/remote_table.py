@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from optimizer.errors import PlanError
 from reactive.api.table import Table
 from reactive.collections.zset import Pair, Row, consolidate, negate
-from reactive.errors import TableError, TransactionError
+from reactive.errors import OffloadError, TableError, TransactionError
 from reactive.remote.external import ExternalRows, Once
 from reactive.storage.store import Store
 
 if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
+    from reactive.transactions.patches import Patch
 
 T = TypeVar("T")
 
@@ -141,6 +142,12 @@ class RemoteTable(Table[T]):
         if self.plan.key is not None:
             return self.get(item) is not None
         return super().__contains__(item)
+
+    def _patch(self, given: list[Patch], made: list[T]) -> None:
+        raise OffloadError(
+            f"patch of table {self.name!r}: its rows are on Spark, where bags are arrays\n"
+            "  update(old, new) the row; or hold the table in the process, by db.table(...)"
+        )
 
     def to_spark(self) -> Any:
         """All rows as a DataFrame, with a column per field."""

@@ -38,8 +38,10 @@ from reactive.operators import (
     intersection_all,
     kept_groups,
     matching,
+    negate,
     order_by,
     outer_join,
+    previous,
     product,
     reduce,
     select,
@@ -99,6 +101,10 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             return union.Union, ()
         case plan.UnionAll():
             return union_all.UnionAll, ()
+        case plan.Negate():
+            return negate.Negate, ()
+        case plan.Previous(_, moment):
+            return lambda: previous.Previous(moment), ()
         case plan.Difference():
             return difference.difference, ()
         case plan.DifferenceAll():

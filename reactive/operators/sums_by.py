@@ -97,7 +97,7 @@ class SumsBy:
             changed = None if self._columns is None else self._columns(delta)
             if changed is None:
                 changed = self._loop(delta)
-            out = [change for change in changed.items() if any(change[1])]
+            out = [change for change in changed.items() if change[1][0] or any(change[1])]
             self._take(out)
         except Exception as error:
             raise BailOut(self._owner, self) from error
@@ -131,7 +131,7 @@ class SumsBy:
         try:
             assert self._look_ups is not None
             changed = self._loop(*self._look_ups(*deltas))
-            out = [change for change in changed.items() if any(change[1])]
+            out = [change for change in changed.items() if change[1][0] or any(change[1])]
             self._take(out)
         except Exception as error:
             raise BailOut(self._owner, self) from error
@@ -162,10 +162,18 @@ class SumsBy:
             return list(self.sums.items())
         return [((key, group), s) for key, of in self.sums.items() for group, s in of.items()]
 
-    def before(self, changes: Sequence[Change]) -> Callable[[Any, Any], Any]:
-        """A look-up in the sums as they were before changes that they have taken in."""
+    def before(self, changes: Sequence[Change], asked: Iterable[Any]) -> Callable[[Any, Any], Any]:
+        """A look-up of keys in the sums as they were before changes that they have taken in."""
+        keys = set(asked)
+        if self.by_group:
+            changes = [change for change in changes if change[0][0] in keys]
+            touched = {key for (key, _), _ in changes}
+        else:
+            changes = [change for change in changes if change[0] in keys]
+            touched = {key for key, _ in changes}
+        if not changes:
+            return self.sums.get
         had: dict[Any, Any] = {}
-        touched = {key[0] if self.by_group else key for key, _ in changes}
         for key in touched & self.sums.keys():
             now = self.sums[key]
             had[key] = dict(now) if self.by_group else now  # merging makes new tuples

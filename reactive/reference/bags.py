@@ -13,6 +13,7 @@ from reactive.codegen.functions import callable_of
 from reactive.collections.zset import Pair, Row, canonical
 
 Bag = Counter[Row]
+"""Rows with their weights. Between nodes one may be negative, as below `negate`; none is zero."""
 Variables = Mapping[tuple[Any, int], Bag]
 """The rows that recursive relations have so far, by level and place."""
 Tables = Callable[[plan.Table], Iterable[Pair]]
@@ -31,7 +32,23 @@ def added(pairs: Iterable[Pair]) -> Bag:
     for row, weight in pairs:
         row = canonical(row)
         bag[row] = get(row, 0) + weight
-    return bag
+    return Counter({row: n for row, n in bag.items() if n}) if 0 in bag.values() else bag
+
+
+def both(left: Bag, right: Bag) -> Bag:
+    """The weights of two bags, added.
+
+    >>> both(Counter(a=1, b=2), Counter(a=-1, b=1, c=-1))
+    Counter({'b': 3, 'c': -1})
+    """
+    total = Bag(left)
+    grow(total, right)
+    return total
+
+
+def there(bag: Bag) -> Bag:
+    """The rows of positive weight."""
+    return Counter({row: n for row, n in bag.items() if n > 0})
 
 
 def once(rows: Iterable[Row]) -> Bag:
@@ -55,11 +72,15 @@ def caller(function: Function, source: plan.Node) -> Callable[[Row], Any]:
 
 def members(key: Function, source: plan.Node, rows: Bag) -> dict[Any, list[Pair]]:
     """The rows of each group that are there, by its key."""
+    return grouped_by(key, source, there(rows).items())
+
+
+def grouped_by(key: Function, source: plan.Node, rows: Iterable[Pair]) -> dict[Any, list[Pair]]:
+    """Some rows of a node by the key of their groups."""
     key_of = caller(key, source)
     groups: dict[Any, list[Pair]] = {}
-    for pair in rows.items():
-        if pair[1] > 0:
-            groups.setdefault(key_of(pair[0]), []).append(pair)
+    for pair in rows:
+        groups.setdefault(key_of(pair[0]), []).append(pair)
     return groups
 
 

@@ -26,12 +26,12 @@ from reactive.reference.nodes import inputs_of, linear, rows_of
 WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
     plan.View: lambda n: n,
     plan.Distinct: lambda n: int(n > 0),
-    plan.Union: lambda n, m: int(n > 0 or m > 0),
+    plan.Union: lambda n, m: int(n + m > 0),
     plan.UnionAll: lambda n, m: n + m,
-    plan.Difference: lambda n, m: int(n > 0 and not m),
-    plan.DifferenceAll: lambda n, m: max(0, n - m),
+    plan.Difference: lambda n, m: int(n > 0 >= m),
+    plan.DifferenceAll: lambda n, m: max(0, max(0, n) - max(0, m)),
     plan.Intersection: lambda n, m: int(n > 0 and m > 0),
-    plan.IntersectionAll: min,
+    plan.IntersectionAll: lambda n, m: max(0, min(n, m)),
 }
 """Nodes whose rows depend on the same rows of their inputs: how often one is there."""
 
@@ -172,7 +172,8 @@ class _Half:
     def _weight(self, row: Row) -> int:
         """How often a left row is shown."""
         held = self._held[row]
-        return held if held and bool(self._matching.partners(row)) is self._keeps else 0
+        partners = sum(weight for _, weight in self._matching.partners(row)) if held else 0
+        return held if (partners > 0) is self._keeps else 0
 
 
 class _Anew:

@@ -1,7 +1,9 @@
 """Groups and aggregates evaluated from scratch: each as one would write it for a list of values.
 
-A value comes with how often it is there. Sums are exact, whatever the order of the values, and
-rounded once: floats as `math.fsum` does it, decimals not at all.
+A value comes with how often it is there: less than never where rows of negative weight have it, as
+below `negate`. Sums and counts add that up; other aggregates are of the values that are there. Sums
+are exact, whatever the order of the values, and rounded once: floats as `math.fsum` does it,
+decimals not at all.
 
 Cost: one call per row and aggregate, whatever the weight; the user's own aggregates one per copy.
 """
@@ -16,11 +18,11 @@ from fractions import Fraction
 from typing import Any
 
 from optimizer import plan
-from optimizer.callables.opaque import Opaque
+from optimizer.plans.costs import Cost
 from reactive.collections import bag as bags
 from reactive.collections.zset import DECIMAL_NAN, NAN, Pair, canonical, is_nan, repeat
 from reactive.operators import accumulators
-from reactive.reference.bags import Bag, caller, members
+from reactive.reference.bags import Bag, added, caller, grouped_by, there
 
 EXACTLY = Context(prec=10_000, traps=[Inexact])
 """For decimals, of which more digits are refused."""
@@ -32,6 +34,8 @@ def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
     values = [None if a.value is None else caller(a.value, node.input) for a in node.aggregates]
     out: Bag = Counter()
     for key, group in _groups(node, rows).items():
+        if node.key is not None and _count(group) <= 0:
+            continue
         results = tuple(
             _accumulator(
                 folded.accumulator, group if value is None else [(value(r), n) for r, n in group]
@@ -45,21 +49,23 @@ def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
 
 def _groups(node: plan.Aggregate, rows: Bag) -> dict[Any, list[Pair]]:
     if node.key is None:
-        return {(): [pair for pair in rows.items() if pair[1] > 0]}
-    return members(node.key, node.input, rows)
+        return {(): list(rows.items())}
+    return grouped_by(node.key, node.input, rows.items())
 
 
 def _accumulator(accumulator: Any, values: Values) -> Any:
     """An aggregate of some values."""
     if accumulator.skip_none:
         values = [pair for pair in values if pair[0] is not None]
+    if accumulator.cost is not Cost.ONE:
+        values = _there(values)
     match accumulator:
         case accumulators.CountAccumulator():
             return _count(values)
         case accumulators.SumAccumulator():
             return total(values)
         case accumulators.AvgAccumulator():
-            return canonical(total(values) / _count(values)) if values else None
+            return canonical(total(values) / _count(values)) if _count(values) > 0 else None
         case accumulators.MinAccumulator():
             return _least(dict(values))
         case accumulators.MaxAccumulator():
@@ -69,9 +75,9 @@ def _accumulator(accumulator: Any, values: Values) -> Any:
         case accumulators.CollectAccumulator():
             return _collected(values)
         case accumulators.UserAccumulator():
-            return _finished(accumulator.plus, accumulator.initial, values, accumulator.finish)
+            return _finished(accumulator, values)
         case accumulators.MonoidAccumulator():
-            return _finished(accumulator.combine, accumulator.initial, values, accumulator.finish)
+            return _combined(accumulator, values)
         case _:
             raise TypeError(f"cannot evaluate aggregate {accumulator!r}")
 
@@ -104,10 +110,28 @@ def _collected(values: Values) -> bags.Bag[Any]:
     return bags.Bag(found)
 
 
-def _finished(step: Opaque, state: Any, values: Values, finish: Opaque | None) -> Any:
+def _there(values: Values) -> Values:
+    """The values of positive weight, where some come with a negative one."""
+    if all(times > 0 for _, times in values):
+        return values
+    return list(there(added(values)).items())
+
+
+def _finished(of: accumulators.UserAccumulator, values: Values) -> Any:
+    """What there is too little of is removed, after all that is there."""
+    state = of.initial
     for value in repeat(values):
-        state = step.function(state, value)
-    return canonical(state if finish is None else finish.function(state))
+        state = of.plus.function(state, value)
+    for value in repeat((value, -times) for value, times in values):
+        state = of.minus.function(state, value)
+    return canonical(state if of.finish is None else of.finish.function(state))
+
+
+def _combined(of: accumulators.MonoidAccumulator, values: Values) -> Any:
+    state = of.initial
+    for value in repeat(values):
+        state = of.combine.function(state, value)
+    return canonical(state if of.finish is None else of.finish.function(state))
 
 
 def total(values: Values) -> Any:
@@ -177,7 +201,7 @@ def _is_odd(value: Decimal) -> bool:
 
 
 def _plain_sum(values: Values) -> Any:
-    return _together(value * times if times > 1 else value for value, times in values)
+    return _together(value if times == 1 else value * times for value, times in values)
 
 
 def _together(parts: Iterable[Any]) -> Any:

@@ -14,7 +14,7 @@ Cost: one look-up per row, and one call per pair that agrees; all pairs where no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -74,11 +74,11 @@ def joined(node: plan.Node, found: Pairing, of: Of, progress: Progress = SILENT)
     left, right = of(found.left), of(found.right)
     match node:
         case plan.SemiJoin():
-            partnered = _partnered(found, left, right, progress)
-            return Counter({a: n for a, n in left.items() if a in partnered})
+            partners = _partners(found, left, right, progress)
+            return Counter({a: n for a, n in left.items() if partners[a] > 0})
         case plan.AntiJoin():
-            partnered = _partnered(found, left, right, progress)
-            return Counter({a: n for a, n in left.items() if a not in partnered})
+            partners = _partners(found, left, right, progress)
+            return Counter({a: n for a, n in left.items() if partners[a] <= 0})
         case plan.OuterJoin():
             return _outer(node, found, left, right, progress)
         case _:
@@ -88,23 +88,32 @@ def joined(node: plan.Node, found: Pairing, of: Of, progress: Progress = SILENT)
             )
 
 
-def _partnered(found: Pairing, left: Bag, right: Bag, progress: Progress) -> Container[Row]:
-    """The left rows that have a partner. All pairs are asked, as asking one may raise."""
+def _partners(found: Pairing, left: Bag, right: Bag, progress: Progress) -> Bag:
+    """What the partners of each left row weigh. All pairs are asked, as asking one may raise."""
     if found.keys is None and not found.predicates:
-        return left if right else ()
-    return {a for a, _, _, _ in matches(found, left, right, progress)}
+        return Counter(dict.fromkeys(left, right.total()))
+    return _weighed((a, m) for a, _, _, m in matches(found, left, right, progress))
+
+
+def _weighed(pairs: Iterable[Pair]) -> Bag:
+    """What is there of each row, which is a canonical one already."""
+    total: Bag = Counter()
+    for row, weight in pairs:
+        total[row] += weight
+    return total
 
 
 def _outer(node: plan.OuterJoin, found: Pairing, left: Bag, right: Bag, progress: Progress) -> Bag:
     pair, count = paired(node.left), bindings(node.left)
     matched = list(matches(found, left, right, progress))
-    lefts, rights = {a for a, _, _, _ in matched}, {b for _, _, b, _ in matched}
+    lefts = _weighed((a, m) for a, _, _, m in matched)
+    rights = _weighed((b, n) for _, n, b, _ in matched)
     nothing = None if count == 1 else (None,) * count
     pairs: Iterable[Pair] = ((pair(a, b), n * m) for a, n, b, m in matched)
     if node.kind != "right":
-        pairs = chain(pairs, ((pair(a, None), n) for a, n in left.items() if a not in lefts))
+        pairs = chain(pairs, ((pair(a, None), n) for a, n in left.items() if lefts[a] <= 0))
     if node.kind != "left":
-        pairs = chain(pairs, ((pair(nothing, b), m) for b, m in right.items() if b not in rights))
+        pairs = chain(pairs, ((pair(nothing, b), m) for b, m in right.items() if rights[b] <= 0))
     return added(pairs)
 
 

@@ -7,7 +7,18 @@ from collections.abc import Callable
 
 from optimizer import plan
 from optimizer.plans.extended import row_of
-from reactive.reference.bags import Bag, Of, added, asked, caller, once, paired
+from reactive.reference.bags import (
+    Bag,
+    Of,
+    added,
+    asked,
+    both,
+    caller,
+    difference,
+    once,
+    paired,
+    there,
+)
 from reactive.reference.groups import grouped
 from reactive.reference.joins import joined, pairing
 from reactive.reference.order import in_order
@@ -36,20 +47,22 @@ def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
         case plan.Values(rows):
             return Counter(rows)
         case plan.Distinct(source):
-            return once(of(source))
+            return once(there(of(source)))
         case plan.Union(left, right):
-            return once(of(left) | of(right))
+            return once(there(both(of(left), of(right))))
         case plan.UnionAll(left, right):
-            return of(left) + of(right)
+            return both(of(left), of(right))
         case plan.Difference(left, right):
             hidden = of(right)
-            return once(row for row in of(left) if row not in hidden)
+            return once(row for row in there(of(left)) if hidden[row] <= 0)
         case plan.DifferenceAll(left, right):
-            return of(left) - of(right)
+            return there(of(left)) - there(of(right))
         case plan.Intersection(left, right):
             return once(of(left) & of(right))
         case plan.IntersectionAll(left, right):
             return of(left) & of(right)
+        case plan.Previous(source, moment):
+            return difference(of(source), added(moment.pending))
         case plan.View() | plan.Tolerate():
             return of(*node.inputs())
         case plan.Aggregate(source):
@@ -70,6 +83,8 @@ def linear(node: plan.Node) -> Callable[[Bag], Bag] | None:
         case plan.Where(source, p):
             test = asked(p, source)
             return lambda bag: Counter({row: n for row, n in bag.items() if test(row)})
+        case plan.Negate():
+            return lambda bag: Counter({row: -n for row, n in bag.items()})
         case plan.Select(source, f):
             call = caller(f, source)
             return lambda bag: added((call(row), n) for row, n in bag.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 LAZY_MODULES = (
+    "optimizer.plans.shredding",
     "reactive.api.applied",
     "reactive.api.comprehending",
     "reactive.api.display",
@@ -11,6 +12,7 @@ LAZY_MODULES = (
     "reactive.api.equal_rows",
     "reactive.api.extended",
     "reactive.api.family",
+    "reactive.api.group_rows",
     "reactive.api.literal",
     "reactive.api.metrics",
     "reactive.api.named_rows",
@@ -20,10 +22,13 @@ LAZY_MODULES = (
     "reactive.api.query",
     "reactive.api.row_errors",
     "reactive.api.stats",
+    "reactive.codegen.inner_bags",
     "reactive.codegen.join_key",
     "reactive.codegen.probe_order",
     "reactive.codegen.probes",
     "reactive.collections.collected",
+    "reactive.collections.inner_changes",
+    "reactive.collections.nested_edits",
     "reactive.collections.nested_rows",
     "reactive.collections.range_index",
     "reactive.collections.sorting",
@@ -38,9 +43,10 @@ LAZY_MODULES = (
     "reactive.compiler.loops",
     "reactive.compiler.offloaded",
     "reactive.compiler.placement",
+    "reactive.compiler.trees",
     "reactive.compiler.recursion",
     "reactive.compiler.substitution",
-    "reactive.dataflow.nested_edits",
+    "reactive.dataflow.tree_rows",
     "reactive.datalog.program",
     "reactive.offload.beginning",
     "reactive.offload.chain_end",
@@ -110,5 +116,6 @@ LAZY_MODULES = (
     "reactive.subscriptions.merge_deltas",
     "reactive.subscriptions.waiting",
     "reactive.transactions.one_row",
+    "reactive.transactions.patches",
     "reactive.transactions.transaction",
 )

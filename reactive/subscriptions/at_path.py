@@ -13,9 +13,9 @@ from typing import Any
 from optimizer.errors import PlanError
 from optimizer.expressions.naming import Level, Nesting
 from reactive.collections.bag import Bag
+from reactive.collections.nested_edits import NestedKey, Path, of_sequence
 from reactive.collections.zset import Pair, consolidate
 from reactive.dataflow.delta import Delta
-from reactive.dataflow.nested_edits import NestedKey, Path, of_sequence
 
 NOTHING: Bag[Any] = Bag()
 

@@ -203,6 +203,8 @@ def at_once(engine: Engine, table: Base, changes: Sequence[Pair], version: int) 
     compiled_step = table._node.compiled_step
     if compiled_step is None or len(changes) >= MANY or engine.times.wanted:
         return False
+    if engine.graph.past:  # which changes too
+        return False
     if may_be_logged(DEBUG, True):
         return False
     if table._node.tracers and len(changes) > 1:

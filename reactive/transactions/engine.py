@@ -26,13 +26,16 @@ from optimizer.callables.captures import Capture
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import Place
 from optimizer.errors import PlanError
+from optimizer.plans.properties import free
 from optimizer.traverse import Rule
 from reactive.collections.zset import Pair
 from reactive.compiler import placement as placements
+from reactive.compiler.definition import without_past
 from reactive.compiler.queries import Queries
 from reactive.dataflow.channel import Channel
 from reactive.dataflow.delivery_queue import DeliveryQueue
 from reactive.dataflow.graph import Graph
+from reactive.dataflow.moment import Moment
 from reactive.dataflow.node import Node
 from reactive.errors import ClosedError, StaleCaptureError, StaleCaptureWarning, TransactionError
 from reactive.runtime.interrupts import SIGINT, is_asynchronous
@@ -64,8 +67,11 @@ class Engine:
         self.delivery_queue = DeliveryQueue()
         self.db_lock = DatabaseLock(partial(repair, self), self.delivery_queue.deliver)
         self.broken: Broken | None = None
+        self.moments: weakref.WeakValueDictionary[Any, Moment] = weakref.WeakValueDictionary()
+        """What has changed of rows that are asked for as they were, by their plan."""
         self.timer = Timer()
         self.graph = Graph(self._on_stale, self.delivery_queue)
+        self.graph.trees.inside = self.db_lock.inside
         self.queries = Queries(self.graph, self._node_of, rules, rewrite=rewrite)
         self.tables: dict[int, Any] = {}
         """By their number in plans."""
@@ -89,6 +95,8 @@ class Engine:
         """Makes a view of a relation."""
         self.nest: Callable[..., Any]
         """Gives the rows of a relation others inside."""
+        self.rows_of_groups: Callable[..., Any]
+        """Gives the keys of a relation the rows that have them."""
         self.catalog: Any = None
         """What names stand for in SQL; made when there is some."""
         self.dialect = "duckdb"
@@ -121,6 +129,21 @@ class Engine:
                 "  make the query again, over a table that is there: see db.tables()"
             )
         return found
+
+    def moment_of(self, rows: Any) -> Moment:
+        """The one of a plan, the same for equal ones.
+
+        Raises
+        ------
+        PlanError: its rows are recursive.
+        """
+        if free(rows):
+            raise without_past("rows that are recursive")
+        with self.inside():
+            found = self.moments.get(rows)
+            if found is None:
+                found = self.moments[rows] = Moment(self.graph)
+            return found
 
     def live_views(self) -> list[Any]:
         """The views that somebody holds, in the order they were made."""

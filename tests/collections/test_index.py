@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive.collections.index import FEW, NO_MATCH, Index, itself
+from reactive.collections.index import FEW, NO_MATCH, NOTHING, Index, itself, rows_of
 from reactive.collections.index_rows import batch_of
 from reactive.collections.keyed_batch import KeyedBatch
 from reactive.collections.trie import Trie
@@ -113,3 +113,34 @@ def test_an_index_that_is_filled_at_once_is_what_rows_one_by_one_make(
     filled.add(0, rows[0], 1)
     assert batch_of(filled) is None
     assert filled.weight(0, rows[0]) == 2
+
+
+@pytest.mark.parametrize("make", ["by identity", "by value"])
+@given(STEPS)
+@examples(200)
+def test_an_index_is_known_as_it_was_before_a_delta(
+    make: str, steps: list[list[tuple[Any, Any, int]]]
+) -> None:
+    index = MAKERS[make]()
+    for step in steps:
+        delta = keyed(make, step)
+        had = contents(index)
+        index.change(delta)
+        find = index.before(delta)
+        for key in KEYS:
+            if key is not NO_MATCH:
+                found = find(key, NOTHING)
+                rows = () if found is NOTHING else rows_of(found)
+                assert dict(rows) == {row: n for (of, row), n in had.items() if of == key}
+
+
+@pytest.mark.parametrize("count", [1, 2, FEW, FEW + 1])
+def test_a_batch_of_new_rows_is_not_in_the_index_of_before(count: int) -> None:
+    index, rows = Index(id), OBJECTS[: count + 1]
+    index.add("a", rows[0], 1)
+    batch = KeyedBatch(["a"] * count, rows[1:], 1)
+    index.extend(batch)
+    find = index.before(batch)
+    assert [*rows_of(find("a", NOTHING))] == [(rows[0], 1)]
+    assert find("b", NOTHING) is NOTHING
+    assert Counter(row for row, _ in index.pairs("a")) == Counter(rows)

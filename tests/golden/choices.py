@@ -28,6 +28,7 @@ from tests.written import evaluated
 FOLDER = Path(__file__).parent / "choices"
 MARKS: dict[str, str | tuple[str, ...]] = {
     "run_offloaded": "elsewhere ",
+    "shred_nest": "tree ",
     "scan": "table ",
     "have_values": ("nothing", "values "),
     "run_closure": "closure ",

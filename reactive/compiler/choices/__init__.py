@@ -20,11 +20,12 @@ from reactive.compiler.choices.run_loop import run_loop
 from reactive.compiler.choices.run_offloaded import run_offloaded
 from reactive.compiler.choices.run_pipeline import run_pipeline
 from reactive.compiler.choices.scan import scan
+from reactive.compiler.choices.shred_nest import shred_nest
 from reactive.compiler.choices.sum_sides import sum_sides
 from reactive.compiler.chooser import Rule
 
 CHOICES: tuple[Rule, ...] = (
-    *(run_offloaded, scan, have_values, run_closure, run_fixpoint, run_loop),
+    *(shred_nest, run_offloaded, scan, have_values, run_closure, run_fixpoint, run_loop),
     *(sum_sides, join_cycles, join_multiway, join_intervals),
     *(probe_indexes, match_rows),
     *(look_up, run_pipeline, apply_operator),

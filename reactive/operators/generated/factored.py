@@ -26,6 +26,7 @@ from optimizer import plan
 from optimizer.expr import Expr, Local
 from reactive.codegen.emitter import Emitter
 from reactive.codegen.running_sums import write_plus
+from reactive.collections.keyed_batch import keys_of
 from reactive.collections.zset import Pair
 from reactive.operators.accumulators import AvgAccumulator, CountAccumulator
 from reactive.operators.aggregate import Aggregate
@@ -70,18 +71,22 @@ class Sides:
         if not self.is_filled:
             self.is_filled = True
             return left, (), self.find_right, None
-        before = _before(self.left, left) if left and right else self.find_left
+        before = self._before(left, right) if left and right else self.find_left
         return left, right, self.find_right, before
+
+    def _before(self, left: Sequence[Any], right: Sequence[Any]) -> Callable[..., Any]:
+        """A look-up of the keys that change on the right, on the left as it was."""
+        if isinstance(self.left, SumsBy):
+            is_by_group = isinstance(self.right, SumsBy) and self.right.by_group
+            return self.left.before(
+                left, [key for (key, _), _ in right] if is_by_group else keys_of(right)
+            )
+        found: Callable[..., Any] = self.left.index.before(left)
+        return found
 
 
 def _finds(side: IndexBy | SumsBy) -> Callable[..., Any]:
     found: Callable[..., Any] = side.sums.get if isinstance(side, SumsBy) else side.index.find
-    return found
-
-
-def _before(side: IndexBy | SumsBy, delta: Sequence[Any]) -> Callable[..., Any]:
-    kept: Any = side if isinstance(side, SumsBy) else side.index
-    found: Callable[..., Any] = kept.before(delta)
     return found
 
 

@@ -175,15 +175,33 @@ def _run(
     alone: Sequence[Sequence[Pair]],
 ) -> tuple[Sequence[Pair], int] | None:
     """What a loop gives, and how many rows met; None if the plain operators are to run."""
-    sides: Sequence[Any] = ()
-    if pairing is not None:
-        found = pairing.look_ups(left, right)
-        if found is None:
-            return None
-        sides = (left, right, *found)
     try:
-        out, met = loop(*into, *sides, *alone)
+        if pairing is None:
+            return loop(*into, *alone)  # type: ignore[no-any-return]
+        found = pairing.look_ups(left, right)
+        if found is not None:
+            return loop(*into, left, right, *found, *alone)  # type: ignore[no-any-return]
+        if into[0] is not None:
+            return None  # groups are told once of all that came to them
+        return _of_parts(loop, into, pairing.parts(left, right), alone)
     except Exception as error:  # the plain operators raise it, or see that it does not count
         reraise_asynchronous(error)
         return None
+
+
+def _of_parts(
+    loop: Callable[..., Any],
+    into: tuple[Any, Any],
+    parts: Sequence[tuple[Any, ...]],
+    alone: Sequence[Sequence[Pair]],
+) -> tuple[Sequence[Pair], int] | None:
+    """The same, where rows of the left go while others come; None if they are not told apart."""
+    if not parts:
+        return None
+    out: list[Pair] = []
+    met = 0
+    for number, part in enumerate(parts):
+        pairs, asked = loop(*into, *part, *(alone if not number else [()] * len(alone)))
+        out += pairs
+        met += asked
     return out, met

@@ -30,7 +30,7 @@ from optimizer.plans.factorization import Factorization, Sums
 from optimizer.plans.side_conditions import SideTerm
 from optimizer.record import record
 from optimizer.traverse import read_functions
-from reactive.codegen import join_key, probe_order
+from reactive.codegen import inner_bags, join_key, probe_order
 from reactive.codegen import probes as probing
 from reactive.codegen.emitter import Chain, Emitter, RowPipeline, row_names
 from reactive.codegen.nest import Bound, Move, Nest, Source, Then
@@ -59,8 +59,16 @@ def delta_loop(
     """The loop over the pairs of a delta, or the rows of a batch."""
     nest = Nest(row_names(called, pipeline.bindings), pipeline, sink)
     places = range(pipeline.bindings)
+    if not batch:
+        _look_inside(nest, pipeline, sink)
     nest.loop(_rows(nest, places) if batch else _pairs(nest, places))
     return nest.build(parameters)
+
+
+def _look_inside(nest: Nest, pipeline: RowPipeline, sink: Sink) -> None:
+    """Go over no more of a bag that changed than what changed in it."""
+    for number, bag in enumerate(inner_bags.inner_bags(pipeline, sink.exprs()), 1):
+        nest.first("delta", bag, f"inside_{number}")
 
 
 def keyed_loop(
@@ -70,6 +78,8 @@ def keyed_loop(
     nest = Nest(row_names(called, pipeline.bindings), pipeline, sink)
     places = tuple(range(pipeline.bindings))
     source = Source("delta", "pair", ("row, weight = pair",), places=places)
+    if not batch:
+        _look_inside(nest, pipeline, sink)
     nest.loop(_rows(nest, places) if batch else source)
     return nest.build("delta", "keyed")
 
@@ -128,9 +138,9 @@ def outer_loops(
 def part_loop(bindings: int, shapes: Shapes, chain: Chain, sink_of: SinkOf) -> Made:
     """The loop over the rows of a side that come to have a partner, or to be alone."""
     pipeline = RowPipeline(chain, bindings, shapes)
-    nest = Nest(
-        row_names(read_functions(*chain), bindings), pipeline, sink_of(pipeline), counts=True
-    )
+    sink = sink_of(pipeline)
+    nest = Nest(row_names(read_functions(*chain), bindings), pipeline, sink, counts=True)
+    _look_inside(nest, pipeline, sink)
     nest.loop(_pairs(nest, range(bindings)))
     return nest.build("groups, before, delta")
 

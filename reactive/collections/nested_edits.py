@@ -13,7 +13,7 @@ Source: deep updates [slender].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from optimizer.expressions.naming import Level, Nesting
@@ -38,6 +38,10 @@ class NestedKey:
 
 def edits_by(key: object, pairs: Iterable[Pair]) -> Iterable[Edit]:
     """The edits of rows that a key tells apart; none of rows that have none inside."""
+    find: Callable[[], Iterable[Edit] | None] | None = getattr(pairs, "edits", None)
+    found = None if find is None else find()
+    if found is not None:
+        return found
     return edits_of(key.nesting, pairs) if isinstance(key, NestedKey) else ()
 
 
@@ -52,7 +56,7 @@ def edits_of(nesting: Nesting | Level, pairs: Iterable[Pair], path: Path = ()) -
     for row, weight in gone:
         yield Edit(None, row, weight, path=path)
     for old, new in stays:
-        yield from _inside(nesting, old, new, path)
+        yield from inside_of(nesting, old, new, path)
     for row, weight in came:
         yield Edit(None, row, weight, path=path)
 
@@ -82,12 +86,14 @@ def _matched(nesting: Nesting | Level, pairs: Iterable[Pair]) -> Matched:
     return [*((row, -count) for row, count in old.values()), *gone], stays, came
 
 
-def _inside(nesting: Nesting | Level, old: Row, new: Row, path: Path) -> Iterator[Edit]:
-    """The edits inside of a row."""
+def inside_of(
+    nesting: Nesting | Level, old: Row, new: Row, path: Path, without: Collection[int] = ()
+) -> Iterator[Edit]:
+    """The edits inside of a row, but for those at some places."""
     begin = nesting.kind.roots
     for place, level in enumerate(nesting.levels, begin):
         before, after = old[place], new[place]
-        if before is not after:
+        if before is not after and place not in without:
             inner = (*path, nesting.key(new), level.name)
             if level.is_sequence:
                 yield from of_sequence(level, before, after, inner)
@@ -105,7 +111,7 @@ def of_sequence(level: Level, old: Sequence[Row], new: Sequence[Row], path: Path
     if level.levels:
         same = {level.key(new[now]): (old[before], new[now]) for now, before in kept}
         for before, after in same.values():
-            yield from _inside(level, before, after, path)
+            yield from inside_of(level, before, after, path)
     here = {place for place, _ in kept}
     for place, row in enumerate(new):
         if place not in here:

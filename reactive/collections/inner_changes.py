@@ -1,0 +1,195 @@
+"""A row that differs from another only in a bag inside: what changed is in the bag.
+
+    (old, -1), (new, +1)        old.town is new.town, old.orders = {a, b}, new.orders = {a, c}
+
+    (~old, -1), (~new, +1)      ~old.orders = [b], ~new.orders = [c]
+
+What goes over the bag of a row, and reads of the row nothing but some fields, does the same to `a`
+of both rows, once for each sign. So it is given what stands for the rows: their fields, and of the
+bag what the other bag does not have. So it goes on, to bags in what the bag has.
+
+Fields have to be the same objects, or numbers and texts of one class: 1 and 1.0 are equal, and
+something may tell them apart. So have values of bags, or else both are told.
+
+Sound:  unnest is linear, and what comes of a value that both have cancels.
+State:  none.
+Cost:   O(|dL|), and for rows of one pair what `Bag.difference` costs.
+Source: [slender] deep updates; [dbsp] linear operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
+
+from optimizer.expressions.members import members
+from reactive.collections.bag import Bag, changed_values
+from reactive.collections.zset import EXACT, Batch, Pair, Pairs, Row, is_mixed
+from reactive.runtime.interrupts import reraise_asynchronous
+
+Values = tuple[Any, ...]
+Field = tuple[Any, Any]
+"""An attribute or an item of a row: `attrgetter` or `itemgetter`, and its name or place."""
+
+
+class Inside:
+    """Stands for a row: it has some of its attributes, and of its items."""
+
+    __slots__ = ("__dict__", "__items")
+
+    def __init__(self, attributes: dict[str, Any], items: dict[Any, Any]) -> None:
+        self.__dict__ = attributes
+        self.__items = items
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.__items[key]
+
+
+class InnerBag:
+    """A bag of a row that is gone over, and what else is read of the row.
+
+    Parameters
+    ----------
+    bag: the field that is the bag.
+    fields: what else is read.
+    within: the bags that are gone over in what the bag has.
+    binding: where the row is among several.
+    others: where others are that are read.
+    """
+
+    __slots__ = ("_binding", "_fields", "_getters", "_others", "_within")
+
+    def __init__(
+        self,
+        bag: Field,
+        fields: Sequence[Field],
+        within: Sequence[InnerBag],
+        *,
+        binding: int | None = None,
+        others: Sequence[int] = (),
+    ) -> None:
+        self._fields = (*fields, bag)
+        self._getters = [read(key) for read, key in self._fields]
+        self._within = tuple(within)
+        self._binding = binding
+        self._others = tuple(others)
+
+    def __call__(self, delta: Pairs) -> Pairs:
+        """A delta, in which rows of one bag that changed have only what changed of it."""
+        if len(delta) < 2 or delta.__class__ is Batch or not is_mixed(delta):
+            return delta
+        try:
+            return self._paired(delta)
+        except Exception as error:  # whoever reads the rows one after the other raises it, or not
+            reraise_asynchronous(error)
+            return delta
+
+    def _paired(self, delta: Pairs) -> Pairs:
+        old, new = self._changed(delta, -1), self._changed(delta, 1)
+        found: dict[int, Pair | None] = {}
+        if len(old) > 1 or len(new) > 1:
+            self._match(old, new, _likeness, found)
+        if old and new:
+            self._match(old, new, _marks, found)
+        if not found:
+            return delta
+        every = [found.get(place, pair) for place, pair in enumerate(delta)]
+        return [pair for pair in every if pair is not None]
+
+    def _changed(self, delta: Pairs, sign: int) -> dict[int, _Changed]:
+        """By their places the rows that go, or come, and have a bag."""
+        found: dict[int, _Changed] = {}
+        for place, (row, weight) in enumerate(delta):
+            if weight * sign > 0:
+                own = row if self._binding is None else row[self._binding]
+                values = [get(own) for get in self._getters]
+                if values[-1].__class__ is Bag:
+                    read = (*[row[other] for other in self._others], *values)
+                    found[place] = _Changed(row, weight, own, read)
+        return found
+
+    def _match(
+        self,
+        old: dict[int, _Changed],
+        new: dict[int, _Changed],
+        mark: Callable[[_Changed], Values],
+        found: dict[int, Pair | None],
+    ) -> None:
+        """Find rows of the same marks, say what stands for both, and take them away."""
+        by_mark: dict[Values, list[int]] = {}
+        for place, each in reversed(old.items()):
+            by_mark.setdefault(mark(each), []).append(place)
+        for place, each in list(new.items()):
+            places = by_mark.get(mark(each))
+            if places and _are_alike(old[places[-1]], each):
+                before = places.pop()
+                self._put(found, before, old.pop(before), place, new.pop(place))
+
+    def _put(
+        self,
+        found: dict[int, Pair | None],
+        before: int,
+        old: _Changed,
+        after: int,
+        new: _Changed,
+    ) -> None:
+        """Say what stands for two rows: nothing, where their bags have nothing of their own."""
+        changes: Pairs = changed_values(old.read[-1], new.read[-1])
+        for inner in self._within:
+            changes = inner(changes)
+        for place, each, sign in ((before, old, -1), (after, new, 1)):
+            inside = [v for v, weight in changes for _ in range(weight * sign)]
+            stands = self._standing(each.row, each.read, inside) if inside else None
+            found[place] = (stands, each.weight) if inside else None
+
+    def _standing(self, row: Row, values: Values, inside: list[Any]) -> Any:
+        """What stands for a row with that in its bag."""
+        given = [*values[len(self._others) : -1], inside]
+        kept: dict[Any, dict[Any, Any]] = {attrgetter: {}, itemgetter: {}}
+        for (read, key), value in zip(self._fields, given, strict=True):
+            kept[read][key] = value
+        stands = Inside(kept[attrgetter], kept[itemgetter])
+        place = self._binding
+        return stands if place is None else (*row[:place], stands, *row[place + 1 :])
+
+
+class _Changed(NamedTuple):
+    """A row of a delta: with the binding that has the bag, and what is read, last the bag."""
+
+    row: Row
+    weight: int
+    own: Row
+    read: Values
+
+
+def _marks(changed: _Changed) -> Values:
+    """What rows have in common of which the same is read, without asking it; but the bag."""
+    return tuple(map(_mark, changed.read[:-1]))
+
+
+def _likeness(changed: _Changed) -> Values:
+    """What rows have in common that differ in bags alone: of several, those belong together."""
+    own: Any = changed.own
+    fields = own if isinstance(own, tuple) else [getattr(own, n) for n in _members(own.__class__)]
+    return (*_marks(changed), *[_mark(v) for v in fields if v.__class__ is not Bag])
+
+
+def _mark(value: Any) -> Any:
+    return value if value.__class__ in EXACT else id(value)
+
+
+@lru_cache(maxsize=64)
+def _members(kind: Any) -> list[str]:
+    return members(kind)
+
+
+def _are_alike(old: _Changed, new: _Changed) -> bool:
+    """Whether as many go as come, and the same is read of both but the bag."""
+    return old.weight == -new.weight and all(map(_are_one, old.read[:-1], new.read[:-1]))
+
+
+def _are_one(old: Any, new: Any) -> bool:
+    """Whether nothing can tell two values apart."""
+    return old is new or (old.__class__ is new.__class__ and old.__class__ in EXACT and old == new)

@@ -1,0 +1,70 @@
+"""From a shredded nest to the tree that keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from optimizer.expr import Lifted
+from optimizer.plans.properties import bindings
+from optimizer.plans.shredding import Shredded, levels
+from reactive.codegen.functions import callable_of
+from reactive.collections.index import match_key
+from reactive.collections.zset import Row
+from reactive.compiler.physical import Nest
+from reactive.operators.tree import tree as trees
+from reactive.operators.tree.levels import Level
+
+
+def tree_of(
+    node: Nest,
+    indexes: Sequence[Any],
+    wiring: Sequence[int],
+    inside: Callable[[], AbstractContextManager[None]],
+) -> trees.Tree:
+    """The tree over the indexes of a node, each of which comes by the port that `wiring` says."""
+    every = levels(node.levels)
+    namings: list[Any] = [node.nesting]
+    made: list[Level] = []
+    for number, level in enumerate(every):
+        first = node.places[number][0]
+        roots = 0 if level.kind is None else level.kind.roots  # type: ignore[attr-defined]
+        width = _width(level)
+        made.append(
+            Level(
+                number,
+                namings[number],
+                level.kind,
+                is_made=level.is_made,
+                width=width,
+                rows=indexes[first],
+                port=wiring[first],
+                label=None if level.label is None else _label(level.label, level),
+            )
+        )
+        namings += [namings[number].levels[each.place - roots] for each in level.inside]
+    below: Iterator[Level] = iter(made[1:])
+    for level, own, places in zip(every, made, node.places, strict=True):
+        begin = int(level.label is not None)
+        for each, place in zip(level.inside, places[begin:], strict=True):
+            under = _label(level.key(each.key), level)
+            own.put(next(below), each.place, indexes[place], under)
+    return trees.Tree(made, inside)
+
+
+def _width(level: Shredded) -> int:
+    """How many parts a row has."""
+    if not level.is_made:
+        return bindings(level.rows)
+    if level.kind is None:
+        return 1
+    return len(level.kind._fields) - len(level.inside)  # type: ignore[attr-defined]
+
+
+def _label(function: Lifted, level: Shredded) -> Callable[[Row], Any]:
+    """The label of a row."""
+    call = callable_of(function)
+    if level.is_made or bindings(level.rows) == 1:
+        return lambda row: match_key(call(row))
+    return lambda row: match_key(call(*row))

@@ -1,0 +1,240 @@
+"""A tree of levels: the rows of a nest, of which nobody holds what is inside.
+
+    index of c by c.id      which rows show a label of orders
+    index of o by o.c       the orders of a label         index of o by o.id      which show
+    index of l by l.o       the lines of a label
+
+Levels are flat relations, arranged by their label and, for what is inside, by that of it: the
+indexes of the joins that they would be without nesting. A step looks at nothing but its changes and
+hands on what is `Unread`: whole rows of before and of now, and edits with their paths, are made
+when somebody reads them, of the indexes and the changes. That is before the next commit, or never.
+
+A bag of at least `LARGE` rows that somebody has read is kept, and changed by what comes, so that
+reading it again costs its changes. Labels that no row shows any more lose theirs. Smaller bags are
+made when they are read.
+
+State:  the large bags that were read; rows by their key, once somebody asked for one.
+Cost:   O(|dL|) per commit; reading a delta the changes, their ways up, and small bags on these.
+Source: [slender] shredding, domain maintenance; query shredding [cheney2014].
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, overload
+
+from reactive.collections.bag import Bag, bag_of
+from reactive.collections.collected import EMPTY
+from reactive.collections.edits import Edit
+from reactive.collections.index import KeyedPair
+from reactive.collections.zset import Pair, Row, canonical
+from reactive.operators.tree.changes import Changes, change_bags
+from reactive.operators.tree.levels import Kept, Label, Level
+
+LARGE = 64
+"""Rows of a bag from which on it is kept once it was read."""
+
+
+class Tree:
+    """The rows of a nest, by levels: the first is the top, others come after what shows them."""
+
+    __slots__ = (
+        *(
+            "_by_key",
+            "_deltas",
+            "_is_applied",
+            "_last",
+            "inside",
+            "levels",
+            "touched",
+            "__weakref__",
+        ),
+    )
+    is_tree = True
+
+    def __init__(
+        self, levels: Sequence[Level], inside: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self.levels = levels
+        self.inside = inside
+        """Within which what only commits change is read."""
+        self.touched = 0
+        self._deltas: tuple[Sequence[KeyedPair], ...] = ()
+        self._is_applied = True
+        self._last: weakref.ref[Unread] | None = None
+        self._by_key: dict[Any, Row] | None = None
+
+    # Commits.
+
+    def step(self, *deltas: Sequence[KeyedPair]) -> Unread:
+        self.touched += sum(map(len, deltas))
+        self._deltas, self._is_applied = deltas, False
+        found = Unread(self, Changes(self, deltas))
+        self._last = weakref.ref(found)
+        return found
+
+    def settle(self) -> None:
+        """Read what of the last commit is unread, and may be read later: there will be another."""
+        last = None if self._last is None else self._last()
+        if last is not None:
+            last.end()
+        self._last = None
+
+    def apply(self, changes: Changes) -> None:
+        """Have what is kept be as of this commit."""
+        if not self._is_applied:
+            self._is_applied = True
+            if self._by_key is not None:
+                self._find_again(changes)
+            if any(level.bags for level in self.levels):
+                change_bags(self, changes)
+
+    def undo(self) -> None:
+        if self._is_applied and self._deltas:
+            self._by_key = None
+            for level in self.levels:
+                level.bags.clear()
+        self._deltas, self._is_applied, self._last = (), True, None
+
+    def commit(self) -> None:
+        if not self._is_applied:
+            self.apply(Changes(self, self._deltas))
+        self._deltas = ()
+
+    # What it has now.
+
+    def __len__(self) -> int:
+        return sum(weight for _, weight in self._top())
+
+    def pairs(self) -> Iterator[Pair]:
+        """The rows with their weights."""
+        top = self.levels[0]
+        for row, weight in self._top():
+            yield top.seen(row, self.made), weight
+
+    def contents(self) -> list[Pair]:
+        return list(self.pairs())
+
+    def count(self, row: Any) -> int:
+        """How often a row is there."""
+        hash(row)  # as all views do
+        top = self.levels[0]
+        if not isinstance(row, tuple) or len(row) != len(top.kind._fields):
+            return 0
+        found = self._row(top.naming.key(row))
+        return 0 if found is None or top.seen(found, self.bag) != row else top.weight(None, found)
+
+    def find(self, key: Any) -> Row | None:
+        """The row with a key, or None."""
+        found = self._row(key)
+        return None if found is None else self.levels[0].seen(found, self.bag)
+
+    def keys(self) -> list[Any]:
+        """The keys of all rows."""
+        return list(self._found())
+
+    def footprint(self) -> tuple[int, int]:
+        size = 0 if self._by_key is None else sys.getsizeof(self._by_key)
+        return 0, size + sum(sys.getsizeof(level.bags) for level in self.levels)
+
+    def bag(self, level: Level, label: Label) -> Bag[Any]:
+        """What is inside of a label; a large one is kept."""
+        return self._bag(level, label, self.bag, LARGE)
+
+    def made(self, level: Level, label: Label) -> Bag[Any]:
+        """The same for once, as of a reading of all rows: what is not kept is not kept then."""
+        return self._bag(level, label, self.made, sys.maxsize)
+
+    def _bag(self, level: Level, label: Label, inner: Any, least: int) -> Bag[Any]:
+        kept = level.bags.get(label)
+        if kept is not None:
+            return kept.bag()
+        pairs = level.rows.pairs(label)
+        if not pairs:
+            return EMPTY
+        bag = bag_of({canonical(level.seen(row, inner)): weight for row, weight in pairs})
+        if len(pairs) >= least:
+            level.bags[label] = Kept(bag)
+        return bag
+
+    def _top(self) -> Iterator[Pair]:
+        return (pair for _, pair in self.levels[0].rows.items())
+
+    def _row(self, key: Any) -> Row | None:
+        return self._found().get(key)
+
+    def _found(self) -> dict[Any, Row]:
+        if self._by_key is None:
+            top = self.levels[0]
+            self._by_key = {top.naming.key(top.parts(row)): row for row, _ in self._top()}
+        return self._by_key
+
+    def _find_again(self, changes: Changes) -> None:
+        top, by_key = self.levels[0], self._by_key
+        assert by_key is not None
+        pairs = [*changes.own(top).get(None, {}).values()]
+        for row, weight in pairs:
+            if weight < 0 and not top.weight(None, row):
+                by_key.pop(top.naming.key(top.parts(row)), None)
+        by_key.update((top.naming.key(top.parts(row)), row) for row, weight in pairs if weight > 0)
+
+
+class Unread(Sequence[Pair]):
+    """The rows that went and came, made once somebody looks; before the next commit."""
+
+    __slots__ = ("__weakref__", "_changes", "_edits", "_is_some", "_pairs", "_tree")
+    is_net = True
+
+    def __init__(self, tree: Tree, changes: Changes) -> None:
+        self._tree = tree
+        self._changes: Changes | None = changes
+        self._pairs: list[Pair] | None = None
+        self._edits: tuple[Edit, ...] | None = None
+        self._is_some: bool | None = None
+
+    def read(self) -> list[Pair]:
+        """The pairs."""
+        if self._pairs is None:
+            with self._tree.inside():
+                changes = self._changes
+                if self._pairs is None and changes is not None:
+                    self._tree.apply(changes)
+                    self._pairs = changes.pairs()
+        assert self._pairs is not None
+        return self._pairs
+
+    def end(self) -> None:
+        """Be read now, since there will be another commit."""
+        self.read()
+        self._changes = None
+
+    def edits(self) -> tuple[Edit, ...] | None:
+        """The edits; None if that is too late, and they are to be found by comparing rows."""
+        if self._edits is None and self._changes is not None:
+            with self._tree.inside():
+                if self._changes is not None:
+                    self._tree.apply(self._changes)
+                    self._edits = tuple(self._changes.edits())
+        return self._edits
+
+    def __bool__(self) -> bool:
+        if self._is_some is None:
+            changes = self._changes
+            self._is_some = bool(self._pairs) if changes is None else changes.reach()
+        return self._is_some
+
+    def __len__(self) -> int:
+        return len(self.read())
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self.read())
+
+    @overload
+    def __getitem__(self, place: int) -> Pair: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Pair]: ...
+    def __getitem__(self, place: int | slice) -> Pair | Sequence[Pair]:
+        return self.read()[place]

@@ -1,0 +1,54 @@
+"""The queries of the thesis show the same live, evaluated again, and by hand, after every batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from asv_benchmarks.nested_queries.__main__ import table
+from asv_benchmarks.nested_queries.by_hand import QUERIES, READ
+from asv_benchmarks.nested_queries.measure import Figures, measured, run
+from asv_benchmarks.nested_queries.rows import batches, tables, unsettled
+
+SCALE = 0.0001
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_all_sides_are_equal_after_every_batch(name: str) -> None:
+    come = batches(tables(SCALE, Random(3)), 6, READ[name])
+    run(name, list(unsettled(come, Random(4))), checked=True)
+
+
+def test_batches_have_each_row_once() -> None:
+    rows = tables(SCALE, Random(3))
+    found: dict[object, list[object]] = {each: [] for each in rows}
+    for batch in batches(rows, 7, rows):
+        for each, come, _ in batch:
+            found[each] += come
+    assert found == rows
+
+
+def test_unsettled_batches_delete_only_what_is_there() -> None:
+    rows = tables(SCALE, Random(3))
+    there: Counter[object] = Counter()
+    for batch in unsettled(batches(rows, 7, rows), Random(1)):
+        for _, come, gone in batch:
+            assert all(there[row] > 0 for row in gone)
+            there.update(come)
+            there.subtract(gone)
+    assert min(there.values()) >= 0
+    assert there.total() < sum(map(len, rows.values()))
+
+
+def test_a_gain_is_how_many_times_longer_all_batches_take() -> None:
+    figures = Figures(2_000, live=[0.1, 0.1], again=[0.2, 0.6], by_hand=[0.05, 0.05])
+    assert (round(figures.gain, 9), round(figures.share, 9)) == (4, 0.5)
+    assert "| q2    | 2,000 |   0.200 |" in table({"q2": figures}, "")
+
+
+def test_figures_are_those_of_all_batches() -> None:
+    figures = measured("q2", SCALE, 5, 1)
+    assert len(figures.live) == len(figures.again) == len(figures.by_hand) == 5
+    assert figures.rows > 500
