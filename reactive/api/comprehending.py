@@ -7,7 +7,6 @@ the relation is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from operator import itemgetter
 from types import FunctionType
 from typing import Any
 
@@ -27,7 +26,7 @@ from optimizer.subqueries.lateral import lateral
 from optimizer.traverse import functions
 from reactive.api.callables import Live
 from reactive.api.smallest import smallest
-from reactive.collections.order import compare_plainly, sort_key, tie_key
+from reactive.collections.order import compare_plainly, pairs_in_order
 from reactive.collections.zset import canonical
 from reactive.compiler.definition import agree
 from reactive.operators.accumulators import (
@@ -52,12 +51,7 @@ PLAIN: dict[str, type[Any]] = {
 
 def in_order(pairs: Iterable[tuple[Any, Any]], descending: bool) -> tuple[Any, ...]:
     """Rows in the order of their keys, as `order_by` has them."""
-    every = list(pairs)
-    rows = [row for _, row in every]
-    every.sort(key=_ROW if compare_plainly(rows) else _tie_of_row)
-    keys = [key for key, _ in every]
-    every.sort(key=_KEY if compare_plainly(keys) else _order_of_key, reverse=descending)
-    return tuple([row for _, row in every])
+    return tuple([row for _, row in pairs_in_order(pairs, descending)])
 
 
 def by_themselves(values: Iterable[Any], descending: bool) -> tuple[Any, ...]:
@@ -66,17 +60,6 @@ def by_themselves(values: Iterable[Any], descending: bool) -> tuple[Any, ...]:
     if compare_plainly(every):
         return tuple(sorted(every, reverse=descending))
     return in_order(zip(every, every, strict=True), descending)
-
-
-_KEY, _ROW = itemgetter(0), itemgetter(1)
-
-
-def _order_of_key(pair: tuple[Any, Any]) -> Any:
-    return sort_key(pair[0])
-
-
-def _tie_of_row(pair: tuple[Any, Any]) -> Any:
-    return tie_key(pair[1])
 
 
 class Comprehending:

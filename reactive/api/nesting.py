@@ -14,9 +14,10 @@ Source: [neumann2015]; nested results as left joins with groups [fegaras2000].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from itertools import count
 from keyword import iskeyword
 from operator import itemgetter
@@ -53,9 +54,10 @@ from optimizer.record import record
 from optimizer.subqueries.keyed import read
 from optimizer.subqueries.outers import outers
 from optimizer.traverse import rebuilt, with_functions
-from reactive.api import comprehending
 from reactive.api.callables import Live, kind_shown
 from reactive.api.sort_key import Nulls
+from reactive.collections.arranged import arranged
+from reactive.collections.bag import Bag
 from reactive.collections.nested_rows import nested_class
 from reactive.collections.sorting import sorted_by
 from reactive.operators.accumulators import CollectAccumulator
@@ -101,11 +103,23 @@ class InSequence(Arranges):
 
     directions: tuple[tuple[bool, Nulls | None], ...]
 
-    def __call__(self, pairs: Iterable[tuple[Any, Any]]) -> tuple[Any, ...]:
-        calls = [itemgetter(place) for place in range(len(self.directions))]
-        keys = [plan.SortKey(_KEY, *direction) for direction in self.directions]
-        by = sorted_by(keys, calls)
-        return comprehending.in_order([(by(k), row) for k, row in pairs], keys[0].descending)
+    @property
+    def descending(self) -> bool:
+        return self.directions[0][0]
+
+    def key(self, value: Any) -> Any:
+        """What a pair stands by."""
+        return _by(self.directions)(value[0])
+
+    def __call__(self, pairs: Bag[tuple[Any, Any]]) -> Any:
+        return arranged(pairs, self)
+
+
+@cache
+def _by(directions: tuple[tuple[bool, Nulls | None], ...]) -> Callable[[Any], Any]:
+    """What the keys of an order, as a tuple, are sorted by."""
+    calls = [itemgetter(place) for place in range(len(directions))]
+    return sorted_by([plan.SortKey(_KEY, *direction) for direction in directions], calls)
 
 
 _KEY = Lifted(Parameter(0), ("key",), (), 1)

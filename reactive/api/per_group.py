@@ -102,12 +102,6 @@ class PerGroup(Generic[K, *Ts]):
         made: Relation[K, *Us] = each_group.each(self._relation, self._key, query)
         return made
 
-    @overload
-    def rows(self: PerGroup[K, T]) -> Relation[K, Bag[T]]: ...
-    @overload
-    def rows(self: PerGroup[K, A, B, *Cs]) -> Relation[K, Bag[tuple[A, B, *Cs]]]: ...
-    @overload
-    def rows(self, query: Callable[[Relation[*Ts]], Relation[*Us]]) -> Relation[K, Any]: ...
     def rows(self: Any, query: Callable[[Any], Any] | None = None) -> Any:
         """Each key with the rows that have it: grouping without an aggregate.
 

@@ -47,7 +47,7 @@ class Bag(Collection[T], Generic[T]):
     Bag({'a': 2, 'c': 1})
     """
 
-    __slots__ = ("_hash", "_length", "_split", "_tree")
+    __slots__ = ("_hash", "_length", "_order", "_split", "_tree")
 
     @overload
     def __init__(self, values: Mapping[T, int]) -> None: ...
@@ -60,6 +60,7 @@ class Bag(Collection[T], Generic[T]):
         self._split: weight_tree.Tree | None = None
         self._hash: int | None = None
         self._length: int | None = None
+        self._order: Any = None  # what was arranged of it (`arranged.py`)
 
     def count(self, value: object) -> int:
         """How often the value occurs; 0 if it does not. Costs O(log values)."""
@@ -183,7 +184,9 @@ def changed(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) 
     tree, old = bag._tree, bag._hash
     if old is None and isinstance(tree, dict):
         if weight_tree.is_small(len(tree) + len(changes)):
-            return _made(_copied(tree, changes, below), None, None)
+            return _with_order(
+                bag, _made(_copied(tree, changes, below), None, None), changes, below
+            )
         old = hash(bag)
     marked = weight_tree.marked(changes)
     made = weight_tree.plus(_split_of(bag), marked, below)
@@ -192,7 +195,17 @@ def changed(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) 
     if below:
         length -= sum(below.values())
         total -= weight_tree.hash_of(below)
-    return _made(made, total % weight_tree.PRIME, length)
+    found = _made(made, total % weight_tree.PRIME, length)
+    return _with_order(bag, found, changes, below)
+
+
+def _with_order(
+    old: Bag[T], made: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None
+) -> Bag[T]:
+    """A changed bag, with what is known of its order."""
+    if old._order is not None and not below:
+        made._order = old._order.after(changes)
+    return made
 
 
 def changed_values(old: Bag[Any], new: Bag[Any]) -> list[tuple[Any, int]]:
@@ -214,6 +227,7 @@ def _copied(
 def _made(tree: weight_tree.Tree, known: int | None, length: int | None) -> Bag[Any]:
     made: Bag[Any] = Bag.__new__(Bag)
     made._tree, made._split, made._hash, made._length = tree, None, known, length
+    made._order = None
     return made
 
 

@@ -6,8 +6,7 @@
 A row that begins as another did, that went, is that row; what is inside of both is compared, level
 by level. Edits of one level stand in this order: what goes, what changes inside, what comes.
 
-Cost:   of each level, the difference of two values inside (`Bag.difference`); of sequences
-        their length.
+Cost:   of each level, the difference of two values inside (`Bag.difference`, `parts_between`).
 Source: deep updates [slender].
 """
 
@@ -18,6 +17,7 @@ from typing import Any
 
 from optimizer.expressions.naming import Level, Nesting
 from reactive.collections.edits import Edit, rising
+from reactive.collections.long_tuple import parts_between
 from reactive.collections.zset import Pair, Row
 
 Path = tuple[Any, ...]
@@ -103,19 +103,21 @@ def inside_of(
 
 def of_sequence(level: Level, old: Sequence[Row], new: Sequence[Row], path: Path) -> Iterator[Edit]:
     """The edits of rows in an order: first what goes, from the end."""
-    kept = _kept(level, old, new)
-    stayed = {place for _, place in kept}
-    for place in range(len(old) - 1, -1, -1):
-        if place not in stayed:
-            yield Edit(place, old[place], -1, path=path)
+    parts = [(part, _kept(level, part[1], part[3])) for part in parts_between(old, new)]
+    for (start, gone, _, _), kept in reversed(parts):
+        stayed = {place for _, place in kept}
+        for place in range(len(gone) - 1, -1, -1):
+            if place not in stayed:
+                yield Edit(start + place, gone[place], -1, path=path)
     if level.levels:
-        same = {level.key(new[now]): (old[before], new[now]) for now, before in kept}
-        for before, after in same.values():
+        pairs = [(gone[was], came[now]) for (_, gone, _, came), kept in parts for now, was in kept]
+        for before, after in {level.key(row): (old, row) for old, row in pairs}.values():
             yield from inside_of(level, before, after, path)
-    here = {place for place, _ in kept}
-    for place, row in enumerate(new):
-        if place not in here:
-            yield Edit(place, row, 1, path=path)
+    for (_, _, start, came), kept in parts:
+        here = {place for place, _ in kept}
+        for place, row in enumerate(came):
+            if place not in here:
+                yield Edit(start + place, row, 1, path=path)
 
 
 def _kept(level: Level, old: Sequence[Row], new: Sequence[Row]) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ their directions and a place for None make one key: `sorting.py`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from operator import eq, itemgetter
 from typing import Any
 
@@ -116,6 +116,27 @@ def compare_plainly(rows: Sequence[Row]) -> bool:
     if set(map(len, rows)) != {width} or kind.__getitem__ is not tuple.__getitem__:
         return False
     return all(_is_plain_column(list(map(itemgetter(n), rows))) for n in range(width))
+
+
+def pairs_in_order(pairs: Iterable[tuple[Any, Row]], descending: bool) -> list[tuple[Any, Row]]:
+    """Keys and rows in the order of the keys, as `order_by` has them."""
+    every = list(pairs)
+    rows = [row for _, row in every]
+    every.sort(key=_ROW if compare_plainly(rows) else _tie_of_row)
+    keys = [key for key, _ in every]
+    every.sort(key=_KEY if compare_plainly(keys) else _order_of_key, reverse=descending)
+    return every
+
+
+_KEY, _ROW = itemgetter(0), itemgetter(1)
+
+
+def _order_of_key(pair: tuple[Any, Any]) -> Any:
+    return sort_key(pair[0])
+
+
+def _tie_of_row(pair: tuple[Any, Any]) -> Any:
+    return tie_key(pair[1])
 
 
 def _is_plain_column(values: Sequence[Any]) -> bool:

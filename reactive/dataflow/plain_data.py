@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer.rewriting.fields import declared
-from reactive.collections import nested_rows
+from reactive.collections import long_tuple, nested_rows
 from reactive.collections.bag import Bag
 
 
@@ -29,7 +29,7 @@ def plain(value: Any) -> Any:
     names = declared(type(value))
     if names:
         return {name: plain(getattr(value, name)) for name in names}
-    if isinstance(value, tuple | Bag | frozenset):
+    if isinstance(value, tuple | Bag | frozenset | long_tuple.LongTuple):
         return [plain(part) for part in value]
     return value
 

@@ -13,6 +13,7 @@ from typing import Any
 from optimizer.errors import PlanError
 from optimizer.expressions.naming import Level, Nesting
 from reactive.collections.bag import Bag
+from reactive.collections.long_tuple import parts_between
 from reactive.collections.nested_edits import NestedKey, Path, of_sequence
 from reactive.collections.zset import Pair, consolidate
 from reactive.dataflow.delta import Delta
@@ -68,5 +69,9 @@ def at_path(nesting: Nesting | Level, delta: Delta[Any], path: Path) -> Delta[An
 def _between(level: Level, old: Any, new: Any) -> Sequence[Pair]:
     """What came and went between two values inside."""
     if level.is_sequence:
-        return consolidate([*((row, -1) for row in old), *((row, 1) for row in new)])
+        parts = parts_between(old, new)
+        return consolidate(
+            [(row, -1) for part in parts for row in part[1]]
+            + [(row, 1) for part in parts for row in part[3]]
+        )
     return tuple(new.difference(old).items())

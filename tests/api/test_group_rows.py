@@ -169,4 +169,4 @@ def test_several_bindings_and_what_raises() -> None:
 def test_what_gives_no_relation_is_refused() -> None:
     groups = Database().table(Order).group_by("town")
     with pytest.raises(PlanError, match="rows takes a callable that returns a relation"):
-        groups.rows(lambda rows: 7)  # type: ignore[arg-type, return-value]
+        groups.rows(lambda rows: 7)

@@ -1,0 +1,275 @@
+"""A persistent sequence of rows with the keys that they stand by: a change makes a new one.
+
+    up to 64 rows       one leaf: the rows, and their keys
+    more                a node of 2 to 64 trees, all of the same height, and how many rows they have
+
+A change copies the nodes from the root to the leaf that it changes. Trees that two share are passed
+over when these are compared.
+
+State:  16 bytes per row.
+Cost:   O(log rows) per change, place, or key looked for; of 10**6, a leaf and three nodes.
+Source: B+ trees, with path copying (Driscoll et al., Making data structures persistent, 1989).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, TypeAlias
+
+from reactive.collections.zset import Row
+
+MOST, LEAST = 64, 16
+"""Rows of a leaf, or trees of a node: of more it is split, of fewer it becomes part of another."""
+FILLED = 48
+"""Of those that are made of many rows."""
+
+
+class Leaf:
+    """Rows beside each other, with their keys if they are known."""
+
+    __slots__ = ("keys", "rows", "size")
+
+    def __init__(self, rows: Sequence[Row], keys: Sequence[Any]) -> None:
+        self.rows, self.keys = rows, keys
+        self.size: int = len(rows)
+
+    @property
+    def first(self) -> Leaf:
+        return self
+
+
+class Node:
+    """Trees beside each other."""
+
+    __slots__ = ("first", "size", "trees")
+
+    def __init__(self, trees: list[Tree]) -> None:
+        self.trees = trees
+        self.first: Leaf = trees[0].first
+        self.size: int = sum([tree.size for tree in trees])
+
+
+Tree: TypeAlias = Leaf | Node
+Part: TypeAlias = tuple[int, list[Row], int, list[Row]]
+"""Where two sequences differ: a place in the old one and the rows there, and so of the new one."""
+
+
+def made_of(rows: Sequence[Row], keys: Sequence[Any]) -> Tree:
+    """The tree of rows in their order.
+
+    >>> tree = made_of(range(1000), range(1000))
+    >>> tree.size, at(tree, 700), [row for leaf in leaves(tree) for row in leaf.rows][-1]
+    (1000, 700, 999)
+    """
+    if not rows:
+        return Leaf((), ())
+    trees: list[Tree] = [
+        Leaf(tuple(rows[place : place + FILLED]), tuple(keys[place : place + FILLED]))
+        for place in range(0, len(rows), FILLED)
+    ]
+    while len(trees) > 1:
+        trees = [Node(trees[place : place + FILLED]) for place in range(0, len(trees), FILLED)]
+    return trees[0]
+
+
+def leaves(tree: Tree, start: int = 0) -> Iterator[Leaf]:
+    """The leaves, without those before a place."""
+    if isinstance(tree, Leaf):
+        yield tree
+        return
+    for each in tree.trees:
+        if start < each.size:
+            yield from leaves(each, max(start, 0))
+        start -= each.size
+
+
+def at(tree: Tree, place: int) -> Row:
+    """The row at a place that there is."""
+    while isinstance(tree, Node):
+        for each in tree.trees:
+            if place < each.size:
+                tree = each
+                break
+            place -= each.size
+    return tree.rows[place]
+
+
+def count_while(tree: Tree, test: Callable[[Any, Row], bool]) -> int:
+    """How many rows pass a test of the key and the row; behind one that does not, none does."""
+    count = 0
+    while isinstance(tree, Node):
+        trees = tree.trees
+        low, high = 0, len(trees)
+        while low < high:
+            middle = (low + high) // 2
+            first = trees[middle].first
+            if test(first.keys[0], first.rows[0]):
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return count
+        count += sum([each.size for each in trees[: low - 1]])
+        tree = trees[low - 1]
+    low, high = 0, tree.size
+    while low < high:
+        middle = (low + high) // 2
+        if test(tree.keys[middle], tree.rows[middle]):
+            low = middle + 1
+        else:
+            high = middle
+    return count + low
+
+
+def inserted(tree: Tree, place: int, key: Any, row: Row) -> Tree:
+    """The tree with a row before a place."""
+    return _joined(_inserted(tree, place, key, row))
+
+
+def deleted(tree: Tree, place: int) -> Tree:
+    """The tree without the row at a place."""
+    made = _deleted(tree, place)
+    while isinstance(made, Node) and len(made.trees) == 1:
+        made = made.trees[0]
+    return made
+
+
+def _joined(trees: list[Tree]) -> Tree:
+    return trees[0] if len(trees) == 1 else Node(trees)
+
+
+def _inserted(tree: Tree, place: int, key: Any, row: Row) -> list[Tree]:
+    if isinstance(tree, Leaf):
+        rows = (*tree.rows[:place], row, *tree.rows[place:])
+        return _cut_leaf(rows, (*tree.keys[:place], key, *tree.keys[place:]))
+    trees = tree.trees.copy()
+    number, place = _child(trees, place)
+    trees[number : number + 1] = _inserted(trees[number], place, key, row)
+    return _cut_node(trees)
+
+
+def _cut_leaf(rows: Sequence[Row], keys: Sequence[Any]) -> list[Tree]:
+    if len(rows) <= MOST:
+        return [Leaf(rows, keys)]
+    half = len(rows) // 2
+    return [Leaf(rows[:half], keys[:half]), Leaf(rows[half:], keys[half:])]
+
+
+def _cut_node(trees: list[Tree]) -> list[Tree]:
+    if len(trees) <= MOST:
+        return [Node(trees)]
+    half = len(trees) // 2
+    return [Node(trees[:half]), Node(trees[half:])]
+
+
+def _child(trees: Sequence[Tree], place: int) -> tuple[int, int]:
+    """Which of some trees has a place, or ends before it; and the place in there."""
+    last = len(trees) - 1
+    for number, each in enumerate(trees):
+        if place < each.size or (number == last and place == each.size):
+            return number, place
+        place -= each.size
+    raise IndexError(place)
+
+
+def _deleted(tree: Tree, place: int) -> Tree:
+    if isinstance(tree, Leaf):
+        rows, keys = tree.rows, tree.keys
+        return Leaf((*rows[:place], *rows[place + 1 :]), (*keys[:place], *keys[place + 1 :]))
+    trees = tree.trees.copy()
+    number, place = _child(trees, place)
+    trees[number] = small = _deleted(trees[number], place)
+    if _width(small) < LEAST and len(trees) > 1:
+        number = max(0, number - 1)
+        trees[number : number + 2] = _merged(trees[number], trees[number + 1])
+    return Node(trees)
+
+
+def _width(tree: Tree) -> int:
+    return tree.size if isinstance(tree, Leaf) else len(tree.trees)
+
+
+def _merged(left: Any, right: Any) -> list[Tree]:
+    if isinstance(left, Leaf):
+        return _cut_leaf((*left.rows, *right.rows), (*left.keys, *right.keys))
+    return _cut_node(left.trees + right.trees)
+
+
+def parts_between(old: Tree, new: Tree) -> list[Part]:
+    """Where the sequences of two trees differ, in order; what they share is passed over.
+
+    >>> old = made_of(range(1000), range(1000))
+    >>> parts_between(old, deleted(old, 7))
+    [(7, [7], 7, [])]
+    """
+    found: list[Part] = []
+    _compare([old], [new], 0, 0, found)
+    return found
+
+
+def _compare(
+    old: Sequence[Tree], new: Sequence[Tree], before: int, after: int, found: list[Part]
+) -> None:
+    """Compare trees beside each other, those of each side of one height."""
+    same, same_end = _shared(old, new)
+    before, after = before + _size(old[:same]), after + _size(new[:same])
+    old, new = old[same : len(old) - same_end], new[same : len(new) - same_end]
+    numbers = {id(tree): number for number, tree in enumerate(old)}
+    start = stop = 0
+    for number, tree in enumerate(new):
+        same = numbers.get(id(tree), -1)
+        if same < start:
+            continue
+        gone, came = old[start:same], new[stop:number]
+        _differ(gone, came, before, after, found)
+        before += _size(gone) + tree.size
+        after += _size(came) + tree.size
+        start, stop = same + 1, number + 1
+    _differ(old[start:], new[stop:], before, after, found)
+
+
+def _shared(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int]:
+    """How many are the same at the beginning, and how many of the others at the end."""
+    most = min(len(old), len(new))
+    start = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a is not b), most)
+    rest = zip(reversed(old), reversed(new), strict=False)
+    end = next((n for n, (a, b) in enumerate(rest) if a is not b), most)
+    return start, min(end, most - start)
+
+
+def _differ(
+    old: Sequence[Tree], new: Sequence[Tree], before: int, after: int, found: list[Part]
+) -> None:
+    if not (old or new):
+        return
+    if not (old and new) or _height(old[0]) == _height(new[0]) == 0:
+        gone, came = _rows(old), _rows(new)
+        same, same_end = _shared(gone, came)
+        gone, came = gone[same : len(gone) - same_end], came[same : len(came) - same_end]
+        if gone or came:
+            found.append((before + same, gone, after + same, came))
+        return
+    high, other = _height(old[0]), _height(new[0])
+    below_old = _below(old) if high >= other else old
+    below_new = _below(new) if other >= high else new
+    _compare(below_old, below_new, before, after, found)
+
+
+def _height(tree: Tree) -> int:
+    height = 0
+    while isinstance(tree, Node):
+        tree, height = tree.trees[0], height + 1
+    return height
+
+
+def _below(trees: Sequence[Any]) -> list[Tree]:
+    return [each for tree in trees for each in tree.trees]
+
+
+def _size(trees: Sequence[Tree]) -> int:
+    return sum([tree.size for tree in trees])
+
+
+def _rows(trees: Sequence[Tree]) -> list[Row]:
+    return list(chain.from_iterable(leaf.rows for tree in trees for leaf in leaves(tree)))
