@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from re import findall
+from xml.etree.ElementTree import fromstring
 
 import pytest
 
+from asv_benchmarks.nested_queries import plots
 from asv_benchmarks.nested_queries.__main__ import table
 from asv_benchmarks.nested_queries.by_hand import QUERIES, READ
 from asv_benchmarks.nested_queries.measure import Figures, measured, run
@@ -46,6 +49,16 @@ def test_a_gain_is_how_many_times_longer_all_batches_take() -> None:
     figures = Figures(2_000, live=[0.1, 0.1], again=[0.2, 0.6], by_hand=[0.05, 0.05])
     assert (round(figures.gain, 9), round(figures.share, 9)) == (4, 0.5)
     assert "| q2    | 2,000 |   0.200 |" in table({"q2": figures}, "")
+
+
+def test_pictures_have_a_bar_for_each_gain_and_a_point_for_each_batch() -> None:
+    figures = Figures(2_000, live=[0.1, 0.1], again=[0.2, 0.6], by_hand=[0.05, 0.05])
+    for text in (plots.gains({"q2": figures}), plots.batches("q2", figures)):
+        assert fromstring(text).tag.endswith("svg")
+    assert {">4.0<", ">8.0<"} <= set(findall(r">[\d.]+<", plots.gains({"q2": figures})))
+    assert [
+        line.count(",") for line in findall(r'points="(.*)"', plots.batches("q2", figures))
+    ] == [2, 2, 2]
 
 
 def test_figures_are_those_of_all_batches() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Avg, Count, Database, Max, Min, Sum
+from reactive.operators.outer_join import OuterJoin
 from tests.budget import examples
 
 
@@ -196,3 +198,34 @@ def test_a_join_alone_and_its_chain_are_one_operator() -> None:
     assert "probe left_join o.customer == c.id | select" in str(view.explain())
     counted = placed.semi_join(known, on=same).group_by(lambda o: o.price).aggregate(Count())
     assert "probe semi_join o.customer == c.id | aggregate Count()" in str(counted.explain())
+
+
+def test_rows_that_are_replaced_on_both_sides_go_through_the_loops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[int] = []
+    plainly = OuterJoin.rows
+
+    def rows(*given: Any) -> Any:
+        taken.append(1)
+        return plainly(*given)
+
+    monkeypatch.setattr(OuterJoin, "rows", rows)
+    random, db = Random(5), Database()
+    people: Any = db.table(int)
+    one: Any = db.table(Order)
+    other: Any = db.table(Customer)
+    view = people.nest(
+        orders=lambda p: one.where(lambda o: o.customer == p),
+        known=lambda p: other.where(lambda c: c.id == p),
+    ).materialize()
+    people.add_all(range(6))
+    for number in range(40):
+        with db.transaction():
+            one.add_all(Order(random.randrange(7), number) for _ in range(2))
+            other.add_all(Customer(random.randrange(7), number) for _ in range(2))
+            for table in (one, other):
+                if number % 3:
+                    table.discard(random.choice(list(table)))
+        view.verify()
+    assert not taken
