@@ -51,6 +51,7 @@ ACROSS = {
     *(
         "benchmarks",
         "comprehensions",
+        "nests",
         "docs",
         "errors",
         "examples",

@@ -57,7 +57,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.compiler.compile.MANY_RANGES": Threshold(0),
     "reactive.compiler.compile.MANY_READERS": Threshold(0),
     "reactive.dataflow.materialized.MANY": Threshold(0),
-    "reactive.api.table.MANY": Threshold(0),
+    "reactive.storage.at_rest.MANY": Threshold(0),
     "reactive.collections.edits.LONG": Threshold(2, 512),
     "reactive.dataflow.discrimination.WORTHWHILE": Threshold(1),
     "reactive.codegen.emitter.LONGEST": Threshold(0),

@@ -23,13 +23,13 @@ from reactive.api.each_row import each_row
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
 from reactive.collections.annotations import is_hashable
-from reactive.collections.zset import Batch, Pair, canonical, consolidate, negate, repeat
+from reactive.collections.zset import Pair, canonical, consolidate, negate, repeat
 from reactive.compiler.late import lost_of
 from reactive.errors import NoLength, TableError
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.collector import in_pause
 from reactive.runtime.copying import NotCopied
-from reactive.storage import watched_store
+from reactive.storage import at_rest, watched_store
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.no_store import NoMore, NoStore
 from reactive.storage.rows import check_row_type, checked_key, key_function, name_of_table
@@ -46,8 +46,6 @@ T = TypeVar("T")
 K = TypeVar("K", default=Any)
 
 
-MANY = 256
-"""From this number of rows on, a view that is made begins with one batch of them."""
 _NEAR = "self._is_near and not db_lock.is_special"
 """When the rows of a table can be read in place: they are stored, in this process, and nobody has a
 transaction open."""
@@ -228,9 +226,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         ((1, 'cake'),) ((1, 'rum'),)
         Customer(id=1, orders=Bag({'tea': 1, 'cake': 1}))
         """
-        made: list[T] = []
-        self._patch([patches.Patch(key, path, added, removed)], made)
-        return made[0]
+        return self._patch([patches.Patch(key, path, added, removed)])[0]
 
     def patch_all(self, given: Iterable[Patch]) -> None:
         """`patch` rows, in one commit; all of them or, if one is refused, none.
@@ -238,11 +234,13 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         given: of `Patch(key, path, added, removed)`. Paths name rows as they are before the first
             of them. What several do to one bag is added up, and each row is changed once.
         """
-        self._patch([patches.Patch(*each) for each in given], [])
+        self._patch([patches.Patch(*each) for each in given])
 
-    def _patch(self, given: list[Patch], made: list[T]) -> None:
+    def _patch(self, given: list[Patch]) -> list[T]:
         self._check_stored("patch")
+        made: list[T] = []
         self._write_many(self._do.patch, given, made)
+        return made
 
     def replace_all(self, rows: Iterable[T]) -> None:
         """Make these the rows of the table; only the difference is a change."""
@@ -396,10 +394,9 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
     @optimistic_read(_ROW, ready=_NEAR, if_found="found is not None")
     def get(self, key: K) -> T | None:
         """The row of a key, or None. Only for keyed tables."""
-        found: T | None = self._find(key)
-        if found is None:
+        if (found := self._find(key)) is None:
             self._need_key("get")
-        return found
+        return found  # type: ignore[no-any-return]
 
     def _first_rows(self, n: int) -> list[T]:
         self._check_stored("head")
@@ -493,8 +490,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         return len(self._store)
 
     def _holds(self) -> str:
-        held = self._held()
-        return f"the table holds {held} row" + "s" * (held != 1)
+        return f"the table holds {(held := self._held())} row" + "s" * (held != 1)
 
     def _move_to(self, store: Store, keyed: Any = None) -> None:
         """Keep the rows in a store, which has them; `keyed` finds them by their keys."""
@@ -523,14 +519,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         pending = self._engine.pending
         if pending:
             return consolidate([*self._store.pairs(), *negate(pending.of(self))])
-        store, rows = self._store, None
-        if isinstance(store, BagStore | KeyedStore) and len(store) >= MANY:
-            rows = store.distinct()
-        if rows is None:
-            return list(store.pairs())
-        batch = Batch(rows, 1)
-        batch.differ = True
-        return batch
+        return at_rest.rows_at_rest(self._store)
 
 
 _COPY = "add_all(view) copies the rows of a view"

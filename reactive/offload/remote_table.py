@@ -143,7 +143,7 @@ class RemoteTable(Table[T]):
             return self.get(item) is not None
         return super().__contains__(item)
 
-    def _patch(self, given: list[Patch], made: list[T]) -> None:
+    def _patch(self, given: list[Patch]) -> list[T]:
         raise OffloadError(
             f"patch of table {self.name!r}: its rows are on Spark, where bags are arrays\n"
             "  update(old, new) the row; or hold the table in the process, by db.table(...)"

@@ -1,0 +1,1 @@
+"""Random nested queries over random histories, against comprehensions over lists."""

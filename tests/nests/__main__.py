@@ -1,0 +1,35 @@
+"""Play nested queries: `python -m tests.nests 10000 [first seed] [depth]`."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections import Counter
+from random import Random
+
+from tests.nests.play import play
+from tests.thresholds import drawn, thresholds
+
+
+def main() -> int:
+    given = [int(argument) for argument in sys.argv[1:]]
+    number, seed, depth = given + [1000, 0, 3][len(given) :]
+    kinds: Counter[str] = Counter()
+    for each in range(seed, seed + number):
+        try:
+            with thresholds(drawn(Random(each)) if each % 2 else {}):
+                play(each, depth)
+        except Exception as error:
+            kind = f"{type(error).__name__}: {str(error)[:60]}"
+            kinds[kind] += 1
+            if kinds[kind] == 1:
+                print(f"--- seed {each}", flush=True)
+                traceback.print_exc(limit=-4)
+    print(f"{kinds.total()} of {number} differ")
+    for kind, times in kinds.most_common(20):
+        print(times, kind)
+    return 1 if kinds else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

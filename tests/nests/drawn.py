@@ -1,0 +1,132 @@
+"""Nested queries that are drawn, and what plain Python gives for them.
+
+A shape is a table, what its rows have in common with those around, their order, and what is inside.
+Shapes are used again inside of others, so that two parents share a child; a table is inside of
+itself as often as others are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NamedTuple
+
+from reactive import Bag
+
+TABLES = "abc"
+NAN = float("nan")
+TAGS = (None, NAN, "x", "y", 1.5, 1, 1.0)
+NUMBERS = 4
+
+
+class Row(NamedTuple):
+    id: int
+    ref: int
+    tag: Any
+
+
+LINKS: list[Callable[[Any], Callable[[Any], Any]]] = [
+    lambda c: lambda o: o.ref == c.id,
+    lambda c: lambda o: o.tag == c.tag,
+    lambda c: lambda o: o.ref == c.ref and o.tag == c.tag,
+    lambda c: lambda o: o.id == c.ref and o.ref == c.id,
+    lambda c: lambda o: o.ref == c.id and o.id < 3,
+    lambda c: lambda o: o.ref < c.ref,
+    lambda c: lambda o: True,
+]
+FAR = [
+    lambda b, c: lambda o: o.ref == c.id and o.id != b.id,
+    lambda b, c: lambda o: o.id == b.ref,
+    lambda b, c: lambda o: o.ref == b.ref and o.id == c.ref,
+]
+"""What reads the row two levels further out, too."""
+
+
+@dataclass(eq=False)
+class Shape:
+    """`first` is how many rows there are in their order; 9: all; None: they have no order. One that
+    is `joined` reads its rows through a join with another table."""
+
+    table: str
+    link: Callable[..., Any]
+    is_far: bool
+    first: int | None
+    inside: dict[str, Shape]
+    joined: str | None = None
+
+
+class Draw:
+    """Draws shapes, and some of those that it has drawn again."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._made: dict[tuple[int, bool], list[Shape]] = {}
+
+    def shape(self, depth: int, level: int = 0) -> Shape:
+        """One of a number of levels."""
+        random = self._random
+        made = self._made.setdefault((depth, level > 1), [])
+        if level and made and random.random() < 0.3:
+            return random.choice(made)
+        count = random.choice((1, 1, 2)) if depth > 1 else 0
+        is_far = level > 1 and random.random() < 0.4
+        links: list[Any] = FAR if is_far else LINKS
+        found = Shape(
+            random.choice(TABLES),
+            random.choice(links),
+            is_far,
+            random.choice((None, None, 1, 2, 9)),
+            {name: self.shape(depth - 1, level + 1) for name in "xy"[:count]},
+            random.choice(TABLES) if random.random() < 0.15 else None,
+        )
+        made.append(found)
+        return found
+
+
+def order(row: Any) -> Any:
+    return (-row.id, row.ref, str(row.tag))
+
+
+def query(tables: dict[str, Any], shape: Shape, *around: Any) -> Any:
+    """The relation of a shape, given what stands for the rows around it."""
+    made = tables[shape.table]
+    if shape.joined is not None:
+        made = made.join(tables[shape.joined], on=lambda o, p: o.ref == p.id).select(
+            lambda o, p: Row(o.id, p.ref, o.tag)
+        )
+    if around:
+        made = made.where(shape.link(*around[-2:]) if shape.is_far else shape.link(around[-1]))
+    if shape.first is not None and around:
+        made = made.order_by(order)
+        made = made if shape.first == 9 else made.limit(shape.first)
+    if not shape.inside:
+        return made
+    return made.nest(**{name: asked(tables, s, around) for name, s in shape.inside.items()})
+
+
+def asked(tables: dict[str, Any], shape: Shape, around: tuple[Any, ...]) -> Callable[[Any], Any]:
+    return lambda row: query(tables, shape, *around, row)
+
+
+def expected(rows: dict[str, list[Row]], shape: Shape, *around: Any) -> Any:
+    """The same by plain Python."""
+    found = rows[shape.table]
+    if shape.joined is not None:
+        found = [
+            Row(o.id, p.ref, o.tag) for o in found for p in rows[shape.joined] if o.ref == p.id
+        ]
+    if around:
+        test = shape.link(*around[-2:]) if shape.is_far else shape.link(around[-1])
+        found = [row for row in found if test(row)]
+    is_ordered = shape.first is not None and bool(around)
+    if is_ordered:
+        found = sorted(found, key=order)
+        found = found if shape.first == 9 else found[: shape.first]
+    made: list[Any] = found
+    if shape.inside:
+        made = [
+            (row, *(expected(rows, each, *around, row) for each in shape.inside.values()))
+            for row in found
+        ]
+    return tuple(made) if is_ordered else Bag(made)

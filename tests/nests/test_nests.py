@@ -1,0 +1,114 @@
+"""Nested views against comprehensions over lists: drawn ones, and what went wrong in the includes
+of others."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from reactive import Bag, Database
+from tests.budget import examples
+from tests.nests.drawn import Row
+from tests.nests.play import play
+from tests.nests.replica import Replica
+from tests.random_queries.drawn import SEEDS
+from tests.thresholds import drawn, thresholds
+
+
+@examples(120)
+@given(seed=SEEDS)
+def test_a_nest_is_what_comprehensions_give(seed: int) -> None:
+    with thresholds(drawn(Random(seed)) if seed % 2 else {}):
+        play(seed)
+
+
+def levels(db: Database) -> tuple[Any, Any, Any, Any]:
+    """Three tables, of which each row refers to one of the table before, and a view of them."""
+    a, b, c = (db.table(Row, name=name, key="id") for name in "abc")
+    view = a.nest(
+        x=lambda p: b.where(lambda q: q.tag == p.tag).nest(
+            y=lambda q: c.where(lambda r: r.ref == q.id)
+        )
+    ).materialize()
+    return a, b, c, view
+
+
+def test_a_third_level_is_kept_where_two_parents_share_a_child() -> None:
+    """As TanStack #1501 and #1685."""
+    a, b, c, view = levels(Database())
+    replica = Replica(view)
+    a.add_all([Row(1, 0, "x"), Row(2, 0, "x")])
+    b.add(Row(5, 0, "x"))
+    c.add(Row(8, 5, None))
+    c.add(Row(9, 5, None))
+    both = [Row(8, 5, None), Row(9, 5, None)]
+    assert [sorted(x.y) for row in view for x in row.x] == [both, both]
+    a.delete(1)
+    c.delete(8)
+    a.add(Row(1, 0, "x"))
+    assert [sorted(x.y) for row in view for x in row.x] == [both[1:], both[1:]]
+    assert replica.rows == Bag(view)
+    view.verify()
+
+
+def inside(pairs: Any, p: Any) -> Any:
+    return pairs.where(lambda q, r: q.ref == p.id).select(lambda q, r: r)
+
+
+def test_a_join_inside_does_not_look_at_all_of_its_source() -> None:
+    """As TanStack #1709."""
+    touched = []
+    for size in (50, 5_000):
+        db = Database()
+        a, b, c = (db.table(Row, name=name, key="id") for name in "abc")
+        a.add_all([Row(n, 0, None) for n in range(20)])
+        b.add_all([Row(n, n % 1_000, n) for n in range(size)])
+        c.add_all([Row(n, 0, n) for n in range(size)])
+        pairs = b.join(c, on=lambda q, r: q.tag == r.tag)
+        view = a.nest(x=partial(inside, pairs)).materialize()
+        before = view.stats().touched
+        b.update(Row(3, 3, 3), Row(3, 4, 3))
+        a.add(Row(30, 0, None))
+        c.update(Row(7, 0, 7), Row(7, 1, 7))
+        touched.append(view.stats().touched - before)
+        view.verify()
+    assert touched[0] + 10 > touched[1]
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_a_parent_comes_after_its_children_goes_and_returns(optimize: bool) -> None:
+    a, b, c, view = levels(Database(optimize=optimize))
+    replica = Replica(view)
+    c.add(Row(8, 5, None))
+    b.add(Row(5, 0, "x"))
+    assert not len(view)
+    for _ in range(2):
+        a.add(Row(1, 0, "x"))
+        assert view[1].x == Bag([(Row(5, 0, "x"), Bag([Row(8, 5, None)]))])
+        assert replica.rows == Bag(view)
+        a.delete(1)
+        assert not replica.rows
+    b.delete(5)
+    a.add(Row(1, 0, "x"))
+    assert view[1].x == Bag([])
+    b.add(Row(5, 0, "x"))
+    assert [len(x.y) for x in view[1].x] == [1]
+    view.verify()
+    assert replica.rows == Bag(view)
+
+
+@pytest.mark.xfail(strict=True, reason="NaN of a row further out is a key, and equal to itself")
+def test_nan_of_a_row_further_out_is_equal_to_nothing() -> None:
+    rows = Database().table(Row, name="rows")
+    rows.add(Row(1, 2, float("nan")))
+    view = rows.nest(
+        x=lambda b: rows.where(lambda o: o.id == b.id).nest(
+            y=lambda c: rows.where(lambda o: o.tag == b.tag and o.ref == c.ref)
+        )
+    ).materialize()
+    ((_, inner),) = view
+    assert [list(x.y) for x in inner] == [[]]
