@@ -4,6 +4,9 @@ Row(row=Customer(7, "Ann"), orders=Bag(...))
 
 row.orders                  the rows inside
 row.name                    no binding: that of the customer
+
+Each class is an attribute of this module, by a name that says its columns, so that other processes
+find it there: `Row(1, row, orders)`.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from collections import namedtuple
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
+
+_PREFIX = "Row("
 
 
 @cache
@@ -23,6 +28,8 @@ def nested_class(roots: int, columns: tuple[str, ...]) -> Any:
     >>> row = Row(3 + 4j, ())
     >>> row, row.imag, row == (3 + 4j, ()), pickle.loads(pickle.dumps(row)) == row
     (Row(row=(3+4j), parts=()), 4.0, True, True)
+    >>> pickle.loads(pickle.dumps(Row)) is Row
+    True
     """
     make: Any = namedtuple
     base = make("Row", columns, module=__name__)
@@ -42,6 +49,7 @@ def nested_class(roots: int, columns: tuple[str, ...]) -> Any:
     body = {"__slots__": (), "__getattr__": __getattr__, "__reduce__": _reduced, "roots": roots}
     made: Any = type("Row", (base,), body)
     made.__module__ = __name__
+    made.__qualname__ = f"{_PREFIX}{', '.join((str(roots), *columns))})"
     made.__doc__ = f"A row of {', '.join(columns)}; other names are those of its beginning."
     return made
 
@@ -53,7 +61,19 @@ def nested_row(roots: int, columns: tuple[str, ...], values: Iterable[Any]) -> A
 
 def is_nested(value: Any) -> bool:
     """Whether a value is a row with others inside."""
-    return getattr(type(value), "__reduce__", None) is _reduced
+    return is_nested_class(type(value))
+
+
+def is_nested_class(kind: Any) -> bool:
+    """Whether a class is one of rows with others inside."""
+    return getattr(kind, "__reduce__", None) is _reduced
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith(_PREFIX):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    roots, *columns = name[len(_PREFIX) : -1].split(", ")
+    return nested_class(int(roots), tuple(columns))
 
 
 def _reduced(row: Any) -> Any:

@@ -81,7 +81,8 @@ def from_arrow(of: Typed, array: pa.Array) -> list[Any]:
     if isinstance(of, Record):
         return _records(of, array)
     if isinstance(of, Whole):
-        return whole.from_arrow(array, None if of.of is None else partial(from_arrow, of.of))
+        inside = None if of.of is None else partial(from_arrow, of.of)
+        return whole.from_arrow(of, array, inside)
     if of.kind is NoneType:
         return [None] * len(array)
     values: list[Any] = array.to_pylist()
@@ -117,7 +118,7 @@ def _field(name: str, of: Typed) -> pa.Field:
 
 def _array(of: Typed, values: Sequence[Any]) -> pa.Array:
     if isinstance(of, Whole):
-        return whole.to_arrow(of, values, None if of.of is None else partial(_array, of.of))
+        return _wholes(of, values)
     expected = {of.kind, NoneType} if of.optional else {of.kind}
     if not set(map(type, values)) <= expected:
         _tell(of, values)
@@ -131,6 +132,14 @@ def _array(of: Typed, values: Sequence[Any]) -> pa.Array:
     except (OverflowError, UnicodeError, pa.ArrowInvalid):
         _tell(of, values)
         raise
+
+
+def _wholes(of: Whole, values: Sequence[Any]) -> pa.Array:
+    try:
+        return whole.to_arrow(of, values, None if of.of is None else partial(_array, of.of))
+    except _Misfit as misfit:
+        held = (v for v in values if v is not None and any(i is misfit.row for i in v))
+        raise _Misfit(next(held), f"inside: {misfit.path}", misfit.reason) from None
 
 
 def _structs(of: Record, values: Sequence[Any]) -> pa.Array:

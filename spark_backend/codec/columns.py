@@ -46,7 +46,17 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import makes_record, record_field
 from reactive.collections.running_sum import summable, summable_or_none
 from spark_backend.codec.arithmetic import arithmetic, magnitude, negative
-from spark_backend.codec.schema import Plain, Record, Untyped, may_be_read, record_of, type_name
+from spark_backend.codec.schema import (
+    NOTHING,
+    Plain,
+    Record,
+    Untyped,
+    Whole,
+    looked_up,
+    may_be_read,
+    record_of,
+    type_name,
+)
 from spark_backend.codec.texts import joined, length, method, piece
 from spark_backend.codec.values import (
     Inexact,
@@ -97,6 +107,22 @@ def items_of(function: Function, row: Sequence[Value]) -> list[Value]:
         raise Inexact("its elements are not written out")
     reader = _Reader(row)
     return [reader.value(item, _NONE_YET) for item in body.items]
+
+
+def inside_of(function: Function, row: Sequence[Value]) -> Value | None:
+    """The bag or sequence whose elements a function gives; None if it writes them out.
+
+    Raises
+    ------
+    Inexact: it is no column, or may be None.
+    """
+    body = _body(function)
+    if isinstance(body, Display):
+        return None
+    found = value_of(function, row)
+    if not isinstance(found.of, Whole) or found.of.of in (None, NOTHING):
+        raise Inexact(f"it has no elements: {type_name(found.of)}")
+    return Value(present(found, "the elements").column, found.of)
 
 
 def _body(function: Function) -> Expr:
@@ -215,6 +241,8 @@ class _Reader:
         return chosen(~goes_on, last, value)
 
     def _attribute(self, of: Value, name: str) -> Value:
+        if isinstance(of.of, Record) and looked_up(of.of, name):
+            of = field_of(present(of, f".{name}"), 0)
         if not isinstance(of.of, Record) or not may_be_read(of.of, name):
             raise Inexact(f"{name} is no field of {type_name(of.of)}")
         return field_of(present(of, f".{name}"), of.of.names.index(name))

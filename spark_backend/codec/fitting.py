@@ -13,7 +13,6 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
-from reactive.collections.bag import Bag
 from spark_backend.codec.schema import (
     LARGEST,
     LEAST,
@@ -41,8 +40,7 @@ def fitting(of: Typed) -> Fits:
         case Record():
             inside = _record(of)
         case Whole():
-            kind: Any = Decimal if of.of is None else Bag
-            inside = lambda value: type(value) is kind  # noqa: E731
+            inside = _whole(of)
         case _:
             inside = _plain(of)
     return (lambda value: value is None or inside(value)) if of.optional else inside
@@ -60,6 +58,13 @@ def _plain(of: Plain) -> Fits:
     if kind is Decimal:
         return lambda value: type(value) is kind and fits(value)
     return lambda value: type(value) is kind
+
+
+def _whole(of: Whole) -> Fits:
+    if of.of is None:
+        return lambda value: type(value) is Decimal
+    kind, fits_inside = of.kind, fitting(of.of)
+    return lambda value: type(value) is kind and all(map(fits_inside, value))
 
 
 def _record(of: Record) -> Fits:

@@ -12,17 +12,22 @@ from itertools import islice
 from types import NoneType
 from typing import Any
 
+from reactive.collections.bag import Bag
+from reactive.collections.nested_rows import is_nested_class
 from reactive.collections.zset import Pair, Row
 from reactive.errors import OffloadError
 from spark_backend.codec.schema import (
+    NOTHING,
     Kept,
     Pickled,
     Plain,
     Record,
     Typed,
     Untyped,
+    Whole,
     in_common,
     kept_as,
+    of_either,
     record_of,
     tuple_of,
 )
@@ -77,10 +82,28 @@ def _type_of(row: Row) -> Typed:
     kind = type(row)
     if row is None:
         return Plain(NoneType, optional=True)
-    if kind is tuple:
+    if kind is Bag:
+        return _list_of(row)
+    if kind is tuple and row:
         return tuple_of(tuple(map(_type_of, row)))
+    if is_nested_class(kind):
+        return _of_nested(row)
     declared = kept_as(kind)
     if not hasattr(kind, "_fields"):
         return _declared(declared)
     found = record_of(kind, tuple(map(_type_of, row)))
     return found if isinstance(declared, Pickled) else with_known(found, declared)
+
+
+def _list_of(values: Any) -> Whole:
+    """A bag or a sequence, of what its values are."""
+    found: Typed | None = NOTHING
+    for of in dict.fromkeys(map(_type_of, values)):
+        found = of_either(found, of)
+    return Whole(type(values), found)
+
+
+def _of_nested(row: Any) -> Typed:
+    """A row with others inside, which are a bag each, or a sequence."""
+    first, inside = row[: row.roots], row[row.roots :]
+    return record_of(type(row), (*map(_type_of, first), *map(_list_of, inside)))

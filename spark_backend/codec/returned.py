@@ -45,6 +45,7 @@ from optimizer.expr import (
     Text,
 )
 from optimizer.expressions.knowledge import makes_record, record_field
+from reactive.api.nesting import InSequence
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import (
     Plain,
@@ -53,6 +54,7 @@ from spark_backend.codec.schema import (
     Untyped,
     Whole,
     in_common,
+    looked_up,
     may_be_read,
     record_of,
     tuple_of,
@@ -196,6 +198,8 @@ class _Returned:
                 return _elements(opaque.function)
             case Call(Constant(called), (of, *_)) if any(called is known for known in _ORDERING):
                 return self.inside(of)
+            case Attribute() | Item(_, Constant()) | Conditional():
+                return _in_multiset(self.of(expr))
             case Call(Constant(called), (Constant(each), of), ()) if called is map:
                 self.inside(of)
                 return Plain(_CALLS[each]) if _is_known(each) else _annotated(each)
@@ -207,6 +211,8 @@ class _Returned:
                 raise Untyped("its elements are of no known type")
 
     def _attribute(self, of: Typed, name: str) -> Typed:
+        if isinstance(of, Record) and looked_up(of, name):
+            of = of.fields[0]
         if not isinstance(of, Record) or not may_be_read(of, name):
             raise Untyped(f".{name} is of no known type")
         return of.field(name)
@@ -246,6 +252,8 @@ class _Returned:
                 return self.inside(call.arguments[0])
             case Constant(called) if called is sum and len(call.arguments) == 1:
                 return self._summed(call.arguments[0])
+            case Constant(InSequence()):
+                return Whole(tuple, _item(self.inside(call.arguments[0]), 1))
             case Constant(called):
                 return _annotated(called)
             case _:

@@ -21,6 +21,8 @@ from typing import Any, TypeAlias, Union, get_args, get_origin
 
 from optimizer.expressions.knowledge import constructor, fields_of
 from reactive.collections.annotations import declared
+from reactive.collections.bag import Bag
+from reactive.collections.nested_rows import is_nested_class
 from reactive.storage.rows import class_name
 
 LEAST, LARGEST = -(2**63), 2**63 - 1
@@ -71,10 +73,10 @@ class Digits:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A value that columns keep, and do not look into.
+    """A value of any length, which columns keep as a whole.
 
-    `kind` is `Multiset`, of values of a type: an array of values with weights, in order; or
-    `Digits`: a Decimal of any number of digits, as text.
+    `kind` is `Bag`, of values of a type: an array of values with weights, in order; `tuple`: an
+    array of values; or `Digits`: a Decimal of any number of digits, as text.
     """
 
     kind: type[Any]
@@ -91,6 +93,11 @@ class Pickled:
 
 Typed: TypeAlias = Plain | Record | Whole
 Kept: TypeAlias = Plain | Record | Whole | Pickled
+
+
+NOTHING = Plain(NoneType)
+"""What the values of an empty bag or sequence are: there is none."""
+_KINDS: dict[Any, str] = {Bag: "Bag", tuple: "tuple"}
 
 
 class Untyped(Exception):
@@ -130,9 +137,13 @@ def typed(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed:
         return Plain(annotation)
     if get_origin(annotation) is tuple:
         return _tuple(annotation, inside)
+    if get_origin(annotation) is Bag:
+        return Whole(Bag, typed(get_args(annotation)[0], inside))
     if isinstance(annotation, type) and (declared(annotation) or is_dataclass(annotation)):
         return _record(annotation, inside)
     name = annotation if isinstance(annotation, str) else class_name(annotation)
+    if get_origin(annotation) is list:
+        raise Untyped(f"{name} has no hash; Bag[...] and tuple[..., ...] are lists on Spark")
     raise Untyped(f"{name} has no Spark type")
 
 
@@ -174,7 +185,7 @@ def described(kept: Kept) -> str:
 def type_name(of: Typed) -> str:
     """A type as one would annotate it."""
     if isinstance(of, Whole):
-        name = "Decimal" if of.of is None else f"Multiset[{type_name(of.of)}]"
+        name = "Decimal" if of.of is None else f"{_KINDS[of.kind]}[{_inside(of)}]"
     elif isinstance(of, Record) and of.kind is tuple:
         name = f"tuple[{', '.join(map(type_name, of.fields))}]"
     else:
@@ -198,14 +209,23 @@ def in_common(left: Typed, right: Typed) -> Typed:
     if isinstance(left, Record) and isinstance(right, Record) and _alike(left, right):
         both = zip(left.fields, right.fields, strict=True)
         return replace(left, optional=optional, fields=tuple(in_common(a, b) for a, b in both))
-    if isinstance(left, Whole) and replace(left, optional=right.optional) == right:
-        return replace(left, optional=optional)
+    if isinstance(left, Whole) and isinstance(right, Whole) and left.kind is right.kind:
+        return Whole(left.kind, of_either(left.of, right.of), optional)
     raise Untyped(f"it is {type_name(left)} or {type_name(right)}")
 
 
 def may_be_read(of: Record, name: str) -> bool:
     """Whether reading the attribute gives the field and does nothing else."""
-    return name in of.names and of.kind is not tuple and name in fields_of(of.kind)
+    is_plain = is_nested_class(of.kind) or (of.kind is not tuple and name in fields_of(of.kind))
+    return name in of.names and is_plain
+
+
+def looked_up(of: Record, name: str) -> bool:
+    """Whether reading the attribute reads that field of what a nested row begins with."""
+    if not is_nested_class(of.kind) or hasattr(of.kind, name):
+        return False
+    row = of.fields[0]
+    return isinstance(row, Record) and not row.optional and may_be_read(row, name)
 
 
 def fits(value: Decimal) -> bool:
@@ -221,6 +241,20 @@ def is_text(value: str) -> bool:
     return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value)
 
 
+def _inside(of: Whole) -> str:
+    assert of.of is not None
+    if of.of == NOTHING:
+        return ""
+    return f"{type_name(of.of)}{', ...' if of.kind is tuple else ''}"
+
+
+def of_either(left: Typed | None, right: Typed | None) -> Typed | None:
+    """What the values inside are of what is one or the other; of the empty one, there are none."""
+    if left is None or right is None or NOTHING in (left, right):
+        return left if right in (None, NOTHING) else right
+    return in_common(left, right)
+
+
 def _alike(left: Record, right: Record) -> bool:
     return left.kind is right.kind and left.names == right.names
 
@@ -232,10 +266,10 @@ def _optional(annotation: Any, inside: frozenset[type]) -> Typed:
     return replace(typed(kinds[0], inside), optional=True)
 
 
-def _tuple(annotation: Any, inside: frozenset[type]) -> Record:
+def _tuple(annotation: Any, inside: frozenset[type]) -> Typed:
     items = get_args(annotation)
-    if ... in items:
-        raise Untyped(f"{annotation} is of any length")
+    if items[1:] == (...,):
+        return Whole(tuple, typed(items[0], inside))
     if not items:
         raise Untyped("the empty tuple has no columns")
     return tuple_of(tuple(typed(item, inside) for item in items))

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_backend.codec.schema import Plain, Record, is_text, type_name
+from spark_backend.codec.schema import LARGEST, Plain, Record, Whole, is_text, type_name
 from spark_backend.codec.values import Inexact, Value, literal, present
 
 LONGEST = 2**31 - 1
@@ -26,7 +26,17 @@ def length(value: Value) -> Value:
         return Value(F.length(value.column).cast("bigint"), Plain(int, low=0, high=LONGEST))
     if isinstance(value.of, Record) and value.of.kind is tuple:
         return literal(len(value.of.fields))
+    if isinstance(value.of, Whole) and value.of.of is not None:
+        return Value(_count(value.of, value.column), Plain(int, low=0, high=LARGEST))
     raise Inexact(f"len of {type_name(value.of)} is not Spark's")
+
+
+def _count(of: Whole, column: Column) -> Column:
+    """How many values are in a bag or sequence."""
+    if of.kind is tuple:
+        return F.size(column).cast("bigint")
+    none = F.lit(0).cast("bigint")
+    return F.aggregate(column, none, lambda found, pair: found + pair.getField("weight"))
 
 
 def joined(left: Value, right: Value) -> Value:

@@ -27,7 +27,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from reactive.collections.bag import Bag
 from spark_backend.codec.schema import (
+    NOTHING,
     PLACES,
     WIDEST,
     Plain,
@@ -84,7 +86,9 @@ def spark_type(of: Typed) -> T.DataType:
     if isinstance(of, Plain):
         return _WIDE if of.is_wide else _TYPES[of.kind]
     if isinstance(of, Whole):
-        return T.StringType() if of.of is None else T.ArrayType(_counted(of.of))
+        if of.of is None:
+            return T.StringType()
+        return T.ArrayType(spark_type(of.of) if of.kind is tuple else _counted(of.of))
     pairs = zip(of.names, of.fields, strict=True)
     return T.StructType([T.StructField(n, spark_type(f)) for n, f in pairs])
 
@@ -103,9 +107,12 @@ def literal(value: Any) -> Value:
     Inexact: of a type without a column, or beyond its range.
     """
     kind = type(value)
+    if kind in (Bag, tuple) and not value:
+        empty = Whole(kind, NOTHING)
+        return Value(F.array().cast(spark_type(empty)), empty, value)
     if value is None:
         return Value(F.lit(None).cast(T.BooleanType()), Plain(NoneType, optional=True))
-    if kind is tuple and value:
+    if kind is tuple:
         return record_value(tuple(map(literal, value)))
     if kind is int and abs(value) <= WIDEST:
         of = Plain(int, low=value, high=value)
@@ -138,11 +145,29 @@ def as_type(value: Value, of: Typed) -> Column:
         return F.lit(None).cast(wanted)
     if spark_type(value.of) == wanted:
         return value.column
+    if isinstance(value.of, Whole) and isinstance(of, Whole) and of.of is not None:
+        return _as_whole(value, of)
     if isinstance(value.of, Record) and isinstance(of, Record):
         parts = [field_of(value, place) for place in range(len(of.fields))]
         typed = (as_type(p, f).alias(n) for p, f, n in zip(parts, of.fields, of.names, strict=True))
         return F.when(value.column.isNotNull(), F.struct(*typed))
     return value.column.cast(wanted)
+
+
+def _as_whole(value: Value, of: Whole) -> Column:
+    """A bag or sequence, whose values are of a type that has those of the other, too."""
+    assert isinstance(value.of, Whole) and value.of.of is not None and of.of is not None
+    before, after = value.of.of, of.of
+    if before == NOTHING:
+        return F.when(value.column.isNotNull(), F.array().cast(spark_type(of)))
+    if of.kind is tuple:
+        return F.transform(value.column, lambda v: as_type(Value(v, before), after))
+
+    def counted(pair: Column) -> Column:
+        typed = as_type(Value(pair.getField("value"), before), after)
+        return F.struct(typed.alias("value"), pair.getField("weight").alias("weight"))
+
+    return F.transform(value.column, counted)
 
 
 def field_of(value: Value, place: int) -> Value:
@@ -240,7 +265,9 @@ def _truth(of: Typed, column: Column) -> Column:
     if of.kind in (str, bytes):
         return F.length(column) > 0
     if isinstance(of, Whole):
-        raise Inexact(f"the truth of {type_name(of)} is not in its column")
+        if of.of is None:
+            raise Inexact(f"the truth of {type_name(of)} is not in its column")
+        return F.size(column) > 0
     if isinstance(of, Record) and not issubclass(of.kind, tuple) and _has_truth(of.kind):
         raise Inexact(f"the truth of {type_name(of)} is its own")
     return column.isNotNull()

@@ -1,7 +1,8 @@
-"""Values that columns keep and do not look into: multisets as arrays, long decimals as text.
+"""Values of any length: bags and sequences as arrays, long decimals as text.
 
     Bag({"b": 1, None: 2})     [(None, 2), ("b", 1)]      in the order that Spark sorts them in
-    Decimal("1.50")                 "1.5"                      without zeros at the end
+    ("b", "a")                 ["b", "a"]
+    Decimal("1.50")            "1.5"                      without zeros at the end
 
 Sound:  equal values are equal in the column, and only those.
 """
@@ -23,45 +24,61 @@ EXACTLY = Context(prec=10_000)
 
 
 def arrow_type(of: Whole, value: pa.DataType | None) -> pa.DataType:
-    """The Arrow type; `value` is that of the values of a multiset."""
+    """The Arrow type; `value` is that of the values of a bag or sequence."""
     if value is None:
         return pa.string()
+    if of.kind is tuple:
+        return pa.list_(value)
     return pa.list_(pa.struct([pa.field("value", value), pa.field("weight", pa.int64())]))
 
 
 def to_arrow(
     of: Whole, rows: Sequence[Any], values: Callable[[list[Any]], pa.Array] | None
 ) -> pa.Array:
-    """Multisets or decimals as an array; `values` makes that of the values of multisets.
+    """Bags, sequences or decimals as an array; `values` makes that of the values in them.
 
     Raises
     ------
     OffloadError: a row is no such value.
     """
-    kind: Any = Decimal if values is None else Bag
+    kind: Any = Decimal if values is None else of.kind
     for row in rows:
         if not (type(row) is kind or (row is None and of.optional)):
             raise OffloadError(f"{row!r:.200} is of type {type(row).__name__}, not {type_name(of)}")
     if values is None:
         return pa.array([None if row is None else text_of(row) for row in rows], pa.string())
     assert of.of is not None
-    return _arrays(of.of, rows, values)
+    if kind is tuple:
+        return _listed(rows, lambda row: row, values)
+    inside = of.of
+
+    def pairs(row: Any) -> list[Any]:
+        return sorted(row.items(), key=lambda pair: _place(inside, pair[0]))
+
+    return _listed(rows, pairs, lambda found: _weighted(found, values))
 
 
-def from_arrow(array: pa.Array, values: Callable[[pa.Array], list[Any]] | None) -> list[Any]:
-    """The multisets or decimals again; `values` reads the values of multisets."""
+def from_arrow(
+    of: Whole, array: pa.Array, values: Callable[[pa.Array], list[Any]] | None
+) -> list[Any]:
+    """The bags, sequences or decimals again; `values` reads the values in them."""
     if values is None:
         return [None if text is None else Decimal(text) for text in array.to_pylist()]
     there = array.is_valid().to_pylist()
     inside = array.flatten()
-    found = values(inside.field("value"))
-    weights = inside.field("weight").to_pylist()
+    found: list[Any]
+    make: Callable[[list[Any]], Any]
+    if of.kind is tuple:
+        found, make = values(inside), tuple
+    else:
+        weights = inside.field("weight").to_pylist()
+        found = list(zip(values(inside.field("value")), weights, strict=True))
+        make = lambda pairs: Bag(dict(pairs))  # noqa: E731
     rows: list[Any] = []
     start = 0
     for length in array.value_lengths().to_pylist():
         end = start + (length or 0)
-        pairs = zip(found[start:end], weights[start:end], strict=True)
-        rows.append(Bag(dict(pairs)) if there[len(rows)] else None)
+        rows.append(make(found[start:end]) if there[len(rows)] else None)
         start = end
     return rows
 
@@ -75,18 +92,23 @@ def text_of(value: Decimal) -> str:
     return str(EXACTLY.normalize(value)) if value else "0"
 
 
-def _arrays(of: Typed, rows: Sequence[Any], values: Callable[[list[Any]], pa.Array]) -> pa.Array:
-    pairs: list[tuple[Any, int]] = []
+def _listed(
+    rows: Sequence[Any], items: Callable[[Any], Sequence[Any]], array: Callable[[Any], pa.Array]
+) -> pa.Array:
+    """An array of arrays: `items` are those of a row, `array` is that of all of them."""
+    every: list[Any] = []
     ends: list[int | None] = []
     for row in rows:
-        ends.append(None if row is None else len(pairs))
-        pairs += [] if row is None else sorted(row.items(), key=lambda pair: _place(of, pair[0]))
+        ends.append(None if row is None else len(every))
+        every += () if row is None else items(row)
+    offsets = pa.array([*ends, len(every)], pa.int32())
+    return pa.ListArray.from_arrays(offsets, array(every))
+
+
+def _weighted(pairs: list[Any], values: Callable[[list[Any]], pa.Array]) -> pa.Array:
     weights = pa.array([weight for _, weight in pairs], pa.int64())
-    inside = pa.StructArray.from_arrays(
-        [values([value for value, _ in pairs]), weights], names=["value", "weight"]
-    )
-    offsets = pa.array([*ends, len(pairs)], pa.int32())
-    return pa.ListArray.from_arrays(offsets, inside)
+    made = values([value for value, _ in pairs])
+    return pa.StructArray.from_arrays([made, weights], names=["value", "weight"])
 
 
 def _place(of: Typed, value: Any) -> tuple[Any, ...]:
@@ -101,5 +123,7 @@ def _place(of: Typed, value: Any) -> tuple[Any, ...]:
         if of.of is None:
             return (1, text_of(value))
         inside = of.of
+        if of.kind is tuple:
+            return (1, tuple(_place(inside, v) for v in value))
         return (1, tuple(sorted((_place(inside, v), n) for v, n in value.items())))
     return (1, value) if value == value else (2,)

@@ -44,7 +44,7 @@ from spark_backend.steps.first_of_all import First
 from spark_backend.steps.firsts import Firsts
 from spark_backend.steps.join import Arranged, Join, pair_of
 from spark_backend.steps.keys import Side, bound, sides_of
-from spark_backend.steps.linear import Linear, Together
+from spark_backend.steps.linear import Linear, Together, WorkedOut
 from spark_backend.steps.matching import Matched, direct_matched
 from spark_backend.steps.sets import ByWeight
 from spark_backend.steps.standing import unique_of
@@ -90,6 +90,7 @@ class Compiler:
         self._given: dict[plan.Node, Step] = {}
         self._at: dict[int, Given] = {}
         self._known: list[Arranged] = []
+        self._last: plan.Node | None = None
         self._names = {} if names is None else names
         self._known_of: dict[plan.Node, tuple[list[str], dict[str, TableSpec]]] = {}
         self.tables: dict[str, TableSpec] = {}
@@ -108,6 +109,7 @@ class Compiler:
         ------
         NotColumns: it, or one below, cannot be done in columns.
         """
+        self._last = _below_linear(node)
         if not isinstance(node, plan.OrderBy):
             return self.step(node)
         try:
@@ -302,7 +304,8 @@ class Compiler:
             found = Together(
                 found, Matched(node, other, one, kept, show, fits, present=False), kept
             )
-        return _Outer(found, node, one, other)
+        made = _Outer(found, node, one, other)
+        return made if node is self._last else WorkedOut(made)
 
 
 class _As:
@@ -334,6 +337,13 @@ class _Outer:
 
     def direct(self, flush: DirectFlush) -> Bag:
         return direct_matched(flush, self._node, self._left, self._right)
+
+
+def _below_linear(node: plan.Node) -> plan.Node:
+    """The last node of a fragment that does not look at one row after the other."""
+    while isinstance(node, LINEAR):
+        (node,) = node.inputs()
+    return node
 
 
 def _where(step: Step) -> str:

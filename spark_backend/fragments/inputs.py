@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from optimizer import plan
+from optimizer.plans.explain import headline
 from reactive.errors import OffloadError
 from reactive.operators.plain import chain_over
 from reactive.remote.fragments import Fragment
@@ -45,7 +46,8 @@ def no_columns(session: Session, fragment: Fragment, makers: tuple[Maker, ...] =
 
 def _base(node: plan.Node) -> Kept:
     _, table = chain_over(node)
-    assert isinstance(table, plan.Table)
+    if not isinstance(table, plan.Table):
+        return Pickled(f"{headline(table)} is no table")
     return kept_as(table.row_type)
 
 

@@ -35,6 +35,7 @@ from spark_backend.codec.schema import (
     Untyped,
     in_common,
     tuple_of,
+    type_name,
 )
 
 VALUE, WEIGHT = "value", "weight"
@@ -53,7 +54,7 @@ class RowColumns:
     def __init__(self, row_type: Any = None, reserved: Sequence[str] = ()) -> None:
         self.is_declared = row_type is not None
         """Whether it was said what rows are."""
-        self._kept = None if row_type is None else typed_as((), row_type)
+        self._kept = None if row_type is None else _without_lists(typed_as((), row_type))
         self._reserved = frozenset(reserved)
         self.schema: pa.Schema | None = None
         """The columns of what is written."""
@@ -168,7 +169,7 @@ class RowColumns:
 
     def _widen(self, rows: Sequence[Any]) -> None:
         """Have the types be those of these rows too."""
-        found = typed_as(((row, 1) for row in rows), None, sample=None)
+        found = _without_lists(typed_as(((row, 1) for row in rows), None, sample=None))
         try:
             if self._kept is not None:
                 found = in_common(self._kept, found)
@@ -206,6 +207,22 @@ def has_columns(kept: Typed) -> bool:
     if isinstance(kept, Record):
         return all(map(_is_plain, kept.fields)) and not kept.optional
     return _is_plain(kept)
+
+
+def _without_lists(kept: Typed) -> Typed:
+    """The type itself.
+
+    Raises
+    ------
+    OffloadError: it has lists, which files of a view do not have.
+    """
+    if not has_columns(replace(kept, optional=False)):
+        raise OffloadError(
+            f"the rows fit no columns of files: there are lists in {type_name(kept)}\n"
+            "  write a view for each level, such as that of unnest; or view.to_spark(), which has"
+            " list columns"
+        )
+    return kept
 
 
 def _is_plain(kept: Typed) -> bool:

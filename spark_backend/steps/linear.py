@@ -38,6 +38,24 @@ class Linear:
         return through(self._nodes, flush.delta(self._source))
 
 
+class WorkedOut:
+    """The changes of an outer join that others read, worked out by a job of their own.
+
+    A step reads several times what it is given: as one query, a nest would be some ten times as
+    long with each level, and take Spark minutes to plan.
+    """
+
+    def __init__(self, source: Step) -> None:
+        self._source, self.kept = source, source.kept
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        given = flush.delta(self._source)
+        return None if given is None else given.localCheckpoint()
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return flush.delta(self._source)
+
+
 class Together:
     """Union of bags: the changes of both.  d(L + R) = dL + dR"""
 

@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer import plan
-from optimizer.expr import Lifted, conjunction, conjuncts
+from optimizer.expr import Function, Lifted, conjunction, conjuncts
 from optimizer.plans.explain import headline
 from optimizer.plans.extended import row_of
 from optimizer.plans.properties import bindings, shapes
@@ -35,7 +35,7 @@ from reactive.collections.zset import Pair
 from reactive.errors import OffloadError
 from reactive.operators.plain import LINEAR
 from reactive.remote.fragments import LEVEL
-from spark_backend.codec.columns import items_of, truth_of, value_of
+from spark_backend.codec.columns import inside_of, items_of, truth_of, value_of
 from spark_backend.codec.returned import elements, returned
 from spark_backend.codec.schema import (
     Kept,
@@ -43,6 +43,7 @@ from spark_backend.codec.schema import (
     Record,
     Typed,
     Untyped,
+    Whole,
     described,
     in_common,
     tuple_of,
@@ -264,11 +265,10 @@ def _as_columns(node: plan.Node, on: Weighted) -> Weighted:
         case plan.Extend():
             return _selected(on, value_of(row_of(node), values))
         case plan.SelectMany(_, function):
-            return _exploded(on, items_of(function, values))
+            return _several(on, function, values, [])
         case plan.Unnest(_, function):
             before = values if bindings(source) > 1 else [row]
-            found = items_of(function, values)
-            return _exploded(on, [record_value((*before, item)) for item in found])
+            return _several(on, function, values, before)
         case _:
             raise TypeError(f"{type(node).__name__} is not done row by row")
 
@@ -306,6 +306,26 @@ def _bindings(row: Value, count: int) -> list[Value]:
 def _selected(on: Weighted, value: Value) -> Weighted:
     frame = on.frame.select(as_type(value, value.of).alias("row"), "weight")
     return replace(on, frame=frame, kept=value.of)
+
+
+def _several(
+    on: Weighted, function: Function, values: list[Value], before: list[Value]
+) -> Weighted:
+    """A row for each element that a function gives, beside what was `before`."""
+
+    def row(item: Value) -> Value:
+        return record_value((*before, item)) if before else item
+
+    whole = inside_of(function, values)
+    if whole is None:
+        return _exploded(on, list(map(row, items_of(function, values))))
+    assert isinstance(whole.of, Whole) and whole.of.of is not None
+    one = F.col("one") if whole.of.kind is tuple else F.col("one.value")
+    weight = F.col("weight") if whole.of.kind is tuple else F.col("weight") * F.col("one.weight")
+    made = row(Value(one, whole.of.of))
+    frame = on.frame.select("*", F.explode(whole.column).alias("one"))
+    frame = frame.select(as_type(made, made.of).alias("row"), weight.alias("weight"))
+    return replace(on, frame=frame, kept=made.of)
 
 
 def _exploded(on: Weighted, items: list[Value]) -> Weighted:

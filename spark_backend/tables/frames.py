@@ -28,8 +28,9 @@ from reactive.remote.external import Once
 from spark_backend.cluster.files import by_name
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import pairs_of, to_arrow
+from spark_backend.codec.lists import listed
 from spark_backend.codec.schema import Kept, Pickled, Record, Typed, kept_as, type_name
-from spark_backend.codec.values import spark_type
+from spark_backend.codec.values import Value, spark_type
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.changes import Changes
 from spark_backend.tables.ends_of_files import rows_by_ends
@@ -377,15 +378,19 @@ class Frames:
 def as_columns(weighted: Weighted, *, once: bool = False) -> DataFrame:
     """Rows as an ordinary DataFrame: a column per field, each row repeated by its weight.
 
-    A value that is no record is in the column `value`, a pickled row in the column `row`. Weights
-    must be positive; if each row is there `once`, they are 1.
+    A value that is no record is in the column `value`, a pickled row in the column `row`; a bag is
+    a list, with a value as often as it is there. Weights must be positive; if each row is there
+    `once`, they are 1.
     """
     times = F.explode(F.sequence(F.lit(1).cast("long"), F.col("weight")))
     rows = weighted.frame if once else weighted.frame.select("row", times.alias("time"))
     rows = rows.select("row")
+    if isinstance(weighted.kept, Pickled):
+        return rows
+    rows = rows.select(listed(Value(F.col("row"), weighted.kept)).alias("row"))
     if isinstance(weighted.kept, Record):
         return rows.select("row.*")
-    return rows if isinstance(weighted.kept, Pickled) else rows.withColumnRenamed("row", "value")
+    return rows.withColumnRenamed("row", "value")
 
 
 def _typed(row_type: Any, name: str) -> Typed:

@@ -9,7 +9,7 @@ values are looked at, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import PurePosixPath
@@ -19,8 +19,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from reactive.collections.bag import Bag
 from reactive.errors import OffloadError, TableError
-from spark_backend.codec.schema import PLACES, Plain, Record, Typed, type_name
+from spark_backend.codec.lists import counted
+from spark_backend.codec.schema import PLACES, Plain, Record, Typed, Whole, type_name
 from spark_backend.codec.values import literal, spark_type
 
 SHORTER = {
@@ -145,10 +147,21 @@ def _typed(column: Column, kind: T.DataType, of: Typed, where: str) -> Column:
         inner = {f.name: (column.getField(f.name), f.dataType) for f in kind.fields}
         made = _struct(inner, of, where)
         return F.when(column.isNotNull(), made) if of.optional else made
+    if isinstance(of, Whole) and of.of is not None and isinstance(kind, T.ArrayType):
+        return _of_array(column, kind.elementType, of, where)
     if not isinstance(of, Plain) or not _holds(of, kind):
         hint = next((h for k, h in HINTS.items() if isinstance(kind, k)), "cast it")
         raise TableError(f"{where} is {kind.simpleString()}, not {type_name(of)}\n  {hint}")
     return column if kind == spark_type(of) else column.cast(spark_type(of))
+
+
+def _of_array(column: Column, kind: T.DataType, of: Whole, where: str) -> Column:
+    """A list as a sequence, or as a bag: its values in order, each once, with how often it is
+    there."""
+    assert of.of is not None
+    inside = of.of
+    values = F.transform(column, lambda v: _typed(v, kind, inside, f"{where}, its values"))
+    return values if of.kind is tuple else counted(values)
 
 
 def _holds(of: Plain, kind: T.DataType) -> bool:
@@ -174,6 +187,23 @@ def checks(column: Column, of: Typed, path: str) -> Iterator[tuple[str, str, Col
     elif of.kind in ENDS:
         least, last = (literal(end).column for end in ENDS[of.kind])
         yield path, "is beyond the years 1 to 9999", (column < least) | (column > last)
+    elif isinstance(of, Whole) and of.of is not None:
+        yield from _checks_inside(column, of.of, path, is_counted=of.kind is Bag)
+
+
+def _checks_inside(
+    column: Column, of: Typed, path: str, *, is_counted: bool
+) -> Iterator[tuple[str, str, Column]]:
+    """What would be wrong of values in a list: of one of them, what is wrong of a value."""
+
+    def value(item: Column) -> Column:
+        return item.getField("value") if is_counted else item
+
+    def is_wrong(place: int) -> Callable[[Column], Column]:
+        return lambda item: list(checks(value(item), of, ""))[place][2]
+
+    for place, (at, reason, _) in enumerate(checks(F.lit(None), of, f"{path}[]")):
+        yield at, reason, F.coalesce(F.exists(column, is_wrong(place)), F.lit(False))
 
 
 def key_of(column: Column, key: tuple[str, ...]) -> Column:

@@ -31,7 +31,7 @@ NOT_DRAWN = {
     "show": "prints",
     "explain": "prints",
     "tables": "tells of a query",
-    "nest": "is drawn in tests/api/test_nest.py",
+    "nest": "is drawn in tests/nests",
     "apply": "is played in tests/api/test_apply.py",
 }
 """Public methods of relations that make no relation, or are not for queries."""

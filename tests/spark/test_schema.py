@@ -158,7 +158,7 @@ PICKLED = [
     (list, "list has no Spark type"),
     (object, "object has no Spark type"),
     (int | str, r"int \| str is of several types"),
-    (tuple[int, ...], "of any length"),
+    (list[int], r"list\[int\] has no hash; Bag\[...\] and tuple\[..., ...\] are lists on Spark"),
     (tuple[()], "the empty tuple has no columns"),
     (tuple[int, frozenset[str]], r"frozenset\[str\] has no Spark type"),
     (Own, "Own is not equal by its fields"),
