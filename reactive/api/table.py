@@ -222,9 +222,9 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         >>> subscription = orders.subscribe(lambda delta: print(delta.added, delta.removed))
         >>> customers.add(Customer(1, Bag(["tea", "rum"])))
         ((1, 'tea'), (1, 'rum')) ()
-        >>> customers.patch(1, "orders", added=["cake"], removed=["rum"])
-        ((1, 'cake'),) ((1, 'rum'),)
-        Customer(id=1, orders=Bag({'tea': 1, 'cake': 1}))
+        >>> customers.patch(1, "orders", removed=["rum"])
+        () ((1, 'rum'),)
+        Customer(id=1, orders=Bag({'tea': 1}))
         """
         return self._patch([patches.Patch(key, path, added, removed)])[0]
 
@@ -239,7 +239,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
     def _patch(self, given: list[Patch]) -> list[T]:
         self._check_stored("patch")
         made: list[T] = []
-        self._write_many(self._do.patch, given, made)
+        self._write_many(patches.patch, self._do, given, made)
         return made
 
     def replace_all(self, rows: Iterable[T]) -> None:

@@ -297,7 +297,7 @@ class View(Closeable, Relation[*Ts]):
         code: the generated functions that run it, in the order in which they step.
         """
         with self._reading():
-            parts = [statistics.analyzed(self.relation.plan, self._engine)] if analyze else []
+            parts = [statistics.analyzed(self._channel.plan, self._engine)] if analyze else []
             parts += [statistics.generated(self._node)] if code else []
             if parts:
                 return explaining.Explanation("\n\n".join(parts), parts[0].drawing)

@@ -26,8 +26,6 @@ WHOLE = None
 
 def inner_bags(pipeline: RowPipeline, after: Sequence[Expr]) -> list[inner_changes.InnerBag]:
     """The bags of rows of a pipeline that feeds what evaluates these expressions `after` it."""
-    if not pipeline.makes_several:
-        return []
     reads = _Reads(pipeline, after)
     return [bag for place in range(pipeline.bindings) for bag in reads.bags(Parameter(place))]
 

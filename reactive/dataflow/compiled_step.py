@@ -93,7 +93,7 @@ def compiled_step(
     text = _TEXT.format(
         begin=", ".join(begin),
         reads="\n    graph.trees.settle()"
-        * any(hasattr(node.operator, "is_tree") for node in nodes),
+        * any(hasattr(node.operator, "settle") for node in nodes),
         outs=" = ".join([*dict.fromkeys(n for n in names.values() if n not in begin), "()"]),
         watches="\n".join(_WATCH.format(number=number) for number in range(len(sources))),
         steps="\n".join(steps),

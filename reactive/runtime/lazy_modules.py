@@ -114,7 +114,6 @@ LAZY_MODULES = (
     "reactive.sources.source",
     "reactive.storage.plain_rows",
     "reactive.storage.watched_store",
-    "reactive.storage.at_rest",
     "reactive.subscriptions.merge_deltas",
     "reactive.subscriptions.waiting",
     "reactive.transactions.one_row",

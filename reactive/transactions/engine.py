@@ -29,8 +29,8 @@ from optimizer.errors import PlanError
 from optimizer.plans.properties import free
 from optimizer.traverse import Rule
 from reactive.collections.zset import Pair
+from reactive.compiler import definition
 from reactive.compiler import placement as placements
-from reactive.compiler.definition import without_past
 from reactive.compiler.queries import Queries
 from reactive.dataflow.channel import Channel
 from reactive.dataflow.delivery_queue import DeliveryQueue
@@ -138,7 +138,7 @@ class Engine:
         PlanError: its rows are recursive.
         """
         if free(rows):
-            raise without_past("rows that are recursive")
+            raise definition.without_past("rows that are recursive")
         with self.inside():
             found = self.moments.get(rows)
             if found is None:

@@ -18,14 +18,17 @@ from __future__ import annotations
 import copy
 import dataclasses
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from optimizer.expressions.members import MODEL, members
 from reactive.collections import unhashable
 from reactive.collections.bag import Bag
-from reactive.collections.zset import Row, canonical
+from reactive.collections.zset import Pair, Row, canonical
 from reactive.errors import TableError
+
+if TYPE_CHECKING:
+    from reactive.transactions.statements import Statements
 
 
 class Patch(NamedTuple):
@@ -247,16 +250,30 @@ def _shown(path: tuple[Any, ...]) -> str:
     return ".".join(str(field) for field in path[::2])
 
 
-Find = Callable[[Any], Row]
-"""Gives the row of a key, or refuses."""
-
-
-def patched(name: str, patches: Iterable[Patch], find: Find) -> list[tuple[Row, Row]]:
-    """The rows that patches change, as they are, and as they become."""
+def patch(do: Statements, given: Iterable[Patch], made: list[Row]) -> list[Pair]:
+    """The statement that patches rows of a table; `made` gets the rows that are there now."""
     rows: dict[Any, Patches] = {}
-    for patch in patches:
-        found = rows.get(patch.key)
+    for each in given:
+        found = rows.get(each.key)
         if found is None:
-            found = rows[patch.key] = Patches(name, find(patch.key))
-        found.add(patch)
-    return [(each.before, each.row()) for each in rows.values()]
+            found = rows[each.key] = Patches(do._table.name, _named(do, each.key))
+        found.add(each)
+    changed = [(patches.before, patches.row()) for patches in rows.values()]
+    made[:] = [new for _, new in changed]
+    return do.together(
+        *((lambda o=old, n=new: do.update(o, n)) for old, new in changed if new is not old)
+    )
+
+
+def _named(do: Statements, key: Any) -> Row:
+    """The row of a key; of a table without keys, the row itself, if it is there."""
+    table = do._table
+    if table._keyed is not None:
+        return table[key]
+    do.check(key)
+    if do.store.count(canonical(key)):
+        return canonical(key)
+    raise TableError(
+        f"cannot patch {key!r:.200} of table {table.name!r}: it is not there\n"
+        f"  {table._holds()}; without a key, a row is found by all that it has"
+    )

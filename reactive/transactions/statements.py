@@ -21,12 +21,11 @@ from reactive.storage.immutable import REMEDIES, why_changeable
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.rows import class_and_width, fits, nan_test, wrong_class
 from reactive.storage.store import Absent, BagStore, Duplicate, Store
-from reactive.transactions import one_row, patches
+from reactive.transactions import one_row
 
 if TYPE_CHECKING:
     from reactive.transactions.base import Base
     from reactive.transactions.engine import Engine
-    from reactive.transactions.patches import Patch
 
 
 Predicate = Callable[[Row], object]
@@ -238,29 +237,6 @@ class Statements:
         if hasattr(self.store, "expect"):
             self.store.expect(map(self._table._keyed.key, map(self._checked, rows)))
         return self.together(*((lambda r=row: upsert(r)) for row in rows))
-
-    def patch(self, given: Iterable[Patch], made: list[Row]) -> list[Pair]:
-        """Change bags inside of rows; `made` gets the rows that are there now."""
-        rows = patches.patched(self._table.name, given, self._named)
-        made[:] = [new for _, new in rows]
-        return self.together(
-            *((lambda o=old, n=new: self.update(o, n)) for old, new in rows if new is not old)
-        )
-
-    def _named(self, key: Any) -> Row:
-        """The row of a key; of a table without keys, the row itself, if it is there."""
-        if self._table._keyed is not None:
-            return self._table[key]
-        row = self._checked(key)
-        try:
-            if self.store.count(row):
-                return row
-        except TypeError as error:
-            raise self._refusal(row, error) from None
-        raise TableError(
-            f"cannot patch {row!r:.200} of table {self._table.name!r}: it is not there\n"
-            f"  {self._table._holds()}; without a key, a row is found by all that it has"
-        )
 
     def delete(self, key: Any) -> list[Pair]:
         return self.remove(self._table[key])

@@ -70,6 +70,8 @@ def test_a_join_inside_does_not_look_at_all_of_its_source() -> None:
         c.add_all([Row(n, 0, n) for n in range(size)])
         pairs = b.join(c, on=lambda q, r: q.tag == r.tag)
         view = a.nest(x=partial(inside, pairs)).materialize()
+        b.update(Row(4, 4, 4), Row(4, 3, 4))
+        c.update(Row(8, 0, 8), Row(8, 1, 8))  # the indexes are there from now on
         before = view.stats().touched
         b.update(Row(3, 3, 3), Row(3, 4, 3))
         a.add(Row(30, 0, None))

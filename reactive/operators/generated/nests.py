@@ -67,6 +67,8 @@ def delta_loop(
 
 def _look_inside(nest: Nest, pipeline: RowPipeline, sink: Sink) -> None:
     """Go over no more of a bag that changed than what changed in it."""
+    if not pipeline.makes_several:
+        return
     for number, bag in enumerate(inner_bags.inner_bags(pipeline, sink.exprs()), 1):
         nest.first("delta", bag, f"inside_{number}")
 

@@ -155,8 +155,12 @@ class Tree:
         pairs = level.rows.pairs(label)
         if not pairs:
             return EMPTY
-        bag = bag_of({canonical(level.seen(row, inner)): weight for row, weight in pairs})
-        if len(pairs) >= least:
+        if level.inside or level.is_made:
+            found = {canonical(level.seen(row, inner)): weight for row, weight in pairs}
+        else:
+            found = {canonical(row): weight for row, weight in pairs}
+        bag = bag_of(found)
+        if len(pairs) >= least and level.shown_in.pairs(label):
             level.bags[label] = Kept(bag)
         return bag
 

@@ -1,0 +1,148 @@
+"""Nests as trees: one row inside, by depth and by how many there are; memory and a snapshot.
+
+    python -m asv_benchmarks.nested_tree [sizes]
+
+The judge is a program by hand: a dictionary of rows per label, and one of the rows that show it, so
+that a change finds the path of its edit. It keeps no table of its own.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Callable
+from statistics import median
+from time import process_time
+from typing import Any, NamedTuple
+
+from asv_benchmarks.measure import ENGINE, TWIN
+from reactive import Database
+
+SIZES = (10, 100, 10_000, 1_000_000)
+CHANGES, REPEATS, ROOTS = 200, 5, 20_000
+READS: dict[str, Callable[[Any], Any] | None] = {
+    "nothing": None,
+    "edits": lambda delta: delta.edits,
+    "rows": lambda delta: delta.updated,
+}
+Change = Callable[[int, int], None]
+
+
+class Item(NamedTuple):
+    id: int
+    above: int
+
+
+def engine(depth: int, size: int, read: Callable[[Any], Any] | None) -> tuple[Change, Any]:
+    """Levels of which the innermost has a label with `size` rows; those around it have one row."""
+    db = Database()
+    tables = [db.table(Item, name=f"level{n}", key="id") for n in range(depth + 1)]
+    view = _nested(tables[0], tables[1:]).materialize()
+    for table in tables[:-1]:
+        table.add(Item(0, 0))
+    tables[-1].add_all([Item(n, 0) for n in range(size)])
+    held = None if read is None else view.subscribe(read)
+
+    def change(value: int, weight: int) -> None:
+        row = Item(value, 0)
+        tables[-1].add(row) if weight > 0 else tables[-1].remove(row)
+
+    return change, (view, held)
+
+
+def _nested(table: Any, others: list[Any]) -> Any:
+    """The rows of a table with those of the next one inside, and so on."""
+    if not others:
+        return table
+    below, *more = others
+    return table.nest(inside=lambda t: _nested(below.where(lambda row: row.above == t.id), more))
+
+
+def by_hand(depth: int, size: int, read: Callable[[Any], Any] | None) -> tuple[Change, Any]:
+    rows: list[dict[int, dict[Item, int]]] = [{0: {Item(0, 0): 1}} for _ in range(depth)]
+    shown: list[dict[int, dict[Item, int]]] = [{0: {Item(0, 0): 1}} for _ in range(depth)]
+    rows[-1][0] = {Item(n, 0): 1 for n in range(size)}
+    told: list[Any] = []
+
+    def paths(level: int, label: int) -> list[tuple[Any, ...]]:
+        if level < 0:
+            return [()]
+        return [
+            (*path, row.id, "inside")
+            for row in shown[level].get(label, ())
+            for path in paths(level - 1, row.above)
+        ]
+
+    def change(value: int, weight: int) -> None:
+        row = Item(value, 0)
+        held = rows[-1].setdefault(row.above, {})
+        now = held.get(row, 0) + weight
+        if now:
+            held[row] = now
+        else:
+            del held[row]
+        if read is not None:
+            told[:] = [(path, None, row, weight) for path in paths(depth - 1, row.above)]
+
+    return change, told
+
+
+def measured(depth: int, size: int, reads: str) -> dict[str, float]:
+    """Side -> microseconds of a row inside, in turns."""
+    read = READS[reads]
+    sides = {ENGINE: engine(depth, size, read), TWIN: by_hand(depth, size, read)}
+    taken: dict[str, list[float]] = {name: [] for name in sides}
+    for change, _ in sides.values():
+        change(-1, 1)
+    for _ in range(REPEATS):
+        for name, (change, _) in sides.items():
+            before = process_time()
+            for weight in (1, -1):
+                for value in range(size, size + CHANGES):
+                    change(value, weight)
+            taken[name].append((process_time() - before) / (2 * CHANGES) * 1e6)
+    return {name: median(times) for name, times in taken.items()}
+
+
+def beside_join() -> dict[str, tuple[float, float, float]]:
+    """Form -> MB of its view beside the tables, seconds to make it, seconds to read all of it."""
+    db = Database()
+    tops, rows = db.table(Item, name="tops", key="id"), db.table(Item, name="rows", key="id")
+    tops.add_all([Item(n, 0) for n in range(ROOTS)])
+    rows.add_all([Item(n, n % ROOTS) for n in range(20 * ROOTS)])
+    forms: dict[str, Any] = {
+        "nest": tops.nest(inside=lambda t: rows.where(lambda row: row.above == t.id)),
+        "flat join": tops.join(rows, on=lambda t, row: t.id == row.above),
+    }
+    found = {}
+    for name, query in forms.items():
+        tracemalloc.start()
+        view = query.materialize()
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0] / 1e6
+        tracemalloc.stop()
+        del view
+        gc.collect()
+        begin = process_time()
+        view = query.materialize()
+        made = process_time()
+        for row in view:
+            len(row)
+        found[name] = held, made - begin, process_time() - made
+        del view
+        gc.collect()
+    return found
+
+
+if __name__ == "__main__":
+    print("| levels inside | read | rows | us, a change of one | by hand |\n|---|---|---|---|---|")
+    for levels in (1, 2, 3):
+        for what in READS:
+            for each in map(int, sys.argv[1:] or SIZES):
+                times = measured(levels, each, what)
+                figures = f"{times[ENGINE]:.1f} | {times[TWIN]:.1f}"
+                print(f"| {levels} | {what} | {each:,} | {figures} |", flush=True)
+    print(f"\n| {ROOTS:,} rows, 20 inside of each | MB | s, made | s, read |\n|---|---|---|---|")
+    for form, (size, made, read) in beside_join().items():
+        print(f"| {form} | {size:.1f} | {made:.2f} | {read:.2f} |")
