@@ -41,7 +41,7 @@ CONTENTS = {
     ],
     "Reference": ["api", "operators", "optimizer", "words", "sources"],
     "Examples": ["live_lint", "parser", "findbugs"],
-    "Inside": ["internals", "adding_an_operator", "performance", "benchmarks"],
+    "Inside": ["internals", "adding_an_operator", "performance", "benchmarks", "thesis"],
 }
 API = [
     f"api/{page}"

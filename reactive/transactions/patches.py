@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 class Patch(NamedTuple):
     """A change of a bag inside of a row, for `Table.patch_all`.
 
+    Parameters
+    ----------
     key: of the row in a table with a key, else the row itself.
     path: the field that is a `Bag`; or a tuple, from outside to inside: a field, a row in its bag,
         a field of that row, and so on. The row is given as itself, or as a callable of a row that
