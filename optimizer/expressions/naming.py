@@ -31,22 +31,35 @@ class Naming:
 @record
 class Level:
     """Rows that a nest has inside of others: `name` is their binding, `kind` the class of its rows,
-    None where these have nothing inside. `key` tells them apart, `levels` are those inside them."""
+    None where these have nothing inside. `key` tells them apart, `levels` are those inside them,
+    `types` are what is declared of the bindings that they begin with."""
 
     name: str
     kind: Any
     key: Callable[[Any], Any]
     is_sequence: bool
     levels: tuple[Level, ...] = ()
+    types: tuple[Any, ...] = field(default=(), compare=False)
+
+
+@record
+class RowsOf:
+    """Stands for the annotation of rows of a generated class: what is declared of each column, and
+    the levels inside, which are the last of the columns."""
+
+    types: tuple[Any, ...]
+    names: tuple[str, ...]
+    levels: tuple[Any, ...] = ()
 
 
 @record
 class Nesting(Naming):
     """The naming of rows with others inside: `levels` are the last of the columns, `key` tells a
-    row apart."""
+    row apart, `types` are what is declared of the other columns."""
 
     key: Any = field(compare=False)
     levels: tuple[Level, ...] = field(compare=False)
+    types: tuple[Any, ...] = field(default=(), compare=False)
 
 
 def naming_of(function: Function) -> Naming | None:

@@ -38,6 +38,7 @@ from optimizer.expressions.compose import same
 from optimizer.expressions.declared import holds_no_nan
 from optimizer.expressions.knowledge import is_canonical, total
 from optimizer.expressions.naming import Nesting
+from optimizer.plans.binding_types import type_of
 from optimizer.plans.extended import extend_of
 from optimizer.plans.properties import bindings, is_set, shapes
 from optimizer.subqueries.keyed import FIRST, items, read
@@ -73,7 +74,7 @@ def rows_of_groups(relation: Any, key: Function, query: Callable[[Any], Any] | N
     )
     whole = plan.Extend(groups, (), tuple(_columns(inside)), NAMES)
     kind = nested_class(1, NAMES)
-    naming = Nesting(kind, NAMES, True, _first, (inside.level,))
+    naming = Nesting(kind, NAMES, True, _first, (inside.level,), (type_of(key, source),))
     group = _Group(source, read(key, shapes(source)))
     rows = _of_one_group(inside, level, group.rows)
     return nested.nested(

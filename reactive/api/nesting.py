@@ -49,6 +49,7 @@ from optimizer.expressions.knowledge import Arranges
 from optimizer.expressions.naming import Level, Nesting
 from optimizer.lifting.outer_values import OuterValue
 from optimizer.plans.binding_names import binding_names
+from optimizer.plans.binding_types import binding_types
 from optimizer.plans.properties import bindings, shapes, table_key
 from optimizer.record import record
 from optimizer.subqueries.keyed import read
@@ -157,7 +158,8 @@ def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
     names = (*roots, *named)
     kind = nested_class(begin, names)
     key = _key_of(table_key(node), begin) if old is None else old.key
-    nesting = Nesting(kind, names, True, key, levels)
+    types = binding_types(node) if old is None else old.types
+    nesting = Nesting(kind, names, True, key, levels, types)
     width = len(names)
     order = tuple(_wider(key, width) for key in _order_of(relation)[0])
     relations, rows = [each.relation for each in inner], [each.rows for each in inner]
@@ -299,7 +301,10 @@ def _parameters(query: Any, count: int) -> tuple[str, ...]:
 def _level(name: str, made: Any, kind: Any, *, is_sequence: bool) -> Level:
     nesting = getattr(made, "nesting", None)
     key = _key_of_plain(table_key(made.plan)) if nesting is None else nesting.key
-    return Level(name, kind, key, is_sequence, () if nesting is None else nesting.levels)
+    levels, types = (
+        ((), binding_types(made.plan)) if nesting is None else (nesting.levels, nesting.types)
+    )
+    return Level(name, kind, key, is_sequence, levels, types)
 
 
 def _order_of(relation: Any) -> tuple[tuple[plan.SortKey, ...], plan.Node]:

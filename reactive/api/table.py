@@ -16,7 +16,7 @@ from typing_extensions import TypeVar
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans.check_reads import check_callable
-from reactive.api import display
+from reactive.api import arrow_table, display
 from reactive.api import stats as statistics
 from reactive.api.callables import taken
 from reactive.api.each_row import each_row
@@ -130,6 +130,25 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         The rows are taken from what is given before anything is locked.
         """
         self._write_many(self._do.add_all, list(rows))
+
+    def add_arrow(self, data: Any) -> None:
+        """Add the rows of an Arrow table, in one commit, as `add_all` does.
+
+        Columns are fields by their names, or the places of a tuple; columns that are no field are
+        left out. Structs become records, lists a `Bag`, tuple or frozenset, as the class of the
+        rows declares. So what `View.to_arrow` gives is rows again.
+
+        Parameters
+        ----------
+        data: a `pyarrow.Table`, as `pyarrow.parquet.read_table` gives, a record batch, or anything
+            that has `__arrow_c_stream__`.
+
+        Raises
+        ------
+        PlanError: pyarrow is not installed; or a field without a default has no column.
+        TableError: a row is refused.
+        """
+        self.add_all(arrow_table.rows_of(data, self.row_type))
 
     def remove(self, row: T, count: int = 1) -> None:
         """Remove `count` copies of a row.
@@ -372,8 +391,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         if not self._do.is_row(row):
             return 0
         with self._reading():
-            found: int = self._visible().count(canonical(row))
-            return found
+            return int(self._visible().count(canonical(row)))
 
     def items(self) -> list[tuple[T, int]]:
         """Each different row with how often it is there."""
@@ -384,12 +402,11 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
     @optimistic_read(_ROW, ready=_NEAR, if_found="found is not None")
     def __getitem__(self, key: K) -> T:
         """The row of a key. Only for keyed tables."""
-        row = self._find(key)
+        row: T | None = self._find(key)
         if row is None:
             self._need_key("table[key]")
             raise TableError(f"table {self.name!r} has no row with key {key!r}\n  {self._holds()}")
-        found: T = row
-        return found
+        return row
 
     @optimistic_read(_ROW, ready=_NEAR, if_found="found is not None")
     def get(self, key: K) -> T | None:
@@ -408,8 +425,7 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         if self._keyed is None:
             return None
         with self._reading():
-            visible: Any = self._visible()
-            return visible.get(key)
+            return self._visible().get(key)
 
     def stats(self) -> statistics.Stats:
         """Rows that the table holds, and the bytes of what holds them, without the rows."""

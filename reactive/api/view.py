@@ -22,7 +22,7 @@ from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
 from optimizer.plans.binding_names import binding_names
 from optimizer.plans.properties import groups, naming
-from reactive.api import display, equal_rows, row_errors
+from reactive.api import arrow_table, display, equal_rows, row_errors
 from reactive.api import stats as statistics
 from reactive.api.each_row import each_row
 from reactive.api.optimistic_read import optimistic_read
@@ -349,6 +349,23 @@ class View(Closeable, Relation[*Ts]):
             source = self._node.inputs[0]
             remote = source.operator.remote if source.is_remote else None
             return offload.frame(remote, self._contents.items() if remote is None else (), row_type)
+
+    def to_arrow(self) -> Any:
+        """The rows of now as a `pyarrow.Table`; collections and what is inside are list columns.
+
+        Columns are the fields of a record, and beside them what is inside; of rows of several
+        bindings these, by their names or places; of plain tuples the places; else `value`. Their
+        types are what the classes declare, also of no rows, or else those of the values. A
+        Decimal is a `decimal128(38, 18)`, a time with a zone one in UTC.
+
+        Costs some 0.1 to 1 us per value.
+
+        Raises
+        ------
+        PlanError: pyarrow is not installed; or a value is not what its field declares, or nothing
+            that Arrow has: an integer beyond 64 bits, a complex number.
+        """
+        return arrow_table.of_view(self)
 
     def write_to(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 LAZY_MODULES = (
     "optimizer.plans.shredding",
     "reactive.api.applied",
+    "reactive.api.arrow_table",
     "reactive.api.comprehending",
     "reactive.api.display",
     "reactive.api.dropping",
@@ -112,6 +113,7 @@ LAZY_MODULES = (
     "reactive.sources.ingest",
     "reactive.sources.ingestion",
     "reactive.sources.source",
+    "reactive.storage.at_rest",
     "reactive.storage.plain_rows",
     "reactive.storage.watched_store",
     "reactive.subscriptions.merge_deltas",

@@ -1,0 +1,320 @@
+"""Values as Arrow arrays: records are structs of their fields, collections are lists.
+
+    Order(id: int, lines: Bag[Line])        struct<id: int64, lines: list<struct<what: string>>>
+    tuple[int, str]                         struct<0: int64, 1: string>
+    Level("orders", ...)                    list<struct<..., lines: list<...>>>, as nest makes them
+
+The type is what annotations say, also of no values; where they say nothing, that of the values.
+Every column may hold nulls. Of values of several classes a struct has the fields of all.
+
+Sound:  `array(values).to_pylist()` equals the values as `plain` has them, tuples as structs aside.
+        What Arrow would round, cut or reinterpret is refused: 1.5 among integers, a time zone
+        among times without one.
+Cost:   O(values), some 0.1 to 1 us for each.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from itertools import accumulate
+from types import GenericAlias, NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import pyarrow as pa
+
+from optimizer.expressions.members import hints, is_record, members
+from optimizer.expressions.naming import Level, RowsOf
+from reactive.collections.bag import Bag
+from reactive.collections.long_tuple import LongTuple
+from reactive.collections.nested_rows import is_nested_class
+
+PLACES = 18
+"""Digits of a Decimal behind the point; 20 may stand before it."""
+_COLLECTIONS = (Bag, LongTuple, frozenset, tuple)
+_REFUSALS = (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError)
+_TYPES: dict[Any, pa.DataType] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    date: pa.date32(),
+    datetime: pa.timestamp("us"),
+    time: pa.time64("us"),
+    timedelta: pa.duration("us"),
+    Decimal: pa.decimal128(38, PLACES),
+}
+
+
+class Misfit(Exception):
+    """A value that no column of its type holds: which of the values, in which field, and why."""
+
+    def __init__(self, place: int, path: tuple[str, ...], reason: str) -> None:
+        super().__init__(reason)
+        self.place, self.path, self.reason = place, path, reason
+
+
+Columns = dict[str, pa.Array]
+
+
+def array(values: Sequence[Any], annotation: Any = Any) -> pa.Array:
+    """Values of an annotation as an array.
+
+    Raises
+    ------
+    Misfit: one of them is not what the annotation says, or nothing that Arrow has.
+
+    >>> array([Bag("a"), None], Bag[str]).to_pylist(), array([], tuple[int, float | None]).type
+    ([['a'], None], StructType(struct<0: int64, 1: double>))
+    """
+    of = meant(annotation)
+    if isinstance(of, Level):
+        return _list(values, _row_inside(of))
+    if isinstance(of, RowsOf):
+        return _struct(values, columns(values, of))
+    item = item_of(of)
+    if item is not None:
+        return _list(values, item)
+    if get_origin(of) is tuple:
+        return _struct(values, _places(values, get_args(of)))
+    if of in _TYPES:
+        return _plain(values, of)
+    return _of_class(values, of if is_record(of) else None)
+
+
+def table(of: Columns) -> pa.Table:
+    """A table of columns."""
+    return pa.table(of)
+
+
+def columns(rows: Sequence[Any], of: RowsOf) -> Columns:
+    """One column for each name; but of one binding with others inside, those of its fields."""
+    width = len(of.types)
+    parts = [_read(rows, place) for place in range(len(of.names))]
+    if width == 1 and of.levels:
+        made = of_binding(parts[0], of.types[0], of.names[0])
+    else:
+        made = {n: _at(n, v, a) for n, v, a in zip(of.names, parts, of.types, strict=False)}
+    inside = zip(of.names[width:], parts[width:], of.levels, strict=True)
+    return made | {name: _at(name, values, level) for name, values, level in inside}
+
+
+def of_binding(values: Sequence[Any], annotation: Any, name: str) -> Columns:
+    """The columns of one binding: its fields if it is a record, or else one of this name."""
+    of = meant(annotation)
+    kinds = _classes(values, of if is_record(of) else None)
+    if kinds and all(map(is_record, kinds)):
+        return _fields(values, kinds)
+    return {name: _at(name, values, of)}
+
+
+def of_tuples(rows: Sequence[Any], annotation: Any) -> Columns | None:
+    """The columns of rows that are plain tuples: one for each place. None of other rows."""
+    of = meant(annotation)
+    is_counted = get_origin(of) is tuple and ... not in get_args(of)
+    if is_counted or (of in (Any, tuple) and _widths(rows) and set(map(type, rows)) == {tuple}):
+        return _places(rows, get_args(of) if is_counted else ())
+    return None
+
+
+def meant(annotation: Any) -> Any:
+    """An annotation without what says nothing of columns; `Any` where nothing is left."""
+    while True:
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            annotation = get_args(annotation)[0]
+        elif origin in (Union, UnionType):
+            kinds = [each for each in get_args(annotation) if each is not NoneType]
+            annotation = kinds[0] if len(kinds) == 1 else Any
+        elif hasattr(annotation, "__supertype__"):
+            annotation = annotation.__supertype__
+        else:
+            return origin if is_record(origin) else annotation
+
+
+def item_of(of: Any) -> Any:
+    """The annotation of what is in a collection; None of what is none."""
+    arguments = get_args(of)
+    if get_origin(of) is tuple:
+        return arguments[0] if ... in arguments else None
+    kind = get_origin(of) or of
+    if isinstance(kind, type) and issubclass(kind, Iterable) and len(arguments) == 1:
+        return arguments[0]
+    return Any if of in (Bag, LongTuple, frozenset) else None
+
+
+def _row_inside(level: Level) -> Any:
+    """The annotation of a row of a level."""
+    if level.kind is None:
+        return level.types[0] if len(level.types) == 1 else GenericAlias(tuple, level.types)
+    return RowsOf(level.types, level.kind._fields, level.levels)
+
+
+def _at(name: str, values: Sequence[Any], annotation: Any) -> pa.Array:
+    """The array of a field, which an error is told of."""
+    try:
+        return array(values, annotation)
+    except Misfit as misfit:
+        raise Misfit(misfit.place, (name, *misfit.path), misfit.reason) from None
+
+
+def _read(rows: Sequence[Any], place: int) -> list[Any]:
+    return [None if row is None else row[place] for row in rows]
+
+
+def _classes(values: Iterable[Any], declared: Any) -> dict[Any, None]:
+    """The classes of values, the declared one first."""
+    kinds = {} if declared is None else {declared: None}
+    return kinds | {kind: None for kind in dict.fromkeys(map(type, values)) if kind is not NoneType}
+
+
+def _of_class(values: Sequence[Any], declared: Any) -> pa.Array:
+    """Values of which their class says what they are, or nothing does."""
+    kinds = _classes(values, declared)
+    if not kinds or (_holds_itself(declared) and not any(v is not None for v in values)):
+        return pa.nulls(len(values))
+    if all(map(is_record, kinds)):
+        return _struct(values, _fields(values, kinds))
+    if all(issubclass(kind, _COLLECTIONS) and not is_record(kind) for kind in kinds):
+        is_mixed = set(kinds) == {tuple} and _is_mixed(values)
+        return _struct(values, _places(values, ())) if is_mixed else _list(values, Any)
+    if len(kinds) == 1 and next(iter(kinds)) in _TYPES:
+        return _plain(values, *kinds)
+    if set(kinds) == {int, float}:
+        return _plain(values, float)
+    return _made(values, None)
+
+
+@lru_cache(maxsize=512)
+def _holds_itself(kind: Any) -> bool:
+    """Whether a record may have others of its class inside: of no values there is no type then."""
+    waiting, found = list(hints(kind).values()) if is_record(kind) else [], set()
+    while waiting:
+        of = meant(waiting.pop())
+        if of is kind:
+            return True
+        if of not in found:
+            found.add(of)
+            waiting += [*get_args(of), *(hints(of).values() if is_record(of) else ())]
+    return False
+
+
+def _is_mixed(values: Iterable[Any]) -> bool:
+    """Whether tuples are records without names: of one length, of more than one class of item."""
+    kinds = {type(item) for value in values if value is not None for item in value}
+    return _widths(values) == 1 and len(kinds - {NoneType}) > 1
+
+
+def _widths(values: Iterable[Any]) -> int:
+    return len({len(value) for value in values if value is not None})
+
+
+def _fields(values: Sequence[Any], kinds: Iterable[Any]) -> Columns:
+    """The fields of records of some classes; a nested row is what it begins with, and the rest."""
+    annotations: dict[str, Any] = {}
+    for kind in kinds:
+        if is_nested_class(kind):
+            inside = len(kind._fields) - kind.roots
+            return columns(values, RowsOf((Any,) * kind.roots, kind._fields, (Any,) * inside))
+        known = hints(kind)
+        for name in members(kind):
+            found = known.get(name, Any)
+            annotations[name] = found if annotations.get(name, found) == found else Any
+    return {
+        name: _at(name, [getattr(value, name, None) for value in values], annotation)
+        for name, annotation in annotations.items()
+    }
+
+
+def _places(values: Sequence[Any], annotations: Sequence[Any]) -> Columns:
+    """The items of plain tuples, all of the same length."""
+    widths = (len(value) for value in values if value is not None)
+    width = len(annotations) or next(widths, 0)
+    for place, value in enumerate(values):
+        if value is not None and len(value) != width:
+            raise Misfit(place, (), f"{_short(value)} has {len(value)} items, not {width}")
+    given = annotations or (Any,) * width
+    return {str(place): _at(str(place), _read(values, place), a) for place, a in enumerate(given)}
+
+
+def _struct(values: Sequence[Any], fields: Columns) -> pa.Array:
+    mask = [value is None for value in values]
+    if not fields:
+        return pa.array([None if gone else {} for gone in mask], pa.struct([]))
+    return pa.StructArray.from_arrays(
+        list(fields.values()), names=list(fields), mask=pa.array(mask, pa.bool_())
+    )
+
+
+def _list(values: Sequence[Any], item: Any) -> pa.Array:
+    ends = [0, *accumulate(0 if value is None else len(value) for value in values)]
+    every = [part for value in values if value is not None for part in value]
+    try:
+        inside = array(every, item)
+    except Misfit as misfit:
+        place = bisect_right(ends, misfit.place) - 1
+        raise Misfit(place, misfit.path, misfit.reason) from None
+    begins = [None if v is None else n for v, n in zip(values, ends, strict=False)]
+    return pa.ListArray.from_arrays(pa.array([*begins, ends[-1]], pa.int32()), inside)
+
+
+def _plain(values: Sequence[Any], kind: type) -> pa.Array:
+    if set(map(type, values)) - {kind, NoneType}:
+        values = [_as(kind, value, place) for place, value in enumerate(values)]
+    of = _TYPES[kind]
+    if kind in (datetime, time) and _has_zones(values):
+        if kind is time:
+            raise Misfit(0, (), "a time of day with a time zone is nothing that Arrow has")
+        of = pa.timestamp("us", "UTC")
+    return _made(values, of)
+
+
+def _as(kind: Any, value: Any, place: int) -> Any:
+    """A value of a class, of one that is not just of that class."""
+    if value is None or type(value) is kind:
+        return value
+    if kind is float and isinstance(value, int):
+        return int(value)
+    is_kind = isinstance(value, kind) and not (kind is date and isinstance(value, datetime))
+    if not is_kind:
+        name = type(value).__name__
+        raise Misfit(place, (), f"{_short(value)} is of type {name}, not {kind.__name__}")
+    return _BARE[kind](value) if kind in _BARE else value
+
+
+_BARE: dict[Any, Callable[[Any], Any]] = {int: int, float: float, str: str.__str__, bytes: bytes}
+"""What makes a value of a plain class of one of a subclass, as of an `IntEnum`."""
+
+
+def _has_zones(values: Sequence[Any]) -> bool:
+    """Whether times have time zones: all of them, or none."""
+    zoned = [v.tzinfo is not None for v in values if v is not None]
+    if len(set(zoned)) < 2:
+        return any(zoned)
+    place = next(n for n, v in enumerate(values) if v is not None and v.tzinfo is not None)
+    raise Misfit(place, (), f"{_short(values[place])} has a time zone, and others have none")
+
+
+def _made(values: Sequence[Any], of: pa.DataType | None) -> pa.Array:
+    try:
+        return pa.array(values, of)
+    except _REFUSALS as error:
+        raise _misfit(values, of, error) from None
+
+
+def _misfit(values: Sequence[Any], of: pa.DataType | None, error: Exception) -> Misfit:
+    """The first value that Arrow refuses, by itself or after those before it."""
+    for place, value in enumerate(values):
+        try:
+            pa.array([value], of)
+        except _REFUSALS as own:
+            return Misfit(place, (), f"{_short(value)}: {own}")
+    return Misfit(0, (), f"values of several types: {error}")
+
+
+def _short(value: Any) -> str:
+    return f"{value!r:.100}"
